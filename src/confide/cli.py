@@ -1,0 +1,105 @@
+"""`confide <stage> --spec JSON --input path ... --output path`: every stage is one function, its flags are its signature.
+
+Errors that a user can cause end with one line and status 2; a stage never leaves half an output behind.
+"""
+
+import argparse
+import importlib
+import inspect
+import json
+import sys
+import types as builtin_types
+import typing
+from pathlib import Path
+
+from confide.errors import InputError
+from confide.specs import Spec, parse
+
+STAGES = (
+    "fetch",
+    "split",
+    "plant",
+    "tokenizer",
+    "dedup",
+    "redact",
+    "audit",
+    "partition",
+    "train",
+    "certify",
+    "evaluate",
+    "attack",
+    "report",
+    "track",
+)
+
+
+def stage(name: str) -> typing.Callable[..., None]:
+    """The function of a stage: rule = module = function."""
+    return getattr(importlib.import_module(f"confide.stages.{name}"), name)
+
+
+def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., None]) -> None:
+    """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several, `X | None` may be left out."""
+    hints = typing.get_type_hints(function)
+    for parameter in inspect.signature(function).parameters.values():
+        kind = hints[parameter.name]
+        optional = isinstance(kind, builtin_types.UnionType)
+        if optional:
+            kind = next(option for option in typing.get_args(kind) if option is not type(None))
+        if inspect.isclass(kind) and issubclass(kind, Spec):
+            parser.add_argument(f"--{parameter.name}", required=not optional, metavar="JSON|@FILE", help=inspect.getdoc(kind))
+        elif typing.get_origin(kind) is list:
+            parser.add_argument(f"--{parameter.name}", type=Path, nargs="*", default=[])
+        else:
+            parser.add_argument(f"--{parameter.name}", type=kind, required=not optional, default=None)
+
+
+def read_spec(cls: type[Spec], text: str) -> Spec:
+    """A spec given as JSON text, or as @path to a JSON file."""
+    file = text[1:] if text.startswith("@") else None
+    try:
+        value = json.loads(Path(file).read_text() if file else text)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=file) from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"malformed JSON: {error.msg}", file=file or "--spec", line=error.lineno) from None
+    return parse(cls, value, file=file)
+
+
+def run(name: str, arguments: list[str]) -> None:
+    """Parse a stage's flags and call it."""
+    function = stage(name)
+    parser = argparse.ArgumentParser(prog=f"confide {name}", description=inspect.getdoc(sys.modules[function.__module__]))
+    add_flags(parser, function)
+    given = vars(parser.parse_args(arguments))
+    hints = typing.get_type_hints(function)
+    for key, kind in hints.items():
+        options = typing.get_args(kind) if isinstance(kind, builtin_types.UnionType) else (kind,)
+        spec = next((option for option in options if inspect.isclass(option) and issubclass(option, Spec)), None)
+        if spec is not None and given.get(key) is not None:
+            given[key] = read_spec(spec, given[key])
+    function(**given)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point of the console script; the exit status is 0, 2 on bad input, 130 on interrupt."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    commands = (*STAGES, "epsilon")
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(f"{__doc__}\nCommands: {', '.join(commands)}\nHelp on one: confide COMMAND --help")
+        return 0
+    if arguments[0] not in commands:
+        print(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}", file=sys.stderr)
+        return 2
+    try:
+        run(arguments[0], arguments[1:])
+    except InputError as error:
+        print(f"confide {arguments[0]}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""The one exception a user sees: it prints as one line that names file, line, key and value, without a traceback."""
+
+from pathlib import Path
+
+
+class InputError(ValueError):
+    """Bad input from outside (file, params, command line). `value` must never be text of a corpus: that may be a secret."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        value: object = None,
+    ):
+        where = str(file) if file is not None else ""
+        if line is not None:
+            where += f":{line}"
+        parts = [where] if where else []
+        if key is not None:
+            parts.append(f"{key} = {value!r}" if value is not None else key)
+        elif value is not None:
+            parts.append(repr(value))
+        super().__init__(": ".join([*parts, message]))

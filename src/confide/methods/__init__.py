@@ -1,0 +1,17 @@
+"""Methods: each is a stream of Steps, one list per epoch, from public numbers alone. Adding one is one file and one line."""
+
+from collections.abc import Callable, Iterator
+
+from confide.methods.crt import crt
+from confide.methods.dpsgd import dpsgd
+from confide.methods.nonprivate import nonprivate
+from confide.methods.plan import Plan
+from confide.methods.redacted import redacted
+from confide.types import Step
+
+METHODS: dict[str, Callable[[Plan], Iterator[list[Step]]]] = {
+    "nonprivate": nonprivate,
+    "redacted": redacted,
+    "dpsgd": dpsgd,
+    "crt": crt,
+}

@@ -1,0 +1,25 @@
+"""What a method may know before training: sizes of the pools (public) and the recipe's batch sizes and epochs."""
+
+import math
+from dataclasses import dataclass
+
+from confide.types import PoolName, Step, ViewName
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    epochs: int
+    noisy_epochs: int  # passes over the private pool in all, in expectation
+    batch_size: int
+    noisy_batch_size: int
+    sizes: dict[PoolName, int]
+
+    def exact(self, view: ViewName, pool: PoolName) -> list[Step]:
+        """One epoch of ordinary updates."""
+        return [Step(view, pool, noisy=False)] * math.ceil(self.sizes[pool] / self.batch_size)
+
+    def noisy(self, view: ViewName, pool: PoolName, epoch: int) -> list[Step]:
+        """Epoch number `epoch`'s share of the noisy updates: all epochs together make noisy_epochs passes in expectation."""
+        updates = max(1, round(self.noisy_epochs * self.sizes[pool] / self.noisy_batch_size))
+        share = updates * (epoch + 1) // self.epochs - updates * epoch // self.epochs
+        return [Step(view, pool, noisy=True)] * share

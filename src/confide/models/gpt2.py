@@ -1,0 +1,102 @@
+"""GPT-2 from transformers, any size from scratch or `pretrained` (hub name or local folder), tied embeddings kept."""
+
+import torch
+from torch import Tensor, nn
+
+from confide.errors import InputError
+from confide.specs import GPT2Spec
+
+State = list[tuple[Tensor, Tensor]]  # key, value per layer, each (n, heads, length, width / heads); empty list: no context
+
+
+def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    if spec.pretrained is None:
+        if spec.width % spec.heads:
+            raise InputError("is not a multiple of heads", key="model.width", value=spec.width)
+        config = GPT2Config(
+            vocab_size=vocab_size,
+            n_positions=spec.positions,
+            n_embd=spec.width,
+            n_layer=spec.layers,
+            n_head=spec.heads,
+            resid_pdrop=spec.dropout,
+            embd_pdrop=spec.dropout,
+            attn_pdrop=spec.dropout,
+            bos_token_id=bos,
+            eos_token_id=bos,
+        )
+        return GPT2LMHeadModel(config)
+    try:
+        network = GPT2LMHeadModel.from_pretrained(spec.pretrained, use_safetensors=True, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"cannot be loaded: {reason}", key="model.pretrained", value=spec.pretrained) from None
+    stored = network.transformer.wte.weight.shape[0]
+    if stored > vocab_size:
+        raise InputError(f"has {stored} tokens, the tokenizer {vocab_size}", key="model.pretrained", value=spec.pretrained)
+    if stored < vocab_size:  # special tokens of ours: rows start at the mean embedding
+        network.resize_token_embeddings(vocab_size, mean_resizing=False)
+        weight = network.transformer.wte.weight.data
+        weight[stored:] = weight[:stored].mean(0)
+    return network
+
+
+class GPT2Model(nn.Module):
+    """See the module docstring."""
+
+    def __init__(self, spec: GPT2Spec, vocab_size: int, bos: int):
+        super().__init__()
+        self.network = _network(spec, vocab_size, bos)
+        config = self.network.config
+        self.spec = GPT2Spec(
+            kind="gpt2",
+            layers=config.n_layer,
+            width=config.n_embd,
+            heads=config.n_head,
+            positions=config.n_positions,
+            dropout=spec.dropout,
+        )
+        self.vocab_size, self.bos = vocab_size, bos
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """(B, L) -> (B, L, d). Right padding needs no mask: attention is causal."""
+        if ids.shape[1] > self.spec.positions:
+            raise InputError(
+                f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; choose smaller points",
+                key="model.positions",
+                value=self.spec.positions,
+            )
+        positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)  # one row per example: clipping needs it
+        return self.network.transformer(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return self.network.lm_head(hidden)
+
+    def head(self) -> tuple[Tensor, Tensor | None]:
+        return self.network.lm_head.weight, None
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.logits(self.hidden(ids))
+
+    def start(self, n: int) -> State:
+        """State of n empty contexts."""
+        return []
+
+    def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
+        """Read one token in each of n contexts: tokens (n,) -> hidden (n, d) and the new state."""
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        for layer, (key, value) in enumerate(state):
+            cache.update(key, value, layer)
+        length = state[0][0].shape[2] if state else 0
+        positions = torch.full((len(tokens), 1), length, device=tokens.device)
+        out = self.network.transformer(input_ids=tokens[:, None], position_ids=positions, past_key_values=cache, use_cache=True)
+        kept = [(layer.keys, layer.values) for layer in out.past_key_values.layers]
+        return out.last_hidden_state[:, 0], kept
+
+    def take(self, state: State, index: Tensor) -> State:
+        """Rows of a state, repeated or reordered."""
+        return [(key[index], value[index]) for key, value in state]

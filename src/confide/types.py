@@ -1,0 +1,119 @@
+"""The nouns. Shapes: N points, T tokens of a view, B batch, L length, V vocabulary, M scored items."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+MASK = "<MASK>"  # the one token that redaction and deduplication put in place of text (CRT A.6-4)
+
+SplitName = Literal["train", "valid", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")  # a split is stored as its index here
+
+
+class Span(NamedTuple):
+    """Half-open character range of a text, found by a policy or known as gold."""
+
+    start: int
+    end: int
+    label: str
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One document as a reader yields it. `split` None: the split stage assigns whole documents."""
+
+    text: str
+    doc: str
+    author: str | None = None
+    domain: str | None = None
+    spans: tuple[Span, ...] = ()  # gold secrets
+    split: SplitName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Unit of deduplication, sampling and record-level privacy. `key` names its place ("doc:index"), never its content."""
+
+    key: str
+    text: str
+    doc: str
+    split: SplitName
+    domain: str | None = None
+    owner: str | None = None
+    gold: tuple[Span, ...] = ()
+    canary: int | None = None  # index into the planted canaries
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Token ids of all points, one after the other; point i is ids[starts[i]:starts[i + 1]] (no begin/end tokens)."""
+
+    ids: np.ndarray  # (T,) int32
+    starts: np.ndarray  # (N + 1,) int64
+    private: np.ndarray  # (T,) bool: token overlaps a span of the policy, or is <MASK>
+
+    def __getitem__(self, point: int) -> np.ndarray:
+        return self.ids[self.starts[point] : self.starts[point + 1]]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """All that a training job reads. Points of all splits, in file order."""
+
+    original: View
+    redacted: View  # each span collapsed into ONE mask token; a deduplicated copy is a single mask token in both views
+    secret: np.ndarray  # (T of original,) bool: token overlaps a gold span; for evaluation only
+    private: np.ndarray  # (N,) bool: contains <MASK>, a policy span, or a conservative hit
+    copy: np.ndarray  # (N,) bool: masked whole as a later copy
+    split: np.ndarray  # (N,) uint8 index into SPLITS
+    domain: np.ndarray  # (N,) int32 index into domains, -1 none
+    owner: np.ndarray  # (N,) int32, -1 none
+    domains: tuple[str, ...] = ()
+
+    def view(self, name: "ViewName") -> View:
+        return self.original if name == "original" else self.redacted
+
+    def pool(self, name: "PoolName") -> np.ndarray:
+        """Indices of the training points of a pool, (n,) int64."""
+        train = self.split == SPLITS.index("train")
+        return np.flatnonzero(train if name == "all" else train & (self.private == (name == "private")))
+
+
+ViewName = Literal["original", "redacted"]
+PoolName = Literal["all", "public", "private"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one optimizer update may read. Methods yield these; they never see data."""
+
+    view: ViewName
+    pool: PoolName
+    noisy: bool  # True: Poisson batch, per-example clipping, Gaussian noise. False: plain gradient of a shuffled batch
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What really ran: `count` consecutive updates of one kind. Enough to price them."""
+
+    step: Step
+    sample_rate: float  # of a noisy step: probability of each point of the pool; of an exact step 0
+    noise_multiplier: float  # standard deviation of the noise over max_grad_norm; 0 for an exact step
+    max_grad_norm: float  # 0 for an exact step
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttackResult:
+    """Scores are oriented so that higher means "was in the training set"."""
+
+    attack: str
+    run: str
+    metrics: dict[str, float]
+    scores: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (M,)
+    member: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (M,)

@@ -1,0 +1,124 @@
+"""Models against torch's own LSTM and against reading token by token; files come back bit for bit."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from confide.errors import InputError
+from confide.models import build, load, save
+from confide.specs import GPT2Spec, LSTMSpec
+
+SPECS = {
+    "lstm": LSTMSpec(kind="lstm", embedding=12, hidden=16, layers=2),
+    "gpt2": GPT2Spec(kind="gpt2", layers=2, width=16, heads=2, positions=32),
+}
+
+
+def model_of(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    return build(SPECS[name], 50, bos=1).eval()
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_token_by_token_equals_the_whole_sequence(name: str) -> None:
+    model, ids = model_of(name), torch.randint(0, 50, (3, 9))
+    state, hidden = model.start(3), []
+    for position in range(9):
+        step, state = model.advance(state, ids[:, position])
+        hidden.append(step)
+    torch.testing.assert_close(torch.stack(hidden, 1), model.hidden(ids), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_rows_of_a_state(name: str) -> None:
+    model, ids = model_of(name), torch.randint(0, 50, (4, 3))
+    state = model.start(4)
+    for position in range(2):
+        _, state = model.advance(state, ids[:, position])
+    order = torch.tensor([2, 0, 2])
+    expected, _ = model.advance(state, ids[:, 2])
+    picked, _ = model.advance(model.take(state, order), ids[order, 2])
+    torch.testing.assert_close(picked, expected[order], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_future_tokens_do_not_matter(name: str) -> None:
+    model, ids = model_of(name), torch.randint(0, 50, (2, 8))
+    other = ids.clone()
+    other[:, 5:] = (other[:, 5:] + 7) % 50
+    assert torch.equal(model.hidden(ids)[:, :5], model.hidden(other)[:, :5])
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_saved_model_is_the_same_model(name: str, tmp_path: Path) -> None:
+    model, ids = model_of(name), torch.randint(0, 50, (2, 8))
+    save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
+    assert torch.equal(load(tmp_path)(ids), model(ids))
+
+
+def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
+    save(model_of("lstm"), tmp_path / "model.safetensors", tmp_path / "config.json")
+    save(build(SPECS["lstm"], 60, 1), tmp_path / "model.safetensors", tmp_path / "other.json")
+    with pytest.raises(InputError, match="other tensors"):
+        load(tmp_path)
+
+
+def test_truncated_weights_are_one_clear_error(tmp_path: Path) -> None:
+    save(model_of("lstm"), tmp_path / "model.safetensors", tmp_path / "config.json")
+    data = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputError, match="safetensors"):
+        load(tmp_path)
+
+
+def test_recurrence_equals_torch_forward_and_backward() -> None:
+    torch.manual_seed(1)
+    model = build(LSTMSpec(kind="lstm", embedding=12, hidden=16), 50, bos=1).double()
+    theirs = nn.LSTM(12, 16, batch_first=True).double()
+    theirs.weight_ih_l0.data, theirs.bias_ih_l0.data = model.inputs[0].weight.data, model.inputs[0].bias.data
+    theirs.weight_hh_l0.data = model.recurrent[0].weight.data.clone()
+    theirs.bias_hh_l0.data.zero_()
+    ids, weights = torch.randint(0, 50, (3, 11)), torch.randn(3, 11, 16, dtype=torch.float64)
+    ours, reference = model.hidden(ids), theirs(model.embedding(ids).detach())[0]
+    torch.testing.assert_close(ours, reference)
+    (ours * weights).sum().backward()
+    (reference * weights).sum().backward()
+    torch.testing.assert_close(model.recurrent[0].weight.grad, theirs.weight_hh_l0.grad)
+    torch.testing.assert_close(model.inputs[0].bias.grad, theirs.bias_ih_l0.grad)
+
+
+def test_recurrence_gradient_by_finite_differences() -> None:
+    from confide.models.lstm import Recurrence
+
+    torch.manual_seed(2)
+    pre = torch.randn(4, 2, 12, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(12, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(Recurrence.apply, (pre, weight))
+
+
+def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    original = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    original.save_pretrained(tmp_path / "hub", safe_serialization=True)
+    model = build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), vocab_size=43, bos=1)
+    weight = model.head()[0]
+    assert torch.equal(weight[:40], original.lm_head.weight)
+    torch.testing.assert_close(weight[40:], original.lm_head.weight.mean(0).expand(3, -1))
+    assert weight is model.network.transformer.wte.weight
+    save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
+    ids = torch.randint(0, 43, (2, 5))
+    assert torch.equal(load(tmp_path)(ids), model.eval()(ids))
+
+
+def test_missing_pretrained_model_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="pretrained"):
+        build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "nowhere")), 40, 1)
+
+
+def test_a_point_longer_than_the_positions_is_refused() -> None:
+    with pytest.raises(InputError, match="32 positions"):
+        model_of("gpt2").hidden(torch.zeros(1, 33, dtype=torch.int64))
