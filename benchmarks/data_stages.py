@@ -1,0 +1,220 @@
+"""Speed and memory of the data stages, each in a process of its own, on one core.
+
+    python benchmarks/data_stages.py --mb 20
+
+The text is dialogue: about half of the turns are set phrases that repeat, half hold random values, so that neither a
+cache nor its absence is flattered. MB/s counts the UTF-8 text of all points, not the JSON around it, per second of
+processor time, which other programs disturb less than the clock.
+"""
+
+import os
+
+os.environ |= {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
+
+import argparse
+import importlib.util
+import json
+import platform
+import random
+import resource
+import string
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ADDRESS = r"(?=[A-Z0-9])\b\d{1,6}(?: [A-Z0-9][\w.'’-]*){1,9}, [A-Z]{2} \d{5}\b"
+NAME = r"(?=[A-Z0-9])\b[A-Z][a-z][\w'’-]*(?: [A-Z][a-z][\w'’-]*)+"
+POLICY = {
+    "kind": "regex",
+    "patterns": {
+        "address": ADDRESS,
+        "order": r"(?=[A-Z0-9])\b\d{3}-\d{5}-\d{4}\b",
+        "phone": r"(?=[A-Z0-9])\b\d{3}[-.]?\d{3}[-.]?\d{4}\b",
+        "tracking": r"(?=[A-Z0-9])\b[A-Z0-9]{10}\b",
+        "canary": r"(?=[A-Z0-9])\b\d{6}\b",
+        "name": NAME,
+    },
+}
+CONSERVATIVE = {
+    "kind": "regex",
+    "patterns": {
+        "digit": r"(?=[A-Z0-9])\d+",
+        "capitals": r"(?=[A-Z0-9])[A-Z]{4}",
+        "pair": r"(?=[A-Z0-9])\b[A-Z][\w'’-]+ [A-Z][\w'’-]",
+        "inner": r"(?=[A-Z0-9])(?<=[^.!?:] )[A-Z][a-z]",
+    },
+}
+PHRASES = (
+    "SYS: Hello, this is the help desk. What can I do for you?",
+    "USR: I have been waiting for my parcel for days, and nobody answers the phone.",
+    "SYS: Could you tell me your name, please?",
+    "SYS: And which order is it about?",
+    "USR: That was all, many thanks for your help.",
+    "SYS: You are welcome. Have a pleasant evening!",
+)
+SYLLABLES = ("an", "ber", "car", "don", "el", "far", "gor", "hil", "jas", "kel", "lor", "mi", "nor", "os", "per", "ros", "sten")
+
+
+def word(rng: random.Random) -> str:
+    return "".join(rng.choices(SYLLABLES, k=rng.randint(2, 3))).capitalize()
+
+
+def digits(rng: random.Random, count: int) -> str:
+    return "".join(rng.choices(string.digits, k=count))
+
+
+def values(rng: random.Random) -> Iterator[tuple[str, str, str]]:
+    """Label, sentence around a {}, value."""
+    yield "name", "USR: Sure, I am {}, as it says on the parcel.", f"{word(rng)} {word(rng)}"
+    street = f"{digits(rng, 4)} {word(rng)} Street Suite {digits(rng, 3)} {word(rng)}, DE {digits(rng, 5)}"
+    yield "address", "USR: It should have come to {}.", street
+    yield (
+        "phone",
+        "USR: You can call me at {} in the afternoon.",
+        "-".join((digits(rng, 3), digits(rng, 3), digits(rng, 4))),
+    )
+    yield "order", "USR: The order number is {}.", "-".join((digits(rng, 3), digits(rng, 5), digits(rng, 4)))
+    yield (
+        "tracking",
+        "SYS: Here it is: {}. Anything else?",
+        "".join(rng.choices(string.ascii_uppercase + string.digits, k=10)),
+    )
+    yield "note", "USR: My neighbour, a {} by trade, may have it in his {}.", ""
+
+
+def dialogues(megabytes: float, seed: int = 0) -> Iterator[list[tuple[str, list[Any]]]]:
+    """Turns with gold spans, until so much text was made."""
+    rng, size = random.Random(seed), 0
+    while size < megabytes * 1e6:
+        turns: list[tuple[str, list[Any]]] = []
+        for phrase, (label, frame, value) in zip(PHRASES, values(rng), strict=True):
+            turns.append((phrase, []))
+            if label == "note":
+                turns.append((frame.format(word(rng).lower(), word(rng).lower()), []))
+            else:
+                start = frame.index("{}")
+                turns.append((frame.format(value), [[start, start + len(value), label, 1.0]]))
+        size += sum(len(text.encode()) for text, _ in turns)
+        yield turns
+
+
+def write_points(megabytes: float, path: Path) -> dict[str, float]:
+    """points.jsonl as the split stage writes it."""
+    size = count = 0
+    with open(path, "wb") as out:
+        for number, turns in enumerate(dialogues(megabytes)):
+            doc = f"train/dial-{number}"
+            for index, (text, gold) in enumerate(turns):
+                row = {
+                    "key": f"{doc}:{index}",
+                    "text": text,
+                    "doc": doc,
+                    "split": "train",
+                    "domain": None,
+                    "owner": None,
+                }
+                out.write(orjson.dumps(row | {"gold": gold, "canary": None}, option=orjson.OPT_APPEND_NEWLINE))
+                size, count = size + len(text.encode()), count + 1
+    return {"megabytes": size / 1e6, "points": count}
+
+
+def write_lines(megabytes: float, path: Path) -> None:
+    """The same text as a user's own JSONL, one dialogue a line, for the split stage."""
+    with open(path, "wb") as out:
+        for number, turns in enumerate(dialogues(megabytes)):
+            text, spans = "", []
+            for turn, gold in turns:
+                spans += [[start + len(text), end + len(text), label] for start, end, label, _ in gold]
+                text += turn + "\n"
+            row = {"text": text[:-1], "doc": f"train/dial-{number}", "split": "train", "spans": spans}
+            out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def jobs(folder: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Path]]]:
+    """Stage, specification, paths; in the order in which they run."""
+    at = {name: folder / f"{name}.jsonl" for name in ("raw", "split", "planted", "points", "copies", "spans")}
+    corpus = {"reader": "lines", "path": str(at["raw"])}
+    yield "split", {"corpus": corpus, "point": "turn"}, {"output": at["split"]}
+    yield "plant", {}, {"points": at["points"], "output": at["planted"], "canaries": folder / "canaries.json"}
+    yield "dedup", {}, {"points": at["points"], "output": at["copies"]}
+    yield "redact", {"policy": POLICY, "conservative": CONSERVATIVE}, {"points": at["points"], "output": at["spans"]}
+    yield "audit", {}, {"points": at["points"], "spans": at["spans"], "output": folder / "audit.json"}
+    views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
+    inputs = {name: at[name] for name in ("points", "copies", "spans")} | {"tokenizer": folder / "tokenizer.json"}
+    yield "partition", {}, inputs | views
+
+
+def run(name: str, spec: dict[str, Any], paths: dict[str, Path]) -> dict[str, float]:
+    """One stage in this process: processor and wall seconds without imports, and peak memory with them."""
+    import typing
+
+    from confide.cli import stage
+    from confide.specs import parse
+
+    function = stage(name)
+    ready = parse(typing.get_type_hints(function)["spec"], spec)
+    wall, began = time.perf_counter(), time.process_time()
+    function(ready, **paths)
+    seconds, wall = time.process_time() - began, time.perf_counter() - wall
+    return {
+        "seconds": seconds,
+        "wall_seconds": wall,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def hardware() -> dict[str, Any]:
+    cpu = "unknown"
+    if Path("/proc/cpuinfo").exists():
+        models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        cpu = models[0].split(":", 1)[1].strip() if models else cpu
+    packages = {name: version(name) for name in ("numpy", "orjson", "safetensors", "tokenizers")}
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "load": os.getloadavg()[0],
+        **packages,
+    }
+
+
+def measure(megabytes: float, folder: Path) -> dict[str, Any]:
+    """Run every stage on `megabytes` of text and print a line for each."""
+    from confide.tokenizer import save, train_bpe
+
+    size = write_points(megabytes, folder / "points.jsonl")
+    write_lines(megabytes, folder / "raw.jsonl")
+    save(train_bpe((text for turns in dialogues(0.5, seed=1) for text, _ in turns), 1024), folder / "tokenizer.json")
+    results: dict[str, Any] = {}
+    for name, spec, paths in jobs(folder):
+        if importlib.util.find_spec(f"confide.stages.{name}") is None:
+            print(f"{name:10} not there", file=sys.stderr)
+            continue
+        with get_context("spawn").Pool(1) as pool:
+            result = pool.apply(run, (name, spec, paths))
+        results[name] = result | {"mb_per_s": size["megabytes"] / result["seconds"]}
+        print(f"{name:10} {results[name]['mb_per_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak")
+    total = sum(result["seconds"] for result in results.values())
+    print(f"{'together':10} {size['megabytes'] / total:8.1f} MB/s   {size['points'] / total:,.0f} points/s")
+    return {**size, "hardware": hardware(), "stages": results, "together_mb_per_s": size["megabytes"] / total}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=float, default=20.0, help="megabytes of text")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        result = measure(arguments.mb, Path(folder))
+    arguments.output.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

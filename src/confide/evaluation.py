@@ -1,0 +1,55 @@
+"""Perplexity and next-token accuracy: overall, on public and on private (gold secret) tokens; never one without the others."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from confide.batches import IGNORE, by_length, padded
+from confide.types import View
+
+BATCH = 256
+
+
+def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[int, int]) -> Tensor:
+    """Which targets (B, L) of a padded batch are marked in a token mask (T,) of the view; the end token never is."""
+    marks = np.zeros(shape, dtype=bool)
+    for row, point in enumerate(points):
+        start, end = view.starts[point], view.starts[point + 1]
+        marks[row, : end - start] = mask[start:end]
+    return torch.from_numpy(marks)
+
+
+@torch.no_grad()
+def _totals(model: nn.Module, view: View, mask: np.ndarray, points: np.ndarray, device: str) -> Iterator[np.ndarray]:
+    """Per batch: (loss, hits, tokens) for public, then private targets, (2, 3) float64."""
+    for piece in by_length(view, points, BATCH):
+        inputs, targets = (tensor.to(device) for tensor in padded(view, piece, model.bos))
+        logits = model(inputs)
+        losses = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="none"
+        ).view_as(targets)
+        hits = (logits.argmax(-1) == targets).double()
+        private = token_masks(view, mask, piece, tuple(targets.shape)).to(device)
+        real = targets != IGNORE
+        rows = []
+        for chosen in (real & ~private, real & private):
+            rows.append([(losses.double() * chosen).sum().item(), (hits * chosen).sum().item(), chosen.sum().item()])
+        yield np.array(rows)
+
+
+def evaluate_points(
+    model: nn.Module, view: View, mask: np.ndarray, points: np.ndarray, device: str = "cpu"
+) -> dict[str, float | None]:
+    """Metrics over the given points; `mask` (T,) marks the private tokens. A share without tokens is None."""
+    training = model.training
+    model.eval()
+    public, private = sum(_totals(model, view, mask, points, device), start=np.zeros((2, 3)))
+    model.train(training)
+    metrics: dict[str, float | None] = {"tokens": int(public[2] + private[2]), "tokens_private": int(private[2])}
+    for suffix, (loss, hits, tokens) in (("", public + private), ("_public", public), ("_private", private)):
+        metrics[f"ppl{suffix}"] = math.exp(min(loss / tokens, 700.0)) if tokens else None
+        metrics[f"accuracy{suffix}"] = hits / tokens if tokens else None
+    return metrics

@@ -1,0 +1,209 @@
+"""Byte-level BPE tokenizers: ours, with every digit a token of its own, and GPT-2's.
+
+<MASK> in a text becomes the mask token, so that a secret masked in the raw text and one that redaction took out give
+the same tokens. Any other special string in a text (<bos>, <pad>, <|endoftext|>) is ordinary text: nobody can type a
+control token. A byte-level token covers a known number of bytes, from which spans are found without offsets.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Backend
+
+from confide.errors import InputError
+from confide.io import atomic, read_bytes
+from confide.types import MASK
+
+PAD, BOS, END = "<pad>", "<bos>", "<|endoftext|>"
+SPECIALS = (PAD, BOS, MASK)  # ids 0, 1, 2 of our own tokenizer
+SMALLEST = 256 + len(SPECIALS)  # every byte is a token
+
+# Words of our tokenizer and of GPT-2's ByteLevel; {L} letters, {N} digits. On ASCII text Python's re agrees with them.
+OURS = r"'(?:[sdmt]|ll|ve|re)| ?{L}+|{N}| ?[^\s{l}{n}]+|\s+(?!\S)|\s+"
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?{L}+| ?{N}+| ?[^\s{l}{n}]+|\s+(?!\S)|\s+"
+WORDS_KEPT = 1 << 18
+
+
+class Words(dict[str, tuple[int, ...]]):
+    """Token ids of words, encoded on first use; emptied when full."""
+
+    def __init__(self, backend: Backend):
+        super().__init__()
+        self.backend = backend
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        if len(self) >= WORDS_KEPT:
+            self.clear()
+        ids = self[word] = tuple(self.backend.encode(word, add_special_tokens=False).ids)
+        return ids
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A loaded tokenizer. Neither `encode` adds begin or end tokens."""
+
+    backend: Backend
+    pad_id: int
+    bos_id: int  # doubles as the end of a sequence
+    mask_id: int
+    vocab_size: int
+    lengths: np.ndarray  # (V,) int64: bytes of text that each token covers
+    words: Words = field(repr=False)
+    pattern: re.Pattern[str] | None = None  # cuts ASCII text into words; None: only the backend knows how
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text; <MASK> becomes mask_id."""
+        if self.pattern is None or not text.isascii():
+            return self.backend.encode(text, add_special_tokens=False).ids
+        if MASK not in text:
+            return list(chain.from_iterable(map(self.words.__getitem__, self.pattern.findall(text))))
+        first, *rest = text.split(MASK)
+        ids = self.encode(first)
+        for part in rest:
+            ids.append(self.mask_id)
+            ids += self.encode(part)
+        return ids
+
+    def encode_batch(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """Token ids of each text with their character offsets (a token inside a character has the whole of it)."""
+        encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
+        return [(encoding.ids, encoding.offsets) for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of token ids; special tokens are spelled out."""
+        return self.backend.decode([int(token) for token in ids], skip_special_tokens=False)
+
+
+def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """Byte-level BPE with single digits, trained on public texts; InputError if bytes and specials do not fit.
+
+    Guarantees: none for its training texts: whole words of them are in the vocabulary.
+    """
+    if vocab_size < SMALLEST:
+        raise InputError(f"bytes and special tokens alone take {SMALLEST}", key="vocab_size", value=vocab_size)
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = _ours()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIALS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(chain.from_iterable(text.split(MASK) for text in texts), trainer)
+    model = orjson.loads(backend.to_str())["model"]
+    return _build(model["vocab"], model["merges"], _ours())
+
+
+def from_files(vocab: bytes, merges: str, *, source: str | Path) -> Tokenizer:
+    """GPT-2's tokenizer from its vocab.json and merges.txt, with <MASK> and <pad> after its own ids."""
+    try:
+        table = orjson.loads(vocab)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"malformed JSON in vocab.json: {error.msg}", file=source, line=error.lineno) from None
+    lines = [line for line in merges.split("\n") if line and not line.startswith("#version")]
+    return from_vocab(table, lines, source=source)
+
+
+def from_vocab(vocab: dict[str, int], merges: list[Any], *, source: str | Path) -> Tokenizer:
+    """A GPT-2-like byte-level BPE with <MASK> and <pad> appended; <|endoftext|> serves as begin and end."""
+    if END not in vocab or sorted(vocab.values()) != list(range(len(vocab))):
+        raise InputError(f"not GPT-2's byte-level vocabulary (no {END}, or gaps in the ids)", file=source)
+    vocab = dict(vocab)
+    for token in (MASK, PAD):
+        vocab.setdefault(token, len(vocab))
+    try:
+        return _build(vocab, merges, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True))
+    except Exception as error:  # the backend has no exception type of its own
+        raise InputError(f"vocabulary and merges do not fit together: {error}", file=source) from None
+
+
+def from_hub(name: str) -> Tokenizer:
+    """The same from a model's name; only byte-level BPE vocabularies with <|endoftext|> are taken."""
+    from transformers import AutoTokenizer
+
+    try:
+        source = AutoTokenizer.from_pretrained(name, trust_remote_code=False).backend_tokenizer
+    except (OSError, ValueError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"tokenizer cannot be loaded: {reason}", key="source", value=name) from None
+    described = orjson.loads(source.to_str())
+    if described["model"]["type"] != "BPE" or (described["pre_tokenizer"] or {}).get("type") != "ByteLevel":
+        raise InputError("not a byte-level BPE tokenizer", key="source", value=name)
+    return from_vocab(described["model"]["vocab"], described["model"]["merges"], source=name)
+
+
+def save(tokenizer: Tokenizer, path: Path) -> None:
+    """Write tokenizer.json atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(tokenizer.backend.to_str(), encoding="utf-8")
+
+
+def load(path: Path) -> Tokenizer:
+    """Read a tokenizer.json that this module wrote; InputError otherwise."""
+    text = read_bytes(path)
+    try:
+        return _wrap(Backend.from_str(text.decode()))
+    except Exception:  # the backend has no exception type of its own
+        raise InputError("not a tokenizer of this project", file=path) from None
+
+
+def _ours() -> pre_tokenizers.PreTokenizer:
+    words = Regex(_spell(OURS, letters=r"\p{L}", digits=r"\p{N}"))
+    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(words, "isolated"), bytes_])
+
+
+def _spell(pattern: str, *, letters: str, digits: str) -> str:
+    sets = {"{L}": f"[{letters}]", "{N}": f"[{digits}]", "{l}": letters, "{n}": digits}
+    for placeholder, value in sets.items():
+        pattern = pattern.replace(placeholder, value)
+    return pattern
+
+
+def _build(vocab: dict[str, int], merges: list[Any], pre_tokenizer: pre_tokenizers.PreTokenizer) -> Tokenizer:
+    """A backend in which <MASK> is the only string that is matched in text as a token."""
+    pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges]
+    backend = Backend(models.BPE(vocab=vocab, merges=pairs))
+    backend.pre_tokenizer = pre_tokenizer
+    backend.decoder = decoders.ByteLevel()
+    added = {"content": MASK, "id": vocab[MASK], "special": False, "normalized": False}
+    described = orjson.loads(backend.to_str())
+    described["added_tokens"] = [added | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)]
+    return _wrap(Backend.from_str(orjson.dumps(described).decode()))
+
+
+def _wrap(backend: Backend) -> Tokenizer:
+    """The frozen object around a backend; KeyError or ValueError if it is not one of ours."""
+    vocab = backend.get_vocab(with_added_tokens=True)
+    kind = orjson.loads(backend.to_str())["pre_tokenizer"]
+    gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    pattern = GPT2 if gpt2.items() <= kind.items() else OURS
+    if pattern is OURS and kind != orjson.loads(_probe()):
+        raise ValueError("unknown pre-tokenizer")
+    lengths = np.zeros(len(vocab), np.int64)
+    for token, index in vocab.items():
+        lengths[index] = len(token)  # each byte is spelled as one character
+    return Tokenizer(
+        backend=backend,
+        pad_id=vocab[PAD],
+        bos_id=vocab[BOS] if BOS in vocab else vocab[END],
+        mask_id=vocab[MASK],
+        vocab_size=len(vocab),
+        lengths=lengths,
+        words=Words(backend),
+        pattern=re.compile(_spell(pattern, letters="A-Za-z", digits="0-9"), re.ASCII),
+    )
+
+
+def _probe() -> bytes:
+    """How our own pre-tokenizer is written in a tokenizer.json."""
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = _ours()
+    return orjson.dumps(orjson.loads(backend.to_str())["pre_tokenizer"])

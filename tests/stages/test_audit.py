@@ -1,0 +1,115 @@
+"""The audit against hand counts, scipy's exact interval, and the closed form for no misses."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from confide.errors import InputError
+from confide.io import read_json
+from confide.specs import AuditSpec
+from confide.stages.audit import audit, covered, upper_bound
+
+
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.6, 0.99))
+def test_bound_is_the_exact_one_sided_interval(case, confidence):
+    events, trials = case
+    exact = binomtest(events, trials, alternative="less").proportion_ci(confidence, method="exact").high
+    assert upper_bound(events, trials, confidence) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("trials", [1, 200, 5000])
+def test_bound_without_events_has_a_closed_form(trials):
+    assert upper_bound(0, trials, 0.95) == pytest.approx(1 - 0.05 ** (1 / trials), rel=1e-12)
+
+
+def test_published_examples_and_ends():
+    assert upper_bound(0, 200, 0.95) == pytest.approx(0.0149, abs=5e-5)  # 200 points without a miss
+    assert upper_bound(20, 200, 0.95) == pytest.approx(0.142, abs=5e-4)  # recall 90 %
+    assert upper_bound(3, 3, 0.95) == 1.0
+    assert upper_bound(0, 0, 0.95) is None
+
+
+@given(st.sets(st.tuples(st.integers(0, 9), st.integers(1, 3))), st.integers(0, 9), st.integers(1, 5))
+def test_covered_means_every_character(spans, start, size):
+    ranges = sorted([a, a + length, "x", 1.0] for a, length in spans)
+    inside = {i for a, b, *_ in ranges for i in range(a, b)}
+    assert covered(start, start + size, ranges) == (set(range(start, start + size)) <= inside)
+
+
+def span(start, end, label):
+    return [start, end, label, 1.0]
+
+
+POINTS = [  # key, text, split, gold
+    ("a:0", "id 12 name Al", "train", [span(3, 5, "id"), span(11, 13, "name")]),
+    ("a:1", "id 12 name Al", "train", [span(3, 5, "id"), span(11, 13, "name")]),  # the same text: not a new point
+    ("a:2", "again 12", "train", [span(6, 8, "id")]),
+    ("a:3", "bare Bo", "train", [span(5, 7, "name")]),
+    ("a:4", "nothing 7", "train", []),
+    ("a:5", "public", "train", []),
+    ("a:6", "<MASK> 12", "train", [span(7, 9, "id")]),
+    ("a:7", "<MASK> 12", "train", [span(7, 9, "id")]),
+    ("b:0", "test Bo", "test", [span(5, 7, "name")]),
+]
+FINDINGS = [
+    {"key": "a:0", "spans": [span(3, 5, "digits")], "conservative": True},  # Al missed, its point noticed
+    {"key": "a:1", "spans": [span(3, 5, "digits")], "conservative": True},
+    {"key": "a:2", "spans": [span(6, 7, "digits")], "conservative": True},  # one character short: missed
+    {"key": "a:4", "spans": [span(8, 9, "digits")], "conservative": False},  # touches no gold secret
+    {"key": "a:6", "spans": [], "conservative": True, "failed": True},
+    {"key": "a:7", "spans": [span(7, 9, "digits")], "conservative": True},
+    {"key": "b:0", "spans": [span(5, 7, "digits")], "conservative": True},
+]
+
+
+def run(tmp_path, points=POINTS, findings=FINDINGS):
+    rows = [dict(zip(("key", "text", "split", "gold"), point, strict=True)) for point in points]
+    for name, lines in (("p", rows), ("s", findings)):
+        (tmp_path / name).write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    audit(AuditSpec(confidence=0.9), points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "audit.json")
+    return read_json(tmp_path / "audit.json")
+
+
+def test_hand_counts(tmp_path):
+    result = run(tmp_path)
+    counts = ("secrets", "missed", "unprotected")
+    assert [result["labels"]["id"][name] for name in counts] == [5, 2, 0]  # a:2 partly, a:6 failed
+    assert [result["labels"]["name"][name] for name in counts] == [3, 3, 1]  # Al twice, Bo unnoticed
+    assert [result["occurrences"][name] for name in counts] == [8, 5, 1]
+    assert [result["unique"][name] for name in counts] == [3, 3, 1]  # 12, Al, Bo
+    assert result["recall"] == 3 / 8
+    assert result["miss_rate"] == 5 / 8
+    assert result["delta2"] == 1 / 8
+    assert result["occurrences"]["delta2_given_miss"] == 1 / 5
+    assert result["precision"] == 4 / 5
+    assert result["spans"] == {"digits": {"found": 5, "precision": 4 / 5}}
+    assert result["miss_rate_upper"] == 1.0  # all three unique secrets are missed somewhere
+    assert result["delta2_upper"] == pytest.approx(binomtest(1, 3, alternative="less").proportion_ci(0.9).high)
+    assert result["pools"] == {"public": 2, "private": 6}
+    assert result["multiplicity"] == 5  # every point with 12
+    assert result["multiplicity_distinct"] == 4  # 12: the first text once, a:2, and both with <MASK>
+    assert result["policy_failures"] == 1
+    assert result["note"] is None
+
+
+def test_no_secret_is_written(tmp_path):
+    points = [("a:0", "the code is hunter2", "train", [span(12, 19, "id")])]
+    run(tmp_path, points, [])
+    assert b"hunter2" not in (tmp_path / "audit.json").read_bytes()
+
+
+def test_without_gold_rates_are_null(tmp_path):
+    result = run(tmp_path, [(key, text, split, []) for key, text, split, _ in POINTS])
+    names = ("recall", "precision", "miss_rate", "miss_rate_upper", "delta2", "delta2_upper", "multiplicity")
+    assert [result[name] for name in names] == [None] * 7
+    assert "no gold" in result["note"]
+    assert result["pools"] == {"public": 2, "private": 6}
+
+
+@pytest.mark.parametrize("findings", [FINDINGS[1::-1], [{"key": "zz", "spans": [], "conservative": True}], [{"spans": []}]])
+def test_spans_of_other_points_are_refused(tmp_path, findings):
+    with pytest.raises(InputError):
+        run(tmp_path, findings=findings)
+    assert not (tmp_path / "audit.json").exists()

@@ -1,0 +1,146 @@
+"""The partition against a slow oracle: one point at a time, character by character, through the backend's offsets."""
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from confide.data import load_partition
+from confide.errors import InputError
+from confide.policies import redacted_text
+from confide.specs import PartitionSpec
+from confide.stages import partition as stage
+from confide.stages.partition import partition
+from confide.tokenizer import save, train_bpe
+from confide.types import MASK, Span
+
+TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
+
+
+def point(index, text, split="train", gold=(), domain=None, owner=None):
+    gold = [[start, end, "x", 1.0] for start, end in gold]
+    return {"key": f"d:{index}", "text": text, "split": split, "domain": domain, "owner": owner, "gold": gold}
+
+
+def finding(index, *spans, conservative=True):
+    return {"key": f"d:{index}", "spans": [[*span, "x", 1.0] for span in spans], "conservative": conservative}
+
+
+def run(folder, points, copies=(), findings=(), **spec):
+    folder.mkdir(exist_ok=True)
+    for name, rows in (("p", points), ("c", [{"key": f"d:{index}"} for index in copies]), ("s", findings)):
+        (folder / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    save(TOKENIZER, folder / "t")
+    places = {"points": "p", "copies": "c", "spans": "s", "tokenizer": "t", "original": "o", "redacted": "r"}
+    partition(PartitionSpec(**spec), **{name: folder / file for name, file in places.items()})
+    return load_partition(folder / "o", folder / "r")
+
+
+texts = st.lists(st.sampled_from([MASK, "é", "😀", "12 ", "345", " Ann", "call me ", "o'clock", " "]), max_size=6).map("".join)
+
+
+@st.composite
+def marked_texts(draw):
+    text = draw(texts)
+    place = st.integers(0, len(text))
+    ranges = st.lists(st.tuples(place, place).map(lambda pair: (min(pair), max(pair))), max_size=3)
+    return text, draw(ranges), draw(ranges), draw(st.booleans())
+
+
+@given(st.lists(marked_texts(), max_size=7))
+def test_views_and_marks_are_what_one_point_at_a_time_gives(tmp_path_factory, cases):
+    points = [point(index, text, gold=gold) for index, (text, _, gold, _) in enumerate(cases)]
+    findings = [finding(i, *spans, conservative=fires) for i, (_, spans, _, fires) in enumerate(cases) if spans or fires]
+    result = run(tmp_path_factory.mktemp("p"), points, (), findings)
+    for view in (result.original, result.redacted):
+        assert len(view) == len(cases)
+    for index, (text, spans, gold, fires) in enumerate(cases):
+        ids, offsets = TOKENIZER.encode_batch([text])[0]
+        here = slice(result.original.starts[index], result.original.starts[index + 1])
+
+        def touches(ranges, offsets=offsets):
+            return [
+                any(start < end and start < b and a < end for start, end in ranges) for a, b in offsets
+            ]  # not by empty ones
+
+        assert result.original[index].tolist() == ids
+        flagged = np.array(touches(spans), bool) | (np.array(ids) == TOKENIZER.mask_id)
+        assert result.original.private[here].tolist() == flagged.tolist()
+        assert result.secret[here].tolist() == touches(gold)
+        shown = redacted_text(text, [Span(*span, "x") for span in spans])
+        assert result.redacted[index].tolist() == TOKENIZER.encode_batch([shown])[0][0]
+        assert result.private[index] == (bool(spans) or fires or MASK in text)
+        assert result.copy[index] == (shown == MASK)
+    assert (result.redacted.private == (result.redacted.ids == TOKENIZER.mask_id)).all()
+
+
+def test_batches_do_not_show(tmp_path, monkeypatch):
+    points = [
+        point(i, f"call 1{i} é" * (i % 3), domain="ab"[i % 2], owner=str(i % 4), gold=[(0, 2)] * (i % 3 > 0)) for i in range(50)
+    ]
+    findings = [finding(i, (5, 7)) for i in range(1, 50, 3)]
+    run(tmp_path / "one", points, (), findings)
+    monkeypatch.setattr(stage, "BATCH", 7)
+    run(tmp_path / "many", points, (), findings)
+    for name in "or":
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes()
+
+
+SAME = [point(i, "call me at 12", gold=[(11, 13)]) for i in range(3)] + [point(i, "hello there") for i in range(3, 6)]
+NOTICED = [finding(i, conservative=True) for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    "spec, masked",
+    [({}, [1, 2]), ({"scope": "all"}, [1, 2, 4, 5]), ({"dedup": False}, []), ({"dedup": False, "scope": "all"}, [])],
+)
+def test_which_copies_are_masked(tmp_path, spec, masked):
+    result = run(tmp_path, SAME, [1, 2, 4, 5], NOTICED, **spec)
+    assert np.flatnonzero(result.copy).tolist() == masked
+    for index in range(6):
+        whole = [TOKENIZER.mask_id] if index in masked else TOKENIZER.encode(SAME[index]["text"])
+        assert result.original[index].tolist() == result.redacted[index].tolist() == whole
+    assert np.flatnonzero(result.private).tolist() == sorted({0, 1, 2, *masked})
+    assert result.original.private.sum() == len(masked)
+    assert result.secret.sum() == 2 * (3 - len({1, 2} & set(masked)))
+
+
+def test_split_domain_and_owner(tmp_path):
+    points = [
+        point(0, "a", "valid", domain="x", owner="u"),
+        point(1, "b", "test"),
+        point(2, "c", domain="y", owner="v"),
+        point(3, "d", domain="x", owner="v"),
+    ]
+    result = run(tmp_path, points)
+    assert result.split.tolist() == [1, 2, 0, 0]
+    assert result.domain.tolist() == [0, -1, 1, 0]
+    assert result.domains == ("x", "y")
+    assert result.owner.tolist() == [0, -1, 1, 1]
+    assert b"owner-name" not in (tmp_path / "r").read_bytes()
+
+
+def test_no_points_at_all(tmp_path):
+    assert len(run(tmp_path, []).original) == 0
+
+
+@pytest.mark.parametrize(
+    "points, copies, findings, named",
+    [
+        (SAME, [9], [], "c: d:9"),  # of no point
+        (SAME, [2, 1], [], "c: d:1"),  # out of order
+        (SAME, [], [finding(7, (0, 1))], "s: d:7"),
+        (SAME, [], [finding(0, (0, 99))], "s: d:0"),  # beyond the text
+        ([point(0, "ab", gold=[(1, 5)])], [], [], "p: d:0"),
+        ([point(0, "a", "valid")], [0], [], "c: d:0"),  # only training points are copies
+        ([point(0, "<MASK>")], [0], [], "c: d:0"),
+        ([point(0, "a", "other")], [], [], "p: d:0"),
+        ([{"key": "d:0"}], [], [], "p: text"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(tmp_path, points, copies, findings, named):
+    with pytest.raises(InputError, match=named):
+        run(tmp_path, points, copies, findings)
+    assert not (tmp_path / "o").exists()
+    assert not (tmp_path / "r").exists()
