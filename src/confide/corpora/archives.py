@@ -1,0 +1,104 @@
+"""Published corpora: where they come from, which members are read, and the digest their content must have.
+
+The content digest is SHA-256 over the sorted lines "path NUL hex-SHA-256-of-bytes" of the members read, so a mirror's pack
+and the publisher's own files verify to the same value however they are packed.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from confide.errors import InputError
+from confide.io import read_jsonl
+from confide.types import SPLITS
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A corpus as published. `members` matches whole member names; its groups joined by "/" are the path kept."""
+
+    mirror: str  # file name in the folder CONFIDE_MIRROR
+    mirror_sha256: str
+    urls: tuple[str, ...]  # tarballs, or the members themselves
+    members: str
+    content_sha256: str
+    unverified: tuple[str, ...] = ()  # paths that need not be there and are left out of the content digest
+    dropped: str | None = None  # members that start with this are the authors' planted canaries, never kept
+
+
+RAW = "https://raw.githubusercontent.com/pytorch/examples/main/word_language_model/data/wikitext-2/"
+GPT2 = "https://huggingface.co/openai-community/gpt2/resolve/main/"
+
+ARCHIVES: dict[str, Archive] = {
+    # The authors publish 10,000 + 1,000 + 1,000 dialogues (MIT); beside them lie 10 copies of one canary, which are dropped:
+    # canaries are planted by our own stage, with controls.
+    "customersim": Archive(
+        mirror="customersim.tar.gz",
+        mirror_sha256="048208bc36786ef29c392857b43663a317c55251e9706acef358d63330c2dee1",
+        urls=("https://github.com/wyshi/lm_privacy/archive/HEAD.tar.gz",),
+        members=r"(?:[^/]+/data/simdial|customersim)/(train|valid|test)/(dial-\d+\.txt)",
+        content_sha256="8a08e43a1193e67cefeac2a087e2b0d11aaa808f67fec4a80c4a608956b45a64",
+        dropped="My ID is",
+    ),
+    # CC BY-SA 3.0. The mirror has no train.txt, so only the other two are verified.
+    "wikitext-2": Archive(
+        mirror="wikitext-2.tar.gz",
+        mirror_sha256="23b1db9e653e05ac78e8e563f3be439c63e4b000f1968daa17b37db2c479171c",
+        urls=tuple(f"{RAW}{split}.txt" for split in SPLITS),
+        members=r"(?:[^/]+/)*(train\.txt|valid\.txt|test\.txt)",
+        content_sha256="af1547922f2a333aff2b245ae66ce258f3b3d3f6167318737d298b47a72564e7",
+        unverified=("train.txt",),
+    ),
+    "gpt2-bpe": Archive(
+        mirror="gpt2-bpe.tar.xz",
+        mirror_sha256="8e149144fed5630cb004ca6922fff76de7ccc0035ccacd97fc999d4975fe7486",
+        urls=(f"{GPT2}vocab.json", f"{GPT2}merges.txt"),
+        members=r"(?:[^/]+/)*(vocab\.json|merges\.txt)",
+        content_sha256="6d4a83e52e6b5883fefb8dbc7f3c79b955f0bf6be41e61735c7e9476a50d0829",
+    ),
+}
+
+
+def archive(name: str) -> Archive:
+    """The archive of that name; InputError lists the names there are."""
+    if name not in ARCHIVES:
+        raise InputError(f"unknown: one of {', '.join(ARCHIVES)}", key="archive", value=name)
+    return ARCHIVES[name]
+
+
+def normal_path(source: Archive, member: str) -> str | None:
+    """The path under which a member is kept, or None for one that is not read."""
+    match = re.fullmatch(source.members, member)
+    return "/".join(match.groups()) if match else None
+
+
+def content_digest(source: Archive, members: Mapping[str, bytes]) -> str:
+    """Hex digest of path -> bytes, the same for any order and packing."""
+    lines = (
+        f"{path}\0{hashlib.sha256(content).hexdigest()}\n" for path, content in members.items() if path not in source.unverified
+    )
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def canonical(paths: Mapping[str, bytes]) -> list[str]:
+    """Paths by split, then by number, then by name."""
+
+    def place(path: str) -> tuple[int, int, str]:
+        split = re.split(r"[/.]", path)[0]
+        number = re.search(r"(\d+)\.\w+$", path)
+        return SPLITS.index(split) if split in SPLITS else len(SPLITS), int(number[1]) if number else -1, path
+
+    return sorted(paths, key=place)
+
+
+def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
+    """Path and text of each member of a fetched archive, in canonical order."""
+    if raw is None:
+        raise InputError("is needed: the fetched archive", key="raw")
+    for row in read_jsonl(raw):
+        path, text = row.get("path"), row.get("text")
+        if not isinstance(path, str) or not isinstance(text, str):
+            raise InputError("is not a fetched archive: expected path and text", file=raw)
+        yield path, text

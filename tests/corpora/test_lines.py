@@ -1,0 +1,166 @@
+"""The user's own corpus: splits by document and author, and one clear line for every malformed input."""
+
+import json
+from collections import defaultdict
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.corpora.lines import Places, read
+from confide.errors import InputError
+from confide.specs import LinesSpec
+
+
+def write(folder, rows, name="corpus.jsonl"):
+    path = folder / name
+    path.write_bytes(b"".join(row if isinstance(row, bytes) else orjson.dumps(row) + b"\n" for row in rows))
+    return path
+
+
+def records(path, **options):
+    return list(read(LinesSpec(reader="lines", path=str(path), **options)))
+
+
+def test_fields_are_read(tmp_path):
+    row = {
+        "text": "Call Ann at 5.",
+        "doc": "d",
+        "author": "a",
+        "domain": "x",
+        "split": "test",
+        "spans": [[12, 13, "n"], [5, 8, "p"]],
+    }
+    (record,) = records(write(tmp_path, [row]))
+    assert (record.text, record.doc, record.author, record.domain, record.split) == ("Call Ann at 5.", "d", "a", "x", "test")
+    assert [record.text[s.start : s.end] for s in record.spans] == ["Ann", "5"]
+
+
+def test_plain_text_is_a_document_a_line(tmp_path):
+    path = write(tmp_path, ["\ufeffone\r\n\n  \ntwo é\nthree".encode()], "corpus.txt")
+    found = records(path)
+    assert [(r.text, r.doc) for r in found] == [("one", "line-1"), ("two é", "line-4"), ("three", "line-5")]
+
+
+def test_nul_and_astral_characters_survive(tmp_path):
+    (record,) = records(write(tmp_path, [{"text": "a\0b😀c", "spans": [[3, 4, "x"]]}]))
+    assert record.text == "a\0b😀c" and record.text[record.spans[0].start : record.spans[0].end] == "😀"
+
+
+SECRET = "hunter2"
+BAD = {
+    b'{"text": "hunter2"': ("malformed", None),
+    b'{"text": "hunter2\\ud800"}': ("malformed", None),
+    b'{"text": "hunter2\xff"}': ("malformed", None),
+    b'["hunter2"]': ("object", None),
+    b'{"text": 3}': ("string", "text"),
+    b'{"text": null}': ("string", "text"),
+    b'{"doc": "d"}': ("missing", "text"),
+    b'{"text": "hunter2", "lable": "d"}': ("unknown", "lable"),
+    b'{"text": "hunter2", "doc": 5}': ("string", "doc"),
+    b'{"text": "hunter2", "split": "dev"}': ("one of", "split"),
+    b'{"text": "hunter2", "spans": [[0, 8, "x"]]}': ("range", "spans"),
+    b'{"text": "hunter2", "spans": [[-1, 2, "x"]]}': ("range", "spans"),
+    b'{"text": "hunter2", "spans": [[2, 2, "x"]]}': ("range", "spans"),
+    b'{"text": "hunter2", "spans": [[0, 4, "x"], [3, 6, "x"]]}': ("overlap", "spans"),
+    b'{"text": "hunter2", "spans": [[0, "4", "x"]]}': ("list of", "spans"),
+    b'{"text": "hunter2", "spans": [[true, 4, "x"]]}': ("list of", "spans"),
+    b'{"text": "hunter2", "spans": [[0, 4]]}': ("list of", "spans"),
+    b'{"text": "hunter2", "spans": {"a": 1}}': ("list of", "spans"),
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_malformed_line_is_named_by_file_line_and_key_without_its_text(tmp_path, line):
+    message, key = BAD[line]
+    path = write(tmp_path, [{"text": "fine"}, b"\n", line + b"\n"])
+    with pytest.raises(InputError) as error:
+        records(path)
+    text = str(error.value)
+    assert text.startswith(f"{path}:3: ") and message in text and "\n" not in text and SECRET not in text
+    assert key is None or f" {key}" in text
+
+
+def test_bad_utf8_in_plain_text_names_the_line(tmp_path):
+    with pytest.raises(InputError, match=r"corpus.txt:2: not UTF-8"):
+        records(write(tmp_path, [b"fine\nhunter2 \xff\n"], "corpus.txt"))
+
+
+@pytest.mark.parametrize("name", ["corpus.txt", "corpus.jsonl"])
+def test_empty_missing_and_folder(tmp_path, name):
+    with pytest.raises(InputError, match="no documents"):
+        records(write(tmp_path, [b"\n \n"], name))
+    with pytest.raises(InputError, match="cannot be read"):
+        records(tmp_path / f"absent-{name}")
+    with pytest.raises(InputError, match="cannot be read"):
+        records(tmp_path)
+
+
+def test_shares_that_leave_no_train_are_refused(tmp_path):
+    with pytest.raises(InputError, match="train"):
+        records(write(tmp_path, [{"text": "a"}]), valid=0.5, test=0.5)
+
+
+def test_shares_are_about_right_and_the_seed_matters(tmp_path):
+    path = write(tmp_path, [{"text": "a", "doc": f"d{n}"} for n in range(4000)])
+    found = [r.split for r in records(path, valid=0.2, test=0.1)]
+    assert abs(found.count("valid") / 4000 - 0.2) < 0.03 and abs(found.count("test") / 4000 - 0.1) < 0.03
+    assert found == [r.split for r in records(path, valid=0.2, test=0.1)]
+    assert found != [r.split for r in records(path, valid=0.2, test=0.1, seed=1)]
+
+
+def test_split_of_a_document_does_not_depend_on_the_rest_of_the_file(tmp_path):
+    rows = [{"text": "a", "doc": f"d{n}", "author": f"a{n % 70}"} for n in range(300)]
+    forward = {r.doc: r.split for r in records(write(tmp_path, rows))}
+    backward = {r.doc: r.split for r in records(write(tmp_path, rows[::-1]))}
+    assert forward == backward and len(set(forward.values())) == 3
+
+
+rows = st.lists(
+    st.fixed_dictionaries(
+        {"text": st.just("t")},
+        optional={"doc": st.sampled_from("abcdefgh"), "author": st.sampled_from("abcdefgh")},
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows)
+def test_documents_and_authors_are_whole(tmp_path_factory, rows):
+    seen = defaultdict(set)
+    for record in records(write(tmp_path_factory.mktemp("rows"), rows), valid=0.3, test=0.3):
+        seen["doc", record.doc].add(record.split)
+        if record.author:
+            seen["author", record.author].add(record.split)
+    assert all(len(splits) == 1 for splits in seen.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh")), max_size=12))
+def test_groups_are_the_connected_components(links):
+    places, groups = Places(), {node: {node} for node in "abcdefgh"}
+    for one, other in links:
+        places.link(one, other)
+        joined = groups[one] | groups[other]  # brute force
+        groups |= dict.fromkeys(joined, joined)
+    assert {node: places.group(node) for node in groups} == {node: min(group) for node, group in groups.items()}
+
+
+def test_given_split_holds_for_the_whole_document_and_may_not_change(tmp_path):
+    rows = [{"text": "a", "doc": "d"}, {"text": "b", "doc": "d", "split": "test"}, {"text": "c", "doc": "d"}]
+    assert [r.split for r in records(write(tmp_path, rows), valid=0, test=0)] == ["test"] * 3
+    with pytest.raises(InputError, match=r":4: split"):
+        records(write(tmp_path, [*rows, {"text": "e", "doc": "d", "split": "train"}]))
+
+
+def test_given_names_never_meet_automatic_ones(tmp_path):
+    rows = [{"text": "a"}, {"text": "b", "doc": "line-1"}, {"text": "c", "doc": "doc-line-1"}, {"text": "d", "doc": "x"}]
+    docs = [r.doc for r in records(write(tmp_path, rows))]
+    assert docs == ["line-1", "doc-line-1", "doc-doc-line-1", "x"]
+
+
+def test_json_escapes_are_decoded(tmp_path):
+    assert records(write(tmp_path, [json.dumps({"text": "é\n😀"}).encode()]))[0].text == "é\n😀"
