@@ -1,0 +1,148 @@
+"""Exact exposure of planted canaries: log2 |R| - log2 rank of the secret among all |R| = 10^n values it could have had.
+
+Values are ranked by total log-probability given the canary's prefix (not per token: values differ in their number of
+tokens), ties at mid-rank. The null is exact too: the rank of a secret that the model never saw is uniform, its exposure
+exponential with rate ln 2 (mean 1.44 bits), and the largest of ten such has mean 4.23 bits, not 0.
+"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.linalg import expm
+from scipy.optimize import brentq
+from scipy.stats import gamma
+from tqdm import tqdm
+
+from confide.attacks.candidates import candidate_tree
+from confide.attacks.target import Target
+from confide.attacks.tree import Tree, sequence_log_probs
+from confide.errors import InputError
+from confide.io import read_json
+from confide.specs import ExposureSpec
+
+MOST_DIGITS = 7  # 10^7 candidates are minutes; more are hours
+BITS = 1 / math.log(2)  # mean exposure of one secret that was never seen
+
+
+def exposures(log_probs: np.ndarray, secrets: list[int]) -> list[float]:
+    """Exposure in bits of each secret, given all candidates' log-probabilities (R,); rank = 1 + better + half the ties."""
+    found = []
+    for secret in secrets:
+        own = log_probs[secret]
+        rank = 1 + (log_probs > own).sum() + ((log_probs == own).sum() - 1) / 2
+        found.append(float(math.log2(len(log_probs)) - math.log2(rank)))
+    return found
+
+
+def _mean_tail(count: int, bits: float) -> float:
+    return float(gamma.sf(bits, count, scale=BITS / count))
+
+
+def _max_tail(count: int, bits: float) -> float:
+    return float(-np.expm1(count * np.log1p(-(2.0**-bits)))) if bits > 0 else 1.0
+
+
+def _median_steps(count: int) -> np.ndarray:
+    """Means of the independent exponentials whose sum is the median of `count` exposures (Renyi's representation)."""
+    steps = BITS / np.arange(count, count // 2, -1) if count % 2 else BITS / np.arange(count, count // 2 - 1, -1)
+    if count % 2 == 0:
+        steps[-1] /= 2  # the upper of the two middle ones counts half
+    return steps
+
+
+def _median_tail(count: int, bits: float) -> float:
+    rates = 1 / _median_steps(count)
+    return float(expm((np.diag(-rates) + np.diag(rates[:-1], 1)) * bits)[0].sum())
+
+
+TAILS: dict[str, Callable[[int, float], float]] = {"mean": _mean_tail, "median": _median_tail, "max": _max_tail}
+MEANS: dict[str, Callable[[int], float]] = {
+    "mean": lambda count: BITS,
+    "median": lambda count: float(_median_steps(count).sum()),
+    "max": lambda count: BITS * sum(1 / i for i in range(1, count + 1)),
+}
+
+
+def null_tail(statistic: str, count: int, bits: float) -> float:
+    """One-sided p-value: probability that `count` secrets never seen have a mean, median or max exposure >= bits."""
+    return TAILS[statistic](count, bits)
+
+
+def null_band(statistic: str, count: int, level: float = 0.95, most: float = math.inf) -> tuple[float, float, float]:
+    """Mean and two-sided band (low, high) of a statistic of `count` secrets never seen; bits, cut at `most` = log2 |R|."""
+    low, high = (
+        brentq(lambda bits, tail=tail: null_tail(statistic, count, bits) - tail, 0, 100, xtol=1e-10)
+        for tail in ((1 + level) / 2, (1 - level) / 2)
+    )
+    return min(MEANS[statistic](count), most), min(low, most), min(high, most)
+
+
+def _summary(found: list[float], candidates: int) -> dict[str, Any]:
+    """Mean, median and max, each with its null mean, its band and a one-sided p-value."""
+    metrics: dict[str, Any] = {}
+    for name, function in (("mean", np.mean), ("median", np.median), ("max", np.max)):
+        value = float(function(found))
+        mean, low, high = null_band(name, len(found), most=math.log2(candidates))
+        metrics |= {name: value, f"null_{name}": mean, f"null_{name}_low": low, f"null_{name}_high": high}
+        metrics[f"p_{name}"] = null_tail(name, len(found), value)
+    return metrics
+
+
+def _prefixed(prefix: str, metrics: dict[str, Any]) -> dict[str, Any]:
+    return {f"{prefix}{key}": value for key, value in metrics.items()}
+
+
+def _score(spec: ExposureSpec, target: Target, tree: Tree) -> np.ndarray:
+    with tqdm(total=tree.states, desc="exposure", unit="state", disable=None) as bar:
+        return sequence_log_probs(target.model, tree, spec.chunk, bar.update)
+
+
+def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
+    """Exposure of every canary and every control, by number; secrets themselves are never written."""
+    if target.canaries is None:
+        raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
+    planted = read_canaries(target.canaries)
+    tree = candidate_tree(target.tokenizer, planted["prefix"], planted["suffix"], planted["digits"])
+    log_probs = _score(spec, target, tree)
+    lengths = tree.lengths
+    metrics: dict[str, Any] = {
+        "candidates": tree.count,
+        "copies": planted["copies"],
+        "states": tree.states,
+        "tokens_min": int(lengths.min()),
+        "tokens_mean": float(lengths.mean()),
+        "tokens_max": int(lengths.max()),
+    }
+    for prefix, key in (("", "secrets"), ("control_", "controls")):
+        metrics |= _prefixed(prefix, ranked(log_probs, [int(secret) for secret in planted[key]]))
+    return metrics
+
+
+def ranked(log_probs: np.ndarray, secrets: list[int]) -> dict[str, Any]:
+    """Exposures and their summary; without numbers, and with a reason, where there is nothing to rank."""
+    if not secrets:
+        return {"count": 0, "exposures": [], "reason": "none in this corpus"}
+    if not np.isfinite(log_probs).all():
+        return {"count": len(secrets), "exposures": None, "reason": "the model's probabilities are not finite"}
+    found = exposures(log_probs, secrets)
+    return {"count": len(found), "exposures": found} | _summary(found, len(log_probs))
+
+
+def read_canaries(path: Path) -> dict[str, Any]:
+    """The planted canaries; InputError where a key is missing or a secret has another number of digits than stated."""
+    planted = read_json(path)
+    if not isinstance(planted, dict):
+        raise InputError("expected a JSON object", file=path)
+    for key in ("prefix", "suffix", "digits", "secrets", "controls", "copies"):
+        if key not in planted:
+            raise InputError("is missing", file=path, key=key)
+    digits = planted["digits"]
+    if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
+        raise InputError(f"exact exposure wants 1 to {MOST_DIGITS} digits", file=path, key="digits", value=digits)
+    for key in ("secrets", "controls"):
+        if any(len(secret) != digits or not (secret.isascii() and secret.isdigit()) for secret in planted[key]):
+            raise InputError(f"a value is not {digits} digits", file=path, key=key)
+    return planted

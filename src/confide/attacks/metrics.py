@@ -1,0 +1,69 @@
+"""How well scores tell members from non-members: AUC, balanced accuracy, true positives at few false ones, intervals.
+
+Scores are oriented so that higher means "was in the training set". Shapes: m members, n non-members.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import hypergeom, norm, rankdata
+
+Metric = Callable[[np.ndarray, np.ndarray], float]  # (member scores (m,), non-member scores (n,)) -> value
+
+
+def auc(member: np.ndarray, other: np.ndarray) -> float:
+    """Probability that a random member scores above a random non-member, ties counting one half."""
+    ranks = rankdata(np.concatenate([member, other]))[: len(member)]
+    return float((ranks.sum() - len(member) * (len(member) + 1) / 2) / (len(member) * len(other)))
+
+
+def balanced_accuracy(member: np.ndarray, other: np.ndarray) -> float:
+    """Mean of true positive and true negative rate when as many as there are members, the best scored, are called members.
+
+    With equal numbers this is the papers' rule (lower half by perplexity). Ties at the cut share it: the value is the
+    expectation over random tie-breaking.
+    """
+    called = len(member)
+    cut = np.sort(np.concatenate([member, other]))[-called]
+    above, tied = [(scores > cut).sum() for scores in (member, other)], [(scores == cut).sum() for scores in (member, other)]
+    share = (called - sum(above)) / sum(tied)
+    rates = [(a + share * t) / len(scores) for a, t, scores in zip(above, tied, (member, other), strict=True)]
+    return float((rates[0] + 1 - rates[1]) / 2)
+
+
+def tpr_at_fpr(member: np.ndarray, other: np.ndarray, fpr: float) -> float | None:
+    """Largest true positive rate of a threshold whose false positive rate is at most `fpr`; no interpolation.
+
+    None where n is too small for a single false positive to stay within `fpr`.
+    """
+    allowed = int(np.floor(fpr * len(other) + 1e-9))
+    if allowed < 1:
+        return None
+    # the strictest score that would already admit one false positive too many
+    bar = np.sort(other)[-allowed - 1] if allowed < len(other) else -np.inf
+    return float((member > bar).mean())
+
+
+def bootstrap(
+    metric: Metric, member: np.ndarray, other: np.ndarray, repeats: int, rng: np.random.Generator, level: float = 0.95
+) -> tuple[float, float]:
+    """Two-sided percentile interval of a metric; members and non-members are resampled separately."""
+    values = [
+        metric(member[rng.integers(len(member), size=len(member))], other[rng.integers(len(other), size=len(other))])
+        for _ in range(repeats)
+    ]
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def auc_null(m: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Two-sided band of the AUC of scores that know nothing (normal approximation of the Mann-Whitney statistic)."""
+    half = norm.ppf((1 + level) / 2) * np.sqrt((m + n + 1) / (12 * m * n))
+    return float(max(0.0, 0.5 - half)), float(min(1.0, 0.5 + half))
+
+
+def accuracy_null(m: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Two-sided band of `balanced_accuracy` of scores that know nothing: m drawn of m + n without replacement (exact)."""
+    hits = hypergeom(m + n, m, m).ppf([(1 - level) / 2, (1 + level) / 2])
+    low, high = (hits / m + 1 - (m - hits) / n) / 2
+    return float(low), float(high)

@@ -1,0 +1,25 @@
+"""Perplexity and accuracy of a trained model on held-out points: original text, and the masked text beside it."""
+
+from pathlib import Path
+
+from confide import models
+from confide.data import load_partition
+from confide.errors import InputError
+from confide.evaluation import evaluate_points
+from confide.io import write_json
+from confide.specs import EvaluateSpec
+from confide.training import device_of
+from confide.types import SPLITS
+
+
+def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, output: Path) -> None:
+    """Write overall, public-token and private-token figures; private = gold secrets, whatever the policy saw."""
+    partition, device = load_partition(original, redacted), device_of(spec.device)
+    network = models.load(model.parent).to(device)
+    points = (partition.split == SPLITS.index(spec.split)).nonzero()[0]
+    if not len(points):
+        raise InputError("no points in this split", file=original, key="split", value=spec.split)
+    found = evaluate_points(network, partition.original, partition.secret, points, device)
+    masked = evaluate_points(network, partition.redacted, partition.redacted.private, points, device)
+    extra = {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
+    write_json(output, {"run": spec.run, "split": spec.split, "points": len(points)} | found | extra)

@@ -1,0 +1,152 @@
+"""Membership inference: candidate set, scores against whole forward passes, and the controls."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from confide.attacks import ATTACKS, Target
+from confide.attacks.blind import BASELINES
+from confide.attacks.membership import choose, first_occurrences, grouped, secret_log_probs, tokens_of
+from confide.errors import InputError
+from confide.io import write_jsonl
+from confide.specs import MembershipSpec
+
+SPEC = MembershipSpec(kind="membership", label="order", limit=40, group=8, bootstrap=100, seed=3)
+
+
+def point(key: str, split: str, secret: str, label: str = "order", name: str = "Ann") -> dict:
+    text = f"{name} has {secret} now"
+    start = len(name) + 5
+    gold = [[0, len(name), "name", 1.0], [start, start + len(secret), label, 1.0]]
+    return {"key": key, "text": text, "doc": key, "split": split, "gold": gold, "canary": None}
+
+
+def corpus(path, train: int, held: int, make=lambda source, split: f"{source.randrange(10**4):04d}") -> list[dict]:
+    """Points of which every secret is distinct, written to `path`."""
+    source, rows, seen = random.Random(1), [], set()
+    for split, count in (("train", train), ("valid", held // 2), ("test", held - held // 2)):
+        while sum(row["split"] == split for row in rows) < count:
+            secret = make(source, split)
+            if secret not in seen:
+                seen.add(secret)
+                rows.append(point(f"{split}/{len(rows)}", split, secret))
+    write_jsonl(path, rows)
+    return rows
+
+
+def test_candidates_are_first_occurrences_on_one_side(tmp_path):
+    rows = [
+        point("a", "train", "11", name="Bo"),
+        point("b", "train", "22"),
+        point("c", "train", "11"),
+        point("d", "train", "33"),
+        point("e", "valid", "33"),  # on both sides: neither
+        point("f", "test", "44"),
+        point("g", "test", "55", label="phone"),
+        point("h", "train", " "),  # nothing to score
+    ]
+    write_jsonl(tmp_path / "points.jsonl", rows)
+    found = list(first_occurrences(tmp_path / "points.jsonl", "order"))
+    assert [(c.secret, c.member) for c in found] == [("11", True), ("22", True), ("44", False)]
+    assert found[0].text.startswith("Bo") and all(c.text[c.start : c.end] == c.secret for c in found)
+
+
+def test_choice_is_balanced_and_depends_on_seed_alone(tmp_path):
+    corpus(tmp_path / "points.jsonl", 100, 30)
+    found = list(first_occurrences(tmp_path / "points.jsonl", "order"))
+    one, again, other = (choose(found, 20, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    assert one == again != other and len(set(one)) == 40
+    assert [c.member for c in one] == [True] * 20 + [False] * 20
+    assert sum(c.member for c in choose(found, 1000, np.random.default_rng(0))) == 30
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gpt2"])
+@pytest.mark.parametrize("name", ["digit_tokenizer", "merging_tokenizer"])
+def test_scores_are_those_of_a_forward_pass(request, make_model, tmp_path, kind, name):
+    tokenizer = request.getfixturevalue(name)
+    model = make_model(kind, tokenizer)
+    secrets = ("7", "4821", "12 é 3")
+    write_jsonl(tmp_path / "points.jsonl", [point(s, "train", s, name="A" * len(s)) for s in secrets])
+    candidates = list(first_occurrences(tmp_path / "points.jsonl", "order"))
+    total, count = secret_log_probs(model, tokens_of(candidates, tokenizer))
+    for candidate, fast, tokens in zip(candidates, total, count, strict=True):
+        ids = tokenizer.encode(candidate.text)
+        edges = np.cumsum([0] + [tokenizer.lengths[i] for i in ids])  # in bytes
+        start, end = (len(candidate.text[:place].encode()) for place in (candidate.start, candidate.end))
+        scored = [i for i in range(len(ids)) if edges[i] < end and edges[i + 1] > start]
+        with torch.no_grad():
+            logs = model(torch.tensor([[tokenizer.bos_id, *ids]]))[0].log_softmax(-1)
+        assert tokens == len(scored) > 0
+        assert fast == pytest.approx(sum(logs[i, ids[i]].item() for i in scored), abs=1e-9)
+
+
+def test_groups_are_disjoint_sums():
+    scores, member = 2.0 ** np.arange(21), np.arange(21) < 11
+    sums, kinds = grouped(scores, member, 4, np.random.default_rng(0))
+    assert kinds.tolist() == [True, True, False, False]
+    used = [{i for i in range(21) if int(total) >> i & 1} for total in sums]  # powers of two say who is in
+    assert all(len(group) == 4 for group in used) and len(set.union(*used)) == 16
+    assert all(member[i] == kind for group, kind in zip(used, kinds, strict=True) for i in group)
+
+
+@pytest.mark.parametrize("kind", ["lstm that memorises", "gpt2"])
+def test_controls(digit_tokenizer, make_model, fit, tmp_path, kind):
+    """An overfit model is caught; an untrained one and the blind baselines are not better than chance."""
+    path = tmp_path / "points.jsonl"
+    rows = corpus(path, 40, 40)
+    model = make_model(kind, digit_tokenizer, scale=1.0, double=False)
+    before = ATTACKS["membership"](SPEC, Target(model, digit_tokenizer, path))
+    fit(model, digit_tokenizer, [row["text"] for row in rows if row["split"] == "train"], 250)
+    after = ATTACKS["membership"](SPEC, Target(model, digit_tokenizer, path))
+    assert (before["members"], before["non_members"], before["groups"]) == (40, 40, 5)
+    for found, prefixes in ((before, ("", "total_", "blind_ngram_")), (after, ("blind_ngram_", "blind_length_"))):
+        for prefix in prefixes:
+            assert found[f"{prefix}auc_low"] <= 0.5 <= found[f"{prefix}auc_high"]
+    assert after["auc"] > 0.95 and after["auc_low"] > after["auc_null_high"] and after["acc_balanced"] > 0.85
+    assert after["group_auc"] == 1.0 and after["group_acc_balanced"] == 1.0
+    assert before["acc_balanced_null_low"] <= before["acc_balanced"] <= before["acc_balanced_null_high"]
+    assert after["tpr_at_fpr_0.01"] is None and "non-members" in after["reasons"]["tpr_at_fpr_0.01"]
+    # the candidates, and what can be told from them alone, are the same for every model
+    assert all(before[key] == after[key] for key in before if "blind" in key)
+
+
+def test_blind_baselines_catch_another_generator():
+    """Had non-members another form, the attack would mean nothing: the baselines must show it."""
+    source = random.Random(0)
+    member = np.repeat([True, False], 40)
+    secrets = [f"{source.randrange(10**4)} Oak Street" for _ in range(40)]
+    secrets += [f"{source.randrange(10**6)} Elm Rd." for _ in range(40)]
+    scores = BASELINES["ngram"](secrets, member, 0)
+    assert (scores[:40, None] > scores[40:]).mean() > 0.95
+    short, long = ["1" * 3] * 10, ["1" * 9] * 10
+    scores = BASELINES["length"](short + long, np.repeat([True, False], 10), 0)
+    assert scores[:10].min() > scores[10:].max()
+
+
+def test_too_few_secrets_are_a_reason_not_a_crash(digit_tokenizer, make_model, tmp_path):
+    path = tmp_path / "points.jsonl"
+    target = Target(make_model("lstm", digit_tokenizer), digit_tokenizer, path)
+    corpus(path, 40, 9)
+    found = ATTACKS["membership"](SPEC, target)
+    assert found["auc"] is None and found["acc_balanced"] is None and "fewer than 10" in found["reason"]
+    none = ATTACKS["membership"](SPEC.model_copy(update={"label": "address"}), target)
+    assert (none["members"], none["auc"]) == (0, None)
+    corpus(path, 12, 12)
+    found = ATTACKS["membership"](SPEC, target)
+    assert found["auc"] is not None and found["group_auc"] is None and "2 groups" in found["reasons"]["group_auc"]
+
+
+def test_a_diverged_model_is_a_reason(digit_tokenizer, make_model, tmp_path):
+    model = make_model("lstm", digit_tokenizer, scale=float("nan"))
+    corpus(tmp_path / "points.jsonl", 12, 12)
+    found = ATTACKS["membership"](SPEC, Target(model, digit_tokenizer, tmp_path / "points.jsonl"))
+    assert found["auc"] is None and "finite" in found["reason"]
+
+
+def test_a_point_without_its_fields_is_named(digit_tokenizer, tmp_path):
+    write_jsonl(tmp_path / "points.jsonl", [{"text": "the secret is 4821", "split": "train"}])
+    with pytest.raises(InputError, match="gold") as caught:
+        ATTACKS["membership"](SPEC, Target(None, digit_tokenizer, tmp_path / "points.jsonl"))
+    assert "4821" not in str(caught.value)

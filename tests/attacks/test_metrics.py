@@ -1,0 +1,80 @@
+"""Attack metrics against scikit-learn, enumeration and simulation."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from confide.attacks.metrics import accuracy_null, auc, auc_null, balanced_accuracy, bootstrap, tpr_at_fpr
+
+
+def scores(m: int, n: int, shift: float, levels: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Member and non-member scores; `levels` makes them coarse, so that many tie."""
+    rng = np.random.default_rng(seed)
+    both = rng.normal(size=m) + shift, rng.normal(size=n)
+    return both if levels is None else tuple(np.round(side * levels) / levels for side in both)
+
+
+@pytest.mark.parametrize(("m", "n", "levels"), [(40, 70, None), (40, 70, 2), (30, 10, 1)])
+def test_auc_is_sklearns(m, n, levels):
+    member, other = scores(m, n, 0.6, levels, 0)
+    truth = np.repeat([1, 0], [m, n])
+    assert auc(member, other) == pytest.approx(roc_auc_score(truth, np.concatenate([member, other])), abs=1e-12)
+
+
+@pytest.mark.parametrize("levels", [None, 2])
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2, 1.0])
+def test_tpr_at_fpr_is_the_best_attainable_threshold(levels, rate):
+    member, other = scores(90, 200, 0.8, levels, 1)
+    truth = np.repeat([1, 0], [90, 200])
+    fpr, tpr, _ = roc_curve(truth, np.concatenate([member, other]), drop_intermediate=False)
+    assert tpr_at_fpr(member, other, rate) == pytest.approx(tpr[fpr <= rate + 1e-12].max())
+
+
+def test_tpr_needs_enough_non_members():
+    assert tpr_at_fpr(np.ones(5), np.zeros(99), 0.01) is None
+    assert tpr_at_fpr(np.ones(5), np.zeros(100), 0.01) == 1.0
+    assert tpr_at_fpr(np.ones(5), np.ones(100), 0.01) == 0.0  # ties admit everybody: not attainable
+
+
+def test_balanced_accuracy_averages_over_tie_breaking():
+    """All ways of breaking ties at the cut, enumerated."""
+    member, other = np.array([3.0, 2.0, 2.0, 1.0]), np.array([2.0, 2.0, 1.0, 0.0])
+    values, kinds = np.concatenate([member, other]), np.repeat([1, 0], 4)
+    found = []
+    for order in itertools.permutations(range(8)):
+        called = sorted(range(8), key=lambda i, order=order: (-values[i], order[i]))[:4]
+        hits = kinds[called].sum()
+        found.append((hits / 4 + 1 - (4 - hits) / 4) / 2)
+    assert balanced_accuracy(member, other) == pytest.approx(np.mean(found), abs=1e-12)
+
+
+def test_balanced_accuracy_is_the_median_rule():
+    member, other = scores(50, 50, 0.7, None, 2)
+    median = np.median(np.concatenate([member, other]))
+    assert balanced_accuracy(member, other) == pytest.approx(((member > median).mean() + (other <= median).mean()) / 2)
+    assert balanced_accuracy(np.zeros(9), np.zeros(9)) == 0.5
+    assert balanced_accuracy(np.ones(9), np.zeros(9)) == 1.0
+
+
+def test_bootstrap_covers_and_repeats():
+    """The 95 % interval contains the true AUC about 95 times in 100."""
+    truth, inside = 0.7602, 0  # Phi(1 / sqrt 2)
+    for seed in range(150):
+        member, other = scores(60, 60, 1.0, None, seed)
+        low, high = bootstrap(auc, member, other, 200, np.random.default_rng(seed))
+        inside += low <= truth <= high
+    assert 132 <= inside <= 149
+    assert (low, high) == bootstrap(auc, member, other, 200, np.random.default_rng(149))
+    assert (low, high) != bootstrap(auc, member, other, 200, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("m", "n"), [(50, 50), (30, 80)])
+def test_null_bands_by_simulation(m, n):
+    rng = np.random.default_rng(3)
+    draws = [(rng.normal(size=m), rng.normal(size=n)) for _ in range(4000)]
+    for metric, band in ((auc, auc_null(m, n)), (balanced_accuracy, accuracy_null(m, n))):
+        values = np.array([metric(*draw) for draw in draws])
+        np.testing.assert_allclose(np.quantile(values, [0.025, 0.975]), band, atol=0.025)
+        assert 0.93 < ((values >= band[0] - 1e-9) & (values <= band[1] + 1e-9)).mean() < 0.99
