@@ -218,6 +218,7 @@ class CertifySpec(Spec):
     dedup: bool = True
     miss_rate: Fraction = 0.0
     delta2: Fraction = 0.0  # assumed miss probability of pi_c beyond what the audit bounds
+    everything_private: bool = False  # pi_c fires on every text, so that nothing can slip into the public pool
     noise_seed: int | None = 0
     init: str | None = None  # what the run was warm-started from, as named in the certificate
 
@@ -272,7 +273,7 @@ class AmplificationSpec(Spec):
     """The closed-form curves of CRT Figure 6; the mechanism only matters where delta / gamma or the relation does."""
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
-    epsilons: list[Positive] = [0.5, 1.0, 2.0, 3.0]
+    epsilons: tuple[Positive, ...] = (0.5, 1.0, 2.0, 3.0)
     sample_rate: Annotated[float, Field(gt=0, lt=1)] = 0.0256
     steps: Natural = 391
     labelled: Natural = 200  # hand-labelled secrets that the miss rate is estimated from
@@ -337,6 +338,14 @@ class StudySpec(Spec):
 class TrackingSpec(Spec):
     experiment: str = "confide"
     uri: str = "sqlite:///mlflow.db"  # MLFLOW_TRACKING_URI overrides
+
+
+class TrackSpec(Spec):
+    """What to load into the tracking server: trained runs with their settings, and the studies that list them."""
+
+    tracking: TrackingSpec = TrackingSpec()
+    runs: list[TrainSpec]
+    studies: list[ReportSpec] = []
 
 
 class Params(Spec):

@@ -1,6 +1,6 @@
-"""The nouns. Shapes: N points, T tokens of a view, B batch, L length, V vocabulary, M scored items."""
+"""The nouns. Shapes: N points, T tokens of a view, B batch, L length, V vocabulary."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,14 +22,14 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One document as a reader yields it. `split` None: the split stage assigns whole documents."""
+    """One document as a reader yields it."""
 
     text: str
     doc: str
     author: str | None = None
     domain: str | None = None
     spans: tuple[Span, ...] = ()  # gold secrets
-    split: SplitName | None = None
+    split: SplitName = "train"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Partition:
     redacted: View  # each span collapsed into ONE mask token; a deduplicated copy is a single mask token in both views
     secret: np.ndarray  # (T of original,) bool: token overlaps a gold span; for evaluation only
     private: np.ndarray  # (N,) bool: contains <MASK>, a policy span, or a conservative hit
-    copy: np.ndarray  # (N,) bool: masked whole as a later copy
+    copy: np.ndarray  # (N,) bool: a single mask token, as a later copy becomes
     split: np.ndarray  # (N,) uint8 index into SPLITS
     domain: np.ndarray  # (N,) int32 index into domains, -1 none
     owner: np.ndarray  # (N,) int32, -1 none
@@ -106,14 +106,3 @@ class Release:
     noise_multiplier: float  # standard deviation of the noise over max_grad_norm; 0 for an exact step
     max_grad_norm: float  # 0 for an exact step
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class AttackResult:
-    """Scores are oriented so that higher means "was in the training set"."""
-
-    attack: str
-    run: str
-    metrics: dict[str, float]
-    scores: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (M,)
-    member: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (M,)

@@ -1,0 +1,21 @@
+"""Figures by name: each is a function from the study's specification and results to a matplotlib figure."""
+
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+from confide.report.amplification import amplification
+from confide.report.leakage import exposure, group_membership, membership
+from confide.report.results import Result
+from confide.report.tradeoff import tradeoff
+from confide.report.utility import utility
+from confide.specs import ReportSpec
+
+FIGURES: dict[str, Callable[[ReportSpec, list[Result]], Figure]] = {
+    "tradeoff": tradeoff,
+    "utility": utility,
+    "exposure": exposure,
+    "membership": membership,
+    "group_membership": group_membership,
+    "amplification": amplification,
+}

@@ -1,0 +1,144 @@
+"""The one place that knows the fields of the files a study reads: certificates, evaluations, attacks, training metrics.
+
+Runs are listed by the specification and never searched for: a leftover folder cannot enter a table.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confide.errors import InputError
+from confide.io import read_json, read_jsonl
+from confide.specs import ReportRun
+
+Json = dict[str, Any]
+HEADLINE = ("relation", "unit", "delta", "accountant", "record_epsilon", "bayesian_epsilon", "condition")
+QUALITY = ("ppl", "ppl_public", "ppl_private", "accuracy")
+
+
+def plain(value: float) -> str:
+    """Shortest usual form of a small number: 8e-5, 0.1."""
+    return f"{value:g}".replace("e-0", "e-")
+
+
+class Meaning(NamedTuple):
+    """What must be equal for two Bayesian epsilons to stand on one axis."""
+
+    relation: str
+    unit: str
+    delta: float
+    accountant: str
+
+    @property
+    def words(self) -> str:
+        relation = self.relation.replace("_", "-")
+        return f"{relation}, one random secret within {self.unit}, δ = {plain(self.delta)}, {self.accountant.upper()}"
+
+
+class Epoch(NamedTuple):
+    """What training had cost and gained after one epoch."""
+
+    epoch: int
+    record_epsilon: float
+    bayesian_epsilon: float
+    loss: float | None
+    valid_ppl: float | None
+    valid_ppl_public: float | None
+    valid_ppl_private: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run with everything that was certified and measured of it."""
+
+    run: ReportRun
+    certificate: Json
+    evaluation: Json
+    attacks: dict[str, Json]  # by kind: exposure, membership
+    epochs: tuple[Epoch, ...]
+
+    def metric(self, kind: str, name: str) -> Any:
+        """A number of an attack, None where the attack was not run or could not tell."""
+        return self.attacks.get(kind, {}).get(name)
+
+    def headline(self, name: str) -> float | None:
+        """An epsilon or rate of the certificate's headline; None where it is unknown."""
+        value = self.certificate["headline"].get(name)
+        return None if value is None else float(value)
+
+    def claim(self, name: str) -> float | None:
+        """Epsilon of a claim by its name, None where the certificate makes no such claim."""
+        found = [claim["epsilon"] for claim in self.certificate.get("claims", []) if claim["name"] == name]
+        return float(found[0]) if found else None
+
+    @property
+    def bayesian_epsilon(self) -> float:
+        return float(self.certificate["headline"]["bayesian_epsilon"])
+
+    @property
+    def condition(self) -> str:
+        """On what the Bayesian epsilon depends beyond the policy's miss rate, in words."""
+        return self.certificate["headline"]["condition"]
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the certificate names such a condition (as a rule: the conservative policy catches every miss)."""
+        return self.condition.startswith("conditional")
+
+    @property
+    def meaning(self) -> Meaning:
+        head = self.certificate["headline"]
+        return Meaning(head["relation"], head["unit"], float(head["delta"]), head["accountant"])
+
+    @property
+    def seconds(self) -> float | None:
+        return self.epochs[-1].seconds if self.epochs else None
+
+
+def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]:
+    """Read all files of the listed runs; InputError names the first that is missing or lacks a field."""
+    return [_load(run, results / "runs" / run.run, models / run.run) for run in runs]
+
+
+def _load(run: ReportRun, folder: Path, model: Path) -> Result:
+    certificate = _object(folder / "certificate.json", ("headline", "epochs", "claims"))
+    _require(certificate["headline"], HEADLINE, folder / "certificate.json")
+    evaluation = _object(folder / "evaluate.json", QUALITY)
+    attacks: dict[str, Json] = {}
+    for name in run.attacks:
+        path = folder / f"{name}.json"
+        metrics = _object(path, ("attack",))
+        if metrics["attack"] in attacks:
+            raise InputError("two attacks of one kind in a run of a study", file=path, key="attack", value=metrics["attack"])
+        attacks[metrics["attack"]] = metrics
+    epochs = _epochs(certificate, list(read_jsonl(model / "metrics.jsonl")), folder / "certificate.json")
+    return Result(run, certificate, evaluation, attacks, epochs)
+
+
+def _object(path: Path, keys: tuple[str, ...]) -> Json:
+    value = read_json(path)
+    _require(value, keys, path)
+    return value
+
+
+def _require(value: Any, keys: tuple[str, ...], path: Path) -> None:
+    if not isinstance(value, dict):
+        raise InputError("expected a JSON object", file=path)
+    for key in keys:
+        if key not in value:
+            raise InputError("is missing", file=path, key=key)
+
+
+def _epochs(certificate: Json, metrics: list[Json], path: Path) -> tuple[Epoch, ...]:
+    """Certified epsilon and validation perplexity after each epoch, matched by number."""
+    priced = {row["epoch"]: row for row in certificate["epochs"]}
+    found = []
+    for row in metrics:
+        if row["epoch"] not in priced:
+            raise InputError("an epoch of metrics.jsonl has no price", file=path, key="epochs", value=row["epoch"])
+        price = priced[row["epoch"]]
+        rest = [row.get(name) for name in Epoch._fields[3:]]
+        found.append(Epoch(row["epoch"], float(price["record_epsilon"]), float(price["bayesian_epsilon"]), *rest))
+    return tuple(found)

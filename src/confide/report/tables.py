@@ -1,0 +1,224 @@
+"""Tables of a study: one row per run with what is certified beside what is measured, in CSV, Markdown and flat JSON.
+
+Infinity is written as inf in CSV, "inf" in JSON and ∞ in Markdown; what was not measured or not claimed is left empty.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from confide.io import number
+from confide.report.results import Result
+from confide.specs import ReportSpec
+
+Row = dict[str, Any]
+
+
+class Column(NamedTuple):
+    """A column of table.csv: its block in table.md, its meaning, and where its value comes from."""
+
+    name: str
+    block: str
+    words: str
+    value: Callable[[Result], Any]
+
+
+def _quality(name: str) -> Callable[[Result], Any]:
+    return lambda result: result.evaluation.get(name)
+
+
+def _attack(kind: str, name: str) -> Callable[[Result], Any]:
+    return lambda result: result.metric(kind, name)
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("run", "run", "name of the run: row of the sample sheet, miss rate g, seed s", lambda r: r.run.run),
+    Column("name", "run", "row of the sample sheet", lambda r: r.run.name),
+    Column("method", "run", "training method", lambda r: r.run.method),
+    Column("variant", "run", "what tells it from other rows of the method", lambda r: r.run.variant),
+    Column("dataset", "run", "corpus, policy and tokenizer", lambda r: r.run.dataset),
+    Column("model", "run", "architecture", lambda r: r.run.model),
+    Column("gamma", "run", "share of unique secrets that the policy was made to miss", lambda r: r.run.gamma),
+    Column("seed", "run", "seed of initialisation, batches and noise", lambda r: r.run.seed),
+    Column("dedup", "run", "later copies of a text are masked", lambda r: r.run.dedup),
+    Column("redact", "run", "steps that ask for the redacted text get it (False: ablation)", lambda r: r.run.redact),
+    Column("ppl", "utility", "test perplexity, all tokens", _quality("ppl")),
+    Column("ppl_public", "utility", "test perplexity, tokens outside gold secrets", _quality("ppl_public")),
+    Column("ppl_private", "utility", "test perplexity, tokens of gold secrets", _quality("ppl_private")),
+    Column("ppl_masked", "utility", "test perplexity on the redacted text (only there is a model of redacted text at home)",
+           _quality("ppl_masked")),
+    Column("accuracy", "utility", "share of test tokens predicted exactly", _quality("accuracy")),
+    Column("accuracy_public", "utility", "the same outside gold secrets", _quality("accuracy_public")),
+    Column("accuracy_private", "utility", "the same in gold secrets", _quality("accuracy_private")),
+    Column("seconds", "utility", "wall-clock seconds of training with validation", lambda r: r.seconds),
+    Column("delta", "certified", "δ of every ε here", lambda r: r.meaning.delta),
+    Column("epsilon_replace_one", "certified", "ε of one record of the pools trained on with noise, replace-one (PLD)",
+           lambda r: r.claim("record_replace_one_pld")),
+    Column("epsilon_add_or_remove", "certified", "the same, add-or-remove: what most papers print",
+           lambda r: r.claim("record_add_or_remove_pld")),
+    Column("epsilon_secret_missed", "certified", "ε of a secret that the policy misses (replace-one)",
+           lambda r: r.claim("secret_missed")),
+    Column("epsilon_group", "certified", "ε of the most frequent secret if missed everywhere, in all distinct texts (dedup)",
+           lambda r: r.claim("group_after_dedup")),
+    Column("epsilon_group_copies", "certified", "the same with copies counted one by one",
+           lambda r: r.claim("group_before_dedup")),
+    Column("epsilon_bayesian", "certified", "Bayesian confidentiality of a random secret at the measured miss rate (figures)",
+           lambda r: r.bayesian_epsilon),
+    Column("epsilon_bayesian_upper", "certified", "the same at the upper confidence bound of the miss rate",
+           lambda r: r.headline("bayesian_epsilon_upper")),
+    Column("epsilon_bayesian_published", "certified", "the same as CRT computes it: add-or-remove, measured miss rate",
+           lambda r: r.claim("bayesian_as_published")),
+    Column("gamma_measured", "certified", "miss rate of the policy on gold secrets", lambda r: r.headline("gamma")),
+    Column("gamma_upper", "certified", "its one-sided upper confidence bound", lambda r: r.headline("gamma_upper")),
+    Column("exposure_mean", "exposure", "mean exposure of the canaries, bits", _attack("exposure", "mean")),
+    Column("exposure_median", "exposure", "median", _attack("exposure", "median")),
+    Column("exposure_max", "exposure", "maximum, as CRT reports it", _attack("exposure", "max")),
+    Column("exposure_null_mean_low", "exposure", "band of the mean of canaries never seen (table.csv: _low, _high)",
+           _attack("exposure", "null_mean_low")),
+    Column("exposure_null_mean_high", "exposure", "its upper end", _attack("exposure", "null_mean_high")),
+    Column("exposure_null_max_low", "exposure", "band of the maximum of canaries never seen",
+           _attack("exposure", "null_max_low")),
+    Column("exposure_null_max_high", "exposure", "its upper end", _attack("exposure", "null_max_high")),
+    Column("mia_accuracy", "membership", "balanced accuracy of membership inference, median rule; 0.5 is guessing",
+           _attack("membership", "acc_balanced")),
+    Column("mia_auc", "membership", "area under its ROC curve", _attack("membership", "auc")),
+    Column("mia_auc_low", "membership", "bootstrap interval of the AUC (table.csv: _low, _high)",
+           _attack("membership", "auc_low")),
+    Column("mia_auc_high", "membership", "its upper end", _attack("membership", "auc_high")),
+    Column("mia_tpr_at_fpr_0.01", "membership", "true positive rate at 1 % false positives",
+           _attack("membership", "tpr_at_fpr_0.01")),
+    Column("group_mia_accuracy", "membership", "balanced accuracy on groups of secrets",
+           _attack("membership", "group_acc_balanced")),
+    Column("group_mia_auc", "membership", "AUC on groups", _attack("membership", "group_auc")),
+    Column("blind_auc", "membership", "AUC of a baseline that never sees the model (character n-grams)",
+           _attack("membership", "blind_ngram_auc")),
+)  # fmt: skip
+
+BLOCKS = {
+    "certified": "What is certified",
+    "utility": "What the model is worth",
+    "exposure": "What it remembers: canaries",
+    "membership": "What it remembers: membership",
+}
+
+PUBLISHED = (
+    ("CRT, section 5.4 and Figure 6", "Bayesian ε at ε' = 1, γ = 0.1", "0.12 (first version: 0.2)",
+     "0.116 with ε' at δ/γ, 0.159 at δ; both for add-or-remove and a known γ"),
+    ("CRT, Figure 3", "largest exposure of 10 canaries, CRT", "≈ 0",
+     "an unbiased rank has mean 1.44 bits, the largest of ten 4.23: about 0 is below chance"),
+    ("CRT, Figures 4 and 5", "accuracy of membership inference, CRT", "≈ 0.5", "guessing"),
+    ("Selective DP-SGD, Table 2", "CustomerSim, non-private: perplexity / accuracy", "3.06 ± 0.01 / 0.75",
+     "another tokenizer and split: compare order, not value"),
+    ("Selective DP-SGD, Table 2", "CustomerSim, DP-SGD: perplexity / accuracy / ε", "11.82 ± 0.76 / 0.70 / 2.51",
+     "ε of add-or-remove, batches shuffled but priced as Poisson"),
+    ("Selective DP-SGD, Table 2", "CustomerSim, selective: perplexity / accuracy / ε", "10.42 ± 0.91 / 0.69 / 2.74",
+     "∞ for every secret that the policy misses"),
+    ("Selective DP-SGD, results files", "exposure of a canary, non-private", "19.93 of 19.93", "fully extracted"),
+)  # fmt: skip
+
+
+def rows(results: Iterable[Result]) -> list[Row]:
+    """One row per run, in the order of the specification."""
+    return [{column.name: column.value(result) for column in COLUMNS} for result in results]
+
+
+def as_csv(table: list[Row]) -> str:
+    """Comma-separated text of rows with equal keys; None is empty, infinity is inf, numbers in full precision."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(table[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return out.getvalue()
+
+
+def summary(table: list[Row]) -> dict[str, float | str]:
+    """Flat numbers, mean over seeds: "name.g0.1.column"."""
+    numeric = [c.name for c in COLUMNS if c.block != "run"]
+    found: dict[str, float | str] = {}
+    for (name, gamma), group in _groups(table).items():
+        for column in numeric:
+            values = [row[column] for row in group if row[column] is not None]
+            if values:
+                found[f"{name}.g{gamma:g}.{column}"] = number(sum(values) / len(values))
+    return found
+
+
+def epoch_rows(results: Iterable[Result]) -> list[Row]:
+    """One row per run and epoch."""
+    return [{"run": result.run.run, **epoch._asdict()} for result in results for epoch in result.epochs]
+
+
+def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = ()) -> str:
+    """The whole table in readable blocks, with what columns mean and what the papers print."""
+    lines = [
+        f"# {spec.title}",
+        "",
+        "Every ε holds under the conditions of its certificate; ∞: nothing is certified; –: not measured or not claimed.",
+        "Mean ± standard deviation over seeds; an interval is the mean of the runs' own.",
+        *(f"Condition of the Bayesian ε: {condition}." for condition in dict.fromkeys(conditions)),
+        "",
+    ]
+    groups = _groups(table)
+    for block, words in BLOCKS.items():
+        own = [column for column in COLUMNS if column.block == block]
+        used = [column for column in own if any(row[column.name] is not None for row in table)]
+        if used:
+            lines += [f"## {words}", "", *_block(used, groups), "", *_meaning(used), ""]
+    lines += ["## What the papers print", "", *_lines(["source", "quantity", "printed", "note"], PUBLISHED), ""]
+    return "\n".join(lines)
+
+
+def _meaning(columns: list[Column]) -> list[str]:
+    return [f"- `{_heading(column.name)}`: {column.words}" for column in columns if not column.name.endswith("_high")]
+
+
+def _groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
+    """Rows by sample-sheet row and gamma: the seeds of one experiment."""
+    found: dict[tuple[str, float], list[Row]] = {}
+    for row in table:
+        found.setdefault((row["name"], row["gamma"]), []).append(row)
+    return found
+
+
+def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) -> list[str]:
+    """Lines of one table; a pair of columns x_low, x_high becomes one interval x."""
+    shown = [column.name for column in columns if not column.name.endswith("_high")]
+    head = ["name", "γ", "seeds", *(_heading(name) for name in shown)]
+    body = [
+        [name, f"{gamma:g}", str(len(group)), *(_cell(group, column) for column in shown)]
+        for (name, gamma), group in groups.items()
+    ]
+    return _lines(head, body)
+
+
+def _heading(column: str) -> str:
+    return column.removesuffix("_low") + " 95 %" * column.endswith("_low")
+
+
+def _cell(group: list[Row], column: str) -> str:
+    known = [row[column] for row in group if row[column] is not None]
+    if not known:
+        return "–"
+    if column.endswith("_low"):
+        ends = [known, [row[column.removesuffix("low") + "high"] for row in group if row[column] is not None]]
+        return "[{}, {}]".format(*(show(sum(values) / len(values)) for values in ends))
+    mean = sum(known) / len(known)
+    if len(known) == 1 or len(set(known)) == 1 or not math.isfinite(mean):
+        return show(mean)
+    spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1))
+    return f"{show(mean)} ± {spread:.2g}" if spread < 1000 else f"{show(mean)} ± {show(spread)}"
+
+
+def show(value: float) -> str:
+    """A number for reading: three significant digits, ∞ for infinity."""
+    if math.isinf(value):
+        return "∞"
+    if value == 0 or 1e-3 <= abs(value) < 1000:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2g}"
+
+
+def _lines(head: list[str], body: Iterable[Iterable[str]]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body)]

@@ -1,0 +1,42 @@
+"""Tables and figures of one study from the files of its listed runs: what is certified beside what is measured."""
+
+import tempfile
+from pathlib import Path
+
+from confide.errors import InputError
+from confide.io import write_json
+from confide.report import style, tables
+from confide.report.amplification import rows as amplification_rows
+from confide.report.figures import FIGURES
+from confide.report.results import load
+from confide.specs import ReportSpec
+
+
+def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> None:
+    """Write table.csv, table.md, summary.json, epochs.csv and the spec's figures (PNG and SVG) to the folder `output`.
+
+    All files appear, or none does; the same inputs give the same bytes. InputError names a missing run's file.
+    """
+    for name in spec.figures:
+        if name not in FIGURES:
+            raise InputError(f"is not one of {', '.join(FIGURES)}", key="figures", value=name)
+    found = load(spec.runs, results, models)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+        _write(spec, found, Path(folder))
+        output.mkdir(exist_ok=True)
+        for path in sorted(Path(folder).iterdir()):
+            path.replace(output / path.name)
+
+
+def _write(spec: ReportSpec, found: list, folder: Path) -> None:
+    table = tables.rows(found)
+    (folder / "table.csv").write_text(tables.as_csv(table))
+    (folder / "table.md").write_text(tables.markdown(spec, table, (result.condition for result in found)))
+    (folder / "epochs.csv").write_text(tables.as_csv(tables.epoch_rows(found)))
+    write_json(folder / "summary.json", tables.summary(table))
+    if "amplification" in spec.figures:
+        (folder / "amplification.csv").write_text(tables.as_csv(amplification_rows(spec.amplification)))
+    with style.settings():
+        for name in spec.figures:
+            style.save(FIGURES[name](spec, found), folder / name)

@@ -1,0 +1,120 @@
+"""A study with realistic numbers: two datasets would only repeat the first, so one, with all CRT methods."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from confide.attacks.exposure import ranked
+from confide.attacks.metrics import accuracy_null, auc_null
+from confide.specs import ReportSpec
+
+EPOCHS = 10
+FINAL = {"nonprivate": 3.1, "redacted": 3.9, "dpsgd": 11.0, "crt": 5.2, "selective": 9.0}  # perplexity
+RECORD = {"nonprivate": math.inf, "redacted": math.inf, "dpsgd": 3.0, "crt": 3.0, "selective": 3.0}
+
+
+def bayesian(method: str, gamma: float, record: float) -> float:
+    """As certificates price it: redaction amplifies crt and redacted, selective is as if priced without misses."""
+    if method in ("nonprivate", "dpsgd"):
+        return record
+    if gamma == 0:
+        return record * 0.8 if method == "selective" else 0.0
+    return math.log1p(gamma * math.expm1(record)) if method == "crt" else math.inf
+
+
+def stored(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
+
+
+def certificate(run: str, method: str, gamma: float) -> dict:
+    unit, epochs = "one turn of a dialogue", []
+    for epoch in range(1, EPOCHS + 1):
+        record = RECORD[method] * (epoch / EPOCHS) ** 0.5
+        epochs.append(
+            {"epoch": epoch, "record_epsilon": stored(record), "bayesian_epsilon": stored(bayesian(method, gamma, record))}
+        )
+    prices = {"record_epsilon": epochs[-1]["record_epsilon"], "bayesian_epsilon": epochs[-1]["bayesian_epsilon"]}
+    condition = "conditional on pi_c catching every miss of pi" if method == "crt" else "none beyond those of the claims"
+    headline = {"relation": "replace_one", "accountant": "pld", "unit": unit, "delta": 8e-5, "condition": condition}
+    headline |= prices | {
+        "bayesian_epsilon_upper": prices["record_epsilon"],
+        "gamma": gamma,
+        "gamma_upper": min(1, gamma + 0.05),
+    }
+    claims = [{"name": "record_replace_one_pld", "epsilon": prices["record_epsilon"]}]
+    claims += [{"name": "record_add_or_remove_pld", "epsilon": stored(RECORD[method] / 2)}]
+    claims += [{"name": "group_after_dedup", "epsilon": stored(4 * RECORD[method])}]
+    return {"run": run, "unit": unit, "headline": headline, "claims": claims, "epochs": epochs}
+
+
+def exposure(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
+    size, count = 10_000, 10
+    leaky = {"nonprivate": 1.0, "redacted": gamma, "selective": gamma, "dpsgd": 0.0, "crt": 0.0}[method]
+    scores = rng.normal(size=size)
+    secrets = rng.choice(size, count, replace=False)
+    missed = secrets[: round(leaky * count)]
+    scores[missed] = 50 + rng.normal(size=len(missed))
+    found = ranked(scores, secrets.tolist())
+    return {"attack": "exposure", "run": run, "candidates": size, "copies": 20, "seconds": 1.0} | found
+
+
+def membership(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
+    edge = {"nonprivate": 0.35, "redacted": 0.35 * gamma, "selective": 0.33 * gamma, "dpsgd": 0.005, "crt": 0.0}[method]
+    row = {"attack": "membership", "run": run, "members": 1000, "non_members": 1000, "group": 20, "groups": 50}
+    row |= {"label": "address", "tpr_at_fpr_0.01": 0.01 + edge / 2}
+    for prefix, size, gain in (("", 1000, edge), ("group_", 50, min(0.49, 2.5 * edge))):
+        for name, null, own in (("auc", auc_null, gain), ("acc_balanced", accuracy_null, 0.75 * gain)):
+            low, high = null(size, size)
+            half, value = (high - low) / 2, 0.5 + own + rng.normal() * (high - low) / 5
+            row |= {f"{prefix}{name}": value, f"{prefix}{name}_low": value - half, f"{prefix}{name}_high": value + half}
+            row |= {f"{prefix}{name}_null_low": low, f"{prefix}{name}_null_high": high}
+            row[f"{prefix}blind_ngram_{name}"] = 0.515
+    return row
+
+
+def evaluation(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
+    ppl = FINAL[method] * (1 + 0.02 * rng.normal())
+    private = {"nonprivate": 150, "redacted": 9000 / (1 + 20 * gamma), "dpsgd": 30_000, "crt": 4000, "selective": 20_000}
+    row = {"run": run, "split": "test", "ppl": ppl, "ppl_public": ppl**0.6, "ppl_private": private[method]}
+    row |= {"ppl_masked": ppl**0.8, "accuracy": 0.75 - ppl / 100, "accuracy_public": 0.8, "accuracy_private": 0.1}
+    return row | {"tokens": 9000, "tokens_private": 900}
+
+
+def metrics(method: str, rng: np.random.Generator) -> list[dict]:
+    rows = []
+    for epoch in range(1, EPOCHS + 1):
+        ppl = FINAL[method] * (1 + 3.5 * math.exp(-epoch / 2.2)) * (1 + 0.02 * rng.normal())
+        row = {"epoch": epoch, "step": epoch * 40, "loss": math.log(ppl), "valid_ppl": ppl, "seconds": 12.5 * epoch}
+        rows.append(row | {"valid_ppl_public": ppl**0.6, "valid_ppl_private": ppl**3})
+    return rows
+
+
+def write_study(root: Path, seeds: int = 2, figures: tuple[str, ...] = ()) -> ReportSpec:
+    """Write every file of a study below root; returns its specification."""
+    runs = []
+    for method in FINAL:
+        for gamma in (0.0, 0.1, 0.3, 0.5) if method not in ("nonprivate", "dpsgd") else (0.0,):
+            for seed in range(seeds):
+                run = f"{method}/g{gamma:g}-s{seed}"
+                rng = np.random.default_rng([len(run), seed, int(gamma * 100), ord(method[0])])
+                files = {"certificate": certificate(run, method, gamma), "evaluate": evaluation(run, method, gamma, rng)}
+                files |= {"canaries": exposure(run, method, gamma, rng), "mia": membership(run, method, gamma, rng)}
+                for name, value in files.items():
+                    path = root / "results" / "runs" / run / f"{name}.json"
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(json.dumps(value))
+                path = root / "models" / run / "metrics.jsonl"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("".join(json.dumps(row) + "\n" for row in metrics(method, rng)))
+                runs.append({"run": run, "name": method, "method": method, "dataset": "customersim", "model": "lstm",
+                             "gamma": gamma, "seed": seed, "attacks": ["canaries", "mia"]})  # fmt: skip
+    return ReportSpec(study="crt", title="CRT on CustomerSim", figures=list(figures), runs=runs)
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory) -> tuple[Path, ReportSpec]:
+    root = tmp_path_factory.mktemp("study")
+    return root, write_study(root)

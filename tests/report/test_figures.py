@@ -1,0 +1,170 @@
+"""Figures draw the numbers of the files: axes, null bands, places of infinite and zero epsilon; and the same bytes twice."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import gamma, hypergeom
+
+from confide.report import style
+from confide.report.amplification import rows
+from confide.report.figures import FIGURES
+from confide.report.results import load
+from confide.report.series import chosen_gamma, group
+from confide.specs import AmplificationSpec
+
+
+@pytest.fixture(scope="module")
+def results(study):
+    root, spec = study
+    return load(spec.runs, root / "results", root / "models")
+
+
+@pytest.fixture(scope="module")
+def spec(study):
+    return study[1].model_copy(update={"amplification": AmplificationSpec(epsilons=(1.0,))})
+
+
+@pytest.fixture(autouse=True)
+def settings():
+    with style.settings():
+        yield
+
+
+def xy(axes, color):
+    return [np.column_stack(line.get_data()) for line in axes.lines if line.get_color() == color]
+
+
+def finals(axes):
+    """Colours of the large markers."""
+    return {line.get_color() for line in axes.lines if line.get_markersize() == 10}
+
+
+def bands(axes):
+    """Heights of the grey rectangles."""
+    return [patch.get_bbox().intervaly for patch in axes.patches]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_same_bytes_twice_and_nothing_of_the_day(name, spec, results, tmp_path):
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        style.save(FIGURES[name](spec, results), tmp_path / folder / name)
+    for ending in ("png", "svg"):
+        first, second = ((tmp_path / folder / f"{name}.{ending}").read_bytes() for folder in ("first", "second"))
+        assert first == second
+        assert len(first) > 10_000
+    assert b"<dc:date>" not in (tmp_path / "first" / f"{name}.svg").read_bytes()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_has_title_caption_and_labelled_axes(name, spec, results):
+    figure = FIGURES[name](spec, results)
+    assert spec.title in figure.get_suptitle() and len(figure.get_supxlabel()) > 80
+    assert any(axes.get_xlabel() for axes in figure.axes) and figure.dpi >= 150
+
+
+def test_exposure_band_is_the_closed_form_and_ceiling_is_log_candidates(spec, results):
+    mean, largest = FIGURES["exposure"](spec, results).axes
+    law = gamma(10, scale=1 / (10 * math.log(2)))
+    assert bands(mean)[0] == pytest.approx([law.ppf(0.025), law.ppf(0.975)], abs=1e-6)
+    assert bands(largest)[0] == pytest.approx([-math.log2(1 - p**0.1) for p in (0.025, 0.975)], abs=1e-6)
+    levels = {round(float(line.get_ydata()[0]), 3) for line in mean.lines if len(set(line.get_ydata())) == 1}
+    assert {round(1 / math.log(2), 3), round(math.log2(10_000), 3)} <= levels
+
+
+def test_exposure_points_are_means_over_seeds(spec, results):
+    axes = FIGURES["exposure"](spec, results).axes[0]
+    expected = [
+        np.mean([r.metric("exposure", "mean") for r in results if r.run.method == "crt" and r.run.gamma == gamma])
+        for gamma in (0, 0.1, 0.3, 0.5)
+    ]
+    assert any(len(line) == 4 and np.allclose(line[:, 1], expected) for line in xy(axes, style.look("crt").color))
+
+
+def test_membership_band_is_hypergeometric(spec, results):
+    accuracy, _ = FIGURES["group_membership"](spec, results).axes
+    law = hypergeom(100, 50, 50)
+    assert bands(accuracy)[0] == pytest.approx([law.ppf(0.025) / 50, law.ppf(0.975) / 50])
+
+
+def test_tradeoff_puts_zero_and_infinity_beside_the_axis(spec, results):
+    zero, finite, infinite = FIGURES["tradeoff"](spec, results).axes
+    faces = {axes: finals(axes) for axes in (zero, finite, infinite)}
+    color = {name: style.look(name).color for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")}
+    assert faces[zero] == {color["redacted"]}
+    assert faces[infinite] == {color["nonprivate"], color["redacted"], color["selective"]}
+    assert faces[finite] == {color["dpsgd"], color["crt"], color["selective"]}
+    hollow = [line for line in finite.lines if line.get_markersize() == 10 and line.get_fillstyle() == "none"]
+    assert [line.get_color() for line in hollow] == [color["selective"]]
+    assert all(word in finite.get_xlabel() for word in ("replace-one", "8e-5", "one turn of a dialogue"))
+
+
+def test_tradeoff_marks_series_that_rest_on_the_conservative_policy(spec, results):
+    figure = FIGURES["tradeoff"](spec, results)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "CRT †" in labels and "DP-SGD" in labels and "†" in figure.get_supxlabel()
+
+
+def test_tradeoff_never_mixes_meanings_on_an_axis(spec, results):
+    def other(result):
+        headline = result.certificate["headline"] | {"delta": 1e-6}
+        return replace(result, certificate=result.certificate | {"headline": headline})
+
+    mixed = [other(result) if result.run.method == "dpsgd" else result for result in results]
+    axes = FIGURES["tradeoff"](spec, mixed).axes
+    assert len(axes) == 6
+    labels = [axes[1].get_xlabel(), axes[4].get_xlabel()]
+    assert any("8e-5" in label for label in labels) and any("1e-6" in label for label in labels)
+    crt, dpsgd = style.look("crt").color, style.look("dpsgd").color
+    for panel in (axes[1], axes[4]):
+        assert not {crt, dpsgd} <= finals(panel)
+
+
+def test_amplification_reproduces_the_published_point():
+    table = rows(AmplificationSpec(epsilons=(1.0, 3.0)))
+    row = next(row for row in table if row["epsilon_prime"] == 1 and row["gamma"] == pytest.approx(0.1))
+    assert row["epsilon"] == pytest.approx(math.log(1 + 0.1 * (math.e - 1)), abs=1e-3)  # 0.159
+    assert row["epsilon_scaled"] == pytest.approx(0.116, abs=1e-3)
+    assert row["gamma_upper"] == pytest.approx(0.142, abs=5e-4)
+    assert row["epsilon_upper"] == pytest.approx(0.218, abs=1e-3)
+    ends = {row["epsilon_prime"]: row["replace_one_epsilon"] for row in table if row["gamma"] == 1}
+    assert ends == pytest.approx({1: 1.7, 3: 4.1}, abs=0.06)
+
+
+def test_amplification_is_zero_without_misses_and_grows_with_them():
+    table = rows(AmplificationSpec(epsilons=(1.0,)))
+    for column in ("epsilon", "epsilon_scaled", "epsilon_upper", "replace_one_epsilon", "replace_one_epsilon_upper_scaled"):
+        values = [row[column] for row in table]
+        assert all(after >= before for before, after in pairwise(values))
+    assert table[0]["gamma"] == table[0]["epsilon"] == table[0]["epsilon_scaled"] == 0
+    assert all(row["epsilon_scaled"] <= row["epsilon"] + 1e-4 for row in table)
+
+
+def test_looks_differ_in_grey():
+    looks = list(style.METHODS.values())
+    assert len({look.marker for look in looks}) == len({str(look.line) for look in looks}) == len(looks)
+    assert len({look.color for look in looks}) == len(looks)
+
+
+def test_models_and_ablations_of_a_method_differ(results):
+    run = next(result for result in results if result.run.method == "crt")
+    other = replace(run, run=run.run.model_copy(update={"name": "crt_gpt2", "model": "gpt2"}))
+    without = replace(run, run=run.run.model_copy(update={"name": "crt_nodedup", "dedup": False}))
+    first, second, third = group([run, other, without])
+    assert (first.label, second.label, third.label) == ("CRT (lstm)", "CRT (gpt2)", "CRT (lstm, no dedup)")
+    assert len({first.fill, second.fill, third.fill}) == 3
+
+
+def test_gamma_of_figures_is_that_of_the_papers_or_the_nearest(results):
+    assert chosen_gamma(None, results) == 0.1
+    assert chosen_gamma(0.5, results) == 0.5
+    assert chosen_gamma(None, [result for result in results if result.run.gamma in (0, 0.3)]) == 0.0
+
+
+def test_study_without_attacks_says_so(spec, results):
+    bare = [replace(result, attacks={}) for result in results]
+    figure = FIGURES["exposure"](spec, bare)
+    assert any("no run of this study" in text.get_text() for text in figure.texts)

@@ -1,0 +1,97 @@
+"""Tables hold the numbers of the files, infinity and absence each in the notation of the format."""
+
+import csv
+import io
+import math
+from dataclasses import replace
+from statistics import fmean, stdev
+
+import pytest
+
+from confide.report import tables
+from confide.report.results import load
+
+
+@pytest.fixture(scope="module")
+def results(study):
+    root, spec = study
+    return load(spec.runs, root / "results", root / "models")
+
+
+@pytest.fixture(scope="module")
+def table(results):
+    return tables.rows(results)
+
+
+def row_of(table, run):
+    return next(row for row in table if row["run"] == run)
+
+
+def test_rows_follow_the_specification(study, table):
+    assert [row["run"] for row in table] == [run.run for run in study[1].runs]
+
+
+def test_values_are_those_of_the_files(results, table):
+    result = next(result for result in results if result.run.run == "crt/g0.1-s0")
+    row = row_of(table, "crt/g0.1-s0")
+    assert row["ppl_private"] == 4000
+    assert row["epsilon_bayesian"] == pytest.approx(math.log(1 + 0.1 * (math.e**3 - 1)))
+    assert row["exposure_max"] == max(result.attacks["exposure"]["exposures"])
+    assert row["exposure_mean"] == pytest.approx(fmean(result.attacks["exposure"]["exposures"]))
+    assert row["mia_auc"] == result.attacks["membership"]["auc"]
+    assert row["seconds"] == 125
+    assert (row["epsilon_replace_one"], row["epsilon_add_or_remove"], row["epsilon_group"]) == (3.0, 1.5, 12.0)
+    assert row["epsilon_group_copies"] is None and row["gamma_upper"] == pytest.approx(0.15)
+
+
+def test_null_bands_are_the_closed_form(table):
+    row = table[0]
+    low, high = (-math.log2(1 - tail ** (1 / 10)) for tail in (0.025, 0.975))
+    assert (row["exposure_null_max_low"], row["exposure_null_max_high"]) == pytest.approx((low, high), abs=1e-6)
+
+
+def test_csv_reads_back_with_infinity_as_inf(table):
+    read = list(csv.DictReader(io.StringIO(tables.as_csv(table))))
+    row = next(row for row in read if row["run"] == "nonprivate/g0-s0")
+    assert row["epsilon_bayesian"] == "inf" and float(row["epsilon_bayesian"]) == math.inf
+    assert float(row["ppl"]) == row_of(table, "nonprivate/g0-s0")["ppl"]
+    assert row["variant"] == ""
+
+
+def test_summary_is_flat_means_over_seeds_without_bare_infinity(table):
+    found = tables.summary(table)
+    ppl = [row_of(table, f"crt/g0.1-s{seed}")["ppl"] for seed in (0, 1)]
+    assert found["crt.g0.1.ppl"] == pytest.approx(fmean(ppl))
+    assert found["selective.g0.1.epsilon_bayesian"] == "inf"
+    assert all(isinstance(value, str) or math.isfinite(value) for value in found.values())
+
+
+def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, table):
+    text = tables.markdown(study[1], table, ["conditional on x", "conditional on x"])
+    assert text.count("conditional on x") == 1
+    ppl = [row_of(table, f"crt/g0.3-s{seed}")["ppl"] for seed in (0, 1)]
+    assert f"{fmean(ppl):.3g} ± {stdev(ppl):.2g}" in text
+    certified = text.split("## What is certified")[1].split("##")[0]
+    assert "| nonprivate | 0 | 2 | 8e-05 | ∞ | ∞ |" in certified and "nan" not in text
+    assert "0.116" in text and "4.23" in text
+
+
+def test_markdown_marks_what_was_not_measured(study, results):
+    lacking = [replace(result, attacks={}) if result.run.method == "crt" else result for result in results]
+    text = tables.markdown(study[1], tables.rows(lacking))
+    remembered = text.split("canaries\n")[1]
+    assert "| crt | 0.1 | 2 | – |" in remembered
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(math.inf, "∞"), (0.0, "0"), (0.12345, "0.123"), (12345.6, "12,346"), (8e-5, "8e-05"), (3.0, "3")]
+)
+def test_show(value, shown):
+    assert tables.show(value) == shown
+
+
+def test_epoch_rows_match_price_and_perplexity_by_number(results):
+    rows = tables.epoch_rows(results)
+    own = [row for row in rows if row["run"] == "dpsgd/g0-s1"]
+    assert [row["epoch"] for row in own] == list(range(1, 11))
+    assert own[-1]["bayesian_epsilon"] == 3.0 and own[0]["bayesian_epsilon"] < 1
