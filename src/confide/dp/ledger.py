@@ -1,0 +1,169 @@
+"""What really ran: an append-only, hash-chained, run-length list of Releases, warm starts and epoch marks (DESIGN rule 8).
+
+Each line of ledger.jsonl carries the SHA-256 of itself and of the line before, so that no line can be altered, dropped or
+moved without the last hash changing; the certificate quotes that hash. Certificates are priced from this file alone.
+"""
+
+import hashlib
+import typing
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from confide.errors import InputError
+from confide.io import read_bytes
+from confide.types import PoolName, Release, Step, ViewName
+
+START = "0" * 64  # what the first line follows
+
+
+class Ledger:
+    """Grows by one event at a time; equal consecutive releases become one line with their count.
+
+    Guarantees: load(dump()) continues to the same bytes, whatever the point at which a job was interrupted.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[dict[str, Any]] = []  # sealed
+        self._open: Release | None = None  # may still grow
+
+    @property
+    def head(self) -> str:
+        """Hash of the last line: stands for the whole history."""
+        lines = self.lines()
+        return lines[-1]["hash"] if lines else START
+
+    def append(self, release: Release) -> None:
+        """Record `release.count` updates that have just been made."""
+        check(release)
+        if self._open is not None and replace(self._open, count=release.count) == release:
+            release = replace(release, count=self._open.count + release.count)
+        else:
+            self._seal()
+        self._open = release
+
+    def init(self, source: str | None, *, public: bool, ledger: str | None = None) -> None:
+        """The weights are those of the run `source`; `ledger`: text of its ledger, must be composed unless `public`."""
+        self._event(event="init", source=source, public=public, ledger=Ledger.load(ledger).head if ledger else None)
+
+    def epoch(self, number: int) -> None:
+        """Mark the end of an epoch, so that epsilon can be priced there."""
+        self._event(event="epoch", n=number)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Everything so far, sealed."""
+        return self._lines + ([self._sealed(release=asdict(self._open))] if self._open is not None else [])
+
+    def dump(self) -> str:
+        """JSON lines; also the state to keep in a checkpoint."""
+        return "".join(orjson.dumps(line).decode() + "\n" for line in self.lines())
+
+    @classmethod
+    def load(cls, text: str | bytes, file: str | Path | None = None) -> "Ledger":
+        """Parse and verify; InputError names file and line where a line is malformed or the chain is broken."""
+        ledger = cls()
+        raw = text.encode() if isinstance(text, str) else text
+        for number, line in enumerate(raw.splitlines(), 1):
+            ledger._take(line, lambda message, key=None, n=number: InputError(message, file=file, line=n, key=key))
+        if ledger._lines and "release" in ledger._lines[-1]:
+            ledger._open = parse_release(ledger._lines.pop()["release"])
+        return ledger
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Ledger":
+        """Load a file."""
+        return cls.load(read_bytes(path), path)
+
+    def releases(self) -> list[Release]:
+        """All releases, in order."""
+        return [parse_release(line["release"]) for line in self.lines() if "release" in line]
+
+    def epochs(self) -> list[tuple[int, list[Release]]]:
+        """For each epoch mark its number and the releases since the mark before."""
+        found, since = [], []
+        for line in self.lines():
+            if "release" in line:
+                since.append(parse_release(line["release"]))
+            elif line["event"] == "epoch":
+                found.append((line["n"], since))
+                since = []
+        return found
+
+    def starts(self) -> list[dict[str, Any]]:
+        """Warm starts: lines with source, public and the head of the source's ledger (None: not given)."""
+        return [line for line in self.lines() if line.get("event") == "init"]
+
+    def _event(self, **content: Any) -> None:
+        self._seal()
+        self._lines.append(self._sealed(**content))
+
+    def _seal(self) -> None:
+        if self._open is not None:
+            self._lines, self._open = self.lines(), None
+
+    def _sealed(self, **content: Any) -> dict[str, Any]:
+        previous = self._lines[-1]["hash"] if self._lines else START
+        line = {"index": len(self._lines)} | content | {"previous": previous}
+        return line | {"hash": digest(line)}
+
+    def _take(self, raw: bytes, error: Callable[..., InputError]) -> None:
+        """Verify one line against what came before, and keep it."""
+        try:
+            line = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            raise error("malformed JSON") from None
+        if not isinstance(line, dict) or "hash" not in line:
+            raise error("expected a ledger line with a hash")
+        content = {key: value for key, value in line.items() if key != "hash"}
+        if line["hash"] != digest(content):
+            raise error("was altered: its hash does not match", "hash")
+        for key, expected in (("index", len(self._lines)), ("previous", self._lines[-1]["hash"] if self._lines else START)):
+            if line.get(key) != expected:
+                raise error("does not follow the line before: lines are missing, moved or added", key)
+        try:
+            check_event(content)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise error(f"is not a known event: {problem}") from None
+        self._lines.append(line)
+
+
+def digest(line: dict[str, Any]) -> str:
+    """SHA-256 of a line's canonical JSON (sorted keys), without its own hash."""
+    return hashlib.sha256(orjson.dumps(line, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def parse_release(value: dict[str, Any]) -> Release:
+    """The Release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
+    release = Release(**(value | {"step": Step(**value["step"])}))
+    check(release)
+    return release
+
+
+def check_event(line: dict[str, Any]) -> None:
+    """ValueError for an event that nothing here could price or that carries more than it should."""
+    own = set(line) - {"index", "previous"}
+    if own == {"release"}:
+        parse_release(line["release"])
+    elif line.get("event") == "init" and own == {"event", "source", "public", "ledger"}:
+        if not isinstance(line["public"], bool):
+            raise ValueError("init without public")
+    elif line.get("event") != "epoch" or own != {"event", "n"} or type(line["n"]) is not int:
+        raise ValueError("expected a release, init or epoch")
+
+
+def check(release: Release) -> None:
+    """ValueError for a release that is neither an exact nor a noised update: it could not be priced."""
+    step = release.step
+    if step.view not in typing.get_args(ViewName) or step.pool not in typing.get_args(PoolName):
+        raise ValueError(f"unknown view or pool: {step.view}, {step.pool}")
+    if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
+        raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")
+    numbers = (release.sample_rate, release.noise_multiplier, release.max_grad_norm)
+    inf = float("inf")
+    if step.noisy and not (0 < numbers[0] <= 1 and 0 < numbers[1] < inf and 0 < numbers[2] < inf):
+        raise ValueError("a noisy update needs 0 < sample_rate <= 1, noise_multiplier > 0 and max_grad_norm > 0")
+    if not step.noisy and any(number != 0 for number in numbers):
+        raise ValueError("an exact update has no sample_rate, noise_multiplier or max_grad_norm")

@@ -1,0 +1,89 @@
+"""Price Poisson-subsampled Gaussian updates on the command line: what a plan would cost, before any training."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from confide.dp import accounting
+from confide.dp.calibration import calibrate, check_ranges
+from confide.dp.confidentiality import bayesian_at
+from confide.errors import InputError
+from confide.types import Release, Step
+
+Row = tuple[str, ...]
+
+
+def epsilon(
+    *,
+    sample_rate: float,
+    steps: int,
+    delta: float,
+    noise_multiplier: float | None = None,
+    target_epsilon: float | None = None,
+    relation: str | None = None,
+    gamma: float | None = None,
+    delta2: float | None = None,
+    group: int | None = None,
+) -> None:
+    """Print epsilon by relation and accountant; with group, gamma and delta2 also group and Bayesian confidentiality.
+
+    target_epsilon instead of noise_multiplier: first calibrate the noise to it, for `relation` (replace_one by default).
+    """
+    relation = relation or "replace_one"
+    check_ranges(1.0 if target_epsilon is None else target_epsilon, delta, sample_rate, steps, relation)
+    check(noise_multiplier, target_epsilon, gamma, delta2, group)
+    if noise_multiplier is None:
+        noise_multiplier = calibrate(target_epsilon, delta, sample_rate, steps, relation)
+    releases = [Release(Step("redacted", "private", noisy=True), sample_rate, noise_multiplier, 1.0, steps)]
+    print(f"noise_multiplier {noise_multiplier:.5g}, sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}")
+    for row in table(releases, delta, gamma, delta2 or 0.0, group):
+        print(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
+
+
+def check(
+    noise_multiplier: float | None,
+    target_epsilon: float | None,
+    gamma: float | None,
+    delta2: float | None,
+    group: int | None,
+) -> None:
+    """InputError naming the first flag whose value makes no sense."""
+    if (noise_multiplier is None) == (target_epsilon is None):
+        raise InputError("give either noise_multiplier or target_epsilon", key="noise_multiplier", value=noise_multiplier)
+    if noise_multiplier is not None and not 0 < noise_multiplier < math.inf:
+        raise InputError("must be positive", key="noise_multiplier", value=noise_multiplier)
+    for key, value in (("gamma", gamma), ("delta2", delta2)):
+        if value is not None and not 0 <= value <= 1:
+            raise InputError("must lie between 0 and 1", key=key, value=value)
+    if group is not None and group < 1:
+        raise InputError("must be at least 1", key="group", value=group)
+
+
+def table(releases: Sequence[Release], delta: float, gamma: float | None, delta2: float, group: int | None) -> Iterator[Row]:
+    """Rows of text: a name and a number for each relation."""
+    relations = accounting.RELATIONS
+    yield ("", *relations)
+    prices = {relation: accounting.agree(releases, delta, relation) for relation in relations}
+    for accountant in accounting.ACCOUNTANTS:
+        yield (f"epsilon, {accountant}", *(shown(prices[relation][accountant]) for relation in relations))
+    classic = (accounting.epsilon(releases, delta, relation, "rdp", "classic") for relation in relations)
+    yield ("epsilon, rdp (classic conversion)", *map(shown, classic))
+    if group is not None:
+        of_group = (accounting.group(releases, delta, group, relation)[0] for relation in relations)
+        yield (f"group of {group}, same delta", *map(shown, of_group))
+    if gamma is not None:
+        for divide, words in ((True, "read at delta / gamma"), (False, "read at delta")):
+            yield (f"Bayesian, gamma {gamma:g}, {words}", *_bayesian(releases, delta, gamma, delta2, divide))
+
+
+def _bayesian(releases: Sequence[Release], delta: float, gamma: float, delta2: float, divide: bool) -> Iterator[str]:
+    for relation in accounting.RELATIONS:
+        at = lambda spend, relation=relation: accounting.epsilon(releases, spend, relation)  # noqa: E731
+        yield shown(bayesian_at(at, delta, gamma, delta2, divide=divide))
+
+
+def shown(value: float) -> str:
+    """Rounded up, so that what is printed still holds."""
+    if value in (0.0, math.inf):
+        return f"{value:.4g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit) * unit:.4g}"

@@ -1,0 +1,145 @@
+"""Train one model: enumerate the method's steps, calibrate the noise to them, run them, write weights and ledger.
+
+The ledger is what really happened; it is priced by the certify stage, never here. A killed job resumes from its
+checkpoint to the same weights and the same ledger. No tracker is imported: metrics are JSON lines.
+"""
+
+import hashlib
+import time
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from confide import checkpoint as checkpoints
+from confide import models
+from confide.data import load_partition
+from confide.dp.calibration import calibrate
+from confide.errors import InputError
+from confide.evaluation import evaluate_points
+from confide.io import atomic, sha256, write_jsonl
+from confide.methods import METHODS
+from confide.methods.plan import Plan
+from confide.specs import TrainSpec
+from confide.tokenizer import load as load_tokenizer
+from confide.training import Job, check_pools, device_of, pool_sizes
+from confide.types import SPLITS, Partition, Step
+
+
+def train(
+    spec: TrainSpec,
+    *,
+    original: Path,
+    redacted: Path,
+    tokenizer: Path,
+    checkpoint: Path,
+    model: Path,
+    config: Path,
+    metrics: Path,
+    ledger: Path,
+    init: Path | None = None,
+    init_ledger: Path | None = None,
+) -> None:
+    """Read a partition, write model.safetensors, config.json, metrics.jsonl and ledger.jsonl."""
+    inputs = [path for path in (original, redacted, tokenizer, init, init_ledger) if path is not None]
+    with checkpoints.exclusive(checkpoint):
+        epochs = enumerate_steps(spec, partition := load_partition(original, redacted))
+        job = prepare(spec, partition, epochs, tokenizer, init, init_ledger)
+        fingerprint = fingerprint_of(spec, inputs)
+        if (state := checkpoints.read(checkpoint, fingerprint)) is not None:
+            job.restore(*state)
+        run(job, epochs, checkpoint, fingerprint)
+        models.save(job.model, model, config)
+        write_jsonl(metrics, job.metrics)
+        with atomic(ledger) as temporary:
+            temporary.write_text(job.ledger.dump())
+        checkpoints.clear(checkpoint)
+
+
+def enumerate_steps(spec: TrainSpec, partition: Partition) -> list[list[Step]]:
+    """The whole stream of steps, one list per epoch, from public numbers alone."""
+    if spec.method not in METHODS:
+        raise InputError(f"is not one of {', '.join(METHODS)}", key="method", value=spec.method)
+    recipe, sizes = spec.recipe, pool_sizes(partition)
+    noisy_epochs = recipe.noisy_epochs or recipe.epochs
+    plan = Plan(recipe.epochs, noisy_epochs, recipe.batch_size, recipe.noisy_batch_size, sizes)
+    epochs = list(METHODS[spec.method](plan))
+    check_pools({step for steps in epochs for step in steps}, sizes, recipe.noisy_batch_size)
+    return epochs
+
+
+def prepare(
+    spec: TrainSpec,
+    partition: Partition,
+    epochs: list[list[Step]],
+    tokenizer: Path,
+    init: Path | None,
+    init_ledger: Path | None,
+) -> Job:
+    """Model at its start, noise multiplier for exactly these steps, ledger opened with what the start has seen."""
+    torch.manual_seed(spec.seed)
+    device, words = device_of(spec.device), load_tokenizer(tokenizer)
+    network = models.build(spec.model, words.vocab_size, words.bos_id)
+    if init is not None:
+        models.load_weights(network, init)
+    noisy = [step for steps in epochs for step in steps if step.noisy]
+    updates = {True: len(noisy), False: sum(map(len, epochs)) - len(noisy)}
+    job = Job(spec, partition, network.to(device).train(), noise_for(spec, noisy, partition), updates, device)
+    if init is not None:
+        job.ledger.init(spec.init, public=spec.init_public, ledger=init_ledger.read_text())
+    return job
+
+
+def noise_for(spec: TrainSpec, noisy: list[Step], partition: Partition) -> float:
+    """The given noise_multiplier, or the smallest that keeps the enumerated noisy steps within the target epsilon."""
+    if not noisy:
+        return 0.0
+    privacy = spec.privacy
+    if privacy is None or (privacy.epsilon is None) == (privacy.noise_multiplier is None):
+        raise InputError(f"{spec.method} needs either epsilon or noise_multiplier", key="privacy")
+    if privacy.noise_multiplier is not None:
+        return privacy.noise_multiplier
+    pools = {step.pool for step in noisy}
+    if len(pools) > 1:
+        raise InputError("noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon")
+    sample_rate = spec.recipe.noisy_batch_size / len(partition.pool(pools.pop()))
+    return calibrate(privacy.epsilon, privacy.delta, sample_rate, len(noisy), privacy.relation)
+
+
+def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) -> None:
+    """Execute what is left of the stream; evaluate on valid points after every epoch."""
+    position = 0
+    with tqdm(total=sum(map(len, epochs)), initial=job.done, desc=job.spec.run, unit="step", disable=None) as bar:
+        for number, steps in enumerate(epochs, 1):
+            started = time.monotonic()
+            for step in steps:
+                position += 1
+                if position <= job.done:
+                    continue
+                job.run(step)
+                bar.update()
+                if job.done % job.spec.checkpoint_every == 0:
+                    job.save(checkpoint, fingerprint)
+            if len(job.metrics) < number:
+                job.metrics.append(epoch_metrics(job, number) | {"seconds": time.monotonic() - started})
+                job.ledger.epoch(number)
+
+
+def epoch_metrics(job: Job, number: int) -> dict[str, float | None]:
+    """One line of metrics.jsonl: mean exact loss and validation perplexities on the original text."""
+    seen = [loss for loss in job.losses if loss is not None]
+    job.losses.clear()
+    row = {"epoch": number, "step": job.done, "loss": sum(seen) / len(seen) if seen else None}
+    if job.clipper is not None:
+        row["nonfinite_gradients"] = job.clipper.nonfinite
+    valid = (job.partition.split == SPLITS.index("valid")).nonzero()[0]
+    if len(valid):
+        found = evaluate_points(job.model, job.partition.original, job.partition.secret, valid, job.device)
+        row |= {f"valid_{name}": value for name, value in found.items()}
+    return row
+
+
+def fingerprint_of(spec: TrainSpec, inputs: list[Path]) -> str:
+    """What a checkpoint must have been made from to be continued."""
+    parts = [spec.model_dump_json(), *(sha256(path) for path in inputs)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,176 @@
+"""CRT Propositions 5 to 7 and Theorem 8: published numbers, limits, conditions, and a brute-force mixture."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from confide.dp.accounting import epsilon
+from confide.dp.confidentiality import (
+    NONE,
+    amplified,
+    bayesian,
+    bayesian_at,
+    clopper_pearson,
+    dedup,
+    redaction,
+    redaction_group,
+    spend,
+    theorem8_1,
+    theorem8_2,
+    theorem8_3,
+)
+from confide.types import Release, Step
+
+
+def noisy(rate, sigma, count):
+    return [Release(Step("redacted", "private", True), rate, sigma, 1.0, count)]
+
+
+def renyi(releases):
+    return lambda delta: epsilon(releases, delta, "add_or_remove", "rdp")
+
+
+# published numbers ---------------------------------------------------------------------------------------------------
+
+
+def test_crt_notebook():
+    assert bayesian(1.712, 1e-4, 0.1) == (pytest.approx(0.3743, abs=1e-4), pytest.approx(1e-5))
+    assert bayesian_at(renyi(noisy(0.1, 2.42, 100)), 1e-5, 0.1) == pytest.approx(0.3744, abs=1.5e-3)
+
+
+@lru_cache
+def curve_of_one(rate, steps):
+    sigma = brentq(lambda s: renyi(noisy(rate, s, steps))(8e-5) - 1.0, 0.5, 20)
+    return renyi(noisy(rate, sigma, steps))
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.0256, 391), (0.1, 100), (0.01, 1000)])
+def test_crt_figure_6(rate, steps):
+    at = curve_of_one(rate, steps)
+    assert bayesian_at(at, 8e-5, 0.1) == pytest.approx(0.116, abs=1e-3)
+    assert bayesian_at(at, 8e-5, 0.1, divide=False) == pytest.approx(0.159, abs=5e-4)
+
+
+def test_two_hundred_labelled_secrets():
+    assert clopper_pearson(0, 200) == pytest.approx(0.0149, abs=5e-5)
+    assert clopper_pearson(20, 200) == pytest.approx(0.142, abs=5e-4)
+    assert amplified(1.0, clopper_pearson(20, 200)) == pytest.approx(0.218, abs=5e-4)
+
+
+# oracles and limits --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("events", "trials"), [(0, 10), (3, 50), (20, 200), (9, 10)])
+def test_clopper_pearson_inverts_the_binomial_tail(events, trials):
+    assert binom.cdf(events, trials, clopper_pearson(events, trials, 0.9)) == pytest.approx(0.1)
+
+
+def test_clopper_pearson_at_its_ends():
+    assert clopper_pearson(0, 0) == clopper_pearson(7, 7) == 1.0
+    with pytest.raises(ValueError):
+        clopper_pearson(3, 2)
+
+
+@given(st.floats(0, 8), st.floats(0, 0.3), st.floats(0, 1), st.integers(0, 2**32))
+def test_proposition_6_holds_for_random_mechanisms(value, delta, gamma, seed):
+    """Outputs of four kinds: q (missed) is within (value, delta) of r = p (caught); check the mixture in both directions."""
+    random = np.random.default_rng(seed)
+    p, q = random.dirichlet([0.5] * 4), random.dirichlet([0.5] * 4)
+    excess = lambda a, b, e: np.maximum(0, a - math.exp(e) * b).sum()  # noqa: E731
+    delta = max(excess(q, p, value), excess(p, q, value))
+    mixture = (1 - gamma) * p + gamma * q
+    claimed = bayesian(value, min(1.0, delta), gamma)
+    assert max(excess(mixture, p, claimed.epsilon), excess(p, mixture, claimed.epsilon)) <= claimed.delta + 1e-12
+
+
+def test_the_ends_of_gamma():
+    assert bayesian(3.0, 1e-5, 0.0, 1e-6) == (0.0, 1e-6)
+    assert bayesian(math.inf, 1.0, 0.0) == (0.0, 0.0)
+    assert bayesian(3.0, 1e-5, 1.0, 1e-6) == (3.0, pytest.approx(1.1e-5))
+    assert bayesian(math.inf, 1.0, 0.1) == (math.inf, pytest.approx(0.1))
+    assert bayesian(1.0, 1.0, 1.0, 1.0).delta == 1.0
+
+
+@pytest.mark.parametrize("gamma", [1e-12, 0.1, 0.9])
+def test_no_overflow_and_no_step_where_the_formula_changes(gamma):
+    assert amplified(5000.0, gamma) == pytest.approx(5000 + math.log(gamma))
+    assert amplified(700 - 1e-9, gamma) == pytest.approx(amplified(700 + 1e-9, gamma), rel=1e-8)
+    assert amplified(1e-15, gamma) == pytest.approx(gamma * 1e-15)
+
+
+@given(st.floats(0, 2000), st.floats(0, 1), st.floats(0, 1))
+def test_amplification_is_monotone_and_never_hurts(value, gamma, other):
+    low, high = sorted((gamma, other))
+    assert amplified(value, low) <= amplified(value, high) * (1 + 1e-12) <= value * (1 + 1e-9)
+
+
+def test_spending_delta_adds_up():
+    assert spend(1e-5, 0.1) == pytest.approx(1e-4)
+    assert bayesian(1.0, spend(1e-5, 0.1, 4e-6), 0.1, 4e-6).delta == pytest.approx(1e-5)
+    assert spend(1e-5, 0.0) == spend(0.2, 0.1) == 1.0
+    assert spend(1e-5, 0.1, 1e-5) == spend(1e-5, 0.1, 1e-4) == 0.0
+
+
+def test_bayesian_at_a_total_delta():
+    at = lambda delta: -math.log(delta)  # noqa: E731
+    assert bayesian_at(at, 1e-5, 0.1, 2e-5) == math.inf  # delta2 alone exceeds delta
+    assert bayesian_at(at, 1e-5, 0.1, 1e-5) == bayesian_at(at, 1e-5, 0.0, 2e-5) == math.inf
+    assert bayesian_at(at, 1e-5, 0.0, 1e-5) == 0.0
+    assert bayesian_at(lambda _: math.inf, 0.2, 0.1) == 0.0  # redaction alone: missed less often than delta
+    assert bayesian_at(lambda _: math.inf, 0.05, 0.1) == math.inf
+    assert bayesian_at(at, 1e-5, 0.1) == pytest.approx(amplified(-math.log(1e-4), 0.1))
+    assert bayesian_at(at, 1e-5, 0.1, 4e-6) == pytest.approx(amplified(-math.log(6e-5), 0.1))
+    assert bayesian_at(at, 1e-5, 0.1, divide=False) == pytest.approx(amplified(-math.log(1e-5), 0.1))
+    # without dividing, delta2 still has to fit: 1e-5 * 0.9 + 4e-6 would not
+    assert bayesian_at(at, 1e-5, 0.9, 4e-6, divide=False) == pytest.approx(amplified(-math.log(6e-6 / 0.9), 0.9))
+
+
+# propositions 5 and 7, theorem 8 -------------------------------------------------------------------------------------
+
+
+def test_redaction_of_one_and_of_several():
+    assert redaction(1.0, 1e-5, caught=True) == (0.0, 0.0)
+    assert redaction(1.0, 1e-5, caught=False) == (1.0, 1e-5)
+    tight = redaction_group(0.5, 1e-6, [True, False, False, True])
+    loose = redaction_group(0.5, 1e-6, [True, False, False, True], paper=True)
+    assert tight.epsilon == loose.epsilon == 1.0
+    assert tight.delta == pytest.approx(1e-6 * (1 + math.exp(0.5)))
+    assert loose.delta == pytest.approx(2 * math.e * 1e-6) and loose.delta > tight.delta
+    assert redaction_group(0.5, 1e-6, [True, True]) == (0.0, 0.0)
+
+
+def test_dedup_counts_texts_only_if_every_copy_is_in_the_group():
+    assert dedup([20, 1, 3], all_in_group=True) == 3
+    assert dedup([20, 1, 3], all_in_group=False) == 5
+
+
+def test_theorem_8_part_1():
+    assert theorem8_1(1.0, 1e-5, caught=True, conservative=False) == (0.0, 0.0)
+    assert theorem8_1(1.0, 1e-5, caught=False, conservative=True) == (1.0, 1e-5)
+    assert theorem8_1(1.0, 1e-5, caught=False, conservative=False) == NONE
+
+
+def test_theorem_8_part_2_counts_the_missed():
+    found = theorem8_2(0.5, 1e-6, 10, 0.2, conservative=True)
+    assert found == (pytest.approx(1.0), pytest.approx(2 * math.e * 1e-6))
+    assert theorem8_2(0.5, 1e-6, 10, 0.0, conservative=False) == (0.0, 0.0)
+    assert theorem8_2(0.5, 1e-6, 10, 0.21, conservative=True).epsilon == 1.5  # whole secrets
+    assert theorem8_2(0.5, 1e-6, 10, 0.2, conservative=False) == NONE
+
+
+def test_theorem_8_part_3():
+    assert theorem8_3(1.0, 8e-5, 0.1, 1e-5) == (pytest.approx(0.1586, abs=1e-4), pytest.approx(1.8e-5))
+
+
+@pytest.mark.parametrize("gamma", [-0.1, 1.1, math.nan])
+def test_gamma_must_be_a_probability(gamma):
+    with pytest.raises(ValueError, match="gamma"):
+        bayesian(1.0, 1e-5, gamma)
+    with pytest.raises(ValueError, match="epsilon"):
+        amplified(-1.0, 0.1)

@@ -1,0 +1,135 @@
+"""Ledger: run lengths, resumption to the same bytes, and every kind of tampering."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from confide.dp.ledger import START, Ledger, check
+from confide.errors import InputError
+from confide.types import Release, Step
+
+EXACT = Release(Step("redacted", "public", False), 0.0, 0.0, 0.0, 1)
+NOISY = Release(Step("redacted", "private", True), 0.05, 1.1, 1.0, 1)
+OTHER = replace(NOISY, noise_multiplier=1.2)
+EVENTS = [EXACT, EXACT, NOISY, NOISY, NOISY, 1, EXACT, EXACT, NOISY, 2, OTHER, NOISY, 3]
+
+
+def play(ledger: Ledger, events: list) -> Ledger:
+    for event in events:
+        ledger.append(event) if isinstance(event, Release) else ledger.epoch(event)
+    return ledger
+
+
+def started() -> Ledger:
+    ledger = Ledger()
+    ledger.init("other/g0-s0", public=False, ledger=play(Ledger(), [NOISY]).dump())
+    return ledger
+
+
+def test_equal_consecutive_releases_become_one_line():
+    assert [release.count for release in play(Ledger(), EVENTS).releases()] == [2, 3, 2, 1, 1, 1]
+
+
+def test_epochs_give_the_releases_since_the_mark_before():
+    found = [(number, [release.count for release in since]) for number, since in play(Ledger(), EVENTS).epochs()]
+    assert found == [(1, [2, 3]), (2, [2, 1]), (3, [1, 1])]
+
+
+@pytest.mark.parametrize("split", range(len(EVENTS) + 1))
+def test_interrupted_anywhere_it_continues_to_the_same_bytes(split):
+    whole = play(started(), EVENTS).dump()
+    resumed = Ledger.load(play(started(), EVENTS[:split]).dump())
+    assert play(resumed, EVENTS[split:]).dump() == whole
+
+
+def test_the_chain_is_sha256_of_sorted_json():
+    previous = START
+    for text in play(started(), EVENTS).dump().splitlines():
+        line = json.loads(text)
+        claimed = line.pop("hash")
+        assert line["previous"] == previous
+        previous = hashlib.sha256(json.dumps(line, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        assert claimed == previous
+    assert play(started(), EVENTS).head == previous
+
+
+def test_looking_at_a_ledger_does_not_change_it():
+    ledger = play(Ledger(), [NOISY])
+    ledger.dump(), ledger.head, ledger.releases()
+    assert [release.count for release in play(ledger, [NOISY]).releases()] == [2]
+
+
+def test_a_warm_start_names_the_head_of_its_source():
+    (start,) = started().starts()
+    assert (start["source"], start["public"], start["ledger"]) == ("other/g0-s0", False, play(Ledger(), [NOISY]).head)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_an_altered_field_names_file_and_line(tmp_path, number):
+    lines = play(started(), EVENTS).dump().splitlines()
+    line = json.loads(lines[number])
+    line["index"] = line["index"] + 1 if "release" not in line else line["index"]
+    if "release" in line:
+        line["release"]["noise_multiplier"] += 1.0
+    lines[number] = json.dumps(line)
+    path = tmp_path / "ledger.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=rf"ledger\.jsonl:{number + 1}: hash: was altered"):
+        Ledger.read(path)
+
+
+def test_removed_moved_and_rehashed_lines_are_refused():
+    lines = play(Ledger(), EVENTS).dump().splitlines()
+    for broken in (lines[1:], [lines[0], *lines[2:]], [lines[1], lines[0], *lines[2:]], [*lines, lines[-1]]):
+        with pytest.raises(InputError, match="does not follow"):
+            Ledger.load("\n".join(broken), "l")
+    line = json.loads(lines[1])
+    line["release"]["count"] = 1
+    line.pop("hash")
+    line["hash"] = hashlib.sha256(json.dumps(line, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    with pytest.raises(InputError, match="l:3: previous: does not follow"):
+        Ledger.load("\n".join([lines[0], json.dumps(line), *lines[2:]]), "l")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"index": 0}', '{"hash": "0"}'])
+def test_malformed_lines_are_refused(text):
+    with pytest.raises(InputError, match="l:1"):
+        Ledger.load(text, "l")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"event": "reset"},
+        {"event": "epoch", "n": "1"},
+        {"event": "init", "source": "x", "public": "yes", "ledger": None},
+        {"release": {"step": {"view": "raw", "pool": "all", "noisy": False}}},
+        {"event": "epoch", "n": 1, "epsilon": 0.1},
+    ],
+)
+def test_unknown_events_are_refused_even_if_well_hashed(content):
+    line = {"index": 0} | content | {"previous": START}
+    line["hash"] = hashlib.sha256(json.dumps(line, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    with pytest.raises(InputError, match="l:1: is not a known event"):
+        Ledger.load(json.dumps(line), "l")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sample_rate": 0.0},
+        {"sample_rate": 1.5},
+        {"noise_multiplier": 0.0},
+        {"noise_multiplier": float("nan")},
+        {"max_grad_norm": float("inf")},
+        {"count": -1},
+        {"step": Step("raw", "private", True)},
+        {"step": Step("redacted", "some", True)},
+        {"step": Step("redacted", "private", False)},
+    ],
+)
+def test_a_release_that_cannot_be_priced_is_refused(change):
+    with pytest.raises(ValueError):
+        check(replace(NOISY, **change))

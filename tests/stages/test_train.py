@@ -1,0 +1,201 @@
+"""Training jobs: every method runs; a killed job resumes bit for bit; public updates cannot see private tokens."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from confide import tokenizer as tokenizers
+from confide.data import load_partition, write_partition
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.io import read_jsonl
+from confide.methods import METHODS
+from confide.specs import LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
+from confide.stages.train import train
+from confide.training import Job
+from confide.types import Partition, View
+
+RECIPE = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=10, epochs=3, physical_batch_size=6)
+PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=0.5)
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
+    tokenizers.save(tokenizers.train_bpe(["hello there, what is it? 0123456789"] * 3, 270), path)
+    return path
+
+
+def partition(seed: int = 0, private_ids: int = 0) -> Partition:
+    """60 points of random tokens, every third private; `private_ids` shifts the tokens of private points."""
+    source = np.random.default_rng(seed)
+    lengths = source.integers(2, 9, 60)
+    starts = np.concatenate([[0], lengths.cumsum()]).astype(np.int64)
+    private = np.arange(60) % 3 == 0
+    marks = np.repeat(private, lengths)
+    ids = source.integers(3, 260, starts[-1]).astype(np.int32)
+    ids = np.where(marks, 3 + (ids - 3 + private_ids) % 257, ids).astype(np.int32)
+    split = np.where(np.arange(60) < 48, 0, np.where(np.arange(60) < 54, 1, 2)).astype(np.uint8)
+    view, none = View(ids, starts, marks), np.full(60, -1, np.int32)
+    return Partition(view, view, marks, private, np.zeros(60, bool), split, none, none)
+
+
+def files(folder: Path, data: Partition) -> dict[str, Path]:
+    paths = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
+    write_partition(data, **paths)
+    return paths
+
+
+def outputs(folder: Path) -> dict[str, Path]:
+    names = {"model": "model.safetensors", "config": "config.json", "metrics": "metrics.jsonl", "ledger": "ledger.jsonl"}
+    return {"checkpoint": folder / "checkpoint"} | {key: folder / name for key, name in names.items()}
+
+
+def spec(method: str, **changes: Any) -> TrainSpec:
+    model = LSTMSpec(kind="lstm", embedding=6, hidden=6, dropout=0.1)
+    settings = {"privacy": PRIVACY, "checkpoint_every": 4} | changes
+    return TrainSpec(run="a/g0-s0", method=method, model=model, recipe=RECIPE, **settings)
+
+
+def run(folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | None = None) -> dict[str, Path]:
+    folder.mkdir(exist_ok=True)
+    made = outputs(folder)
+    train(wanted, **files(folder, data or partition()), tokenizer=vocabulary, **made)
+    return made
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_writes_weights_metrics_and_a_valid_ledger(method: str, tmp_path: Path, vocabulary: Path) -> None:
+    made = run(tmp_path, vocabulary, spec(method))
+    rows = list(read_jsonl(made["metrics"]))
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert all(row["valid_ppl"] > 1 and row["valid_ppl_private"] > 1 for row in rows)
+    ledger = Ledger.load(made["ledger"].read_text())
+    assert sum(release.count for release in ledger.releases()) == rows[-1]["step"]
+    assert not (tmp_path / "checkpoint" / "state.safetensors").exists()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("killed_after", [1, 6, 13])
+def test_killed_job_resumes_to_the_same_bytes(
+    method: str, killed_after: int, tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(tmp_path / "whole", vocabulary, spec(method))
+    updates, step = 0, Job.run
+
+    def fragile(self: Job, *arguments: Any) -> None:
+        nonlocal updates
+        if updates == killed_after:
+            raise KeyboardInterrupt
+        updates += 1
+        step(self, *arguments)
+
+    monkeypatch.setattr(Job, "run", fragile)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "killed", vocabulary, spec(method))
+    monkeypatch.setattr(Job, "run", step)
+    torch.manual_seed(12345)
+    resumed = run(tmp_path / "killed", vocabulary, spec(method))
+    for name in ("model", "ledger", "config"):
+        assert resumed[name].read_bytes() == whole[name].read_bytes()
+    for one, other in zip(read_jsonl(resumed["metrics"]), read_jsonl(whole["metrics"]), strict=True):
+        assert one | {"seconds": 0} == other | {"seconds": 0}
+
+
+def test_checkpoint_of_another_configuration_is_not_continued(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = run(tmp_path / "fresh", vocabulary, spec("dpsgd", seed=1))
+    step = Job.run
+    monkeypatch.setattr(
+        Job, "run", lambda self, s: step(self, s) if self.done < 9 else (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "used", vocabulary, spec("dpsgd", seed=0))
+    monkeypatch.setattr(Job, "run", step)
+    assert (tmp_path / "used" / "checkpoint" / "state.safetensors").exists()
+    again = run(tmp_path / "used", vocabulary, spec("dpsgd", seed=1))
+    assert again["model"].read_bytes() == fresh["model"].read_bytes()
+
+
+def test_damaged_checkpoint_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "state.safetensors").write_bytes(b"\x10\x00\x00")
+    with pytest.raises(InputError, match=r"state\.safetensors: damaged checkpoint"):
+        run(tmp_path, vocabulary, spec("crt"))
+    assert not outputs(tmp_path)["model"].exists()
+
+
+def test_system_entropy_gives_other_noise_each_time_and_a_seed_the_same(tmp_path: Path, vocabulary: Path) -> None:
+    seeded = [run(tmp_path / str(i), vocabulary, spec("dpsgd"))["model"].read_bytes() for i in range(2)]
+    assert seeded[0] == seeded[1]
+    fresh = [run(tmp_path / f"f{i}", vocabulary, spec("dpsgd", noise_seed=None))["model"].read_bytes() for i in range(2)]
+    assert fresh[0] != fresh[1]
+
+
+def test_crt_public_updates_do_not_depend_on_private_tokens(tmp_path: Path, vocabulary: Path) -> None:
+    """With the noisy updates silenced (no noise, no step), weights are the same whatever the private points say."""
+    quiet = RECIPE.model_copy(update={"noisy_lr": 1e-30})
+    made = []
+    for shift in (0, 5):
+        wanted = spec("crt").model_copy(update={"recipe": quiet})
+        made.append(run(tmp_path / str(shift), vocabulary, wanted, partition(private_ids=shift)))
+    weights = [path["model"].read_bytes() for path in made]
+    assert weights[0] == weights[1]
+    original = [load_partition(tmp_path / s / "original.safetensors", tmp_path / s / "redacted.safetensors") for s in "05"]
+    assert not np.array_equal(original[0].original.ids, original[1].original.ids)
+
+
+def test_calibrated_noise_keeps_the_target(tmp_path: Path, vocabulary: Path) -> None:
+    from confide.dp.accounting import epsilon
+
+    wanted = spec("crt", privacy=PrivacySpec(epsilon=2.0, delta=1e-3, max_grad_norm=0.5))
+    ledger = Ledger.load(run(tmp_path, vocabulary, wanted)["ledger"].read_text())
+    noisy = [release for release in ledger.releases() if release.step.noisy]
+    spent = epsilon(noisy, 1e-3, "replace_one", "pld")
+    assert 1.9 < spent <= 2.0
+
+
+def test_ablation_without_redaction_reads_and_records_the_original_view(tmp_path: Path, vocabulary: Path) -> None:
+    ledger = Ledger.load(run(tmp_path, vocabulary, spec("crt", redact=False))["ledger"].read_text())
+    assert {release.step.view for release in ledger.releases()} == {"original"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "magic"}, "method = 'magic'"),
+        ({"privacy": None}, "privacy"),
+        ({"recipe": RECIPE.model_copy(update={"noisy_batch_size": 500})}, "noisy_batch_size = 500"),
+        ({"privacy": PrivacySpec(epsilon=1e-9, delta=1e-15)}, "epsilon = 1e-09"),
+    ],
+)
+def test_impossible_settings_are_one_clear_error(
+    changes: dict[str, Any], message: str, tmp_path: Path, vocabulary: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, vocabulary, spec("crt").model_copy(update=changes))
+    assert not outputs(tmp_path)["model"].exists()
+
+
+def test_empty_pool_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None:
+    data = partition()
+    data.private[:] = False
+    with pytest.raises(InputError, match="pool 'private'"):
+        run(tmp_path, vocabulary, spec("crt"), data)
+
+
+def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path: Path, vocabulary: Path) -> None:
+    first = run(tmp_path / "public", vocabulary, spec("nonprivate"))
+    frozen = RECIPE.model_copy(update={"noisy_lr": 1e-30})
+    wanted = spec("dpsgd", init="public/g0-s0", init_public=True).model_copy(update={"recipe": frozen})
+    folder = tmp_path / "second"
+    folder.mkdir()
+    made = outputs(folder)
+    start = {"init": first["model"], "init_ledger": first["ledger"]}
+    train(wanted, **files(folder, partition()), tokenizer=vocabulary, **made, **start)
+    assert made["model"].read_bytes() == first["model"].read_bytes()
+    assert "public/g0-s0" in made["ledger"].read_text()
