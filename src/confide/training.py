@@ -47,7 +47,7 @@ class Job:
     done: int = 0
     counts: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     losses: list[float | None] = field(default_factory=list)  # of the current epoch
-    order: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))  # rest of the exact epoch
+    queue: list[Tensor] = field(default_factory=list)  # batches left of the exact epoch
 
     def __post_init__(self) -> None:
         recipe, seed = self.spec.recipe, self.spec.seed
@@ -86,10 +86,10 @@ class Job:
 
     def _exact(self, step: Step) -> float:
         recipe = self.spec.recipe
-        if not len(self.order):
-            self.order = torch.cat(shuffled(len(self.pools[step.pool]), recipe.batch_size, self.shuffle))
-        chosen, self.order = self.order[: recipe.batch_size], self.order[recipe.batch_size :]
-        return exact_gradient(self.model, self._physical(step, chosen), recipe.exact_clip)
+        if not self.queue:
+            lengths = torch.from_numpy(np.diff(self.view(step).starts)[self.pools[step.pool]])
+            self.queue = shuffled(lengths, recipe.batch_size, self.shuffle)
+        return exact_gradient(self.model, self._physical(step, self.queue.pop()), recipe.exact_clip)
 
     def _noisy(self, step: Step) -> None:
         chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step.pool), self.sampler)
@@ -114,14 +114,16 @@ class Job:
 
     def save(self, folder, fingerprint: str) -> None:
         """Write the checkpoint."""
-        tensors = {f"model.{name}": value for name, value in self.model.named_parameters()} | {"order": self.order}
+        tensors = {f"model.{name}": value for name, value in self.model.named_parameters()}
+        tensors["queue"] = torch.cat([*self.queue, torch.zeros(0, dtype=torch.int64)])
         for noisy, optimizer in self.optimizers.items():
             tensors |= checkpoint.optimizer_tensors(optimizer, f"optimizer{int(noisy)}")
         tensors |= {f"random.{name}": source.get_state() for name, source in self._sources().items()}
         tensors["random.dropout"] = torch.get_rng_state()
         values = {"fingerprint": fingerprint, "done": self.done, "exact": self.counts[False], "noisy": self.counts[True]}
         values |= {"ledger": self.ledger.dump(), "metrics": self.metrics, "noise_multiplier": self.noise_multiplier}
-        values |= {"losses": self.losses, "nonfinite": self.clipper.nonfinite if self.clipper else 0}
+        values |= {"queue": [len(batch) for batch in self.queue], "losses": self.losses}
+        values |= {"nonfinite": self.clipper.nonfinite if self.clipper else 0}
         checkpoint.write(folder, tensors, values)
 
     def restore(self, tensors: dict[str, Tensor], values: dict) -> None:
@@ -133,7 +135,8 @@ class Job:
         for name, source in self._sources().items():
             source.set_state(tensors[f"random.{name}"])
         torch.set_rng_state(tensors["random.dropout"])
-        self.order, self.done, self.metrics = tensors["order"], values["done"], values["metrics"]
+        self.queue, self.done = list(tensors["queue"].split(values["queue"])), values["done"]
+        self.metrics = values["metrics"]
         self.counts = {False: values["exact"], True: values["noisy"]}
         self.losses = values["losses"]
         if self.clipper is not None:

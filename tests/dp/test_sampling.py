@@ -35,9 +35,17 @@ def test_poisson_may_be_empty() -> None:
 
 
 def test_epoch_holds_every_point_once() -> None:
-    batches = shuffled(23, 5, generator(0, "public batches"))
-    assert [len(batch) for batch in batches] == [5, 5, 5, 5, 3]
+    batches = shuffled(torch.arange(23) % 7, 5, generator(0, "public batches"))
+    assert sorted(len(batch) for batch in batches) == [3, 5, 5, 5, 5]
     assert sorted(torch.cat(batches).tolist()) == list(range(23))
+
+
+def test_companions_are_of_similar_length_but_change_from_epoch_to_epoch() -> None:
+    source, lengths = generator(0, "public batches"), torch.randint(1, 60, (1000,), generator=generator(1, "lengths"))
+    first, second = shuffled(lengths, 10, source), shuffled(lengths, 10, source)
+    padding = sum(float((lengths[batch].max() - lengths[batch]).sum()) for batch in first)
+    assert padding < 0.2 * float(lengths.sum())
+    assert {frozenset(batch.tolist()) for batch in first}.isdisjoint({frozenset(batch.tolist()) for batch in second})
 
 
 def test_streams_are_independent_of_each_other() -> None:

@@ -90,8 +90,9 @@ def test_membership_band_is_hypergeometric(spec, results):
     assert bands(accuracy)[0] == pytest.approx([law.ppf(0.025) / 50, law.ppf(0.975) / 50])
 
 
-def test_tradeoff_puts_zero_and_infinity_beside_the_axis(spec, results):
-    zero, finite, infinite = FIGURES["tradeoff"](spec, results).axes
+@pytest.mark.parametrize("row", [0, 1])
+def test_tradeoff_puts_zero_and_infinity_beside_the_axis(spec, results, row):
+    zero, finite, infinite = FIGURES["tradeoff"](spec, results).axes[3 * row : 3 * row + 3]
     faces = {axes: finals(axes) for axes in (zero, finite, infinite)}
     color = {name: style.look(name).color for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")}
     assert faces[zero] == {color["redacted"]}
@@ -100,6 +101,16 @@ def test_tradeoff_puts_zero_and_infinity_beside_the_axis(spec, results):
     hollow = [line for line in finite.lines if line.get_markersize() == 10 and line.get_fillstyle() == "none"]
     assert [line.get_color() for line in hollow] == [color["selective"]]
     assert all(word in finite.get_xlabel() for word in ("replace-one", "8e-5", "one turn of a dialogue"))
+
+
+def test_tradeoff_shows_all_tokens_and_public_tokens(spec, results):
+    axes = FIGURES["tradeoff"](spec, results).axes
+    chosen = next(result for result in results if result.run.method == "dpsgd")
+    for panel, field in ((axes[1], "valid_ppl"), (axes[4], "valid_ppl_public")):
+        same = [result for result in results if result.run.name == chosen.run.name and result.run.gamma == chosen.run.gamma]
+        expected = np.mean([getattr(result.epochs[-1], field) for result in same])
+        ends = [line[-1, 1] for line in xy(panel, style.look("dpsgd").color) if len(line) == 1]
+        assert any(end == pytest.approx(expected) for end in ends)
 
 
 def test_tradeoff_marks_series_that_rest_on_the_conservative_policy(spec, results):
@@ -115,11 +126,11 @@ def test_tradeoff_never_mixes_meanings_on_an_axis(spec, results):
 
     mixed = [other(result) if result.run.method == "dpsgd" else result for result in results]
     axes = FIGURES["tradeoff"](spec, mixed).axes
-    assert len(axes) == 6
-    labels = [axes[1].get_xlabel(), axes[4].get_xlabel()]
+    assert len(axes) == 12
+    labels = [axes[1].get_xlabel(), axes[7].get_xlabel()]
     assert any("8e-5" in label for label in labels) and any("1e-6" in label for label in labels)
     crt, dpsgd = style.look("crt").color, style.look("dpsgd").color
-    for panel in (axes[1], axes[4]):
+    for panel in axes[1::3]:
         assert not {crt, dpsgd} <= finals(panel)
 
 

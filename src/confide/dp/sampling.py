@@ -1,13 +1,15 @@
 """Which points an update reads. Public and private streams have generators of their own.
 
 Noisy updates: Poisson sampling, each point of the pool independently with probability q = B / |pool| (CRT footnote 3).
-Exact updates: the pool in shuffled order, every point once per epoch.
+Exact updates: every point once per epoch, in shuffled batches of similar length (ordinary training; nothing is claimed of it).
 """
 
 import hashlib
 
 import torch
 from torch import Tensor
+
+BUCKET = 16
 
 
 def generator(seed: int, name: str, device: str = "cpu") -> torch.Generator:
@@ -24,6 +26,12 @@ def poisson(size: int, sample_rate: float, source: torch.Generator) -> Tensor:
     return torch.nonzero(torch.rand(size, generator=source, dtype=torch.float64) < sample_rate).flatten()
 
 
-def shuffled(size: int, batch_size: int, source: torch.Generator) -> list[Tensor]:
-    """One epoch of batches over range(size), the last one possibly smaller."""
-    return list(torch.randperm(size, generator=source).split(batch_size))
+def shuffled(lengths: Tensor, batch_size: int, source: torch.Generator) -> list[Tensor]:
+    """One epoch of batches over range(len(lengths)), one of them possibly smaller; companions are of similar length.
+
+    Points are drawn at random into chunks of BUCKET batches; only within a chunk does length decide who goes with whom.
+    """
+    order = torch.randperm(len(lengths), generator=source)
+    chunks = (chunk[lengths[chunk].argsort(stable=True)] for chunk in order.split(BUCKET * batch_size))
+    batches = [batch for chunk in chunks for batch in chunk.split(batch_size)]
+    return [batches[i] for i in torch.randperm(len(batches), generator=source)]

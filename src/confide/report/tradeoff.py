@@ -16,6 +16,8 @@ from confide.report.series import Series, chosen_gamma, datasets, group
 from confide.report.style import FAINT, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
+QUALITIES = {"valid_ppl": "all tokens", "valid_ppl_public": "public tokens"}  # field of an epoch -> what it is over
+
 
 class Point(NamedTuple):
     """One epoch over the seeds."""
@@ -39,14 +41,15 @@ class Track(NamedTuple):
 
 
 def tradeoff(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per dataset and meaning of epsilon; panels for epsilon = 0, finite and infinite."""
+    """One row per dataset, meaning of epsilon and share of the tokens; panels for epsilon = 0, finite and infinite."""
     gamma = chosen_gamma(spec.gamma, results)
-    rows = [(name, meaning) for name in datasets(results) for meaning in _meanings(results, name)]
+    found = [(name, meaning) for name in datasets(results) for meaning in _meanings(results, name)]
+    rows = [(*row, quality) for row in found for quality in QUALITIES]
     drawn = figure(10.6, 1.75 + 3.1 * len(rows))
     grid = drawn.subplots(len(rows), 3, squeeze=False, sharey="row", gridspec_kw={"width_ratios": (0.16, 1, 0.2)})
-    for line, (name, meaning) in zip(grid, rows, strict=True):
-        tracks = _tracks(group(results, name), gamma, meaning)
-        _row(line, tracks, name, meaning)
+    for line, (name, meaning, quality) in zip(grid, rows, strict=True):
+        tracks = _tracks(group(results, name), gamma, meaning, quality)
+        _row(line, tracks, f"{name}, {QUALITIES[quality]}", meaning)
     title(drawn, f"Utility against confidentiality — {spec.title}", _caption(gamma, results))
     extra = [
         Line2D([], [], color=FAINT, marker="o", markersize=4, label="after each epoch"),
@@ -71,36 +74,36 @@ def _meanings(results: list[Result], name: str) -> list[Meaning]:
     return list(dict.fromkeys(kept or [own[0].meaning]))
 
 
-def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
+def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -> list[Track]:
     found = []
     for series in drawn:
         runs = series.at(gamma)
-        points = _points(runs)
+        points = _points(runs, quality)
         if not points:
             continue
         if points[-1].epsilon in (0, math.inf) or runs[0].meaning == meaning:
             found.append(Track(series, points))
-        found += _conditional(series, runs, points, meaning)
+        found += _conditional(series, runs, points, meaning, quality)
     return found
 
 
-def _points(runs: list[Result]) -> tuple[Point, ...]:
+def _points(runs: list[Result], quality: str) -> tuple[Point, ...]:
     """Epochs that every seed has, with the mean and range of validation perplexity."""
     found = []
     for epochs in zip(*(result.epochs for result in runs), strict=False):
-        values = [epoch.valid_ppl for epoch in epochs if epoch.valid_ppl is not None]
+        values = [value for epoch in epochs if (value := getattr(epoch, quality)) is not None]
         if values:
             epsilon = sum(epoch.bayesian_epsilon for epoch in epochs) / len(epochs)
             found.append(Point(epsilon, sum(values) / len(values), min(values), max(values)))
     return tuple(found)
 
 
-def _conditional(series: Series, runs: list[Result], points: tuple[Point, ...], meaning: Meaning) -> list[Track]:
+def _conditional(series: Series, runs: list[Result], points: tuple[Point, ...], meaning: Meaning, quality: str) -> list[Track]:
     """Where nothing holds for a secret that is missed: the run with a perfect policy, drawn hollow (as CRT Figure 2 does)."""
     perfect = [result for result in series.results if result.run.gamma == 0]
     if points[-1].epsilon < math.inf or not perfect or perfect == runs or not series.look.policy:
         return []
-    found = _points(perfect)
+    found = _points(perfect, quality)
     shown = found and found[-1].epsilon < math.inf and (found[-1].epsilon == 0 or perfect[0].meaning == meaning)
     return [Track(series, found, hollow=True)] if shown else []
 

@@ -5,6 +5,7 @@ checkpoint to the same weights and the same ledger. No tracker is imported: metr
 """
 
 import hashlib
+import sys
 import time
 from pathlib import Path
 
@@ -123,6 +124,14 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
             if len(job.metrics) < number:
                 job.metrics.append(epoch_metrics(job, number) | {"seconds": time.monotonic() - started})
                 job.ledger.epoch(number)
+                tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)
+
+
+def progress(job: Job, number: int, epochs: int) -> str:
+    """One line for the reader of a log, where no bar can move."""
+    row = job.metrics[-1]
+    quality = f", valid perplexity {row['valid_ppl']:.2f}" if row.get("valid_ppl") else ""
+    return f"{job.spec.run}: epoch {number} of {epochs}, {job.done} updates{quality}, {row['seconds']:.1f} s"
 
 
 def epoch_metrics(job: Job, number: int) -> dict[str, float | None]:
