@@ -9,7 +9,7 @@ import hashlib
 import torch
 from torch import Tensor
 
-BUCKET = 16
+BUCKET = 8
 
 
 def generator(seed: int, name: str, device: str = "cpu") -> torch.Generator:

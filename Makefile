@@ -1,0 +1,64 @@
+# make reproduce   everything that params.yaml selects, and results/report.html
+# make test        all tests that this machine can run
+# make mlflow      load the results into MLflow and look at them (make live: at running jobs)
+# Each sets up .venv first. Needs: apt-get install -y git make python3-venv
+.ONESHELL:
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+# Where torch comes from: CPU wheels. `make TORCH_INDEX= ...` takes the CUDA build of PyPI.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+PORT ?= 5000
+
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export DVC_NO_ANALYTICS := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+export DO_NOT_TRACK := true
+
+.PHONY: help setup reproduce test test-fast lint schema mlflow live unlock
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+setup: $(VENV)/.ok
+
+# torch comes first and alone, so that the second index is asked for nothing else
+$(VENV)/.ok: pyproject.toml constraints.txt
+	hint='Expected Python 3.11 or newer with venv. On Debian: apt-get install -y git make python3-venv'
+	command -v $(PYTHON) > /dev/null || { echo "$$hint" >&2; exit 1; }
+	$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { echo "$$hint" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install -q --no-deps --retries 1 --timeout 30 $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt torch
+	$(VENV)/bin/python -m pip install -q -c constraints.txt -e '.[dev,slurm]'
+	touch $@
+
+reproduce: $(VENV)/.ok
+	snakemake
+	snakemake --report results/report.html
+	echo 'See results/studies and results/report.html'
+
+test: $(VENV)/.ok
+	python -m pytest -q
+
+test-fast: $(VENV)/.ok
+	python -m pytest -q -m 'not slow'
+
+lint: $(VENV)/.ok
+	ruff check .
+	snakefmt --check Snakefile workflow/rules
+
+schema: $(VENV)/.ok
+	python -m confide.params --write-schema
+
+mlflow: $(VENV)/.ok
+	snakemake track
+	mlflow server --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port $(PORT) --workers 1
+
+live: $(VENV)/.ok
+	python -m confide.mirror
+
+unlock: $(VENV)/.ok
+	snakemake --unlock

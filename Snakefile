@@ -1,0 +1,41 @@
+# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report
+#
+# `snakemake` builds what params.yaml selects; `snakemake -n` says what that would be, and why.
+# Rules come in the order in which things happen. Each calls one function: rule redact = stages/redact.py = redact().
+from pathlib import Path
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "params.yaml"
+
+
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/attack.smk"
+include: "workflow/rules/report.smk"
+
+
+localrules:
+    all,
+    prepare,
+    train_all,
+    attack_all,
+    report_all,
+    track,
+
+
+# Every deliverable is listed: one that only a later file needs would not be missed.
+rule all:
+    default_target: True
+    input:
+        rules.prepare.input,
+        rules.train_all.input,
+        rules.attack_all.input,
+        rules.report_all.input,

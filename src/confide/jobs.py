@@ -1,0 +1,208 @@
+"""The sample sheet, expanded: which jobs a checked params.yaml asks for, where their files lie, and each job's specification.
+
+A specification holds exactly what its job depends on, so that a changed key reruns the jobs that it touches and no others.
+A run is one row at one gamma and seed; its name is "row/g<gamma>-s<seed>".
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from confide.specs import (
+    AttackJobSpec,
+    CanarySpec,
+    CertifySpec,
+    DatasetSpec,
+    EvaluateSpec,
+    Params,
+    PartitionSpec,
+    RedactSpec,
+    ReportRun,
+    ReportSpec,
+    RunSpec,
+    SplitSpec,
+    TrackSpec,
+    TrainSpec,
+)
+
+POINT = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads
+CERTIFICATE, EVALUATION = "certificate", "evaluate"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One model to train."""
+
+    name: str  # of its row
+    row: RunSpec
+    gamma: float
+    seed: int
+
+    @property
+    def run(self) -> str:
+        return f"{self.name}/g{gamma_text(self.gamma)}-s{self.seed}"
+
+    @property
+    def redaction(self) -> str:
+        """Folder of its policy's findings, below data/work."""
+        return f"{self.row.dataset}/g{gamma_text(self.gamma)}"
+
+    @property
+    def partition(self) -> str:
+        """Folder of its two views, below data/work."""
+        return f"{self.redaction}-{'dedup' if self.row.dedup else 'nodedup'}"
+
+
+def gamma_text(gamma: float) -> str:
+    """A miss rate as it stands in file names: shortest exact decimal, never with an exponent. 0.0 -> "0"."""
+    text = format(Decimal(repr(float(gamma))), "f")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+def of_row(params: Params, name: str) -> list[Run]:
+    """A row's runs, gamma by gamma."""
+    row = params.runs[name]
+    return [Run(name, row, gamma, seed) for gamma in row.gammas for seed in row.seeds]
+
+
+def start_of(params: Params, row: RunSpec) -> Run | None:
+    """The run whose weights a row's models start from: the first of that row."""
+    return of_row(params, row.init)[0] if row.init is not None else None
+
+
+def ancestors(params: Params, run: Run) -> list[Run]:
+    """The run that a run starts from, the one that that one starts from, and so on."""
+    start = start_of(params, run.row)
+    return [] if start is None else [start, *ancestors(params, start)]
+
+
+def selected(params: Params) -> dict[str, Run]:
+    """All runs that the selected studies list, each after the run that it starts from."""
+    names = dict.fromkeys(name for study in params.select for name in params.studies[study].runs)
+    listed = [run for name in names for run in of_row(params, name)]
+    return {run.run: run for last in listed for run in [*reversed(ancestors(params, last)), last]}
+
+
+# Data --------------------------------------------------------------------------------------------------------------
+
+
+def source_name(corpus: str, point: str, window: int) -> str:
+    """Folder of a corpus cut into points."""
+    return f"{corpus}-{point}{window}" if point == "window" else f"{corpus}-{point}"
+
+
+def source_of(dataset: DatasetSpec) -> str:
+    return source_name(dataset.corpus, dataset.point, dataset.window)
+
+
+def sources(params: Params) -> dict[str, SplitSpec]:
+    """Each corpus in each cut that a dataset or a tokenizer reads."""
+    wanted = [(dataset.corpus, dataset.point, dataset.window) for dataset in params.datasets.values()]
+    wanted += [(words.corpus, POINT, 0) for words in params.tokenizers.values() if words.corpus is not None]
+    return {
+        source_name(*cut): SplitSpec(corpus=params.corpora[cut[0]], point=cut[1], **({"window": cut[2]} if cut[2] else {}))
+        for cut in wanted
+    }
+
+
+def canaries(params: Params, dataset: str) -> CanarySpec:
+    """What to plant; nothing where the dataset names no canaries."""
+    name = params.datasets[dataset].canaries
+    return params.canaries[name] if name is not None else CanarySpec(count=0, controls=0)
+
+
+def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
+    spec = params.datasets[dataset]
+    policy, conservative = params.policies[spec.policy], params.policies[spec.conservative]
+    return RedactSpec(policy=policy, conservative=conservative, miss_rate=gamma, miss_seed=spec.miss_seed)
+
+
+def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
+    return PartitionSpec(dedup=dedup, scope=params.datasets[dataset].scope)
+
+
+# Models ------------------------------------------------------------------------------------------------------------
+
+
+def is_public(params: Params, run: Run) -> bool:
+    """Whether nothing that a run has seen needs protection: its dataset, and that of every run it descends from."""
+    return all(params.datasets[seen.row.dataset].public for seen in [run, *ancestors(params, run)])
+
+
+def training(params: Params, run: Run) -> TrainSpec:
+    row, start = run.row, start_of(params, run.row)
+    return TrainSpec(
+        run=run.run,
+        method=row.method,
+        model=params.models[row.model],
+        recipe=params.recipes[row.recipe],
+        privacy=params.privacy[row.privacy] if row.privacy is not None else None,
+        redact=row.redact,
+        init=start.run if start is not None else None,
+        init_public=start is not None and is_public(params, start),
+        seed=run.seed,
+        noise_seed=row.noise_seed,
+    )
+
+
+def certification(params: Params, run: Run) -> CertifySpec:
+    row, start, dataset = run.row, start_of(params, run.row), params.datasets[run.row.dataset]
+    return CertifySpec(
+        run=run.run,
+        privacy=params.privacy[row.privacy] if row.privacy is not None else None,
+        point=dataset.point,
+        dedup=row.dedup,
+        miss_rate=run.gamma,
+        everything_private=params.policies[dataset.conservative].kind == "everything",
+        noise_seed=row.noise_seed,
+        init=start.run if start is not None else None,
+    )
+
+
+def evaluation(run: Run) -> EvaluateSpec:
+    return EvaluateSpec(run=run.run)
+
+
+def attack(params: Params, run: Run, name: str) -> AttackJobSpec:
+    return AttackJobSpec(run=run.run, attack=params.attacks[name])
+
+
+# Studies -----------------------------------------------------------------------------------------------------------
+
+
+def outcomes(run: Run) -> list[str]:
+    """Stems of the files that are made of one trained model."""
+    return [CERTIFICATE, EVALUATION, *run.row.attacks]
+
+
+def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
+    """A study's runs; rows that nothing else tells apart are told apart by name."""
+    names = params.studies[study].runs
+    looks = {name: look(params.runs[name]) for name in names}
+    for name in names:
+        alike = sum(looks[name] == other for other in looks.values()) > 1
+        for run in of_row(params, name):
+            fields = {"run": run.run, "name": name, "gamma": run.gamma, "seed": run.seed, "variant": name if alike else None}
+            yield ReportRun(**fields, **looks[name], attacks=run.row.attacks)
+
+
+def look(row: RunSpec) -> dict[str, str | bool]:
+    """What a table shows of a row."""
+    return {field: getattr(row, field) for field in ("method", "dataset", "model", "dedup", "redact")}
+
+
+def study(params: Params, name: str) -> ReportSpec:
+    spec = params.studies[name]
+    return ReportSpec(study=name, title=spec.title, figures=spec.figures, runs=list(rows_of(params, name)))
+
+
+def tables(params: Params, name: str) -> list[str]:
+    """What the report of a study writes beside its figures and table.csv."""
+    files = ["table.md", "summary.json", "epochs.csv"]
+    return [*files, "amplification.csv"] if "amplification" in params.studies[name].figures else files
+
+
+def tracking(params: Params) -> TrackSpec:
+    """Everything that is selected, for the tracking server."""
+    runs = [training(params, run) for run in selected(params).values()]
+    return TrackSpec(tracking=params.tracking, runs=runs, studies=[study(params, name) for name in params.select])

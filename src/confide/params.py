@@ -1,0 +1,261 @@
+"""params.yaml: read once, by the workflow, and checked as a whole before any job is planned.
+
+Errors are one line: file, line, key, value and what is wrong. Beyond the types of `specs.Params`, every name must be defined
+where it is used, and rows that could not run (no budget where a method adds noise, a warm start of another kind) are refused.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import ValidationError
+
+from confide.errors import InputError
+from confide.methods import METHODS
+from confide.methods.plan import Plan
+from confide.specs import Params
+
+FILE = Path("params.yaml")
+SCHEMA = Path("workflow/schemas/params.schema.yaml")
+FIGURES = ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # of every definition: names become folders, and "-" and "/" join them there
+TAKEN = ("certificate", "evaluate")  # files that stand beside an attack's
+REFERENCES = (  # block, field, block that must define the value
+    ("tokenizers", "corpus", "corpora"),
+    ("datasets", "corpus", "corpora"),
+    ("datasets", "canaries", "canaries"),
+    ("datasets", "policy", "policies"),
+    ("datasets", "conservative", "policies"),
+    ("datasets", "tokenizer", "tokenizers"),
+    ("runs", "dataset", "datasets"),
+    ("runs", "model", "models"),
+    ("runs", "recipe", "recipes"),
+    ("runs", "privacy", "privacy"),
+    ("runs", "init", "runs"),
+    ("runs", "attacks", "attacks"),
+    ("studies", "runs", "runs"),
+)
+
+Path_ = tuple[str | int, ...]
+
+
+class Problem(NamedTuple):
+    """What is wrong with the value at a path of keys."""
+
+    path: Path_
+    value: Any
+    message: str
+
+
+def load(file: Path = FILE) -> Params:
+    """Read and check a file; InputError names the first problem."""
+    return check(compose(file)[1], file)
+
+
+def check(config: Any, file: Path | None = FILE) -> Params:
+    """Check an already parsed configuration; `file` is where it was read from, for the line numbers."""
+    node = compose(file)[0] if file is not None and file.is_file() else None
+    try:
+        params = Params.model_validate(config)
+    except ValidationError as error:
+        raise refused(typed(error), node, file) from None
+    for find in CHECKS:
+        for problem in find(params):
+            raise refused(problem, node, file)
+    return params
+
+
+def compose(file: Path) -> tuple[yaml.Node | None, Any]:
+    """A YAML file as nodes that know their lines, and as plain values. InputError if it is malformed or repeats a key."""
+    try:
+        text = file.read_text()
+        node, value = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise InputError(f"malformed YAML: {error.problem}", file=file, line=line) from None
+    if node is not None:
+        for path, line in repeated(node):
+            raise InputError("is defined twice", file=file, line=line, key=".".join(path))
+    return node, value
+
+
+def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Paths and lines of keys that stand twice in one mapping; YAML itself would let the last one win."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                yield (*path, key.value), key.start_mark.line + 1
+            seen.add(key.value)
+            yield from repeated(value, (*path, key.value))
+
+
+def locate(node: yaml.Node | None, path: Path_) -> tuple[int | None, str]:
+    """Line of the deepest node of a path that the file has, and the path without the tags of alternatives."""
+    line, shown = (1 if node is not None else None), []
+    for number, part in enumerate(path):
+        last = number == len(path) - 1
+        if isinstance(node, yaml.MappingNode):
+            pairs = {key.value: (key, value) for key, value in node.value}
+            if str(part) in pairs:
+                key, node = pairs[str(part)]
+                line = key.start_mark.line + 1
+            elif not last:
+                continue  # the tag of an alternative: no key of the file
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        shown.append(str(part))
+    return line, ".".join(shown)
+
+
+def refused(problem: Problem, node: yaml.Node | None, file: Path | None) -> InputError:
+    """The one-line error of a problem."""
+    line, key = locate(node, problem.path)
+    shown = type(problem.value).__name__ if isinstance(problem.value, dict | list) else problem.value
+    return InputError(problem.message, file=file, line=line, key=key, value=shown)
+
+
+def typed(error: ValidationError) -> Problem:
+    """The first thing that does not fit the types."""
+    first = error.errors()[0]
+    kind, context, path, value = first["type"], first.get("ctx", {}), first["loc"], first["input"]
+    if kind == "union_tag_invalid":
+        return Problem((*path, context["discriminator"].strip("'")), context["tag"], f"not one of {context['expected_tags']}")
+    if kind == "union_tag_not_found":
+        return Problem((*path, context["discriminator"].strip("'")), None, "is missing")
+    if kind == "missing":
+        return Problem(path, None, "is missing")
+    return Problem(path, value, "unknown key" if kind == "extra_forbidden" else first["msg"])
+
+
+def names(params: Params) -> Iterator[Problem]:
+    """Definitions whose name cannot be part of a file name."""
+    for block, definitions in params:
+        for name in definitions if isinstance(definitions, dict) else ():
+            if not NAME.fullmatch(name):
+                yield Problem((block, name), None, "a name is letters, digits and _, and begins with a letter")
+            if block == "attacks" and name in TAKEN:
+                yield Problem((block, name), None, "this name is taken")
+
+
+def references(params: Params) -> Iterator[Problem]:
+    """Names that are used and not defined."""
+    used = [(("select", index), study, "studies") for index, study in enumerate(params.select)]
+    for block, field, target in REFERENCES:
+        for name, spec in getattr(params, block).items():
+            value = getattr(spec, field)
+            if isinstance(value, list):
+                used += [((block, name, field, index), item, target) for index, item in enumerate(value)]
+            elif value is not None:
+                used.append(((block, name, field), value, target))
+    for path, value, target in used:
+        if value not in getattr(params, target):
+            yield Problem(path, value, f"is not defined under {target}: {', '.join(getattr(params, target)) or 'nothing is'}")
+
+
+def definitions(params: Params) -> Iterator[Problem]:
+    """Definitions that cannot be right whoever uses them."""
+    for name, canary in params.canaries.items():
+        if len(re.findall(r"\{\d+\}", canary.template)) != 1:
+            yield Problem(("canaries", name, "template"), canary.template, "expected exactly one slot of digits such as {6}")
+    for name, tokenizer in params.tokenizers.items():
+        needed = "corpus" if tokenizer.kind == "bpe" else "source"
+        if getattr(tokenizer, needed) is None:
+            yield Problem(("tokenizers", name, needed), None, f"is missing: kind {tokenizer.kind} needs it")
+    for name, privacy in params.privacy.items():
+        if (privacy.epsilon is None) == (privacy.noise_multiplier is None):
+            yield Problem(("privacy", name), None, "needs either epsilon or noise_multiplier")
+
+
+def needs_noise(method: str) -> bool:
+    """Whether the method's stream has noisy steps."""
+    plan = Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1})
+    return any(step.noisy for steps in METHODS[method](plan) for step in steps)
+
+
+def rows(params: Params) -> Iterator[Problem]:
+    """Rows of the sample sheet that could not run."""
+    for name, row in params.runs.items():
+        if row.method not in METHODS:
+            yield Problem(("runs", name, "method"), row.method, f"not one of {', '.join(METHODS)}")
+        elif row.privacy is None and needs_noise(row.method):
+            yield Problem(("runs", name, "privacy"), None, f"is missing: {row.method} adds noise")
+        for field in ("gammas", "seeds", "attacks"):
+            values = getattr(row, field)
+            if len(set(values)) < len(values):
+                yield Problem(("runs", name, field), values, "lists a value twice")
+        for index, attack in enumerate(row.attacks):
+            if params.attacks[attack].kind == "exposure" and params.datasets[row.dataset].canaries is None:
+                yield Problem(("runs", name, "attacks", index), attack, f"the dataset {row.dataset} has no canaries")
+        kinds = [params.attacks[attack].kind for attack in row.attacks]
+        if len(set(kinds)) < len(kinds):
+            yield Problem(("runs", name, "attacks"), row.attacks, "has two attacks of one kind")
+
+
+def warm_starts(params: Params) -> Iterator[Problem]:
+    """Runs that start from themselves, or from another architecture or vocabulary."""
+    for name, row in params.runs.items():
+        seen, place = [name], row.init
+        while place is not None and place not in seen:
+            seen.append(place)
+            place = params.runs[place].init
+        if place is not None:
+            yield Problem(("runs", name, "init"), row.init, f"warm starts go in a circle: {' <- '.join([*seen, place])}")
+        elif row.init is not None:
+            start = params.runs[row.init]
+            if start.model != row.model:
+                yield Problem(("runs", name, "init"), row.init, f"is of the model {start.model}, not {row.model}")
+            words = [params.datasets[dataset].tokenizer for dataset in (start.dataset, row.dataset)]
+            if words[0] != words[1]:
+                yield Problem(("runs", name, "init"), row.init, f"has the tokenizer {words[0]}, not {words[1]}")
+
+
+def studies(params: Params) -> Iterator[Problem]:
+    """Figures that nobody can draw, and lists that name a thing twice."""
+    for name, study in params.studies.items():
+        for index, figure in enumerate(study.figures):
+            if figure not in FIGURES:
+                yield Problem(("studies", name, "figures", index), figure, f"not one of {', '.join(FIGURES)}")
+        for field in ("runs", "figures"):
+            values = getattr(study, field)
+            if len(set(values)) < len(values):
+                yield Problem(("studies", name, field), values, "lists a value twice")
+    if len(set(params.select)) < len(params.select):
+        yield Problem(("select",), params.select, "lists a value twice")
+
+
+# Each may rely on what the ones before it have checked.
+CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (names, references, definitions, rows, warm_starts, studies)
+
+
+def schema() -> str:
+    """JSON schema of params.yaml, as YAML, for editors."""
+    return yaml.safe_dump(Params.model_json_schema(), sort_keys=True, width=120, allow_unicode=True)
+
+
+def main() -> int:
+    """`python -m confide.params [FILE]` checks a file; --write-schema renews the schema."""
+    parser = argparse.ArgumentParser(prog="confide.params", description=main.__doc__)
+    parser.add_argument("file", type=Path, nargs="?", default=FILE)
+    parser.add_argument("--write-schema", action="store_true")
+    given = parser.parse_args()
+    if given.write_schema:
+        SCHEMA.write_text(schema())
+        return 0
+    try:
+        load(given.file)
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Corpora, and the stages from raw text to a partition."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from confide.specs.base import Count, Fraction, Natural, Spec
+
+
+class Sizes(Spec):
+    """How many documents of each split."""
+
+    train: Natural
+    valid: Natural
+    test: Natural
+
+
+class CustomerSimSpec(Spec):
+    """The embedded simulator of customer-support dialogues (same agenda and value formats as Shi et al. 2021)."""
+
+    reader: Literal["customersim"]
+    sizes: Sizes
+    seed: int = 1111
+    variant: Literal["private", "public"] = "private"  # public: other sentences, other values, for tokenizer and warm start
+    shared_users: bool = False  # True: one user table for all splits, as published (leaks train names into test)
+    users: Natural = 20_000
+
+
+class DialogFilesSpec(Spec):
+    """The authors' own CustomerSim: one dial-N.txt per dialogue."""
+
+    reader: Literal["dialog_files"]
+    archive: Literal["customersim"] = "customersim"
+    sizes: Sizes | None = None  # None: all; else the first so many by number
+
+
+class LinesSpec(Spec):
+    """The user's own corpus: JSONL (text; optional doc, author, domain, split, spans) or plain text, a document a line."""
+
+    reader: Literal["lines"]
+    path: str
+    valid: Fraction = 0.1  # share of documents where lines carry no split
+    test: Fraction = 0.1
+    seed: int = 0
+
+
+class WikiTextSpec(Spec):
+    """WikiText-2 raw lines; secrets are tokens of digits (Shi et al. 2021)."""
+
+    reader: Literal["wikitext"]
+    archive: Literal["wikitext-2"] = "wikitext-2"
+    lines: Natural | None = None  # first so many non-empty lines of each split
+
+
+CorpusSpec = Annotated[CustomerSimSpec | DialogFilesSpec | LinesSpec | WikiTextSpec, Field(discriminator="reader")]
+
+
+class FetchSpec(Spec):
+    archive: str
+
+
+class SplitSpec(Spec):
+    corpus: CorpusSpec
+    point: Literal["turn", "dialogue", "sentence", "window"] = "turn"
+    window: Natural = 40  # words, for point: window
+
+
+class CanarySpec(Spec):
+    """`count` secrets drawn from the template's digits, each planted `copies` times in train; `controls` are never planted."""
+
+    template: str = "My ID is: {6}"  # {n}: n random digits (the secret)
+    count: Count = 10
+    copies: Natural = 20
+    controls: Count = 10
+    seed: int = 0
+    label: str = "canary"
+
+
+class DedupSpec(Spec):
+    """digest sha1 is the papers' plain SHA-1; hmac-sha1 keys it with a random key that is never stored."""
+
+    digest: Literal["hmac-sha1", "sha1"] = "hmac-sha1"
+
+
+class RegexPolicySpec(Spec):
+    kind: Literal["regex"]
+    patterns: dict[str, str]  # label -> pattern
+
+
+class EverythingPolicySpec(Spec):
+    """Fires on every text: pi_c = 1 of CRT section 3.2, where no conservative policy is at hand."""
+
+    kind: Literal["everything"]
+
+
+PolicySpec = Annotated[RegexPolicySpec | EverythingPolicySpec, Field(discriminator="kind")]
+
+
+class RedactSpec(Spec):
+    policy: PolicySpec
+    conservative: PolicySpec
+    miss_rate: Fraction = 0.0  # gamma: share of unique secrets that the policy is made to miss
+    miss_seed: int = 0
+
+
+class AuditSpec(Spec):
+    confidence: Fraction = 0.95
+
+
+class TokenizerSpec(Spec):
+    """bpe: ours, byte-level, single digits, trained on a public corpus. gpt2: files (archive or folder) or a hub name."""
+
+    kind: Literal["bpe", "gpt2"]
+    corpus: str | None = None  # bpe: name of the public corpus it is trained on
+    vocab_size: Natural = 1024
+    source: str | None = None  # gpt2: "archive", a folder with vocab.json and merges.txt, or a hub name
+
+
+class PartitionSpec(Spec):
+    dedup: bool = True
+    scope: Literal["private", "all"] = "private"  # which copies are masked; all = CRT Algorithm 1 to the letter

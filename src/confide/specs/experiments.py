@@ -1,0 +1,119 @@
+"""params.yaml as a whole, and the reports and records that are made from it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from confide.specs.base import Fraction, Natural, Positive, Spec
+from confide.specs.data import CanarySpec, CorpusSpec, DedupSpec, PolicySpec, TokenizerSpec
+from confide.specs.training import AttackSpec, ModelSpec, PrivacySpec, RecipeSpec, TrainSpec
+
+
+class ReportRun(Spec):
+    """One trained run of a study; `name` is its row of the sample sheet, shared by all its gammas and seeds."""
+
+    run: str
+    name: str
+    method: str
+    dataset: str
+    variant: str | None = None  # what tells it from another row of the same method; None: model and ablations say it
+    model: str
+    gamma: Fraction
+    seed: int
+    dedup: bool = True
+    redact: bool = True
+    attacks: list[str] = []
+
+
+class AmplificationSpec(Spec):
+    """The closed-form curves of CRT Figure 6; the mechanism only matters where delta / gamma or the relation does."""
+
+    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
+    epsilons: tuple[Positive, ...] = (0.5, 1.0, 2.0, 3.0)
+    sample_rate: Annotated[float, Field(gt=0, lt=1)] = 0.0256
+    steps: Natural = 391
+    labelled: Natural = 200  # hand-labelled secrets that the miss rate is estimated from
+    confidence: Fraction = 0.95
+
+
+class ReportSpec(Spec):
+    """Runs and figures of one study. `gamma`: the one that figures without a gamma axis show (None: 0.1 or the nearest)."""
+
+    study: str
+    title: str
+    figures: list[str] = []
+    runs: Annotated[list[ReportRun], Field(min_length=1)]
+    gamma: Fraction | None = None
+    amplification: AmplificationSpec = AmplificationSpec()
+
+
+class DatasetSpec(Spec):
+    """A corpus with everything that turns it into a partition; names refer to the other blocks."""
+
+    corpus: str
+    public: bool = False  # True: nothing in it needs protection; certificates name it as public
+    point: Literal["turn", "dialogue", "sentence", "window"] = "turn"
+    window: Natural = 40
+    canaries: str | None = None
+    dedup: DedupSpec = DedupSpec()
+    scope: Literal["private", "all"] = "private"
+    policy: str
+    conservative: str
+    miss_seed: int = 0
+    tokenizer: str
+
+
+class RunSpec(Spec):
+    """One row of the sample sheet; trained once per gamma and seed."""
+
+    dataset: str
+    model: str
+    method: str
+    recipe: str
+    privacy: str | None = None
+    init: str | None = None  # run to warm-start from (its first gamma and seed)
+    dedup: bool = True
+    redact: bool = True
+    gammas: Annotated[list[Fraction], Field(min_length=1)] = [0.0]
+    seeds: Annotated[list[int], Field(min_length=1)] = [0]
+    noise_seed: int | None = 0
+    attacks: list[str] = []
+
+
+class StudySpec(Spec):
+    """What to build together: one figure or table of a paper, or a comparison."""
+
+    title: str
+    runs: Annotated[list[str], Field(min_length=1)]
+    figures: list[str] = []
+
+
+class TrackingSpec(Spec):
+    experiment: str = "confide"
+    uri: str = "sqlite:///mlflow.db"  # MLFLOW_TRACKING_URI overrides
+
+
+class TrackSpec(Spec):
+    """What to load into the tracking server: trained runs with their settings, and the studies that list them."""
+
+    tracking: TrackingSpec = TrackingSpec()
+    runs: list[TrainSpec]
+    studies: list[ReportSpec] = []
+
+
+class Params(Spec):
+    """The whole of params.yaml: definitions are mappings, selections are lists."""
+
+    corpora: dict[str, CorpusSpec]
+    tokenizers: dict[str, TokenizerSpec]
+    policies: dict[str, PolicySpec]
+    canaries: dict[str, CanarySpec]
+    datasets: dict[str, DatasetSpec]
+    models: dict[str, ModelSpec]
+    recipes: dict[str, RecipeSpec]
+    privacy: dict[str, PrivacySpec]
+    attacks: dict[str, AttackSpec]
+    runs: dict[str, RunSpec]
+    studies: dict[str, StudySpec]
+    select: Annotated[list[str], Field(min_length=1)]
+    tracking: TrackingSpec = TrackingSpec()

@@ -1,0 +1,116 @@
+"""Models, training, and what is done with a trained model."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from confide.specs.base import Fraction, Natural, Positive, Spec
+
+
+class LSTMSpec(Spec):
+    kind: Literal["lstm"]
+    embedding: Natural = 200
+    hidden: Natural = 200
+    layers: Natural = 1
+    dropout: Fraction = 0.0
+
+
+class GPT2Spec(Spec):
+    """transformers' GPT-2; `pretrained` (hub name or folder) overrides the sizes."""
+
+    kind: Literal["gpt2"]
+    layers: Natural = 6
+    width: Natural = 768
+    heads: Natural = 12
+    positions: Natural = 1024
+    dropout: Fraction = 0.0
+    pretrained: str | None = None
+
+
+ModelSpec = Annotated[LSTMSpec | GPT2Spec, Field(discriminator="kind")]
+
+
+class PrivacySpec(Spec):
+    """Either a target epsilon (noise calibrated to the enumerated steps) or a noise_multiplier, not both."""
+
+    epsilon: Positive | None = None
+    noise_multiplier: Positive | None = None
+    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
+    max_grad_norm: Positive = 1.0
+    relation: Literal["add_or_remove", "replace_one", "zero_out"] = "replace_one"
+
+
+class RecipeSpec(Spec):
+    """How to optimize. Exact and noisy updates keep separate optimizer states and learning rates."""
+
+    optimizer: Literal["adam", "sgd"] = "adam"
+    lr: Positive = 5e-3
+    noisy_lr: Positive | None = None  # None: lr
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    schedule: Literal["constant", "linear"] = "linear"  # linear: warm-up over 5 % of the updates, then down to 5 % of lr
+    batch_size: Natural = 64  # of exact updates
+    noisy_batch_size: Natural = 256  # expected size of the Poisson batch, a public constant
+    epochs: Natural = 10
+    noisy_epochs: Natural | None = None  # passes over the private pool in all; None: epochs
+    exact_clip: Positive | None = 1.0  # global gradient norm of exact updates
+    physical_batch_size: Natural = 256  # memory bound: examples in one forward pass
+
+
+class TrainSpec(Spec):
+    """One training job. `privacy` may be None only where the method yields no noisy step."""
+
+    run: str
+    method: str
+    model: ModelSpec
+    recipe: RecipeSpec
+    privacy: PrivacySpec | None = None
+    redact: bool = True  # False (ablation): steps that ask for the redacted view read the original one
+    init: str | None = None  # name of the run whose weights are the start
+    init_public: bool = False  # that run saw public text only (its dataset says so)
+    seed: int = 0
+    noise_seed: int | None = 0  # None: system entropy; a recorded seed makes the noise reproducible: not for release
+    device: str = "auto"  # auto: cuda where there is one, else cpu
+    checkpoint_every: Natural = 50  # updates
+
+
+class CertifySpec(Spec):
+    run: str
+    privacy: PrivacySpec | None = None
+    confidence: Fraction = 0.95
+    point: str = "turn"
+    dedup: bool = True
+    miss_rate: Fraction = 0.0
+    delta2: Fraction = 0.0  # assumed miss probability of pi_c beyond what the audit bounds
+    everything_private: bool = False  # pi_c fires on every text, so that nothing can slip into the public pool
+    noise_seed: int | None = 0
+    init: str | None = None  # what the run was warm-started from, as named in the certificate
+
+
+class EvaluateSpec(Spec):
+    run: str
+    split: Literal["valid", "test"] = "test"
+    batch_size: Natural = 256
+    device: str = "auto"
+
+
+class ExposureSpec(Spec):
+    kind: Literal["exposure"]
+    chunk: Natural = 20_000  # prefix-tree states held at once
+
+
+class MembershipSpec(Spec):
+    kind: Literal["membership"]
+    label: str = "address"  # kind of gold secret that is attacked
+    limit: Natural = 1000  # members and non-members each
+    group: Natural = 20
+    bootstrap: Natural = 1000
+    seed: int = 0
+
+
+AttackSpec = Annotated[ExposureSpec | MembershipSpec, Field(discriminator="kind")]
+
+
+class AttackJobSpec(Spec):
+    run: str
+    attack: AttackSpec
+    device: str = "auto"

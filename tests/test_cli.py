@@ -1,0 +1,98 @@
+"""The command line: flags follow signatures, bad input is one line and status 2, nothing is left half written."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from confide import cli
+from confide.errors import InputError
+from confide.specs import RedactSpec, SplitSpec
+
+SRC = Path(cli.__file__).parents[1]
+SPEC = {"corpus": {"reader": "lines", "path": "corpus.txt"}}
+
+
+def confide(*arguments: str, folder: Path) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "confide.cli", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_stage_runs_with_json_or_a_file(tmp_path):
+    (tmp_path / "corpus.txt").write_text("one line\nanother line\n" * 30)
+    (tmp_path / "spec.json").write_text(json.dumps(SPEC))
+    for name, spec in (("a.jsonl", json.dumps(SPEC)), ("b.jsonl", "@spec.json")):
+        done = confide("split", "--spec", spec, "--output", name, folder=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes() != b""
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{", "--spec:1: malformed JSON"),
+        ("[]", "valid dictionary"),
+        (json.dumps(SPEC | {"windows": 3}), "windows = 3: unknown key"),
+        (json.dumps(SPEC | {"window": 0}), "window = 0:"),
+        ("@nosuch.json", "nosuch.json: cannot be read"),
+        (json.dumps(SPEC), "corpus.txt: cannot be read: No such file"),
+    ],
+)
+def test_bad_input_is_one_line_status_2_and_no_output(tmp_path, spec, message):
+    done = confide("split", "--spec", spec, "--output", "out/points.jsonl", folder=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("confide split: error: ") and done.stderr.count("\n") == 1 and message in done.stderr
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_unknown_commands_and_missing_flags(tmp_path):
+    done = confide("splt", folder=tmp_path)
+    assert done.returncode == 2 and "'splt' is not one of fetch, split" in done.stderr
+    done = confide("split", "--output", "x", folder=tmp_path)
+    assert done.returncode == 2 and "--spec" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_help_of_the_program_and_of_a_stage(tmp_path):
+    done = confide(folder=tmp_path)
+    assert done.returncode == 0 and all(name in done.stdout for name in cli.STAGES)
+    done = confide("redact", "--help", folder=tmp_path)
+    assert done.returncode == 0 and "--points" in done.stdout and "--spec" in done.stdout
+
+
+@pytest.mark.parametrize("name", cli.STAGES)
+def test_every_stage_has_the_signature_that_the_command_line_needs(name):
+    function = cli.stage(name)
+    first, *others = inspect.signature(function).parameters.values()
+    assert first.name == "spec" and all(parameter.kind is parameter.KEYWORD_ONLY for parameter in others)
+    for parameter in others:
+        assert parameter.annotation in (Path, Path | None, list[Path], list[Path] | None), parameter
+
+
+def test_flags_of_each_kind():
+    import argparse
+
+    def stage(
+        spec: SplitSpec, *, one: Path, many: list[Path], some: list[Path] | None = None, maybe: Path | None = None
+    ) -> None:
+        """A stage."""
+
+    parser = argparse.ArgumentParser()
+    cli.add_flags(parser, stage)
+    given = parser.parse_args(["--spec", "{}", "--one", "a", "--many", "b", "c"])
+    assert (given.one, given.many, given.maybe) == (Path("a"), [Path("b"), Path("c")], None) and not given.some
+    given = parser.parse_args(["--spec", "{}", "--one", "a", "--some", "d", "--maybe", "e"])
+    assert (given.some, given.maybe, given.many) == ([Path("d")], Path("e"), [])
+
+
+def test_specs_are_checked_against_their_own_class():
+    with pytest.raises(InputError, match="policy"):
+        cli.read_spec(RedactSpec, json.dumps(SPEC))

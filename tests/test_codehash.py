@@ -1,0 +1,102 @@
+"""The code hash sees what Python would run differently, and nothing else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from confide import codehash
+
+FILES = {
+    "pack/__init__.py": "",
+    "pack/top.py": '"""Doc."""\nfrom pack import part\nfrom pack.deep.leaf import value\n\n\ndef f():\n    return value\n',
+    "pack/part.py": "import os\n\n\ndef g():\n    from . import lazy\n    return lazy.x\n",
+    "pack/lazy.py": "x = 1\n",
+    "pack/deep/__init__.py": "from .. import base\n",
+    "pack/deep/leaf.py": "value = 3  # a comment\n",
+    "pack/base.py": "y = 1\n",
+    "pack/other.py": "z = 1\n",
+}
+REACHED = ["pack", "pack.base", "pack.deep", "pack.deep.leaf", "pack.lazy", "pack.part", "pack.top"]
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def fresh(root: Path) -> str:
+    """Hash without what earlier calls parsed."""
+    for function in (codehash.parse, codehash.imports, codehash.module_hash):
+        function.cache_clear()
+    return codehash.code_hash(root, "pack.top")
+
+
+def test_closure_follows_relative_lazy_and_package_imports(root):
+    assert sorted(codehash.closure(root, "pack.top")) == REACHED
+
+
+@pytest.mark.parametrize("name", ["top", "part", "lazy", "deep/__init__", "deep/leaf", "base", "__init__"])
+def test_a_change_anywhere_in_the_closure_counts(root, name):
+    before = fresh(root)
+    path = root / f"pack/{name}.py"
+    path.write_text(path.read_text() + "\nextra = 1\n")
+    assert fresh(root) != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# a comment", "# another"),
+        ("value = 3", "value  =  3"),
+        ("value = 3", "value = 3\n\n\n"),
+        ("value", '"""Doc."""\nvalue'),
+    ],
+)
+def test_comments_docstrings_and_layout_do_not_count(root, old, new):
+    before, path = fresh(root), root / "pack/deep/leaf.py"
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert fresh(root) == before
+
+
+@pytest.mark.parametrize(("old", "new"), [("3", "4"), ("3", "'3'"), ("3", "None"), ("value = 3", "value = 3; del value")])
+def test_values_count(root, old, new):
+    before, path = fresh(root), root / "pack/deep/leaf.py"
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert fresh(root) != before
+
+
+def test_a_string_that_is_no_docstring_counts(root):
+    path = root / "pack/lazy.py"
+    path.write_text("x = 1\ny = 'a'\n")
+    before = fresh(root)
+    path.write_text("x = 1\ny = 'b'\n")
+    assert fresh(root) != before
+
+
+def test_moving_code_between_blocks_counts(root):
+    path = root / "pack/lazy.py"
+    path.write_text("if True:\n    x = 1\n    y = 2\n")
+    before = fresh(root)
+    path.write_text("if True:\n    x = 1\ny = 2\n")
+    assert fresh(root) != before
+
+
+def test_an_unrelated_module_does_not_count(root):
+    before = fresh(root)
+    (root / "pack/other.py").write_text("z = 2\n")
+    assert fresh(root) == before
+
+
+def test_closure_holds_all_that_an_import_really_loads():
+    """Oracle: the package's modules in sys.modules after importing the stage."""
+    src = Path(codehash.__file__).parents[1]
+    script = "import confide.stages.redact, sys; print(*(m for m in sys.modules if m.split('.')[0] == 'confide'))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(src)}
+    )
+    assert set(loaded.stdout.split()) <= codehash.closure(src, "confide.stages.redact")

@@ -1,0 +1,106 @@
+"""Layers: imports point down only, stages know nothing of one another, and no training job loads a tracker or a workflow."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from confide.cli import STAGES
+from confide.codehash import closure, imports
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src"
+LAYERS = (  # lower first; a module may import its own layer and those below
+    ("types", "specs", "errors", "io", "codehash", "provenance"),
+    ("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking"),
+    ("evaluation", "training", "checkpoint", "methods", "attacks", "report"),
+    ("stages",),
+    ("cli", "params", "jobs", "mirror"),
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+HEAVY = ("torch", "transformers", "mlflow", "snakemake", "matplotlib", "sklearn", "opacus", "spacy", "dvc")
+MODULES = sorted(
+    ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__") for path in (SRC / "confide").rglob("*.py")
+)
+
+
+def part(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def direct(module: str) -> list[str]:
+    """Modules of the package that a module imports."""
+    return [name for name in imports(SRC, module) if name in MODULES and name not in ("confide", module)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_down(module):
+    if part(module):
+        assert part(module) in LEVEL, "a new part of the package belongs into LAYERS"
+        above = [name for name in direct(module) if LEVEL[part(name)] > LEVEL[part(module)]]
+        assert not above
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_stages_do_not_import_each_other(stage):
+    others = {f"confide.stages.{name}" for name in STAGES if name != stage}
+    assert not others & set(closure(SRC, f"confide.stages.{stage}"))
+
+
+def test_methods_and_what_is_below_do_not_know_attacks():
+    below = [name for name in MODULES if part(name) in ("methods", "dp", "models", "policies", "corpora")]
+    assert len(below) > 20 and not [name for module in below for name in direct(module) if part(name) == "attacks"]
+
+
+@pytest.mark.parametrize("stage", [name for name in STAGES if name != "track"])
+def test_no_stage_mentions_a_tracker_or_a_workflow(stage):
+    """Not even in a function: read from the source of all that the stage reaches."""
+    for module in closure(SRC, f"confide.stages.{stage}"):
+        path = SRC.joinpath(*module.split("."))
+        tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_bytes())
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.split(".")[0] for name in names} & {"mlflow", "snakemake", "dvc"}, module
+
+
+def loaded(statement: str) -> set[str]:
+    """Heavy packages that are loaded after a statement."""
+    script = f"{statement}; import sys; print(*(name for name in {HEAVY} if name in sys.modules))"
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+        ).stdout.split()
+    )
+
+
+@pytest.mark.parametrize("stage", ["fetch", "split", "plant", "tokenizer", "dedup", "redact", "audit", "partition", "track"])
+def test_data_stages_load_nothing_heavy(stage):
+    assert loaded(f"import confide.stages.{stage}") == set()
+
+
+def test_the_workflow_loads_nothing_heavy():
+    assert loaded("import confide.cli, confide.params, confide.jobs, confide.provenance, confide.codehash") == set()
+
+
+def test_training_loads_torch_alone():
+    assert loaded("import confide.stages.train") <= {"torch", "transformers"}
+
+
+def test_files_are_short():
+    files = [
+        path for folder in ("src", "workflow", "tests") for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".smk")
+    ]
+    long = {str(path.relative_to(ROOT)): count for path in files if (count := len(path.read_text().splitlines())) > 300}
+    assert len(files) > 80 and not long
+
+
+def test_every_stage_is_a_rule_a_module_and_a_function():
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    for name in STAGES:
+        assert (SRC / f"confide/stages/{name}.py").is_file()
+        assert f"confide {name} " in rules, name

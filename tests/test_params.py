@@ -1,0 +1,221 @@
+"""params.yaml: what is refused, and how the refusal reads; what the sample sheet expands to."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from confide import jobs
+from confide.errors import InputError
+from confide.params import FIGURES, SCHEMA, check, load, schema
+
+ROOT = Path(__file__).parents[1]
+TINY = ROOT / "tests/params.tiny.yaml"
+
+
+def edited(tmp_path: Path, old: str, new: str) -> Path:
+    """The tiny file with one place changed."""
+    text = TINY.read_text()
+    assert text.count(old) >= 1, old
+    path = tmp_path / "params.yaml"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def line_of(path: Path, text: str) -> int:
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+
+
+@pytest.mark.parametrize("file", [ROOT / "params.yaml", TINY])
+def test_the_projects_own_files_are_valid(file):
+    load(file)
+
+
+WRONG = [  # a place in the tiny file, what it becomes, the key that the error names, what it says
+    ("lr: 0.02, batch_size: 64, epochs", "lr: high, batch_size: 64, epochs", "recipes.pretrain.lr = 'high'", "valid number"),
+    ("epochs: 1", "epochs: 0", "recipes.pretrain.epochs = 0", "greater than or equal to 1"),
+    ("epochs: 1", "epoch: 1", "recipes.pretrain.epoch = 1", "unknown key"),
+    ("count: 3", "count: .nan", "canaries.id3x4.count = nan", "finite"),
+    ("reader: customersim", "reader: nosuch", "corpora.sim.reader = 'nosuch'", "not one of 'customersim'"),
+    ("kind: exposure", "kinds: exposure", "attacks.exposure.kind:", "is missing"),
+    ("valid: 10, ", "", "corpora.sim.sizes.valid:", "is missing"),
+    ("valid: 10", "valid: [10]", "corpora.sim.sizes.valid = 'list'", "valid integer"),
+    ("  crt: {", "  crt: 7\n  crt2: {", "runs.crt = 7", "valid dictionary"),
+    ("gammas: [0.1]", "gammas: [0.1, 1.5]", "runs.redacted.gammas.1 = 1.5", "less than or equal to 1"),
+    ("corpus: sim,", "corpus: sym,", "datasets.sim.corpus = 'sym'", "is not defined under corpora: sim, public"),
+    ("canaries: id3x4", "canaries: idx", "datasets.sim.canaries = 'idx'", "is not defined under canaries: id3x4"),
+    ("policy: digits", "policy: letters", "datasets.sim.policy = 'letters'", "is not defined under policies"),
+    ("conservative: capitals", "conservative: x", "datasets.sim.conservative = 'x'", "is not defined under policies"),
+    ("tokenizer: bpe", "tokenizer: b", "datasets.sim.tokenizer = 'b'", "is not defined under tokenizers: bpe"),
+    ("bpe, corpus: public", "bpe, corpus: pub", "tokenizers.bpe.corpus = 'pub'", "is not defined under corpora"),
+    ("dataset: public", "dataset: nope", "runs.public.dataset = 'nope'", "is not defined under datasets"),
+    ("model: lstm", "model: gru", "runs.public.model = 'gru'", "is not defined under models: lstm"),
+    ("recipe: pretrain", "recipe: p", "runs.public.recipe = 'p'", "is not defined under recipes"),
+    ("privacy: eps3", "privacy: eps4", "runs.dpsgd.privacy = 'eps4'", "is not defined under privacy: eps3"),
+    ("init: public", "init: private", "runs.crt.init = 'private'", "is not defined under runs"),
+    ("[exposure, address]", "[exposure, mia]", "runs.nonprivate.attacks.1 = 'mia'", "is not defined under attacks"),
+    ("runs: [nonprivate,", "runs: [none,", "studies.tiny.runs.0 = 'none'", "is not defined under runs"),
+    ("select: [tiny]", "select: [tiny, big]", "select.1 = 'big'", "is not defined under studies: tiny"),
+    ("method: crt", "method: crtt", "runs.crt.method = 'crtt'", "not one of nonprivate, redacted, dpsgd, crt"),
+    ("method: crt, recipe: quick, privacy: eps3", "method: crt, recipe: quick", "runs.crt.privacy:", "crt adds noise"),
+    ("quick, privacy: eps3", "quick", "runs.dpsgd.privacy:", "dpsgd adds noise"),
+    ("init: public", "init: crt", "runs.crt.init = 'crt'", "in a circle: crt <- crt"),
+    ("{ dataset: public,", "{ init: crt, dataset: public,", "runs.public.init = 'crt'", "circle: public <- crt <- public"),
+    ("My ID is: {3}", "My ID is: 341", "canaries.id3x4.template = 'My ID is: 341'", "one slot of digits"),
+    ("My ID is: {3}", "{3} and {3}", "canaries.id3x4.template = '{3} and {3}'", "one slot of digits"),
+    ("canaries: id3x4, ", "", "runs.nonprivate.attacks.0 = 'exposure'", "the dataset sim has no canaries"),
+    ("epsilon: 3.0", "delta: 0.001", "privacy.eps3:", "either epsilon or noise_multiplier"),
+    ("epsilon: 3.0", "epsilon: 3.0, noise_multiplier: 1.0", "privacy.eps3:", "either epsilon or noise_multiplier"),
+    ("bpe, corpus: public,", "bpe,", "tokenizers.bpe.corpus:", "kind bpe needs it"),
+    ("utility", "futility", "studies.tiny.figures.1 = 'futility'", "not one of tradeoff"),
+    ("  redacted: {", "  red-acted: {", "runs.red-acted:", "letters, digits and _"),
+    ("  address: {", "  evaluate: {", "attacks.evaluate:", "is taken"),
+    ("gammas: [0.1]", "gammas: [0.1, 0.1]", "runs.redacted.gammas = 'list'", "twice"),
+    ("[nonprivate, redacted,", "[nonprivate, nonprivate,", "studies.tiny.runs = 'list'", "twice"),
+    ("select: [tiny]", "select: []", "select = 'list'", "at least 1 item"),
+    ("select: [tiny]", "select: [tiny]\nextra: 1", "extra = 1", "unknown key"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "key", "message"), WRONG)
+def test_errors_are_one_line_with_file_line_key_value(tmp_path, old, new, key, message):
+    path = edited(tmp_path, old, new)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}:") and "\n" not in text
+    assert f": {key}" in text and message in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("epochs: 1", "epochs: 0", "pretrain: {"),
+        ("gammas: [0.1]", "gammas: [0.1, 1.5]", "redacted: {"),
+        ("valid: 10, ", "", "sim: { reader"),
+        ("select: [tiny]", "select: [tiny, big]", "select:"),
+        ("method: crt", "method: crtt", "crt: { dataset"),
+        ("utility", "futility", "figures:"),
+    ],
+)
+def test_errors_name_the_line_of_the_value(tmp_path, old, new, place):
+    path = edited(tmp_path, old, new)
+    with pytest.raises(InputError, match=f":{line_of(path, place)}: "):
+        load(path)
+
+
+def test_a_key_defined_twice_is_refused(tmp_path):
+    path = edited(tmp_path, "  dpsgd: {", "  crt: {")
+    with pytest.raises(InputError, match=rf":{line_of(path, 'init: public')}: runs.crt: is defined twice"):
+        load(path)
+
+
+def test_broken_yaml_and_missing_files_are_one_line(tmp_path):
+    path = edited(tmp_path, "select: [tiny]", "select: [tiny")
+    with pytest.raises(InputError, match="malformed YAML") as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="No such file"):
+        load(tmp_path / "nosuch.yaml")
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(InputError, match="empty.yaml"):
+        load(tmp_path / "empty.yaml")
+
+
+def test_a_configuration_without_a_file_is_checked_too():
+    config = yaml.safe_load(TINY.read_text())
+    config["runs"]["crt"]["model"] = "gru"
+    with pytest.raises(InputError, match=r"^runs.crt.model = 'gru': is not defined under models: lstm$"):
+        check(config, None)
+
+
+def test_warm_start_needs_the_same_model_and_tokenizer(tmp_path):
+    other = "lstm: { kind: lstm, embedding: 16, hidden: 16 }\n  wide: { kind: lstm, hidden: 32 }"
+    path = edited(tmp_path, "lstm: { kind: lstm, embedding: 16, hidden: 16 }", other)
+    path.write_text(path.read_text().replace("crt: { dataset: sim, model: lstm", "crt: { dataset: sim, model: wide"))
+    with pytest.raises(InputError, match="runs.crt.init = 'public': is of the model lstm, not wide"):
+        load(path)
+    path = edited(tmp_path, "bpe: {", "bpe2: { kind: bpe, corpus: public }\n  bpe: {")
+    path.write_text(
+        path.read_text().replace("conservative: capitals, tokenizer: bpe", "conservative: capitals, tokenizer: bpe2", 1)
+    )
+    with pytest.raises(InputError, match="runs.crt.init = 'public': has the tokenizer bpe, not bpe2"):
+        load(path)
+
+
+def test_schema_is_current():
+    assert (ROOT / SCHEMA).read_text() == schema(), "run `make schema`"
+
+
+def test_figures_are_those_of_the_report():
+    from confide.report.figures import FIGURES as drawn
+
+    assert set(FIGURES) == set(drawn)
+    for name in (*FIGURES, "table", "workflow"):
+        assert len((ROOT / f"workflow/report/{name}.rst").read_text().split()) > 30
+
+
+# The sample sheet ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def params(tmp_path):
+    path = edited(tmp_path, "gammas: [0.1], attacks", "gammas: [0.0, 0.05], seeds: [0, 3], attacks")  # of redacted
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "text"),
+    [(0.0, "0"), (1.0, "1"), (0.1, "0.1"), (0.05, "0.05"), (1e-5, "0.00001"), (0.1 + 0.2, "0.30000000000000004")],
+)
+def test_gamma_in_names_has_no_exponent_and_reads_back(gamma, text):
+    assert jobs.gamma_text(gamma) == text and float(text) == gamma
+
+
+def test_a_row_is_trained_once_per_gamma_and_seed(params):
+    names = [run.run for run in jobs.of_row(params, "redacted")]
+    assert names == ["redacted/g0-s0", "redacted/g0-s3", "redacted/g0.05-s0", "redacted/g0.05-s3"]
+
+
+def test_selected_runs_come_after_their_starts_and_once(params):
+    names = list(jobs.selected(params))
+    assert len(names) == len(set(names)) == 8
+    assert names.index("public/g0-s0") < names.index("crt/g0.1-s0")
+
+
+def test_only_what_is_selected_is_built(params):
+    fewer = params.model_copy(update={"studies": {"tiny": params.studies["tiny"].model_copy(update={"runs": ["dpsgd"]})}})
+    assert list(jobs.selected(fewer)) == ["dpsgd/g0-s0"]
+
+
+def test_partitions_differ_where_data_do(params):
+    run = jobs.of_row(params, "redacted")[2]
+    assert run.partition == "sim/g0.05-dedup"
+    assert jobs.Run("x", run.row.model_copy(update={"dedup": False}), 0.0, 0).partition == "sim/g0-nodedup"
+
+
+def test_warm_starts_are_public_only_along_the_whole_line(params):
+    crt = jobs.of_row(params, "crt")[0]
+    assert jobs.training(params, crt).init_public
+    spec = params.runs["public"].model_copy(update={"init": "nonprivate"})
+    tainted = params.model_copy(update={"runs": {**params.runs, "public": spec}})
+    assert not jobs.training(tainted, crt).init_public
+    assert [run.name for run in jobs.ancestors(tainted, crt)] == ["public", "nonprivate"]
+
+
+def test_datasets_without_canaries_plant_none(params):
+    assert jobs.canaries(params, "public").count == 0 and jobs.canaries(params, "sim").count == 3
+
+
+def test_corpora_are_cut_once_per_way(params):
+    window = params.datasets["sim"].model_copy(update={"point": "window", "window": 12})
+    more = params.model_copy(update={"datasets": {**params.datasets, "cut": window, "again": window}})
+    found = jobs.sources(more)
+    assert list(found) == ["sim-turn", "public-turn", "sim-window12"] and found["sim-window12"].window == 12
+
+
+def test_rows_that_look_alike_get_their_names(params):
+    twin = {**params.runs, "twin": params.runs["crt"].model_copy(update={"recipe": "pretrain"})}
+    study = params.studies["tiny"].model_copy(update={"runs": ["crt", "twin", "dpsgd"]})
+    rows = list(jobs.rows_of(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny"))
+    assert [row.variant for row in rows] == ["crt", "twin", None]

@@ -1,0 +1,100 @@
+"""A copy of the project to run Snakemake and DVC in, and one that has been built from the tiny parameters."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("Snakefile", "workflow", "profiles", "src", "dvc.yaml", ".dvcignore")
+
+
+class Project:
+    """A folder with the workflow in it."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]):
+        self.folder, self.environment = folder, environment
+
+    def run(self, *command: str, check: bool = True, **environment: str) -> str:
+        """Output of a command, errors among it."""
+        found = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert not check or found.returncode == 0, found.stdout[-6000:]
+        self.status = found.returncode
+        return found.stdout
+
+    def snakemake(self, *arguments: str, **options) -> str:
+        return self.run(sys.executable, "-m", "snakemake", *arguments, **options)
+
+    def dvc(self, *arguments: str, **options) -> str:
+        return self.run(sys.executable, "-m", "dvc", *arguments, **options)
+
+    def git(self, *arguments: str) -> str:
+        return self.run("git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments)
+
+    def planned(self, *arguments: str) -> dict[str, int]:
+        """Number of jobs by rule that a dry run announces; the target rules left out."""
+        output = self.snakemake(*arguments, "-n", "-q", "rules")
+        table = output.partition("Job stats:\n")[2].partition("\n\n")[0].splitlines()[2:]
+        counts = {name: int(count) for name, count in map(str.split, table)}
+        return {name: count for name, count in counts.items() if name not in ("all", "total") and not name.endswith("_all")}
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        path = self.folder / name
+        text = path.read_text()
+        assert old in text, old
+        path.write_text(text.replace(old, new, 1))
+
+    def copy(self, folder: Path) -> "Project":
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Project(folder, self.environment)
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory) -> dict[str, str]:
+    """Environment of a shell in which the project is installed; nothing of the user's configuration."""
+    programs = tmp_path_factory.mktemp("bin")
+    for name, module in (("confide", "confide.cli"), ("snakemake", "snakemake"), ("dvc", "dvc")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
+        (programs / name).chmod(0o755)
+    known = {key: value for key, value in os.environ.items() if not key.startswith(("SNAKEMAKE_", "MLFLOW_", "DVC_"))}
+    own = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"), "DVC_NO_ANALYTICS": "1"}
+    return known | own
+
+
+@pytest.fixture(scope="session")
+def fresh(tmp_path_factory, environment) -> Project:
+    """The project with the tiny parameters and nothing built. Not to be changed: copy it."""
+    folder = tmp_path_factory.mktemp("fresh") / "project"
+    folder.mkdir()
+    for name in PARTS:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy(source, folder / name)
+    shutil.copy(ROOT / "tests/params.tiny.yaml", folder / "params.yaml")
+    return Project(folder, environment)
+
+
+@pytest.fixture(scope="session")
+def built(fresh, tmp_path_factory) -> Project:
+    """The project with everything built (a minute or two). Not to be changed: copy it."""
+    project = fresh.copy(tmp_path_factory.mktemp("built") / "project")
+    project.output = project.snakemake()
+    return project
+
+
+@pytest.fixture
+def project(built, tmp_path) -> Project:
+    """A built project that a test may change."""
+    return built.copy(tmp_path / "project")

@@ -1,0 +1,139 @@
+"""The whole chain on the tiny parameters: what it leaves behind, what it leaves unsaid, and what a change reruns."""
+
+import csv
+import json
+import os
+import re
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ALL = {"certify": 5, "evaluate": 5, "attack": 8, "report_tiny": 1}
+CHANGES = [  # where, from, to, the jobs that it touches
+    ("params.yaml", "{ kind: exposure }", "{ kind: exposure, chunk: 100 }", {"attack": 4, "report_tiny": 1}),
+    ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 4, "report_tiny": 1}),
+    ("params.yaml", "title: Tiny", "title: Small", {"report_tiny": 1}),
+    ("params.yaml", "experiment: tiny", "experiment: small", {}),
+    (
+        "params.yaml",
+        "pretrain: { lr: 0.02",
+        "pretrain: { lr: 0.03",
+        {"train": 2, "certify": 2, "evaluate": 2, "attack": 2, "report_tiny": 1},
+    ),
+    ("params.yaml", "epsilon: 3.0", "epsilon: 2.0", {"train": 2, "certify": 2, "evaluate": 2, "attack": 4, "report_tiny": 1}),
+    (
+        "params.yaml",
+        "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick,",
+        "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick, seeds: [0, 1],",
+        {"train": 1, "certify": 1, "evaluate": 1, "attack": 2, "report_tiny": 1},
+    ),
+    ("params.yaml", "gammas: [0.1], attacks", "gammas: [0.2], attacks", {"redact": 1, "audit": 1, "partition": 1}),
+    ("params.yaml", "vocab_size: 300", "vocab_size: 320", {"tokenizer": 1, "partition": 3, "train": 5, **ALL}),
+    (
+        "params.yaml",
+        "copies: 4",
+        "copies: 5",
+        {"plant": 1, "dedup": 1, "redact": 2, "audit": 2, "partition": 2, "train": 4} | ALL | {"certify": 4, "evaluate": 4},
+    ),
+    ("src/confide/stages/certify.py", '"""', '"""Another word: ', {}),
+    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 5, "report_tiny": 1}),
+    ("src/confide/attacks/exposure.py", "\ndef ", "\nNEW = 1\n\n\ndef ", {"attack": 8, "report_tiny": 1}),
+]
+
+
+def test_everything_is_there(built):
+    for run in ("public/g0-s0", "nonprivate/g0-s0", "redacted/g0.1-s0", "dpsgd/g0-s0", "crt/g0.1-s0"):
+        model = {path.name for path in (built.folder / "models" / run).iterdir()}
+        assert model == {"model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl"}
+        own = {"certificate.json", "evaluate.json"} | (set() if "public" in run else {"exposure.json", "address.json"})
+        assert {path.name for path in (built.folder / "results/runs" / run).iterdir()} == own
+    with open(built.folder / "results/studies/tiny/table.csv") as file:
+        rows = {row["name"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"nonprivate", "redacted", "dpsgd", "crt"}
+    assert rows["nonprivate"]["epsilon_bayesian"] == "inf" and 2.9 < float(rows["dpsgd"]["epsilon_replace_one"]) <= 3
+    assert float(rows["crt"]["epsilon_bayesian"]) < 3
+    for figure in ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification"):
+        for suffix in ("png", "svg"):
+            assert (built.folder / f"results/studies/tiny/{figure}.{suffix}").stat().st_size > 1000
+
+
+def test_nothing_to_be_done_afterwards_whatever_the_dates(project):
+    assert "Nothing to be done" in project.snakemake("-n")
+    for number, path in enumerate(sorted(project.folder.rglob("*.*"), reverse=True)):
+        if ".snakemake" not in path.parts:
+            os.utime(path, (10**9 + 1000 * number,) * 2)
+    assert "Nothing to be done" in project.snakemake("-n")
+
+
+@pytest.mark.parametrize(("file", "old", "new", "jobs"), CHANGES)
+def test_a_change_reruns_what_it_touches(project, file, old, new, jobs):
+    project.edit(file, old, new)
+    planned = project.planned()
+    if "gammas" in old:  # new files as well: those of the new gamma
+        jobs = jobs | {"train": 1, "certify": 1, "evaluate": 1, "attack": 2, "report_tiny": 1}
+    assert planned == jobs
+
+
+def secrets_of(project) -> set[str]:
+    """Every planted secret and every gold secret that is long enough not to occur by chance."""
+    found = set()
+    for points in project.folder.glob("data/work/*/points.jsonl"):
+        for line in points.read_text().splitlines():
+            row = json.loads(line)
+            found |= {row["text"][start:end] for start, end, *_ in row["gold"]}
+    return {secret for secret in found if len(secret) >= 7}
+
+
+def test_nothing_outside_data_holds_a_secret(built):
+    secrets = secrets_of(built)
+    assert len(secrets) > 100
+    any_secret = re.compile("|".join(map(re.escape, sorted(secrets))).encode())
+    corpus = (built.folder / "data/work/sim/points.jsonl").read_bytes()
+    assert any_secret.search(corpus)  # the scanner sees them where they are
+    scanned = 0
+    for path in built.folder.rglob("*"):
+        inside = path.relative_to(built.folder).parts
+        if path.is_file() and inside[0] not in ("data", "src", "params.yaml"):
+            assert not any_secret.search(path.read_bytes()), path
+            scanned += 1
+    assert scanned > 100 and not any_secret.search(built.output.encode())
+
+
+def test_canaries_are_not_in_results_or_logs(built):
+    canaries = json.loads((built.folder / "data/work/sim/canaries.json").read_text())
+    texts = [f"{canaries['prefix']}{secret}" for secret in [*canaries["secrets"], *canaries["controls"]]]
+    pattern = re.compile("|".join(map(re.escape, texts)))
+    files = [path for name in ("results", "logs", "models", ".snakemake") for path in (built.folder / name).rglob("*")]
+    for path in files:
+        if path.is_file():
+            assert not pattern.search(path.read_text(errors="replace")), path
+
+
+def test_html_report_works_offline(project):
+    project.snakemake("--report", "results/report.html")
+    text = (project.folder / "results/report.html").read_text()
+    assert "tradeoff" in text and "Bayesian confidentiality" in text
+
+
+def test_same_numbers_in_a_second_run(project):
+    """Training is reproducible: forget the models, train again, same bytes."""
+    models = sorted(project.folder.glob("models/*/*/model.safetensors"))
+    before = [path.read_bytes() for path in models]
+    project.snakemake("--forcerun", "train", "--until", "train")
+    assert len(models) == 5 and [path.read_bytes() for path in models] == before
+
+
+def test_tracking_is_idempotent_and_hears_of_a_dead_server(project):
+    import sqlite3
+
+    project.snakemake("track")
+    assert "tracked 5 new runs" in (project.folder / "logs/track.log").read_text()
+    project.snakemake("track")
+    assert "tracked 0 new runs" in (project.folder / "logs/track.log").read_text()
+    with sqlite3.connect(project.folder / "mlflow.db") as database:
+        assert database.execute("select count(*) from runs where status = 'FINISHED'").fetchone() == (6,)
+    assert "Nothing to be done" in project.snakemake("-n")  # and no record of it stays behind
+    project.snakemake("track", check=False, MLFLOW_TRACKING_URI="http://user:word@127.0.0.1:9")
+    line = (project.folder / "logs/track.log").read_text()
+    assert line.startswith("confide track: error:") and line.count("\n") == 1 and "word" not in line

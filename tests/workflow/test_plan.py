@@ -1,0 +1,72 @@
+"""What a dry run plans, and how it refuses what it cannot plan."""
+
+import pytest
+
+from confide.provenance import record, unrecorded
+
+
+def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
+    assert fresh.planned() == {
+        "split": 2,
+        "tokenizer": 1,
+        "plant": 2,
+        "dedup": 2,
+        "redact": 3,
+        "audit": 3,
+        "partition": 3,
+        "train": 5,
+        "certify": 5,
+        "evaluate": 5,
+        "attack": 8,
+        "report_tiny": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "last"),
+    [("prepare", "partition"), ("train_all", "train"), ("attack_all", "certify"), ("report_all", "report_tiny")],
+)
+def test_coarse_targets_plan_no_further(fresh, target, last):
+    order = ["partition", "train", "certify", "report_tiny"]
+    planned = fresh.planned(target)
+    assert [name in planned for name in order] == [place <= order.index(last) for place in range(4)]
+
+
+def test_a_wrong_parameter_is_one_line(fresh, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    project.edit("params.yaml", "method: crt", "method: crtt")
+    output = project.snakemake("-n", check=False)
+    lines = [line for line in output.splitlines() if "profile" not in line]
+    assert project.status != 0
+    assert len(lines) == 1 and lines[0].startswith("params.yaml:"), output
+    assert "runs.crt.method = 'crtt': not one of nonprivate" in lines[0]
+
+
+def test_results_without_records_are_refused(fresh, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    stray = project.folder / "models/crt/g0.1-s0/model.safetensors"
+    stray.parent.mkdir(parents=True)
+    stray.touch()
+    output = project.snakemake("-n", check=False)
+    assert project.status != 0 and "model.safetensors: has no record of how it was made" in output and "Traceback" not in output
+    assert "has no record" not in project.snakemake("-n", "--touch", "--forceall", check=False)
+
+
+def test_records_are_found_where_snakemake_puts_them(tmp_path):
+    from types import SimpleNamespace
+
+    from snakemake.persistence.file import FilePersistence
+
+    for name in ("models/a/g0-s0/model.safetensors", "results/runs/" + "long" * 100):
+        theirs = FilePersistence._record_path(SimpleNamespace(_fetch_max_len=lambda subject: 255), str(tmp_path), name)
+        assert str(record(tmp_path, name)) == theirs
+
+
+def test_interrupted_jobs_and_hidden_files_need_no_record(tmp_path):
+    (tmp_path / "models/a").mkdir(parents=True)
+    for name in (".x.tmp", "half", "alien"):
+        (tmp_path / "models/a" / name).touch()
+    state = tmp_path / ".snakemake/incomplete"
+    state.mkdir(parents=True)
+    record(state, "models/a/half").touch()
+    assert list(unrecorded(tmp_path)) == ["models/a/alien"]

@@ -1,0 +1,131 @@
+# The checked parameters, the jobs they ask for, and what several files of rules need.
+import os
+import shlex
+import sys
+
+SRC = Path(workflow.basedir) / "src"
+sys.path.insert(0, str(SRC))
+
+from confide import jobs
+from confide.codehash import code_hash
+from confide.errors import InputError
+from confide.params import check
+from confide.provenance import check_records
+from confide.specs import AuditSpec, FetchSpec
+
+# Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(SRC), os.environ.get("PYTHONPATH")])
+)
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ["PATH"]]
+)
+
+
+def checked_params():
+    """Params, or one line that says what is wrong with them (or with the results) and where."""
+    repair = {
+        "--touch",
+        "-t",
+        "--unlock",
+        "--cleanup-metadata",
+        "--list-untracked",
+        "--delete-all-output",
+    }
+    try:
+        if workflow.is_main_process and not repair & set(sys.argv):
+            check_records(Path.cwd())
+        return check(config, Path(os.path.relpath(workflow.configfiles[-1])))
+    except InputError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(2)  # an exception would reach the user as a report on the Snakefile
+
+
+PARAMS = checked_params()
+RUNS = jobs.selected(PARAMS)
+SOURCES = jobs.sources(PARAMS)
+DATASETS = PARAMS.datasets
+
+
+wildcard_constraints:
+    source="[A-Za-z0-9_]+-[a-z0-9]+",
+    dataset="[A-Za-z0-9_]+",
+    tokenizer="[A-Za-z0-9_]+",
+    attack="[A-Za-z0-9_]+",
+    gamma=r"[0-9]+(\.[0-9]+)?",
+    run=r"[A-Za-z0-9_]+/g[0-9]+(\.[0-9]+)?-s-?[0-9]+",
+
+
+def code(stage):
+    """Hash of a stage and of all of the package that it imports: the job reruns when it changes."""
+    return code_hash(SRC, f"confide.stages.{stage}")
+
+
+def show(spec):
+    """A specification as the command line has it."""
+    return spec.model_dump_json()
+
+
+def flag(name, paths):
+    """An optional flag: nothing where there is no such file."""
+    paths = [paths] if isinstance(paths, str) else paths or []
+    return shlex.join([f"--{name}", *map(str, paths)]) if paths else ""
+
+
+def raw_file(corpus):
+    """What a corpus is read from: a published archive, the user's file, or nothing for a simulated one."""
+    if (archive := getattr(corpus, "archive", None)) is not None:
+        return f"data/raw/{archive}.jsonl"
+    return getattr(corpus, "path", [])
+
+
+def tokenizer_files(spec):
+    """Public text that a tokenizer is trained on, or the archive of a published one."""
+    if spec.corpus is not None:
+        source = jobs.source_name(spec.corpus, jobs.POINT, 0)
+        return {"points": f"data/work/{source}/points.jsonl"}
+    if spec.source == "archive":
+        return {"archive": "data/raw/gpt2-bpe.jsonl"}
+    return {}
+
+
+def views(wildcards):
+    """The two views that a run trains on."""
+    folder = f"data/work/{RUNS[wildcards.run].partition}"
+    return {view: f"{folder}/{view}.safetensors" for view in ("original", "redacted")}
+
+
+def dataset_file(name):
+    """A file of a run's dataset."""
+    return lambda wildcards: f"data/work/{RUNS[wildcards.run].row.dataset}/{name}"
+
+
+def audit_file(wildcards):
+    return f"data/work/{RUNS[wildcards.run].redaction}/audit.json"
+
+
+def tokenizer_file(wildcards):
+    dataset = DATASETS[RUNS[wildcards.run].row.dataset]
+    return f"data/tokenizers/{dataset.tokenizer}.json"
+
+
+def start_files(wildcards):
+    """Weights and ledger of the model that a run starts from, if it starts from one."""
+    start = jobs.start_of(PARAMS, RUNS[wildcards.run].row)
+    files = {"init": "model.safetensors", "init_ledger": "ledger.jsonl"}
+    return {name: f"models/{start.run}/{file}" for name, file in files.items() if start}
+
+
+def start_ledgers(wildcards):
+    """Ledgers of all models that a run descends from."""
+    ancestors = jobs.ancestors(PARAMS, RUNS[wildcards.run])
+    return [f"models/{run.run}/ledger.jsonl" for run in ancestors]
+
+
+def outcome_files(runs):
+    """Everything that is certified and measured of some runs."""
+    return [
+        f"results/runs/{run.run}/{stem}.json"
+        for run in runs
+        for stem in jobs.outcomes(run)
+    ]

@@ -1,0 +1,159 @@
+# From published or private text to the two views of a partition. No job here loads a model.
+
+
+rule fetch:
+    output:
+        "data/raw/{archive}.jsonl",
+    log:
+        "logs/fetch/{archive}.log",
+    benchmark:
+        "logs/benchmarks/fetch/{archive}.tsv"
+    params:
+        spec=lambda w: show(FetchSpec(archive=w.archive)),
+        code=code("fetch"),
+    shell:
+        "confide fetch --spec {params.spec:q} --output {output} > {log} 2>&1"
+
+
+rule split:
+    input:
+        raw=lambda w: raw_file(SOURCES[w.source].corpus),
+    output:
+        "data/work/{source}/points.jsonl",
+    log:
+        "logs/split/{source}.log",
+    benchmark:
+        "logs/benchmarks/split/{source}.tsv"
+    params:
+        spec=lambda w: show(SOURCES[w.source]),
+        raw=lambda w, input: flag("raw", input.get("raw")),
+        code=code("split"),
+    shell:
+        "confide split --spec {params.spec:q} {params.raw} --output {output} > {log} 2>&1"
+
+
+rule tokenizer:
+    input:
+        unpack(lambda w: tokenizer_files(PARAMS.tokenizers[w.tokenizer])),
+    output:
+        "data/tokenizers/{tokenizer}.json",
+    log:
+        "logs/tokenizer/{tokenizer}.log",
+    benchmark:
+        "logs/benchmarks/tokenizer/{tokenizer}.tsv"
+    params:
+        spec=lambda w: show(PARAMS.tokenizers[w.tokenizer]),
+        points=lambda w, input: flag("points", input.get("points")),
+        archive=lambda w, input: flag("archive", input.get("archive")),
+        code=code("tokenizer"),
+    shell:
+        "confide tokenizer --spec {params.spec:q} {params.points} {params.archive} --output {output} > {log} 2>&1"
+
+
+rule plant:
+    input:
+        lambda w: f"data/work/{jobs.source_of(DATASETS[w.dataset])}/points.jsonl",
+    output:
+        points="data/work/{dataset}/points.jsonl",
+        canaries="data/work/{dataset}/canaries.json",
+    log:
+        "logs/plant/{dataset}.log",
+    benchmark:
+        "logs/benchmarks/plant/{dataset}.tsv"
+    params:
+        spec=lambda w: show(jobs.canaries(PARAMS, w.dataset)),
+        code=code("plant"),
+    shell:
+        "confide plant --spec {params.spec:q} --points {input} "
+        "--output {output.points} --canaries {output.canaries} > {log} 2>&1"
+
+
+rule dedup:
+    input:
+        "data/work/{dataset}/points.jsonl",
+    output:
+        "data/work/{dataset}/copies.jsonl",
+    log:
+        "logs/dedup/{dataset}.log",
+    benchmark:
+        "logs/benchmarks/dedup/{dataset}.tsv"
+    params:
+        spec=lambda w: show(DATASETS[w.dataset].dedup),
+        code=code("dedup"),
+    shell:
+        "confide dedup --spec {params.spec:q} --points {input} --output {output} > {log} 2>&1"
+
+
+rule redact:
+    input:
+        "data/work/{dataset}/points.jsonl",
+    output:
+        "data/work/{dataset}/g{gamma}/spans.jsonl",
+    log:
+        "logs/redact/{dataset}-g{gamma}.log",
+    benchmark:
+        "logs/benchmarks/redact/{dataset}-g{gamma}.tsv"
+    params:
+        spec=lambda w: show(jobs.redaction(PARAMS, w.dataset, float(w.gamma))),
+        code=code("redact"),
+    shell:
+        "confide redact --spec {params.spec:q} --points {input} --output {output} > {log} 2>&1"
+
+
+# What the policy misses, counted against the secrets that the corpus knows of.
+rule audit:
+    input:
+        points="data/work/{dataset}/points.jsonl",
+        spans="data/work/{dataset}/g{gamma}/spans.jsonl",
+    output:
+        "data/work/{dataset}/g{gamma}/audit.json",
+    log:
+        "logs/audit/{dataset}-g{gamma}.log",
+    benchmark:
+        "logs/benchmarks/audit/{dataset}-g{gamma}.tsv"
+    params:
+        spec=show(AuditSpec()),
+        code=code("audit"),
+    shell:
+        "confide audit --spec {params.spec:q} --points {input.points} --spans {input.spans} "
+        "--output {output} > {log} 2>&1"
+
+
+rule partition:
+    input:
+        points="data/work/{dataset}/points.jsonl",
+        copies="data/work/{dataset}/copies.jsonl",
+        spans="data/work/{dataset}/g{gamma}/spans.jsonl",
+        tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
+    output:
+        original="data/work/{dataset}/g{gamma}-{dedup}/original.safetensors",
+        redacted="data/work/{dataset}/g{gamma}-{dedup}/redacted.safetensors",
+    log:
+        "logs/partition/{dataset}-g{gamma}-{dedup}.log",
+    benchmark:
+        "logs/benchmarks/partition/{dataset}-g{gamma}-{dedup}.tsv"
+    wildcard_constraints:
+        dedup="dedup|nodedup",
+    params:
+        spec=lambda w: show(jobs.partition(PARAMS, w.dataset, w.dedup == "dedup")),
+        code=code("partition"),
+    shell:
+        "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
+        "--tokenizer {input.tokenizer} --original {output.original} --redacted {output.redacted} > {log} 2>&1"
+
+
+rule prepare:
+    input:
+        expand(
+            "data/work/{folder}/{view}.safetensors",
+            folder=dict.fromkeys(run.partition for run in RUNS.values()),
+            view=["original", "redacted"],
+        ),
+        expand(
+            "data/work/{folder}/audit.json",
+            folder=dict.fromkeys(run.redaction for run in RUNS.values()),
+        ),
+        expand(
+            "data/work/{dataset}/canaries.json",
+            dataset=dict.fromkeys(run.row.dataset for run in RUNS.values()),
+        ),

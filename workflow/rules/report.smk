@@ -1,0 +1,72 @@
+# One report per study, of exactly the runs that the study lists; then, outside the graph, the tracking server.
+
+for study in PARAMS.select:
+
+    rule:
+        name:
+            f"report_{study}"
+        input:
+            outcome_files(
+                run
+                for name in PARAMS.studies[study].runs
+                for run in jobs.of_row(PARAMS, name)
+            ),
+            [
+                f"models/{run.run}/metrics.jsonl"
+                for name in PARAMS.studies[study].runs
+                for run in jobs.of_row(PARAMS, name)
+            ],
+        output:
+            [f"results/studies/{study}/{table}" for table in jobs.tables(PARAMS, study)],
+            [
+                f"results/studies/{study}/{figure}.png"
+                for figure in PARAMS.studies[study].figures
+            ],
+            [
+                report(
+                    f"results/studies/{study}/{figure}.svg",
+                    caption=f"../report/{figure}.rst",
+                    category=PARAMS.studies[study].title,
+                    labels={"figure": figure.replace("_", " ")},
+                )
+                for figure in PARAMS.studies[study].figures
+            ],
+            report(
+                f"results/studies/{study}/table.csv",
+                caption="../report/table.rst",
+                category=PARAMS.studies[study].title,
+                labels={"figure": "table"},
+            ),
+        log:
+            f"logs/report/{study}.log",
+        benchmark:
+            f"logs/benchmarks/report/{study}.tsv"
+        params:
+            spec=show(jobs.study(PARAMS, study)),
+            folder=lambda w, output: os.path.dirname(output[0]),
+            code=code("report"),
+        shell:
+            "confide report --spec {params.spec:q} --results results --models models --output {params.folder} > {log} 2>&1"
+
+
+rule report_all:
+    input:
+        [
+            file
+            for study in PARAMS.select
+            for file in getattr(rules, f"report_{study}").output
+        ],
+
+
+# Without an output it leaves no trace that data version control would have to follow: what it loads, it loads once.
+rule track:
+    input:
+        rules.train_all.input,
+        rules.attack_all.input,
+        rules.report_all.input,
+    log:
+        "logs/track.log",
+    params:
+        spec=show(jobs.tracking(PARAMS)),
+    shell:
+        "confide track --spec {params.spec:q} --results results --models models --output logs/tracked.json > {log} 2>&1"

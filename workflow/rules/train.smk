@@ -1,0 +1,45 @@
+# One job per model. Its checkpoint is no output of the rule, so a second attempt finds it and goes on.
+
+
+rule train:
+    input:
+        unpack(views),
+        unpack(start_files),
+        tokenizer=tokenizer_file,
+    output:
+        model="models/{run}/model.safetensors",
+        config="models/{run}/config.json",
+        metrics="models/{run}/metrics.jsonl",
+        ledger="models/{run}/ledger.jsonl",
+    log:
+        "logs/train/{run}.log",
+    benchmark:
+        "logs/benchmarks/train/{run}.tsv"
+    threads: 1  # sums are the same bit for bit only where the number of threads is
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=720,
+    params:
+        spec=lambda w: show(jobs.training(PARAMS, RUNS[w.run])),
+        init=lambda w, input: flag("init", input.get("init")),
+        init_ledger=lambda w, input: flag("init_ledger", input.get("init_ledger")),
+        code=code("train"),
+    shell:
+        "confide train --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
+        "--tokenizer {input.tokenizer} {params.init} {params.init_ledger} --checkpoint .checkpoints/{wildcards.run} "
+        "--model {output.model} --config {output.config} --metrics {output.metrics} --ledger {output.ledger} "
+        "2>&1 | tee {log}"
+
+
+rule train_all:
+    input:
+        expand(
+            "models/{run}/{file}",
+            run=RUNS,
+            file=[
+                "model.safetensors",
+                "config.json",
+                "metrics.jsonl",
+                "ledger.jsonl",
+            ],
+        ),
