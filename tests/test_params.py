@@ -219,3 +219,10 @@ def test_rows_that_look_alike_get_their_names(params):
     study = params.studies["tiny"].model_copy(update={"runs": ["crt", "twin", "dpsgd"]})
     rows = list(jobs.rows_of(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny"))
     assert [row.variant for row in rows] == ["crt", "twin", None]
+
+
+def test_the_users_corpus_must_be_there_once_it_is_selected(tmp_path):
+    simulated = "sim: { reader: customersim, sizes: { train: 60, valid: 10, test: 20 }, users: 500 }"
+    path = edited(tmp_path, simulated, "sim: { reader: lines, path: nowhere.jsonl }")
+    with pytest.raises(InputError, match=r"params\.yaml:\d+: corpora\.sim\.path = 'nowhere\.jsonl': there is no such file"):
+        load(path)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
+from confide import jobs
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
@@ -174,6 +175,15 @@ def definitions(params: Params) -> Iterator[Problem]:
             yield Problem(("privacy", name), None, "needs either epsilon or noise_multiplier")
 
 
+def corpora(params: Params) -> Iterator[Problem]:
+    """Files of the user's that a selected study reads and that are not there."""
+    for run in jobs.selected(params).values():
+        name = params.datasets[run.row.dataset].corpus
+        path = getattr(params.corpora[name], "path", None)
+        if path is not None and not Path(path).is_file():
+            yield Problem(("corpora", name, "path"), path, "there is no such file")
+
+
 def needs_noise(method: str) -> bool:
     """Whether the method's stream has noisy steps."""
     plan = Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1})
@@ -232,7 +242,15 @@ def studies(params: Params) -> Iterator[Problem]:
 
 
 # Each may rely on what the ones before it have checked.
-CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (names, references, definitions, rows, warm_starts, studies)
+CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
+    names,
+    references,
+    definitions,
+    rows,
+    warm_starts,
+    studies,
+    corpora,
+)
 
 
 def schema() -> str:
