@@ -94,7 +94,8 @@ class Result:
 
     @property
     def seconds(self) -> float | None:
-        return self.epochs[-1].seconds if self.epochs else None
+        spent = [epoch.seconds for epoch in self.epochs if epoch.seconds is not None]
+        return sum(spent) if spent else None
 
 
 def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]:
