@@ -14,7 +14,6 @@ os.environ |= {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP
 import argparse
 import importlib.util
 import json
-import platform
 import random
 import resource
 import string
@@ -22,12 +21,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import orjson
+from machine import machine
 
 ADDRESS = r"(?=[A-Z0-9])\b\d{1,6}(?: [A-Z0-9][\w.'’-]*){1,9}, [A-Z]{2} \d{5}\b"
 NAME = r"(?=[A-Z0-9])\b[A-Z][a-z][\w'’-]*(?: [A-Z][a-z][\w'’-]*)+"
@@ -170,21 +169,6 @@ def run(name: str, spec: dict[str, Any], paths: dict[str, Path]) -> dict[str, fl
     }
 
 
-def hardware() -> dict[str, Any]:
-    cpu = "unknown"
-    if Path("/proc/cpuinfo").exists():
-        models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-        cpu = models[0].split(":", 1)[1].strip() if models else cpu
-    packages = {name: version(name) for name in ("numpy", "orjson", "safetensors", "tokenizers")}
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "load": os.getloadavg()[0],
-        **packages,
-    }
-
-
 def measure(megabytes: float, folder: Path) -> dict[str, Any]:
     """Run every stage on `megabytes` of text and print a line for each."""
     from confide.tokenizer import save, train_bpe
@@ -203,7 +187,12 @@ def measure(megabytes: float, folder: Path) -> dict[str, Any]:
         print(f"{name:10} {results[name]['mb_per_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak")
     total = sum(result["seconds"] for result in results.values())
     print(f"{'together':10} {size['megabytes'] / total:8.1f} MB/s   {size['points'] / total:,.0f} points/s")
-    return {**size, "hardware": hardware(), "stages": results, "together_mb_per_s": size["megabytes"] / total}
+    return {
+        **size,
+        "hardware": machine("numpy", "orjson", "safetensors", "tokenizers"),
+        "stages": results,
+        "together_mb_per_s": size["megabytes"] / total,
+    }
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ the usual way; its seconds for all candidates are extrapolated from the sample a
 """
 
 import argparse
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tokenizers
 import torch
+from machine import machine
 from torch import nn
 
 from confide.attacks.candidates import candidate_tree, texts
@@ -83,18 +82,9 @@ def measure(model: nn.Module, tokenizer: Tokenizer, repeats: int, sample: int) -
     }
 
 
-def processor() -> str:
-    """Name of the CPU, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sample", type=int, default=2000)
@@ -108,9 +98,8 @@ def main() -> None:
             results[f"{name}-threads{threads}"] = found = measure(model, tokenizer, options.repeats, options.sample)
             walk, brute = found["walk_seconds"], found["brute_seconds_extrapolated"]
             print(f"{name}, {threads} threads: {walk:.2f} s, brute force {brute:.0f} s")
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "tokenizers": tokenizers.__version__}
-    versions |= {"numpy": np.__version__}
-    write_json(options.output, {"cpu": processor(), "system": platform.platform(), "versions": versions, "results": results})
+    hardware = machine("torch", "tokenizers", "numpy")
+    write_json(options.output, {"hardware": hardware, "results": results})
 
 
 if __name__ == "__main__":

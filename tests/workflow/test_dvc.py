@@ -20,7 +20,7 @@ def recorded(built, tmp_path_factory):
     project.edit("dvc.yaml", "crt_customersim", "tiny")
     project.edit("dvc.yaml", "crt_customersim", "tiny")
     project.edit("dvc.yaml", "crt_customersim", "tiny")
-    project.dvc("remote", "add", "-d", "store", str(place / "store"))
+    project.dvc("remote", "add", "-f", "-d", "store", str(place / "store"))
     output = project.dvc("repro")
     assert output.count("Nothing to be done") == 4, output[-3000:]
     project.git("add", "-A")
