@@ -92,6 +92,16 @@ def test_two_thousand_candidates_in_single_precision(request, make_model, kind, 
     assert np.abs(fast[values] - slow).max() < 1e-4
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_thousand_candidates_have_the_ranks_of_brute_force(digit_tokenizer, make_model, kind):
+    model = make_model(kind, digit_tokenizer, scale=2.0)
+    grown = candidate_tree(digit_tokenizer, "My ID is: ", "", 4)
+    values = np.random.default_rng(2).choice(10_000, 2000, replace=False)
+    slow = brute_force(model, digit_tokenizer, grown.context, "My ID is: ", "", 4, values)
+    fast = sequence_log_probs(model, grown, chunk=20_000)[values]
+    assert np.array_equal(fast.argsort(), slow.argsort()) and len(np.unique(slow)) == 2000
+
+
 def test_merges_are_there_to_test(merging_tokenizer):
     """Otherwise the general path would be tested on nothing but single digits."""
     lengths = candidate_tree(merging_tokenizer, "My ID is: ", "", 3).lengths

@@ -67,7 +67,8 @@ def test_summary_is_flat_means_over_seeds_without_bare_infinity(table):
 
 
 def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, table):
-    text = tables.markdown(study[1], table, ["conditional on x", "conditional on x"])
+    text = tables.markdown(study[1], table, ["conditional on x", "conditional on x"], ["one whole dialogue"] * 2)
+    assert text.count("What is protected: one whole dialogue, that is all that one dialogue says together") == 1
     assert text.count("conditional on x") == 1
     ppl = [row_of(table, f"crt/g0.3-s{seed}")["ppl"] for seed in (0, 1)]
     assert f"{fmean(ppl):.3g} ± {stdev(ppl):.2g}" in text

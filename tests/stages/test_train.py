@@ -1,11 +1,17 @@
 """Training jobs: every method runs; a killed job resumes bit for bit; public updates cannot see private tokens."""
 
+import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 from confide import tokenizer as tokenizers
 from confide.data import load_partition, write_partition
@@ -103,6 +109,30 @@ def test_killed_job_resumes_to_the_same_bytes(
         assert resumed[name].read_bytes() == whole[name].read_bytes()
     for one, other in zip(read_jsonl(resumed["metrics"]), read_jsonl(whole["metrics"]), strict=True):
         assert one | {"seconds": 0} == other | {"seconds": 0}
+
+
+@pytest.mark.slow
+def test_process_killed_outright_resumes_to_the_same_bytes(tmp_path: Path, vocabulary: Path) -> None:
+    long = spec("crt", checkpoint_every=1).model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 40})})
+    whole = run(tmp_path / "whole", vocabulary, long)
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    made, read = outputs(folder), files(folder, partition()) | {"tokenizer": vocabulary}
+    flags = [part for name, path in (made | read).items() for part in (f"--{name}", str(path))]
+    command = [sys.executable, "-m", "confide.cli", "train", "--spec", long.model_dump_json(), *flags]
+    job, state = subprocess.Popen(command), made["checkpoint"] / "state.safetensors"
+    while job.poll() is None and not (state.exists() and read_values(state)["done"] >= 30):
+        time.sleep(0.01)
+    job.kill()
+    assert job.wait() == -signal.SIGKILL and not made["model"].exists()
+    assert subprocess.run(command, check=False).returncode == 0
+    for name in ("model", "ledger"):
+        assert made[name].read_bytes() == whole[name].read_bytes()
+
+
+def read_values(state: Path) -> dict[str, Any]:
+    with safe_open(state, "numpy") as file:
+        return json.loads(file.metadata()["values"])
 
 
 def test_checkpoint_of_another_configuration_is_not_continued(

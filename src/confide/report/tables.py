@@ -150,7 +150,15 @@ def epoch_rows(results: Iterable[Result]) -> list[Row]:
     return [{"run": result.run.run, **epoch._asdict()} for result in results for epoch in result.epochs]
 
 
-def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = ()) -> str:
+PROTECTS = {  # unit as certificates name it -> what its choice means
+    "one turn of a dialogue": "a secret within one line; most turns can be public, but what several say together is a group",
+    "one whole dialogue": "all that one dialogue says together; nearly all hold a secret, so little is public",
+    "one sentence": "a secret within one sentence; what several sentences say together is a group",
+    "one window of consecutive words": "a secret within one window; one that a window's edge cuts in two is a group of two",
+}
+
+
+def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = (), units: Iterable[str] = ()) -> str:
     """The whole table in readable blocks, with what columns mean and what the papers print."""
     lines = [
         f"# {spec.title}",
@@ -158,6 +166,7 @@ def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = ())
         "Every ε holds under the conditions of its certificate; ∞: nothing is certified; –: not measured or not claimed.",
         "Mean ± standard deviation over seeds; an interval is the mean of the runs' own.",
         *(f"Condition of the Bayesian ε: {condition}." for condition in dict.fromkeys(conditions)),
+        *(f"What is protected: {unit}, that is {PROTECTS.get(unit, 'a secret within it')}." for unit in dict.fromkeys(units)),
         "",
     ]
     groups = _groups(table)

@@ -32,7 +32,8 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
 def _write(spec: ReportSpec, found: list, folder: Path) -> None:
     table = tables.rows(found)
     (folder / "table.csv").write_text(tables.as_csv(table))
-    (folder / "table.md").write_text(tables.markdown(spec, table, (result.condition for result in found)))
+    conditions, units = (result.condition for result in found), (result.meaning.unit for result in found)
+    (folder / "table.md").write_text(tables.markdown(spec, table, conditions, units))
     (folder / "epochs.csv").write_text(tables.as_csv(tables.epoch_rows(found)))
     write_json(folder / "summary.json", tables.summary(table))
     if "amplification" in spec.figures:
