@@ -120,6 +120,8 @@ class Job:
             tensors |= checkpoint.optimizer_tensors(optimizer, f"optimizer{int(noisy)}")
         tensors |= {f"random.{name}": source.get_state() for name, source in self._sources().items()}
         tensors["random.dropout"] = torch.get_rng_state()
+        if self.device.startswith("cuda"):
+            tensors["random.dropout_cuda"] = torch.cuda.get_rng_state(self.device)
         values = {"fingerprint": fingerprint, "done": self.done, "exact": self.counts[False], "noisy": self.counts[True]}
         values |= {"ledger": self.ledger.dump(), "metrics": self.metrics, "noise_multiplier": self.noise_multiplier}
         values |= {"queue": [len(batch) for batch in self.queue], "losses": self.losses}
@@ -135,6 +137,8 @@ class Job:
         for name, source in self._sources().items():
             source.set_state(tensors[f"random.{name}"])
         torch.set_rng_state(tensors["random.dropout"])
+        if self.device.startswith("cuda"):
+            torch.cuda.set_rng_state(tensors["random.dropout_cuda"], self.device)
         self.queue, self.done = list(tensors["queue"].split(values["queue"])), values["done"]
         self.metrics = values["metrics"]
         self.counts = {False: values["exact"], True: values["noisy"]}

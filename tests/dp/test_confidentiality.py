@@ -11,12 +11,12 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from confide.dp.accounting import epsilon
+from confide.dp.bounds import clopper_pearson
 from confide.dp.confidentiality import (
     NONE,
     amplified,
     bayesian,
     bayesian_at,
-    clopper_pearson,
     dedup,
     redaction,
     redaction_group,

@@ -6,29 +6,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from confide.dp.bounds import clopper_pearson
 from confide.errors import InputError
 from confide.io import read_json
 from confide.specs import AuditSpec
-from confide.stages.audit import audit, covered, upper_bound
+from confide.stages.audit import audit, covered
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.6, 0.99))
 def test_bound_is_the_exact_one_sided_interval(case, confidence):
     events, trials = case
     exact = binomtest(events, trials, alternative="less").proportion_ci(confidence, method="exact").high
-    assert upper_bound(events, trials, confidence) == pytest.approx(exact, rel=1e-9)
+    assert clopper_pearson(events, trials, confidence) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("trials", [1, 200, 5000])
 def test_bound_without_events_has_a_closed_form(trials):
-    assert upper_bound(0, trials, 0.95) == pytest.approx(1 - 0.05 ** (1 / trials), rel=1e-12)
+    assert clopper_pearson(0, trials, 0.95) == pytest.approx(1 - 0.05 ** (1 / trials), rel=1e-12)
 
 
 def test_published_examples_and_ends():
-    assert upper_bound(0, 200, 0.95) == pytest.approx(0.0149, abs=5e-5)  # 200 points without a miss
-    assert upper_bound(20, 200, 0.95) == pytest.approx(0.142, abs=5e-4)  # recall 90 %
-    assert upper_bound(3, 3, 0.95) == 1.0
-    assert upper_bound(0, 0, 0.95) is None
+    assert clopper_pearson(0, 200, 0.95) == pytest.approx(0.0149, abs=5e-5)  # 200 points without a miss
+    assert clopper_pearson(20, 200, 0.95) == pytest.approx(0.142, abs=5e-4)  # recall 90 %
+    assert clopper_pearson(3, 3, 0.95) == 1.0
 
 
 @given(st.sets(st.tuples(st.integers(0, 9), st.integers(1, 3))), st.integers(0, 9), st.integers(1, 5))

@@ -229,3 +229,12 @@ def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path:
     train(wanted, **files(folder, partition()), tokenizer=vocabulary, **made, **start)
     assert made["model"].read_bytes() == first["model"].read_bytes()
     assert "public/g0-s0" in made["ledger"].read_text()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("method", METHODS)
+def test_cuda_makes_the_same_ledger(method: str, tmp_path: Path, vocabulary: Path) -> None:
+    made = [run(tmp_path / device, vocabulary, spec(method, device=device)) for device in ("cpu", "cuda")]
+    assert made[0]["ledger"].read_bytes() == made[1]["ledger"].read_bytes()
+    assert all(row["valid_ppl"] > 1 for row in read_jsonl(made[1]["metrics"]))

@@ -114,15 +114,6 @@ def theorem8_3(epsilon: float, delta: float, gamma: float, delta2: float) -> Gua
     return bayesian(epsilon, delta, gamma, delta2)
 
 
-def clopper_pearson(events: int, trials: int, confidence: float = 0.95) -> float:
-    """One-sided upper bound of a probability; 1 without trials."""
-    from scipy.stats import beta
-
-    if not 0 <= events <= trials:
-        raise ValueError(f"Expected 0 <= {events=} <= {trials=}")
-    return 1.0 if events == trials else float(beta.ppf(confidence, events + 1, trials - events))
-
-
 def check_fraction(name: str, value: float) -> None:
     """ValueError unless a probability."""
     if not 0 <= value <= 1:

@@ -17,7 +17,8 @@ from matplotlib.lines import Line2D
 from scipy.optimize import brentq
 
 from confide.dp.accounting import Bound, solve
-from confide.dp.confidentiality import bayesian_at, clopper_pearson
+from confide.dp.bounds import clopper_pearson
+from confide.dp.confidentiality import bayesian_at
 from confide.dp.curves import Mechanism, pld_curve, rdp_curve
 from confide.report.results import Result, plain
 from confide.report.style import FAINT, INK, figure, legend, title

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.data import Join, read_rows
+from confide.dp.bounds import clopper_pearson
 from confide.io import write_json
 from confide.specs import AuditSpec
 from confide.types import MASK
@@ -150,21 +151,16 @@ def rates(tally: Tally, confidence: float) -> dict[str, Any]:
         "unprotected": tally.unprotected,
         "recall": _share(tally.secrets - tally.missed, tally.secrets),
         "miss_rate": _share(tally.missed, tally.secrets),
-        "miss_rate_upper": upper_bound(tally.missed, tally.secrets, confidence),
+        "miss_rate_upper": _upper(tally.missed, tally.secrets, confidence),
         "delta2": _share(tally.unprotected, tally.secrets),
-        "delta2_upper": upper_bound(tally.unprotected, tally.secrets, confidence),
+        "delta2_upper": _upper(tally.unprotected, tally.secrets, confidence),
         "delta2_given_miss": _share(tally.unprotected, tally.missed),
-        "delta2_given_miss_upper": upper_bound(tally.unprotected, tally.missed, confidence),
+        "delta2_given_miss_upper": _upper(tally.unprotected, tally.missed, confidence),
     }
 
 
-def upper_bound(events: int, trials: int, confidence: float) -> float | None:
-    """One-sided Clopper-Pearson upper bound of a probability; None without trials."""
-    from scipy.special import betaincinv  # the beta quantile, without the second that scipy.stats takes to load
-
-    if trials == 0:
-        return None
-    return 1.0 if events == trials else float(betaincinv(events + 1, trials - events, confidence))
+def _upper(events: int, trials: int, confidence: float) -> float | None:
+    return clopper_pearson(events, trials, confidence) if trials else None
 
 
 def _share(part: int, whole: int) -> float | None:
