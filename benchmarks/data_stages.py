@@ -12,12 +12,10 @@ import os
 os.environ |= {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 
 import argparse
-import importlib.util
 import json
 import random
 import resource
 import string
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -104,28 +102,9 @@ def dialogues(megabytes: float, seed: int = 0) -> Iterator[list[tuple[str, list[
         yield turns
 
 
-def write_points(megabytes: float, path: Path) -> dict[str, float]:
-    """points.jsonl as the split stage writes it."""
-    size = count = 0
-    with open(path, "wb") as out:
-        for number, turns in enumerate(dialogues(megabytes)):
-            doc = f"train/dial-{number}"
-            for index, (text, gold) in enumerate(turns):
-                row = {
-                    "key": f"{doc}:{index}",
-                    "text": text,
-                    "doc": doc,
-                    "split": "train",
-                    "domain": None,
-                    "owner": None,
-                }
-                out.write(orjson.dumps(row | {"gold": gold, "canary": None}, option=orjson.OPT_APPEND_NEWLINE))
-                size, count = size + len(text.encode()), count + 1
-    return {"megabytes": size / 1e6, "points": count}
-
-
-def write_lines(megabytes: float, path: Path) -> None:
-    """The same text as a user's own JSONL, one dialogue a line, for the split stage."""
+def write_lines(megabytes: float, path: Path) -> float:
+    """Dialogues as a user's own JSONL, one a line; how many megabytes of text they hold."""
+    size = 0
     with open(path, "wb") as out:
         for number, turns in enumerate(dialogues(megabytes)):
             text, spans = "", []
@@ -134,13 +113,15 @@ def write_lines(megabytes: float, path: Path) -> None:
                 text += turn + "\n"
             row = {"text": text[:-1], "doc": f"train/dial-{number}", "split": "train", "spans": spans}
             out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            size += len(text.encode())
+    return size / 1e6
 
 
-def jobs(folder: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Path]]]:
+def jobs(folder: Path, point: str) -> Iterator[tuple[str, dict[str, Any], dict[str, Path]]]:
     """Stage, specification, paths; in the order in which they run."""
-    at = {name: folder / f"{name}.jsonl" for name in ("raw", "split", "planted", "points", "copies", "spans")}
+    at = {name: folder / f"{name}.jsonl" for name in ("raw", "planted", "points", "copies", "spans")}
     corpus = {"reader": "lines", "path": str(at["raw"])}
-    yield "split", {"corpus": corpus, "point": "turn"}, {"output": at["split"]}
+    yield "split", {"corpus": corpus, "point": point}, {"output": at["points"]}
     yield "plant", {}, {"points": at["points"], "output": at["planted"], "canaries": folder / "canaries.json"}
     yield "dedup", {}, {"points": at["points"], "output": at["copies"]}
     yield "redact", {"policy": POLICY, "conservative": CONSERVATIVE}, {"points": at["points"], "output": at["spans"]}
@@ -169,30 +150,23 @@ def run(name: str, spec: dict[str, Any], paths: dict[str, Path]) -> dict[str, fl
     }
 
 
-def measure(megabytes: float, folder: Path) -> dict[str, Any]:
-    """Run every stage on `megabytes` of text and print a line for each."""
+def measure(megabytes: float, point: str, folder: Path) -> dict[str, Any]:
+    """Run every stage on `megabytes` of text, cut into points, and print a line for each."""
     from confide.tokenizer import save, train_bpe
 
-    size = write_points(megabytes, folder / "points.jsonl")
-    write_lines(megabytes, folder / "raw.jsonl")
+    size = write_lines(megabytes, folder / "raw.jsonl")
     save(train_bpe((text for turns in dialogues(0.5, seed=1) for text, _ in turns), 1024), folder / "tokenizer.json")
     results: dict[str, Any] = {}
-    for name, spec, paths in jobs(folder):
-        if importlib.util.find_spec(f"confide.stages.{name}") is None:
-            print(f"{name:10} not there", file=sys.stderr)
-            continue
+    for name, spec, paths in jobs(folder, point):
         with get_context("spawn").Pool(1) as pool:
             result = pool.apply(run, (name, spec, paths))
-        results[name] = result | {"mb_per_s": size["megabytes"] / result["seconds"]}
-        print(f"{name:10} {results[name]['mb_per_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak")
+        results[name] = result | {"mb_per_s": size / result["seconds"]}
+        print(f"{point:10} {name:10} {results[name]['mb_per_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak")
+    with open(folder / "points.jsonl", "rb") as lines:
+        points = sum(1 for _ in lines)
     total = sum(result["seconds"] for result in results.values())
-    print(f"{'together':10} {size['megabytes'] / total:8.1f} MB/s   {size['points'] / total:,.0f} points/s")
-    return {
-        **size,
-        "hardware": machine("numpy", "orjson", "safetensors", "tokenizers"),
-        "stages": results,
-        "together_mb_per_s": size["megabytes"] / total,
-    }
+    print(f"{point:10} {'together':10} {size / total:8.1f} MB/s   {points / total:,.0f} points/s")
+    return {"megabytes": size, "points": points, "stages": results, "together_mb_per_s": size / total}
 
 
 def main() -> None:
@@ -200,8 +174,10 @@ def main() -> None:
     parser.add_argument("--mb", type=float, default=20.0, help="megabytes of text")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        result = measure(arguments.mb, Path(folder))
+    result: dict[str, Any] = {"hardware": machine("numpy", "orjson", "safetensors", "tokenizers")}
+    for point in ("turn", "dialogue"):
+        with tempfile.TemporaryDirectory() as folder:
+            result[point] = measure(arguments.mb, point, Path(folder))
     arguments.output.write_text(json.dumps(result, indent=2) + "\n")
 
 
