@@ -111,5 +111,16 @@ def settings() -> AbstractContextManager[None]:
 
 def save(drawn: Figure, stem: Path) -> None:
     """Write stem.svg and stem.png; the same figure gives the same bytes."""
+    settle(drawn)
     drawn.savefig(stem.with_suffix(".svg"), metadata={"Date": None, "Creator": None})
     drawn.savefig(stem.with_suffix(".png"), dpi=DPI, metadata={"Software": None})
+
+
+def settle(drawn: Figure) -> None:
+    """Lay out once and round: the solver's last digits depend on the order of objects in memory."""
+    drawn.draw_without_rendering()
+    drawn.set_layout_engine("none")
+    for axes in drawn.axes:
+        axes.set_position([round(value, 4) for value in axes.get_position().bounds])
+    for text in drawn.texts:
+        text.set_position([round(value, 4) for value in text.get_position()])
