@@ -82,6 +82,8 @@ def fresh(tmp_path_factory, environment) -> Project:
             shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         else:
             shutil.copy(source, folder / name)
+    (folder / "data/own").mkdir(parents=True)  # as in a checkout, without what its owner keeps there
+    shutil.copy(ROOT / "data/own/.gitignore", folder / "data/own")
     shutil.copy(ROOT / "tests/params.tiny.yaml", folder / "params.yaml")
     return Project(folder, environment)
 

@@ -49,6 +49,12 @@ def test_a_clone_that_pulls_has_nothing_to_do(clone):
     assert clone.planned() == {"attack": 4, "report_tiny": 1}
 
 
+def test_the_users_own_corpus_is_watched_and_kept_out_of_git(clone):
+    clone.dvc("pull", "-q")
+    (clone.folder / "data/own/corpus.jsonl").write_text('{"text": "something private"}\n')
+    assert "data/own" in clone.dvc("status") and clone.git("status", "--porcelain") == ""
+
+
 def test_a_clone_without_records_does_not_sign_stale_results(clone):
     """Without Snakemake's records a changed parameter looks up to date; it must not end in dvc.lock."""
     clone.dvc("pull", "-q", "prepare", "train", "attack")
