@@ -36,5 +36,10 @@ def by_length(view: View, points: np.ndarray, size: int) -> Iterator[np.ndarray]
 
 def token_losses(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
     """Negative log-likelihood (B, L) in nats, 0 at padding."""
-    flat = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="none")
+    return losses_of(model(inputs), targets)
+
+
+def losses_of(logits: Tensor, targets: Tensor) -> Tensor:
+    """The same from logits (B, L, V)."""
+    flat = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="none")
     return flat.view_as(targets)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from confide.batches import IGNORE, by_length, padded
+from confide.batches import IGNORE, by_length, losses_of, padded
 from confide.types import View
 
 BATCH = 256
@@ -28,9 +28,7 @@ def _totals(model: nn.Module, view: View, mask: np.ndarray, points: np.ndarray, 
     for piece in by_length(view, points, BATCH):
         inputs, targets = (tensor.to(device) for tensor in padded(view, piece, model.bos))
         logits = model(inputs)
-        losses = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="none"
-        ).view_as(targets)
+        losses = losses_of(logits, targets)
         hits = (logits.argmax(-1) == targets).double()
         private = token_masks(view, mask, piece, tuple(targets.shape)).to(device)
         real = targets != IGNORE

@@ -89,7 +89,6 @@ class CertifySpec(Spec):
 class EvaluateSpec(Spec):
     run: str
     split: Literal["valid", "test"] = "test"
-    batch_size: Natural = 256
     device: str = "auto"
 
 
