@@ -14,7 +14,7 @@ from confide.codehash import closure, imports
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 LAYERS = (  # lower first; a module may import its own layer and those below
-    ("types", "specs", "errors", "io", "codehash", "provenance"),
+    ("types", "specs", "errors", "io", "codehash", "provenance", "memory"),
     ("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking"),
     ("evaluation", "training", "checkpoint", "methods", "attacks", "report"),
     ("stages",),

@@ -1,29 +1,94 @@
 """Padded batches of points: input [bos, t1..tn], target [t1..tn, bos], and the per-token losses they give.
 
-Shapes: B points, L = longest of them + 1.
+Shapes: B points, L = longest of them + 1, P scored positions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from confide.models.head import IGNORE
 from confide.types import View
 
-IGNORE = -100  # target of padding
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some points as a model reads them. `places` and `keep` are there where private and public tokens are told apart."""
+
+    inputs: Tensor  # (B, L) int64
+    targets: Tensor  # (B, P) int64, IGNORE where nothing is scored
+    places: Tensor | None = None  # (B, P) int64: the position of each target; None: P = L, in order
+    keep: Tensor | None = None  # (B, L) bool: False where the recurrent state is set to zero before the position is read
+    units: Tensor | None = None  # (B,) int64: privacy unit of each point, 0, 0, 1, ...; None: each point is its own
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same on a device; to a GPU without waiting."""
+        if device.type == "cpu":
+            return self
+        return self._each(lambda part: part.pin_memory().to(device, non_blocking=True))
+
+    def split(self, size: int, whole: bool = True) -> "list[Batch]":
+        """Pieces of at most `size` points; a unit is not divided, if whole, so that a larger one is a piece of its own."""
+        edges = list(range(0, len(self), size))
+        if self.units is not None and whole:
+            edges, ends = [0], (self.units.bincount().cumsum(0)).tolist()
+            for start, end in pairwise([0, *ends]):
+                if end - edges[-1] > size and start > edges[-1]:
+                    edges.append(start)
+        return [self._each(lambda part, a=a, b=b: part[a:b])._renumbered() for a, b in pairwise([*edges, len(self)])]
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Batch(**{name: None if part is None else change(part) for name, part in parts.items()})
+
+    def _renumbered(self) -> "Batch":
+        return self if self.units is None else replace(self, units=self.units - self.units[0])
 
 
-def padded(view: View, points: np.ndarray, bos: int) -> tuple[Tensor, Tensor]:
-    """Inputs and targets (B, L) int64 of the given points; padding reads bos and targets IGNORE."""
+def padded(view: View, points: np.ndarray, bos: int) -> Batch:
+    """The given points whole; padding reads bos and has target IGNORE."""
     lengths = view.starts[points + 1] - view.starts[points]
     inputs = np.full((len(points), int(lengths.max()) + 1), bos, dtype=np.int64)
     targets = np.full_like(inputs, IGNORE)
     for row, (point, length) in enumerate(zip(points, lengths, strict=True)):
         inputs[row, 1 : length + 1] = targets[row, :length] = view[point]
         targets[row, length] = bos
-    return torch.from_numpy(inputs), torch.from_numpy(targets)
+    return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+
+def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[int, int]) -> Tensor:
+    """Which targets (B, L) of a padded batch are marked in a token mask (T,) of the view; the end token never is."""
+    marks = np.zeros(shape, dtype=bool)
+    for row, point in enumerate(points):
+        start, end = view.starts[point], view.starts[point + 1]
+        marks[row, : end - start] = mask[start:end]
+    return torch.from_numpy(marks)
+
+
+def selected(view: View, points: np.ndarray, bos: int, tokens: Literal["public", "private"]) -> Batch:
+    """The given points, of which only the losses on public or on private positions are scored (Selective-DPSGD).
+
+    A position is private if the token that it reads or the one that it predicts is; the recurrent state is zero again where
+    public text follows private text. Guarantees: the public losses are a function of the public positions' tokens alone.
+    """
+    batch = padded(view, points, bos)
+    predicts = token_masks(view, view.private, points, tuple(batch.targets.shape))
+    private = predicts | F.pad(predicts[:, :-1], (1, 0))
+    keep = private | ~F.pad(private[:, :-1], (1, 0))
+    chosen = (private == (tokens == "private")) & (batch.targets != IGNORE)
+    places = chosen.int().argsort(dim=1, descending=True, stable=True)[:, : max(1, int(chosen.sum(1).max()))]
+    targets = torch.where(chosen, batch.targets, IGNORE).gather(1, places)
+    end = int(places[targets != IGNORE].max()) + 1 if chosen.any() else 1  # nothing behind is read for its loss
+    return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), keep[:, :end])
 
 
 def by_length(view: View, points: np.ndarray, size: int) -> Iterator[np.ndarray]:
@@ -34,9 +99,13 @@ def by_length(view: View, points: np.ndarray, size: int) -> Iterator[np.ndarray]
         yield points[start : start + size]
 
 
-def token_losses(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-    """Negative log-likelihood (B, L) in nats, 0 at padding."""
-    return losses_of(model(inputs), targets)
+def token_losses(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
+    """Negative log-likelihood (B, P) in nats, 0 where target is IGNORE; half: matrix products in bfloat16."""
+    with torch.autocast(batch.inputs.device.type, dtype=torch.bfloat16, enabled=half):
+        hidden = model.hidden(batch.inputs) if batch.keep is None else model.hidden(batch.inputs, batch.keep)
+        if batch.places is not None:
+            hidden = hidden.gather(1, batch.places.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
+        return model.head(hidden, batch.targets)
 
 
 def losses_of(logits: Tensor, targets: Tensor) -> Tensor:

@@ -5,29 +5,21 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from confide.batches import IGNORE, by_length, losses_of, padded
+from confide.batches import by_length, losses_of, padded, token_masks
+from confide.models.head import IGNORE
 from confide.types import View
 
 BATCH = 256
-
-
-def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[int, int]) -> Tensor:
-    """Which targets (B, L) of a padded batch are marked in a token mask (T,) of the view; the end token never is."""
-    marks = np.zeros(shape, dtype=bool)
-    for row, point in enumerate(points):
-        start, end = view.starts[point], view.starts[point + 1]
-        marks[row, : end - start] = mask[start:end]
-    return torch.from_numpy(marks)
 
 
 @torch.no_grad()
 def _totals(model: nn.Module, view: View, mask: np.ndarray, points: np.ndarray, device: str) -> Iterator[np.ndarray]:
     """Per batch: (loss, hits, tokens) for public, then private targets, (2, 3) float64."""
     for piece in by_length(view, points, BATCH):
-        inputs, targets = (tensor.to(device) for tensor in padded(view, piece, model.bos))
-        logits = model(inputs)
+        batch = padded(view, piece, model.bos).to(torch.device(device))
+        logits, targets = model(batch.inputs), batch.targets
         losses = losses_of(logits, targets)
         hits = (logits.argmax(-1) == targets).double()
         private = token_masks(view, mask, piece, tuple(targets.shape)).to(device)

@@ -1,5 +1,6 @@
 """The state of one training job and how it moves by one Step; stages/train.py is the story around it."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -8,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from confide import checkpoint
-from confide.batches import by_length, padded
+from confide.batches import Batch, by_length, padded
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.ledger import Ledger
 from confide.dp.sampling import generator, poisson, shuffled
 from confide.dp.update import exact_gradient, noisy_gradient
 from confide.errors import InputError
+from confide.memory import Budget
 from confide.specs import TrainSpec
 from confide.types import Partition, PoolName, Release, Step, View
 
@@ -46,16 +48,18 @@ class Job:
     metrics: list[dict] = field(default_factory=list)
     done: int = 0
     counts: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
-    losses: list[float | None] = field(default_factory=list)  # of the current epoch
+    losses: list[Tensor | None] = field(default_factory=list)  # of the current epoch
     queue: list[Tensor] = field(default_factory=list)  # batches left of the exact epoch
 
     def __post_init__(self) -> None:
         recipe, seed = self.spec.recipe, self.spec.seed
         noise_seed = fresh_seed() if self.spec.noise_seed is None else self.spec.noise_seed
+        trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.budget, self.half = Budget(recipe.physical_batch_size), recipe.precision == "bfloat16"
         self.pools = {name: self.partition.pool(name) for name in ("all", "public", "private")}
         self.rates = {noisy: (recipe.noisy_lr or recipe.lr) if noisy else recipe.lr for noisy in (False, True)}
         self.optimizers = {
-            noisy: OPTIMIZERS[recipe.optimizer](self.model.parameters(), lr=rate, weight_decay=recipe.weight_decay)
+            noisy: OPTIMIZERS[recipe.optimizer](trainable, lr=rate, weight_decay=recipe.weight_decay, fused=True)
             for noisy, rate in self.rates.items()
         }
         self.shuffle = generator(seed, "public batches")
@@ -84,23 +88,22 @@ class Job:
             return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=1)
         return Release(step, self.sample_rate(step.pool), self.noise_multiplier, self.spec.privacy.max_grad_norm, 1)
 
-    def _exact(self, step: Step) -> float:
+    def _exact(self, step: Step) -> Tensor:
         recipe = self.spec.recipe
         if not self.queue:
             lengths = torch.from_numpy(np.diff(self.view(step).starts)[self.pools[step.pool]])
             self.queue = shuffled(lengths, recipe.batch_size, self.shuffle)
-        return exact_gradient(self.model, self._physical(step, self.queue.pop()), recipe.exact_clip)
+        batches = self._physical(step, self.queue.pop())
+        return exact_gradient(self.model, batches, recipe.exact_clip, self.budget, self.half)
 
     def _noisy(self, step: Step) -> None:
         chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step.pool), self.sampler)
-        expected = self.spec.recipe.noisy_batch_size
-        noisy_gradient(self.clipper, self._physical(step, chosen), self.noise_multiplier, expected, self.noise)
+        expected, batches = self.spec.recipe.noisy_batch_size, self._physical(step, chosen)
+        noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, self.noise, self.budget, self.half)
 
-    def _physical(self, step: Step, chosen: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    def _physical(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
         view, points = self.view(step), self.pools[step.pool][chosen.numpy()]
-        for piece in by_length(view, points, self.spec.recipe.physical_batch_size):
-            inputs, targets = padded(view, piece, self.model.bos)
-            yield inputs.to(self.device), targets.to(self.device)
+        return (padded(view, piece, self.model.bos) for piece in by_length(view, points, self.budget.size))
 
     def _move(self, noisy: bool) -> None:
         optimizer, total, count = self.optimizers[noisy], self.updates[noisy], self.counts[noisy]
@@ -111,6 +114,16 @@ class Job:
             group["lr"] = self.rates[noisy] * factor
         optimizer.step()
         self.counts[noisy] += 1
+
+    def mean_loss(self) -> float | None:
+        """Mean loss of the epoch's exact updates, which are then forgotten; InputError if training has diverged."""
+        seen = [float(loss) for loss in self.losses if loss is not None]
+        self.losses.clear()
+        if not all(map(math.isfinite, seen)):
+            raise InputError(
+                f"diverged before update {self.done}: the loss is not finite", key="recipe.lr", value=self.rates[False]
+            )
+        return sum(seen) / len(seen) if seen else None
 
     def save(self, folder, fingerprint: str) -> None:
         """Write the checkpoint."""
@@ -124,8 +137,11 @@ class Job:
             tensors["random.dropout_cuda"] = torch.cuda.get_rng_state(self.device)
         values = {"fingerprint": fingerprint, "done": self.done, "exact": self.counts[False], "noisy": self.counts[True]}
         values |= {"ledger": self.ledger.dump(), "metrics": self.metrics, "noise_multiplier": self.noise_multiplier}
-        values |= {"queue": [len(batch) for batch in self.queue], "losses": self.losses}
-        values |= {"nonfinite": self.clipper.nonfinite if self.clipper else 0}
+        values |= {
+            "queue": [len(batch) for batch in self.queue],
+            "losses": [None if loss is None else float(loss) for loss in self.losses],
+        }
+        values |= {"nonfinite": int(self.clipper.nonfinite) if self.clipper else 0}
         checkpoint.write(folder, tensors, values)
 
     def restore(self, tensors: dict[str, Tensor], values: dict) -> None:
@@ -142,9 +158,9 @@ class Job:
         self.queue, self.done = list(tensors["queue"].split(values["queue"])), values["done"]
         self.metrics = values["metrics"]
         self.counts = {False: values["exact"], True: values["noisy"]}
-        self.losses = values["losses"]
+        self.losses = [None if loss is None else torch.tensor(loss) for loss in values["losses"]]
         if self.clipper is not None:
-            self.clipper.nonfinite = values["nonfinite"]
+            self.clipper.nonfinite.fill_(values["nonfinite"])
         self.noise_multiplier, self.ledger = values["noise_multiplier"], Ledger.load(values["ledger"])
 
     def _sources(self) -> dict[str, torch.Generator]:

@@ -1,13 +1,20 @@
-"""Updates against their definitions: the plain gradient, the noise's size, the public normaliser, empty batches."""
+"""Updates against their definitions: the plain gradient, the noise's law, the public normaliser, odd and oversized batches."""
+
+import math
 
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
-from confide.batches import IGNORE
+from confide.batches import Batch
+from confide.dp import update
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.update import exact_gradient, noisy_gradient, per_example
+from confide.errors import InputError
+from confide.memory import Budget
 from confide.models import build
+from confide.models.head import IGNORE
 from confide.specs import LSTMSpec
 
 
@@ -17,67 +24,144 @@ def model() -> nn.Module:
     return build(LSTMSpec(kind="lstm", embedding=8, hidden=8), 20, bos=1)
 
 
-def batch(examples: int = 6) -> tuple[Tensor, Tensor]:
+def batch(examples: int = 6) -> Batch:
     ids = torch.randint(0, 20, (examples, 7), generator=torch.Generator().manual_seed(3))
     targets = ids.roll(-1, 1)
     targets[0, 3:] = IGNORE
-    return ids, targets
+    return Batch(ids, targets)
+
+
+def rows(whole: Batch, start: int, end: int) -> Batch:
+    return Batch(whole.inputs[start:end], whole.targets[start:end])
 
 
 def gradients(model: nn.Module) -> Tensor:
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
 
-def noise_source(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def noisy(clipper: PerExampleClipper, pieces: list[Batch], multiplier: float, expected: float, seed: int) -> Tensor:
+    """One noisy step's gradient."""
+    noise = torch.Generator().manual_seed(seed)
+    noisy_gradient(clipper, pieces, multiplier, expected, noise, Budget(100))
+    return gradients(clipper.model).clone()
 
 
-def test_no_noise_and_no_clipping_is_the_plain_mean(model: nn.Module) -> None:
-    ids, targets = batch()
-    noisy_gradient(PerExampleClipper(model, 1e6), [(ids, targets)], 0.0, 4.0, noise_source(0))
-    noisy = gradients(model)
+@pytest.mark.parametrize("bound", [1e6, math.inf])
+def test_no_noise_and_no_clipping_is_the_plain_mean(model: nn.Module, bound: float) -> None:
+    found = noisy(PerExampleClipper(model, bound), [batch()], 0.0, 4.0, 0)
     model.zero_grad()
-    (per_example(model, ids, targets).sum() / 4.0).backward()
-    torch.testing.assert_close(noisy, gradients(model), rtol=1e-4, atol=1e-6)
+    (per_example(model, batch()).sum() / 4.0).backward()
+    torch.testing.assert_close(found, gradients(model), rtol=1e-4, atol=1e-6)
 
 
-def test_noise_has_the_stated_deviation_and_is_drawn_once_per_logical_step(model: nn.Module) -> None:
-    ids, targets = batch()
-    pieces = [(ids[i : i + 1], targets[i : i + 1]) for i in range(6)]
+def test_noise_is_normal_independent_and_drawn_once_per_logical_step() -> None:
+    torch.manual_seed(0)
+    model = build(LSTMSpec(kind="lstm", embedding=64, hidden=64), 3000, bos=1)
     clipper = PerExampleClipper(model, 0.5)
-    noisy_gradient(clipper, pieces, 0.0, 8.0, noise_source(1))
-    clean = gradients(model)
-    noisy_gradient(clipper, pieces, 3.0, 8.0, noise_source(1))
-    noise = gradients(model) - clean
-    assert noise.std() == pytest.approx(3.0 * 0.5 / 8.0, rel=0.05)
-    assert clean.norm() <= 6 * 0.5 / 8.0 + 1e-6
+    pieces = [rows(batch(), i, i + 1) for i in range(6)]
+    clean = noisy(clipper, pieces, 0.0, 8.0, 1)
+    first, second = (noisy(clipper, pieces, 3.0, 8.0, seed) - clean for seed in (1, 2))
+    standard = first.double() / (3.0 * 0.5 / 8.0)
+    assert len(standard) > 400_000 and clean.norm() <= 6 * 0.5 / 8.0 + 1e-6
+    assert stats.kstest(standard.numpy(), "norm").pvalue > 1e-3
+    assert abs(standard.mean()) < 4 / math.sqrt(len(standard))
+    assert float(standard.var()) == pytest.approx(1.0, abs=5 * math.sqrt(2 / len(standard)))
+    for one, other in ((first[1:], first[:-1]), (first, second), (first[: len(first) // 2], first[-(len(first) // 2) :])):
+        assert abs(torch.corrcoef(torch.stack([one, other]))[0, 1]) < 4.5 / math.sqrt(len(one))
 
 
 def test_empty_batch_still_adds_noise(model: nn.Module) -> None:
-    noisy_gradient(PerExampleClipper(model, 1.0), [], 2.0, 10.0, noise_source(2))
-    assert gradients(model).std() == pytest.approx(0.2, rel=0.05)
+    assert noisy(PerExampleClipper(model, 1.0), [], 2.0, 10.0, 2).std() == pytest.approx(0.2, rel=0.05)
 
 
 def test_one_example_moves_the_gradient_by_at_most_the_clip_over_the_public_batch(model: nn.Module) -> None:
-    ids, targets = batch()
     clipper = PerExampleClipper(model, 0.1)
-    noisy_gradient(clipper, [(ids, targets)], 1.0, 5.0, noise_source(3))
-    with_it = gradients(model)
-    noisy_gradient(clipper, [(ids[1:], targets[1:])], 1.0, 5.0, noise_source(3))
-    assert (with_it - gradients(model)).norm() == pytest.approx(0.1 / 5.0, rel=1e-3)
+    with_it = noisy(clipper, [batch()], 1.0, 5.0, 3)
+    without = noisy(clipper, [rows(batch(), 1, 6)], 1.0, 5.0, 3)
+    assert (with_it - without).norm() == pytest.approx(0.1 / 5.0, rel=1e-3)
 
 
 def test_an_example_does_not_depend_on_its_companions(model: nn.Module) -> None:
-    ids, targets = batch()
-    alone = torch.cat([per_example(model, ids[i : i + 1], targets[i : i + 1]) for i in range(6)])
-    torch.testing.assert_close(alone, per_example(model, ids, targets))
+    alone = torch.cat([per_example(model, rows(batch(), i, i + 1)) for i in range(6)])
+    torch.testing.assert_close(alone, per_example(model, batch()))
 
 
 def test_exact_gradient_is_the_token_mean_over_physical_pieces(model: nn.Module) -> None:
-    ids, targets = batch()
-    loss = exact_gradient(model, [(ids[:2], targets[:2]), (ids[2:], targets[2:])], None)
+    whole, pieces = batch(), [rows(batch(), 0, 2), rows(batch(), 2, 6)]
+    loss = exact_gradient(model, pieces, None, Budget(100))
     split = gradients(model)
-    assert loss == pytest.approx(exact_gradient(model, [(ids, targets)], None))
+    torch.testing.assert_close(loss, exact_gradient(model, [whole], None, Budget(100)))
     torch.testing.assert_close(split, gradients(model), rtol=1e-4, atol=1e-7)
-    exact_gradient(model, [(ids, targets)], 1e-3)
+    exact_gradient(model, [whole], 1e-3, Budget(100))
     assert gradients(model).norm() == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("update_kind", ["exact", "noisy"])
+def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
+    model: nn.Module, update_kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    losses, budget, seen = update.token_losses, Budget(6), []
+
+    def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
+        seen.append(len(batch))
+        if len(batch) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return losses(model, batch, half)
+
+    def run() -> Tensor:
+        if update_kind == "exact":
+            exact_gradient(model, [batch()], None, budget)
+        else:
+            noisy_gradient(PerExampleClipper(model, 0.1), [batch()], 1.0, 6.0, torch.Generator().manual_seed(0), budget)
+        return gradients(model).clone()
+
+    expected = run()
+    monkeypatch.setattr(update, "token_losses", scarce)
+    torch.testing.assert_close(run(), expected, rtol=1e-4, atol=1e-6)
+    assert seen == [6, 3, 2, 1, 2, 1] and budget.size == 2
+    assert "at most 3 examples" in capsys.readouterr().err
+
+
+def test_a_single_example_that_does_not_fit_is_one_clear_error(model: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> Tensor:
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(update, "token_losses", never)
+    with pytest.raises(InputError, match=r"recipe\.physical_batch_size: one example alone does not fit"):
+        exact_gradient(model, [batch()], None, Budget(6))
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(model: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Tensor:
+        raise RuntimeError("shape mismatch")
+
+    monkeypatch.setattr(update, "token_losses", broken)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        exact_gradient(model, [batch()], None, Budget(6))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_units_are_clipped_whole_whatever_the_physical_size(model: nn.Module, size: int) -> None:
+    whole = batch()
+    units = torch.tensor([0, 0, 0, 1, 2, 2])
+    expected = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
+    for members in ([0, 1, 2], [3], [4, 5]):
+        model.zero_grad()
+        per_example(model, Batch(whole.inputs[members], whole.targets[members])).sum().backward()
+        expected += gradients(model) * min(1.0, 0.3 / gradients(model).norm().item())
+    clipper = PerExampleClipper(model, 0.3)
+    pieces = [Batch(whole.inputs, whole.targets, units=units)]
+    noisy_gradient(clipper, pieces, 0.0, 3.0, torch.Generator(), Budget(size))
+    torch.testing.assert_close(gradients(model), expected / 3.0, rtol=1e-4, atol=1e-6)
+
+
+def test_bfloat16_is_near_float32_and_norms_stay_bounded(model: nn.Module) -> None:
+    expected = noisy(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, 0)
+    noisy_gradient(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, torch.Generator(), Budget(9), half=True)
+    found = gradients(model)
+    assert found.dtype == torch.float32 and 0 < (found - expected).norm() < 0.03 * expected.norm()
+    assert found.norm() <= 0.2 + 1e-6
+    exact_gradient(model, [batch()], None, Budget(9), half=True)
+    half = gradients(model).clone()
+    exact_gradient(model, [batch()], None, Budget(9))
+    assert (half - gradients(model)).norm() < 0.03 * gradients(model).norm()

@@ -1,4 +1,4 @@
-"""Models against torch's own LSTM and against reading token by token; files come back bit for bit."""
+"""Models against reading token by token; files come back bit for bit."""
 
 from pathlib import Path
 
@@ -73,31 +73,6 @@ def test_truncated_weights_are_one_clear_error(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_recurrence_equals_torch_forward_and_backward() -> None:
-    torch.manual_seed(1)
-    model = build(LSTMSpec(kind="lstm", embedding=12, hidden=16), 50, bos=1).double()
-    theirs = nn.LSTM(12, 16, batch_first=True).double()
-    theirs.weight_ih_l0.data, theirs.bias_ih_l0.data = model.inputs[0].weight.data, model.inputs[0].bias.data
-    theirs.weight_hh_l0.data = model.recurrent[0].weight.data.clone()
-    theirs.bias_hh_l0.data.zero_()
-    ids, weights = torch.randint(0, 50, (3, 11)), torch.randn(3, 11, 16, dtype=torch.float64)
-    ours, reference = model.hidden(ids), theirs(model.embedding(ids).detach())[0]
-    torch.testing.assert_close(ours, reference)
-    (ours * weights).sum().backward()
-    (reference * weights).sum().backward()
-    torch.testing.assert_close(model.recurrent[0].weight.grad, theirs.weight_hh_l0.grad)
-    torch.testing.assert_close(model.inputs[0].bias.grad, theirs.bias_ih_l0.grad)
-
-
-def test_recurrence_gradient_by_finite_differences() -> None:
-    from confide.models.lstm import Recurrence
-
-    torch.manual_seed(2)
-    pre = torch.randn(4, 2, 12, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(12, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(Recurrence.apply, (pre, weight))
-
-
 def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_path: Path) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -105,7 +80,7 @@ def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_p
     original = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2))
     original.save_pretrained(tmp_path / "hub", safe_serialization=True)
     model = build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), vocab_size=43, bos=1)
-    weight = model.head()[0]
+    weight = model.head.weight
     assert torch.equal(weight[:40], original.lm_head.weight)
     torch.testing.assert_close(weight[40:], original.lm_head.weight.mean(0).expand(3, -1))
     assert weight is model.network.transformer.wte.weight

@@ -18,9 +18,8 @@ from confide.attacks.blind import BASELINES
 from confide.attacks.metrics import accuracy_null, auc, auc_null, balanced_accuracy, bootstrap, tpr_at_fpr
 from confide.attacks.scoring import token_log_probs
 from confide.attacks.target import Target
-from confide.batches import by_length, padded
+from confide.batches import by_length, padded, token_masks
 from confide.data import read_rows
-from confide.evaluation import token_masks
 from confide.specs import MembershipSpec
 from confide.tokenizer import Tokenizer
 from confide.types import View
@@ -83,11 +82,11 @@ def secret_log_probs(model: nn.Module, view: View) -> tuple[np.ndarray, np.ndarr
     total, count = np.zeros(len(view)), np.zeros(len(view), dtype=np.int64)
     with tqdm(total=len(view), desc="membership", unit="text", disable=None) as bar:
         for piece in by_length(view, np.arange(len(view)), BATCH):
-            inputs, targets = padded(view, piece, model.bos)
-            marks = token_masks(view, view.private, piece, tuple(targets.shape))
+            batch = padded(view, piece, model.bos)
+            marks = token_masks(view, view.private, piece, tuple(batch.targets.shape))
             row = marks.nonzero()[:, 0].numpy()
-            hidden = model.hidden(inputs.to(device))[marks.to(device)]
-            logs = token_log_probs(model, hidden, torch.arange(len(row), device=device), targets[marks].to(device))
+            hidden = model.hidden(batch.inputs.to(device))[marks.to(device)]
+            logs = token_log_probs(model, hidden, torch.arange(len(row), device=device), batch.targets[marks].to(device))
             np.add.at(total, piece[row], logs.cpu().numpy())
             np.add.at(count, piece[row], 1)
             bar.update(len(piece))

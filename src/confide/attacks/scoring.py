@@ -13,7 +13,7 @@ LOGITS = 1 << 19  # held at once: 2 MiB of float32
 
 def token_log_probs(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
     """log p(tokens[j] | hidden[rows[j]]) in nats, (m,) float64, for hidden (n, d), rows (m,) ascending, tokens (m,)."""
-    size = max(1, LOGITS // model.head()[0].shape[0])
+    size = max(1, LOGITS // model.vocab_size)
     edges = torch.arange(0, len(hidden) + size, size, device=rows.device)
     cuts = torch.searchsorted(rows, edges).tolist()
     found = torch.empty(len(rows), dtype=torch.float64, device=hidden.device)

@@ -1,178 +1,226 @@
 """Exact per-example gradient clipping in one forward and one backward pass (book-keeping, Bu et al. 2023).
 
-Forward hooks keep each layer's input; autograd is asked for the gradients of the layers' outputs only. Input and output
-gradient of a linear use determine its per-example gradient sum_t g_t a_t^T, so its norm needs no materialised gradient
-(<aa^T, gg^T> over L x L Grams, or directly where that is cheaper), and the clipped sum is one weighted contraction.
-A weight with several uses (tied embedding and head) gets its cross terms exactly.
+Forward hooks keep what each layer read; autograd is asked for the gradients of the layers' outputs only. Both together
+determine the per-example gradients (dp.gradients), so norms and the clipped sum need neither a second backward pass nor a
+gradient per example. A unit of privacy may be one example or several (all records of an author: sum, then clip).
 """
 
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from confide.models.lstm import RecurrentLayer
+from confide.dp.gradients import Use, add_weighted, grouped, silenced, squared_norms
+from confide.errors import InputError
+from confide.models.head import Head
+from confide.models.recurrence import LSTMLayer, Recurrent
+
+Vectors = list[tuple[nn.Parameter, Tensor]]  # with per-example gradients (B, size)
+Matrices = list[tuple[nn.Parameter, list[Use]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One use of a weight in a batch: kind "linear" (weight (out, in)), "conv1d" (weight (in, out)) or "embedding"."""
-
-    kind: str
-    inputs: Tensor  # (B, L, in), or token ids (B, L) for an embedding
-    grads: Tensor  # (B, L, out): gradient of the summed loss with respect to the output
-
-
-def _is_conv1d(module: nn.Module) -> bool:
+def is_conv1d(module: nn.Module) -> bool:
+    """transformers' Conv1D, a linear layer whose weight is (in, out)."""
     return type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
 
 
-def _supported(module: nn.Module) -> bool:
+def supported(module: nn.Module) -> bool:
+    """Whether the per-example gradients of a layer's own parameters are known here."""
     if isinstance(module, nn.Embedding):
         return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
-    return type(module) in (nn.Linear, nn.LayerNorm, RecurrentLayer) or _is_conv1d(module)
+    if isinstance(module, nn.LayerNorm):
+        return len(module.normalized_shape) == 1
+    return type(module) in (nn.Linear, Recurrent, Head) or is_conv1d(module)
 
 
 class PerExampleClipper:
-    """Accumulates clipped gradient sums of a model; holds the hooks and the running sum.
+    """Holds the hooks and the running sum of clipped gradients: `flat`, and `total` as its views in the parameters' shapes.
 
-    Raises TypeError at construction for a trainable parameter in a layer whose per-example gradient is not known here.
-    Guarantees: the contribution of one example to `total` has norm at most max_grad_norm; an example whose gradient is
-    not finite contributes zero and is counted in `nonfinite`.
+    Raises InputError at construction for a trainable parameter in a layer whose per-example gradient is not known here.
+    Guarantees: the contribution of one unit to `total` has norm at most max_grad_norm (up to rounding); a unit whose gradient
+    is not finite contributes zero and is counted in `nonfinite`.
     """
 
     def __init__(self, model: nn.Module, max_grad_norm: float):
         self.model, self.max_grad_norm = model, max_grad_norm
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.total = [torch.zeros_like(parameter) for parameter in self.parameters]
-        self.nonfinite = 0
-        self._records: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self._recording = False
+        self.trainable = {id(parameter) for parameter in self.parameters}
+        self.names: dict[nn.Module, str] = {}
+        self.records: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.recording = False
         for name, module in model.named_modules():
             if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
-                if not _supported(module):
-                    raise TypeError(f"no per-example gradient for layer {name or 'model'} of type {type(module).__name__}")
-                module.register_forward_hook(self._record)
+                self._watch(name or "model", module)
+        kinds = {parameter.dtype for parameter in self.parameters}
+        if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
+            raise InputError("private training wants parameters of one type, float32 or float64", key="model")
+        self.flat, self.total = self._buffer()
+        self.spare, self.piece = self._buffer()
+        self.nonfinite = torch.zeros((), dtype=torch.int64, device=self.flat.device)
+
+    def _watch(self, name: str, module: nn.Module) -> None:
+        if not supported(module):
+            kind = type(module).__name__
+            raise InputError(
+                f"layer {name} of type {kind} is trainable, but its per-example gradient is not known", key="model"
+            )
+        self.names[module] = name
+        module.register_forward_hook(self._record)
+
+    def _buffer(self) -> tuple[Tensor, list[Tensor]]:
+        """One contiguous run of zeros, and its views in the shapes of the parameters."""
+        flat = torch.cat([torch.zeros_like(parameter).flatten() for parameter in self.parameters])
+        pieces = flat.split([parameter.numel() for parameter in self.parameters])
+        return flat, [piece.view_as(parameter) for piece, parameter in zip(pieces, self.parameters, strict=True)]
 
     def _record(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        if not self._recording:
+        if not self.recording:
             return
-        if isinstance(module, RecurrentLayer):  # its gate gradient is that of its input; what it read is h_{t-1}
+        if isinstance(module, Recurrent):  # its gate gradients are those of its input; what it read is its state before
             previous = F.pad(output.detach()[:, :-1], (0, 0, 1, 0))
-            self._records.append((module, previous, inputs[0]))
+            if len(inputs) > 1 and inputs[1] is not None:
+                previous = previous * inputs[1].unsqueeze(-1)
+            self.records.append((module, previous, inputs[0]))
             return
         if not output.requires_grad:
             output.requires_grad_()
-        self._records.append((module, inputs[0].detach(), output))
-
-    def add(self, losses: Callable[[], Tensor]) -> Tensor:
-        """Run `losses` () -> (B,), add the clipped gradients to `total`, and return the gradient norms (B,)."""
-        self._records.clear()
-        for parameter in self.parameters:
-            parameter.requires_grad_(False)
-        self._recording = True
-        try:
-            with torch.enable_grad():
-                values = losses()
-                grads = torch.autograd.grad(values.sum(), [output for _, _, output in self._records])
-        finally:
-            self._recording = False
-            for parameter in self.parameters:
-                parameter.requires_grad_(True)
-        vectors, matrices = self._collect(grads, len(values))
-        squared = sum((vector.square().flatten(1).sum(1) for _, vector in vectors), start=values.new_zeros(len(values)))
-        for weight, uses in matrices:
-            squared = squared + squared_norms(weight, uses)
-        norms = squared.clamp(min=0).sqrt().detach()
-        self._accumulate(vectors, matrices, norms)
-        self._records.clear()
-        return norms
+        self.records.append((module, inputs[0].detach(), output))
 
     def reset(self) -> None:
         """Start a new logical step."""
-        for value in self.total:
-            value.zero_()
+        self.flat.zero_()
 
-    def _collect(
-        self, grads: tuple[Tensor, ...], batch: int
-    ) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, list[Use]]]]:
-        """Per-example gradients of vector parameters, and the uses of every matrix parameter."""
-        trainable = {id(parameter) for parameter in self.parameters}
-        vectors: list[tuple[Tensor, Tensor]] = []
-        uses: dict[int, tuple[Tensor, list[Use]]] = {}
-        for (module, inputs, _), grad in zip(self._records, grads, strict=True):
-            if inputs.shape[0] != batch:
-                raise RuntimeError(f"{type(module).__name__} got {inputs.shape[0]} rows for {batch} examples")
-            grad = grad.detach()
-            if isinstance(module, nn.LayerNorm):
-                normal = F.layer_norm(inputs, module.normalized_shape, None, None, module.eps)
-                pairs = [(module.weight, grad * normal), (module.bias, grad)]
-            else:
-                pairs = [(getattr(module, "bias", None), grad)]
-                if id(module.weight) in trainable:
-                    kind = "embedding" if isinstance(module, nn.Embedding) else "conv1d" if _is_conv1d(module) else "linear"
-                    if kind == "embedding" and module.padding_idx is not None:
-                        grad = grad * (inputs != module.padding_idx).unsqueeze(-1)
-                    uses.setdefault(id(module.weight), (module.weight, []))[1].append(Use(kind, inputs, grad))
-            vectors += [(p, g.flatten(1, -2).sum(1)) for p, g in pairs if p is not None and id(p) in trainable]
-        return self._merge(vectors), list(uses.values())
+    def add(self, losses: Callable[[], Tensor], units: Tensor | None = None) -> Tensor:
+        """Run `losses` () -> (B,), add the clipped gradients to `total`, and return their norms before clipping.
 
-    @staticmethod
-    def _merge(vectors: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
-        """Sum the per-example gradients of a vector that is used more than once."""
-        total: dict[int, list] = defaultdict(list)
-        for parameter, grad in vectors:
-            total[id(parameter)].append((parameter, grad))
-        return [(found[0][0], sum(grad for _, grad in found)) for found in total.values()]
+        Without units every example is one of its own: norms (B,). units (B,) int64 numbers the unit of each example from 0 to
+        A - 1, all of whose examples are here: norms (A,). Nothing is added where this raises.
+        """
+        values, grads = self._backward(losses)
+        vectors, matrices = self._collect(grads, len(values))
+        self.records.clear()
+        norms = self._norms(vectors, matrices, units)
+        self.spare.zero_()
+        self._accumulate(vectors, matrices, self._scale(norms), units)
+        self.flat.add_(self.spare)
+        return norms
 
-    def _accumulate(self, vectors: list, matrices: list, norms: Tensor) -> None:
+    def add_unit(self, losses: Iterable[Callable[[], Tensor]]) -> Tensor:
+        """The same for a single unit that is too large for one pass: sum its gradients over passes, then clip; its norm ()."""
+        self.spare.zero_()
+        for piece in losses:
+            grads = torch.autograd.grad(piece().sum(), self.parameters, allow_unused=True)
+            for total, grad in zip(self.piece, grads, strict=True):
+                if grad is not None:
+                    total.add_(grad)
+        norm = torch.linalg.vector_norm(self.spare)
+        scale = self._scale(norm.view(1))
+        self.flat.add_(torch.where(scale > 0, self.spare * scale, 0.0))
+        return norm
+
+    def finish(self, noise_multiplier: float, expected_batch_size: float, noise: torch.Generator) -> None:
+        """Put (total + N(0, (noise_multiplier C)^2)) / expected_batch_size into .grad; one draw for all parameters."""
+        if noise_multiplier > 0:
+            self.flat.add_(self.spare.normal_(generator=noise), alpha=noise_multiplier * self.max_grad_norm)
+        self.flat.div_(expected_batch_size)
+        for parameter, total in zip(self.parameters, self.total, strict=True):
+            parameter.grad = total
+
+    def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Losses (B,), and the gradients of their sum at the recorded outputs; parameters need none."""
+        self.records.clear()
+        self._switch(True)
+        try:
+            with torch.enable_grad():
+                values = losses()
+                return values, torch.autograd.grad(values.sum(), [output for _, _, output in self.records])
+        finally:
+            self._switch(False)
+
+    def _switch(self, recording: bool) -> None:
+        self.recording = recording
+        for parameter in self.parameters:
+            parameter.requires_grad_(not recording)
+        for module in self.model.modules():
+            if isinstance(module, LSTMLayer):
+                module.open = recording
+
+    def _collect(self, grads: tuple[Tensor, ...], batch: int) -> tuple[Vectors, Matrices]:
+        """Per-example gradients of the vectors, and all uses of every matrix, as numbers of the parameters' type."""
+        vectors: dict[int, tuple[nn.Parameter, Tensor]] = {}
+        uses: dict[int, tuple[nn.Parameter, list[Use]]] = {}
+        for (module, inputs, output), grad in zip(self.records, grads, strict=True):
+            if len(inputs) != batch:
+                raise InputError(
+                    f"layer {self.names[module]} of type {type(module).__name__} read {len(inputs)} rows for {batch} examples: "
+                    "its first dimension must be the example",
+                    key="model",
+                )
+            if isinstance(module, Head) and output.grad_fn is not None and hasattr(output.grad_fn, "logit_grads"):
+                grad = output.grad_fn.logit_grads
+            grad = grad.detach().to(self.flat.dtype).reshape(batch, -1, grad.shape[-1])
+            for parameter, vector in vectors_of(module, inputs, grad):
+                if id(parameter) in self.trainable:
+                    before = vectors.get(id(parameter))
+                    vectors[id(parameter)] = (parameter, vector if before is None else before[1] + vector)
+            if not isinstance(module, nn.LayerNorm) and id(module.weight) in self.trainable:
+                uses.setdefault(id(module.weight), (module.weight, []))[1].append(use_of(module, inputs, grad))
+        return list(vectors.values()), list(uses.values())
+
+    def _norms(self, vectors: Vectors, matrices: Matrices, units: Tensor | None) -> Tensor:
+        """Gradient norms of the units over all parameters together."""
+        squared: list[Tensor] = []
+        rows = None if units is None else rows_of(units)
+        for _, vector in vectors:
+            if units is not None:
+                vector = vector.new_zeros(len(rows), vector.shape[1]).index_add_(0, units, vector)
+            squared.append(vector.square().sum(1))
+        for weight, uses in matrices:
+            squared.append(squared_norms(weight.shape, uses if rows is None else [grouped(use, rows) for use in uses]))
+        return torch.stack(squared).sum(0).clamp(min=0).sqrt()
+
+    def _scale(self, norms: Tensor) -> Tensor:
+        """min(1, C / norm), and 0, counted, for a norm that is not finite."""
         finite = norms.isfinite()
-        scale = torch.where(finite, (self.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0), 0.0)
-        whole = bool(finite.all())
-        self.nonfinite += int((~finite).sum())
-        place = {id(parameter): total for parameter, total in zip(self.parameters, self.total, strict=True)}
-        for parameter, grad in vectors:
-            place[id(parameter)].add_(scale @ (grad if whole else _zero_rows(grad, finite)))
+        self.nonfinite += (~finite).sum()
+        return torch.where(finite, (self.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0), 0.0)
+
+    def _accumulate(self, vectors: Vectors, matrices: Matrices, scale: Tensor, units: Tensor | None) -> None:
+        """Add the scaled gradients of this batch to `piece`."""
+        scale = scale if units is None else scale[units]
+        place = {id(parameter): total for parameter, total in zip(self.parameters, self.piece, strict=True)}
+        keep = scale > 0
+        clean = scale.device.type == "cpu" and bool(keep.all())  # on a GPU nobody waits for the answer
+        for parameter, vector in vectors:
+            place[id(parameter)].add_(scale @ (vector if clean else torch.where(keep.unsqueeze(1), vector, 0.0)))
         for weight, uses in matrices:
             for use in uses:
-                inputs, grads = use.inputs, use.grads
-                if not whole:  # 0 * nan is nan: silence both factors
-                    grads = _zero_rows(grads, finite)
-                    inputs = inputs if use.kind == "embedding" else _zero_rows(inputs, finite)
-                scaled = (grads * scale.view(-1, 1, 1)).flatten(0, 1)
-                total = place[id(weight)]
-                if use.kind == "embedding":
-                    total.index_add_(0, inputs.flatten(), scaled)
-                elif use.kind == "linear":
-                    total.addmm_(scaled.t(), inputs.flatten(0, 1))
-                else:
-                    total.addmm_(inputs.flatten(0, 1).t(), scaled)
+                add_weighted(place[id(weight)], use if clean else silenced(use, keep), scale)
 
 
-def _zero_rows(value: Tensor, keep: Tensor) -> Tensor:
-    return torch.where(keep.view(-1, *[1] * (value.dim() - 1)), value, 0.0)
+def vectors_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Vectors:
+    """Per-example gradients (B, size) of a layer's vectors, from what it read and its output's gradient (B, L, size)."""
+    pairs = [(getattr(module, "bias", None), grad)]
+    if isinstance(module, nn.LayerNorm):
+        normal = F.layer_norm(inputs.to(grad.dtype), module.normalized_shape, None, None, module.eps)
+        pairs.append((module.weight, grad * normal.view_as(grad)))
+    return [(parameter, value.sum(1)) for parameter, value in pairs if parameter is not None]
 
 
-def squared_norms(weight: Tensor, uses: list[Use]) -> Tensor:
-    """Squared norm (B,) of each example's gradient of one weight, summed over its uses with all cross terms."""
-    if len(uses) == 1 and uses[0].kind != "embedding":
-        inputs, grads = uses[0].inputs, uses[0].grads
-        if 2 * inputs.shape[1] * sum(weight.shape) >= weight.numel():  # long sequences: materialising is cheaper
-            return (grads.mT @ inputs).square().sum((1, 2))
-    total = sum(inner(use, use) for use in uses)
-    return total + 2 * sum(inner(uses[j], use) for i, use in enumerate(uses) for j in range(i))
+def use_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Use:
+    """How a layer used its weight matrix, from what it read and its output's gradient (B, L, out)."""
+    if isinstance(module, nn.Embedding):
+        ids = inputs.reshape(len(inputs), -1)
+        return Use(ids, grad if module.padding_idx is None else grad * (ids != module.padding_idx).unsqueeze(-1))
+    inputs = inputs.to(grad.dtype).reshape(len(inputs), -1, inputs.shape[-1])
+    return Use(inputs, grad) if is_conv1d(module) else Use(grad, inputs)
 
 
-def inner(one: Use, other: Use) -> Tensor:
-    """Per-example inner product (B,) of the gradients that two uses contribute to the same weight."""
-    if one.kind != "embedding" and other.kind != "embedding":
-        return ((one.inputs @ other.inputs.mT) * (one.grads @ other.grads.mT)).sum((1, 2))
-    if one.kind == other.kind:
-        same = one.inputs.unsqueeze(2) == other.inputs.unsqueeze(1)
-        return (same * (one.grads @ other.grads.mT)).sum((1, 2))
-    embedding, linear = (one, other) if one.kind == "embedding" else (other, one)
-    ids = embedding.inputs.unsqueeze(1).expand(-1, linear.grads.shape[1], -1)  # (B, L_linear, L_embedding)
-    return (linear.grads.gather(2, ids) * (linear.inputs @ embedding.grads.mT)).sum((1, 2))
+def rows_of(units: Tensor) -> Tensor:
+    """(A, k) int64: the examples of each of A units, padded with len(units), from the unit (B,) of each example."""
+    counts = units.bincount()
+    order = units.argsort(stable=True)
+    rows = units.new_full((len(counts), int(counts.max())), len(units))
+    rows[units[order], torch.arange(len(units), device=units.device) - (counts.cumsum(0) - counts)[units[order]]] = order
+    return rows

@@ -5,50 +5,71 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from confide.batches import IGNORE, token_losses
+from confide.batches import Batch, token_losses
 from confide.dp.clipping import PerExampleClipper
+from confide.memory import Budget
+from confide.models.head import IGNORE
 
-Batches = Iterable[tuple[Tensor, Tensor]]  # inputs and targets (B, L), the physical pieces of one logical batch
 
-
-def exact_gradient(model: nn.Module, batches: Batches, max_norm: float | None) -> float:
-    """Leave the mean token-loss gradient of a batch in .grad; returns the mean loss in nats per token."""
+def exact_gradient(
+    model: nn.Module, batches: Iterable[Batch], max_norm: float | None, budget: Budget, half: bool = False
+) -> Tensor:
+    """Leave the mean token-loss gradient of a batch in .grad; returns the mean loss () in nats per token, on the device."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     model.zero_grad(set_to_none=True)
-    total, tokens = 0.0, 0
-    for inputs, targets in batches:
-        loss = token_losses(model, inputs, targets).sum()
-        loss.backward()
-        total, tokens = total + loss.detach(), tokens + (targets != IGNORE).sum()
-    for parameter in model.parameters():
-        if parameter.grad is not None:
-            parameter.grad.div_(tokens)
+    losses, counts = [], []
+    for batch in batches:
+        for loss, count, grads in budget.run(lambda piece: summed(model, parameters, piece, half), batch):
+            losses.append(loss)
+            counts.append(count)
+            for parameter, grad in zip(parameters, grads, strict=True):
+                parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+    tokens = torch.stack(counts).sum()
+    torch._foreach_div_([parameter.grad for parameter in parameters], tokens)
     if max_norm is not None:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    return float(total / tokens)
+        torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    return torch.stack(losses).sum() / tokens
+
+
+def summed(
+    model: nn.Module, parameters: list[nn.Parameter], batch: Batch, half: bool
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Summed loss (), number of tokens () and gradients of one piece."""
+    loss = token_losses(model, batch := batch.to(parameters[0].device), half).sum()
+    return loss.detach(), (batch.targets != IGNORE).sum(), torch.autograd.grad(loss, parameters)
 
 
 def noisy_gradient(
     clipper: PerExampleClipper,
-    batches: Batches,
+    batches: Iterable[Batch],
     noise_multiplier: float,
     expected_batch_size: float,
     noise: torch.Generator,
+    budget: Budget,
+    half: bool = False,
 ) -> None:
     """Leave the clipped, noised gradient of a Poisson batch in .grad; an empty batch gives noise alone.
 
-    Guarantees: the sum over examples of gradients of norm at most C, plus N(0, (noise_multiplier * C)^2) drawn once, is
-    divided by the public expected batch size, never by the realised one.
+    Guarantees: the sum over units of gradients of norm at most C, plus N(0, (noise_multiplier * C)^2) drawn once, is divided
+    by the public expected batch size, never by the realised one.
     """
     clipper.reset()
-    for inputs, targets in batches:
-        clipper.add(lambda inputs=inputs, targets=targets: per_example(clipper.model, inputs, targets))
-    deviation = noise_multiplier * clipper.max_grad_norm
-    for parameter, total in zip(clipper.parameters, clipper.total, strict=True):
-        draw = torch.empty(total.shape, device=noise.device).normal_(0.0, deviation, generator=noise)
-        parameter.grad = (total + draw.to(total)) / expected_batch_size
+    for batch in batches:
+        budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)
+    clipper.finish(noise_multiplier, expected_batch_size, noise)
 
 
-def per_example(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-    """Mean token loss (B,) of each example, a function of that example alone."""
-    losses = token_losses(model, inputs, targets)
-    return losses.sum(1) / (targets != IGNORE).sum(1)
+def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> None:
+    """Add one piece to the clipper; a unit of more than `size` examples in several passes."""
+    if len(batch) <= size:
+        clipper.add(lambda: per_example(clipper.model, batch, half), batch.units)
+    else:
+        clipper.add_unit(
+            [lambda piece=piece: per_example(clipper.model, piece, half) for piece in batch.split(size, whole=False)]
+        )
+
+
+def per_example(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
+    """Mean token loss (B,) of each example, a function of that example alone; 0 where nothing is scored."""
+    losses = token_losses(model, batch := batch.to(next(model.parameters()).device), half)
+    return losses.sum(1) / (batch.targets != IGNORE).sum(1).clamp(min=1)

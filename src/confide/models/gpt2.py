@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.errors import InputError
+from confide.models.head import Head
 from confide.specs import GPT2Spec
 
 State = list[tuple[Tensor, Tensor]]  # key, value per layer, each (n, heads, length, width / heads); empty list: no context
@@ -49,6 +50,7 @@ class GPT2Model(nn.Module):
     def __init__(self, spec: GPT2Spec, vocab_size: int, bos: int):
         super().__init__()
         self.network = _network(spec, vocab_size, bos)
+        self.head = Head(self.network.lm_head.weight)  # tied to the embedding
         config = self.network.config
         self.spec = GPT2Spec(
             kind="gpt2",
@@ -72,10 +74,7 @@ class GPT2Model(nn.Module):
         return self.network.transformer(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return self.network.lm_head(hidden)
-
-    def head(self) -> tuple[Tensor, Tensor | None]:
-        return self.network.lm_head.weight, None
+        return self.head(hidden)
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.logits(self.hidden(ids))

@@ -53,7 +53,8 @@ class RecipeSpec(Spec):
     epochs: Natural = 10
     noisy_epochs: Natural | None = None  # passes over the private pool in all; None: epochs
     exact_clip: Positive | None = 1.0  # global gradient norm of exact updates
-    physical_batch_size: Natural = 256  # memory bound: examples in one forward pass
+    physical_batch_size: Natural = 256  # memory bound: examples in one forward pass; halved where they do not fit
+    precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; norms, noise and weights stay float32
 
 
 class TrainSpec(Spec):

@@ -19,6 +19,7 @@ from confide.dp.calibration import calibrate
 from confide.errors import InputError
 from confide.evaluation import evaluate_points
 from confide.io import atomic, sha256, write_jsonl
+from confide.memory import keep_pages
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.specs import TrainSpec
@@ -43,6 +44,7 @@ def train(
 ) -> None:
     """Read a partition, write model.safetensors, config.json, metrics.jsonl and ledger.jsonl."""
     inputs = [path for path in (original, redacted, tokenizer, init, init_ledger) if path is not None]
+    keep_pages()
     with checkpoints.exclusive(checkpoint):
         epochs = enumerate_steps(spec, partition := load_partition(original, redacted))
         job = prepare(spec, partition, epochs, tokenizer, init, init_ledger)
@@ -131,16 +133,15 @@ def progress(job: Job, number: int, epochs: int) -> str:
     """One line for the reader of a log, where no bar can move."""
     row = job.metrics[-1]
     quality = f", valid perplexity {row['valid_ppl']:.2f}" if row.get("valid_ppl") else ""
-    return f"{job.spec.run}: epoch {number} of {epochs}, {job.done} updates{quality}, {row['seconds']:.1f} s"
+    silenced = f", {count} gradients were not finite and left out" if (count := row.get("nonfinite_gradients")) else ""
+    return f"{job.spec.run}: epoch {number} of {epochs}, {job.done} updates{quality}, {row['seconds']:.1f} s{silenced}"
 
 
 def epoch_metrics(job: Job, number: int) -> dict[str, float | None]:
     """One line of metrics.jsonl: mean exact loss and validation perplexities on the original text."""
-    seen = [loss for loss in job.losses if loss is not None]
-    job.losses.clear()
-    row = {"epoch": number, "step": job.done, "loss": sum(seen) / len(seen) if seen else None}
+    row = {"epoch": number, "step": job.done, "loss": job.mean_loss()}
     if job.clipper is not None:
-        row["nonfinite_gradients"] = job.clipper.nonfinite
+        row["nonfinite_gradients"] = int(job.clipper.nonfinite)
     valid = (job.partition.split == SPLITS.index("valid")).nonzero()[0]
     if len(valid):
         found = evaluate_points(job.model, job.partition.original, job.partition.secret, valid, job.device)

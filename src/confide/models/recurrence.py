@@ -1,0 +1,111 @@
+"""The LSTM recurrence in the open, and torch's own kernel, behind one layer.
+
+The input projection of all time steps is one matrix product outside the recurrence. The gradient of that projection's
+output is then the gradient of the gate pre-activations, from which every weight's per-example gradient follows
+(dW_in = sum_t G_t x_t^T, dW_rec = sum_t G_t h_{t-1}^T, db = sum_t G_t), so clipping needs no special case.
+Gates stand in torch's order: input, forget, candidate, output.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def gates(pre: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """One time step from pre-activations (n, 4H) and c (n, H) to the new h and c."""
+    i, f, g, o = pre.chunk(4, dim=-1)
+    cell = torch.addcmul(f.sigmoid() * cell, i.sigmoid(), g.tanh())
+    return o.sigmoid() * cell.tanh(), cell
+
+
+class Recurrence(torch.autograd.Function):
+    """h_1..h_L from pre-activations without their recurrent part, time major; initial state zero.
+
+    pre (L, B, 4H), weight (4H, H), keep (L, B, 1) or None -> (L, B, H); where keep is 0 the state is zero before that step.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, pre: Tensor, weight: Tensor, keep: Tensor | None) -> Tensor:
+        length, batch, width = pre.shape[0], pre.shape[1], weight.shape[1]
+        activations, recurrent = pre.clone(), weight.t().contiguous()  # a transposed view would be packed anew every step
+        outputs, cells, squashed = (pre.new_empty(length, batch, width) for _ in range(3))
+        hidden, cell = pre.new_zeros(2, batch, width)
+        for t, row in enumerate(activations):
+            if keep is not None:
+                hidden, cell = hidden * keep[t], cell * keep[t]
+            row.addmm_(hidden, recurrent)
+            row[:, : 2 * width].sigmoid_()
+            row[:, 2 * width : 3 * width].tanh_()
+            row[:, 3 * width :].sigmoid_()
+            i, f, g, o = row.chunk(4, dim=1)
+            cell = torch.mul(f, cell, out=cells[t]).addcmul_(i, g)
+            hidden = torch.mul(o, torch.tanh(cell, out=squashed[t]), out=outputs[t])
+        ctx.save_for_backward(weight, keep, activations, cells, squashed, outputs)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        weight, keep, activations, cells, squashed, outputs = ctx.saved_tensors
+        i, f, g, o = activations.unflatten(2, (4, -1)).unbind(2)
+        # factors of every time step at once; only the two recurrences stay in the loop
+        factors = torch.stack([g * i * (1 - i), before(cells, keep) * f * (1 - f), i * (1 - g * g), squashed * o * (1 - o)], 2)
+        through, decay = o * (1 - squashed * squashed), f if keep is None else f * keep
+        d_hidden, d_cell = torch.zeros_like(grad[0]), torch.zeros_like(grad[0])
+        for t in range(len(grad) - 1, -1, -1):
+            d_hidden = d_hidden + grad[t]
+            d_cell.addcmul_(d_hidden, through[t])
+            factors[t, :, :3] *= d_cell.unsqueeze(1)
+            factors[t, :, 3] *= d_hidden
+            d_cell.mul_(decay[t])
+            d_hidden = factors[t].flatten(1) @ weight
+            if keep is not None:
+                d_hidden *= keep[t]
+        d_pre, d_weight = factors.flatten(2), None
+        if ctx.needs_input_grad[1]:
+            d_weight = d_pre.flatten(0, 1).t() @ before(outputs, keep).flatten(0, 1)
+        return d_pre, d_weight, None
+
+
+def before(states: Tensor, keep: Tensor | None) -> Tensor:
+    """What each step found: the state (L, B, H) after the step before, zero at the start and where it was reset."""
+    shifted = F.pad(states[:-1], (0, 0, 0, 0, 1, 0))
+    return shifted if keep is None else shifted * keep
+
+
+class Recurrent(nn.Module):
+    """The recurrent weight alone; forward takes the projected input (B, L, 4H) and gives (B, L, H), in float32 or better."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(4 * width, width).uniform_(-(width**-0.5), width**-0.5))
+
+    def forward(self, pre: Tensor, keep: Tensor | None = None) -> Tensor:
+        with torch.autocast(pre.device.type, enabled=False):
+            major = pre.transpose(0, 1).to(self.weight.dtype).contiguous()
+            return Recurrence.apply(major, self.weight, None if keep is None else time_major(keep, major)).transpose(0, 1)
+
+
+def time_major(keep: Tensor, like: Tensor) -> Tensor:
+    """(B, L) bool to (L, B, 1) numbers."""
+    return keep.t().unsqueeze(-1).to(like.dtype)
+
+
+class LSTMLayer(nn.Module):
+    """One layer, (B, L, in) -> (B, L, H); initial state zero, and zero before every position where keep (B, L) is False.
+
+    `open` runs the recurrence above, whose inner gradients per-example clipping reads; otherwise torch's kernel runs, which is
+    faster and cannot reset. Both give the same numbers up to rounding.
+    """
+
+    def __init__(self, inputs: int, width: int):
+        super().__init__()
+        self.inputs, self.recurrent, self.open = nn.Linear(inputs, 4 * width), Recurrent(width), False
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        if self.open or keep is not None:
+            return self.recurrent(self.inputs(x), keep)
+        weights = [self.inputs.weight, self.recurrent.weight, self.inputs.bias, torch.zeros_like(self.inputs.bias)]
+        zero = x.new_zeros(1, len(x), self.recurrent.weight.shape[1])
+        return torch.lstm(x, (zero, zero), weights, True, 1, 0.0, self.training, False, True)[0]
