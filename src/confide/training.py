@@ -12,6 +12,7 @@ from confide import checkpoint
 from confide.batches import Batch, by_length, padded
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.ledger import Ledger
+from confide.dp.randomness import Noise, Stream, fresh_seed, noise_of
 from confide.dp.sampling import generator, poisson, shuffled
 from confide.dp.update import exact_gradient, noisy_gradient
 from confide.errors import InputError
@@ -20,11 +21,6 @@ from confide.specs import TrainSpec
 from confide.types import Partition, PoolName, Release, Step, View
 
 OPTIMIZERS = {"adam": torch.optim.AdamW, "sgd": torch.optim.SGD}
-
-
-def fresh_seed() -> int:
-    """A seed from the system's entropy."""
-    return torch.Generator().seed()
 
 
 def device_of(name: str) -> str:
@@ -64,8 +60,8 @@ class Job:
         }
         self.shuffle = generator(seed, "public batches")
         # the private stream decides what the accountant assumes secret, so it is as fresh as the noise
-        self.sampler = generator(noise_seed, "private batches")
-        self.noise = generator(noise_seed, "noise", self.device)
+        self.sampler = Stream(noise_seed, "private batches")
+        self.noise = noise_of(noise_seed, self.device)
         self.clipper = PerExampleClipper(self.model, self.spec.privacy.max_grad_norm) if self.updates[True] else None
 
     def view(self, step: Step) -> View:
@@ -163,7 +159,7 @@ class Job:
             self.clipper.nonfinite.fill_(values["nonfinite"])
         self.noise_multiplier, self.ledger = values["noise_multiplier"], Ledger.load(values["ledger"])
 
-    def _sources(self) -> dict[str, torch.Generator]:
+    def _sources(self) -> dict[str, torch.Generator | Noise]:
         return {"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from confide.batches import Batch
 from confide.dp import update
 from confide.dp.clipping import PerExampleClipper
+from confide.dp.randomness import Stream
 from confide.dp.update import exact_gradient, noisy_gradient, per_example
 from confide.errors import InputError
 from confide.memory import Budget
@@ -41,8 +42,7 @@ def gradients(model: nn.Module) -> Tensor:
 
 def noisy(clipper: PerExampleClipper, pieces: list[Batch], multiplier: float, expected: float, seed: int) -> Tensor:
     """One noisy step's gradient."""
-    noise = torch.Generator().manual_seed(seed)
-    noisy_gradient(clipper, pieces, multiplier, expected, noise, Budget(100))
+    noisy_gradient(clipper, pieces, multiplier, expected, Stream(seed, "noise"), Budget(100))
     return gradients(clipper.model).clone()
 
 
@@ -112,7 +112,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
         if update_kind == "exact":
             exact_gradient(model, [batch()], None, budget)
         else:
-            noisy_gradient(PerExampleClipper(model, 0.1), [batch()], 1.0, 6.0, torch.Generator().manual_seed(0), budget)
+            noisy_gradient(PerExampleClipper(model, 0.1), [batch()], 1.0, 6.0, Stream(0, "noise"), budget)
         return gradients(model).clone()
 
     expected = run()
@@ -151,13 +151,13 @@ def test_units_are_clipped_whole_whatever_the_physical_size(model: nn.Module, si
         expected += gradients(model) * min(1.0, 0.3 / gradients(model).norm().item())
     clipper = PerExampleClipper(model, 0.3)
     pieces = [Batch(whole.inputs, whole.targets, units=units)]
-    noisy_gradient(clipper, pieces, 0.0, 3.0, torch.Generator(), Budget(size))
+    noisy_gradient(clipper, pieces, 0.0, 3.0, Stream(0, "noise"), Budget(size))
     torch.testing.assert_close(gradients(model), expected / 3.0, rtol=1e-4, atol=1e-6)
 
 
 def test_bfloat16_is_near_float32_and_norms_stay_bounded(model: nn.Module) -> None:
     expected = noisy(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, 0)
-    noisy_gradient(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, torch.Generator(), Budget(9), half=True)
+    noisy_gradient(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, Stream(0, "noise"), Budget(9), half=True)
     found = gradients(model)
     assert found.dtype == torch.float32 and 0 < (found - expected).norm() < 0.03 * expected.norm()
     assert found.norm() <= 0.2 + 1e-6

@@ -5,19 +5,20 @@ determine the per-example gradients (dp.gradients), so norms and the clipped sum
 gradient per example. A unit of privacy may be one example or several (all records of an author: sum, then clip).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from confide.dp.gradients import Use, add_weighted, grouped, silenced, squared_norms
+from confide.dp.gradients import Factored, Formed, Use, gradients_of, units_of
+from confide.dp.randomness import Noise
 from confide.errors import InputError
 from confide.models.head import Head
 from confide.models.recurrence import LSTMLayer, Recurrent
 
-Vectors = list[tuple[nn.Parameter, Tensor]]  # with per-example gradients (B, size)
-Matrices = list[tuple[nn.Parameter, list[Use]]]
+Gradients = dict[nn.Parameter, Formed | Factored]
 
 
 def is_conv1d(module: nn.Module) -> bool:
@@ -45,7 +46,6 @@ class PerExampleClipper:
     def __init__(self, model: nn.Module, max_grad_norm: float):
         self.model, self.max_grad_norm = model, max_grad_norm
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.trainable = {id(parameter) for parameter in self.parameters}
         self.names: dict[nn.Module, str] = {}
         self.records: list[tuple[nn.Module, Tensor, Tensor]] = []
         self.recording = False
@@ -57,6 +57,7 @@ class PerExampleClipper:
             raise InputError("private training wants parameters of one type, float32 or float64", key="model")
         self.flat, self.total = self._buffer()
         self.spare, self.piece = self._buffer()
+        self.started = False  # whether this logical step has anything in `flat`
         self.nonfinite = torch.zeros((), dtype=torch.int64, device=self.flat.device)
 
     def _watch(self, name: str, module: nn.Module) -> None:
@@ -90,6 +91,7 @@ class PerExampleClipper:
     def reset(self) -> None:
         """Start a new logical step."""
         self.flat.zero_()
+        self.started = False
 
     def add(self, losses: Callable[[], Tensor], units: Tensor | None = None) -> Tensor:
         """Run `losses` () -> (B,), add the clipped gradients to `total`, and return their norms before clipping.
@@ -98,12 +100,12 @@ class PerExampleClipper:
         A - 1, all of whose examples are here: norms (A,). Nothing is added where this raises.
         """
         values, grads = self._backward(losses)
-        vectors, matrices = self._collect(grads, len(values))
-        self.records.clear()
-        norms = self._norms(vectors, matrices, units)
-        self.spare.zero_()
-        self._accumulate(vectors, matrices, self._scale(norms), units)
-        self.flat.add_(self.spare)
+        gradients = self._collect(grads, len(values))
+        together = None if units is None else units_of(units)
+        squared = torch.stack([found.squared_norms(together) for found in gradients.values()]).sum(0)
+        norms = squared.clamp(min=0).sqrt()
+        scale = self._scale(norms)
+        self._accumulate(gradients, scale if units is None else scale[units])
         return norms
 
     def add_unit(self, losses: Iterable[Callable[[], Tensor]]) -> Tensor:
@@ -117,24 +119,25 @@ class PerExampleClipper:
         norm = torch.linalg.vector_norm(self.spare)
         scale = self._scale(norm.view(1))
         self.flat.add_(torch.where(scale > 0, self.spare * scale, 0.0))
+        self.started = True
         return norm
 
-    def finish(self, noise_multiplier: float, expected_batch_size: float, noise: torch.Generator) -> None:
+    def finish(self, noise_multiplier: float, expected_batch_size: float, noise: Noise) -> None:
         """Put (total + N(0, (noise_multiplier C)^2)) / expected_batch_size into .grad; one draw for all parameters."""
         if noise_multiplier > 0:
-            self.flat.add_(self.spare.normal_(generator=noise), alpha=noise_multiplier * self.max_grad_norm)
+            self.flat.add_(noise.normal(self.spare), alpha=noise_multiplier * self.max_grad_norm)
         self.flat.div_(expected_batch_size)
         for parameter, total in zip(self.parameters, self.total, strict=True):
             parameter.grad = total
 
-    def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, list[Tensor]]:
         """Losses (B,), and the gradients of their sum at the recorded outputs; parameters need none."""
         self.records.clear()
         self._switch(True)
         try:
             with torch.enable_grad():
                 values = losses()
-                return values, torch.autograd.grad(values.sum(), [output for _, _, output in self.records])
+                return values, list(torch.autograd.grad(values.sum(), [output for _, _, output in self.records]))
         finally:
             self._switch(False)
 
@@ -146,39 +149,30 @@ class PerExampleClipper:
             if isinstance(module, LSTMLayer):
                 module.open = recording
 
-    def _collect(self, grads: tuple[Tensor, ...], batch: int) -> tuple[Vectors, Matrices]:
-        """Per-example gradients of the vectors, and all uses of every matrix, as numbers of the parameters' type."""
-        vectors: dict[int, tuple[nn.Parameter, Tensor]] = {}
-        uses: dict[int, tuple[nn.Parameter, list[Use]]] = {}
-        for (module, inputs, output), grad in zip(self.records, grads, strict=True):
+    def _collect(self, grads: list[Tensor], batch: int) -> Gradients:
+        """Per-example gradients of all parameters, in the parameters' type; empties records and grads as it goes."""
+        trainable, found, uses = set(self.parameters), {}, {}
+        left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
+        while self.records:
+            (module, inputs, output), grad = self.records.pop(), grads.pop()
             if len(inputs) != batch:
                 raise InputError(
                     f"layer {self.names[module]} of type {type(module).__name__} read {len(inputs)} rows for {batch} examples: "
                     "its first dimension must be the example",
                     key="model",
                 )
-            if isinstance(module, Head) and output.grad_fn is not None and hasattr(output.grad_fn, "logit_grads"):
+            if isinstance(module, Head) and hasattr(output.grad_fn, "logit_grads"):
                 grad = output.grad_fn.logit_grads
             grad = grad.detach().to(self.flat.dtype).reshape(batch, -1, grad.shape[-1])
             for parameter, vector in vectors_of(module, inputs, grad):
-                if id(parameter) in self.trainable:
-                    before = vectors.get(id(parameter))
-                    vectors[id(parameter)] = (parameter, vector if before is None else before[1] + vector)
-            if not isinstance(module, nn.LayerNorm) and id(module.weight) in self.trainable:
-                uses.setdefault(id(module.weight), (module.weight, []))[1].append(use_of(module, inputs, grad))
-        return list(vectors.values()), list(uses.values())
-
-    def _norms(self, vectors: Vectors, matrices: Matrices, units: Tensor | None) -> Tensor:
-        """Gradient norms of the units over all parameters together."""
-        squared: list[Tensor] = []
-        rows = None if units is None else rows_of(units)
-        for _, vector in vectors:
-            if units is not None:
-                vector = vector.new_zeros(len(rows), vector.shape[1]).index_add_(0, units, vector)
-            squared.append(vector.square().sum(1))
-        for weight, uses in matrices:
-            squared.append(squared_norms(weight.shape, uses if rows is None else [grouped(use, rows) for use in uses]))
-        return torch.stack(squared).sum(0).clamp(min=0).sqrt()
+                if parameter in trainable:
+                    found[parameter] = Formed(vector if parameter not in found else found[parameter].grads + vector)
+            if module.weight in trainable and not isinstance(module, nn.LayerNorm):
+                uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))
+            left[module.weight] -= 1
+            if not left[module.weight] and module.weight in uses:
+                found[module.weight] = gradients_of(module.weight.shape, uses.pop(module.weight))
+        return found
 
     def _scale(self, norms: Tensor) -> Tensor:
         """min(1, C / norm), and 0, counted, for a norm that is not finite."""
@@ -186,20 +180,23 @@ class PerExampleClipper:
         self.nonfinite += (~finite).sum()
         return torch.where(finite, (self.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0), 0.0)
 
-    def _accumulate(self, vectors: Vectors, matrices: Matrices, scale: Tensor, units: Tensor | None) -> None:
-        """Add the scaled gradients of this batch to `piece`."""
-        scale = scale if units is None else scale[units]
-        place = {id(parameter): total for parameter, total in zip(self.parameters, self.piece, strict=True)}
-        keep = scale > 0
-        clean = scale.device.type == "cpu" and bool(keep.all())  # on a GPU nobody waits for the answer
-        for parameter, vector in vectors:
-            place[id(parameter)].add_(scale @ (vector if clean else torch.where(keep.unsqueeze(1), vector, 0.0)))
-        for weight, uses in matrices:
-            for use in uses:
-                add_weighted(place[id(weight)], use if clean else silenced(use, keep), scale)
+    def _accumulate(self, gradients: Gradients, scale: Tensor) -> None:
+        """Add the gradients of this batch, scaled by scale (B,), to `flat`, all or nothing."""
+        clean = scale.device.type == "cpu" and bool((scale > 0).all())  # on a GPU nobody waits for the answer
+        flat, views = (self.spare.zero_(), self.piece) if self.started else (self.flat, self.total)
+        try:
+            for parameter, view in zip(self.parameters, views, strict=True):
+                if parameter in gradients:
+                    gradients[parameter].add_weighted(view, scale, clean)
+        except RuntimeError:  # out of memory halfway
+            flat.zero_()
+            raise
+        if self.started:
+            self.flat.add_(flat)
+        self.started = True
 
 
-def vectors_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Vectors:
+def vectors_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> list[tuple[nn.Parameter, Tensor]]:
     """Per-example gradients (B, size) of a layer's vectors, from what it read and its output's gradient (B, L, size)."""
     pairs = [(getattr(module, "bias", None), grad)]
     if isinstance(module, nn.LayerNorm):
@@ -215,12 +212,3 @@ def use_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Use:
         return Use(ids, grad if module.padding_idx is None else grad * (ids != module.padding_idx).unsqueeze(-1))
     inputs = inputs.to(grad.dtype).reshape(len(inputs), -1, inputs.shape[-1])
     return Use(inputs, grad) if is_conv1d(module) else Use(grad, inputs)
-
-
-def rows_of(units: Tensor) -> Tensor:
-    """(A, k) int64: the examples of each of A units, padded with len(units), from the unit (B,) of each example."""
-    counts = units.bincount()
-    order = units.argsort(stable=True)
-    rows = units.new_full((len(counts), int(counts.max())), len(units))
-    rows[units[order], torch.arange(len(units), device=units.device) - (counts.cumsum(0) - counts)[units[order]]] = order
-    return rows

@@ -1,9 +1,9 @@
-"""Per-example gradients of a matrix in factored form, and their norms and sums without writing them down.
+"""Per-example gradients of one parameter: formed, or in factors whose norms and sums need not write them down.
 
 Every use of a weight in a batch contributes G_b = sum_t left_bt right_bt^T to example b (t runs over its L positions). Its norm
-follows from two L x L Grams, <left left^T, right right^T> (Goodfellow 2015; Li et al. 2022, "ghost" norms), or from G_b itself
-where that is cheaper, and a weighted sum over examples is one matrix product (Bu et al. 2023, "book-keeping"). A weight with
-several uses (a tied embedding and output layer) needs their cross terms, too.
+follows from two L x L Grams, <left left^T, right right^T> (Goodfellow 2015; Li et al. 2022, "ghost" norms), and a weighted sum
+over examples is one matrix product (Bu et al. 2023, "book-keeping"). A weight with several uses (a tied embedding and output
+layer) needs their cross terms, too. Where G_b is hardly larger than its factors it is cheaper to form it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-CACHE = 1 << 20  # numbers of directly formed gradients held at once: they should stay in the processor's cache
+GROWTH = 2  # a gradient may be this much larger than its factors and still be formed: time for memory
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Which examples belong together: A units of at most k examples."""
+
+    number: Tensor  # (B,) int64: unit of each example
+    rows: Tensor  # (A, k) int64: examples of each unit, B where it has fewer than k
+
+
+def units_of(number: Tensor) -> Units:
+    """From the unit (B,) of each example, numbered from 0."""
+    counts, order = number.bincount(), number.argsort(stable=True)
+    place = torch.arange(len(number), device=number.device) - (counts.cumsum(0) - counts)[number[order]]
+    rows = number.new_full((len(counts), int(counts.max())), len(number))
+    rows[number[order], place] = order
+    return Units(number, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +42,63 @@ class Use:
     def onehot(self) -> bool:
         return self.left.dim() == 2
 
-
-def squared_norms(shape: torch.Size, uses: list[Use]) -> Tensor:
-    """Squared norm (B,) of each example's gradient of one weight of this shape, summed over all its uses."""
-    if len(uses) == 1 and not uses[0].onehot and 2 * uses[0].right.shape[1] * sum(shape) >= shape.numel():
-        return direct(shape, uses[0])
-    total = sum(inner(use, use) for use in uses)
-    return total + 2 * sum(inner(uses[j], use) for i, use in enumerate(uses) for j in range(i))
+    def grouped(self, units: Units) -> "Use":
+        """(A, k L, ...): the examples of each unit one after the other."""
+        sides = (torch.cat([side, side.new_zeros(1, *side.shape[1:])]) for side in (self.left, self.right))
+        return Use(*(side[units.rows].flatten(1, 2) for side in sides))
 
 
-def direct(shape: torch.Size, use: Use) -> Tensor:
-    """The same for a single use, by forming the gradients of a few examples at a time: cheaper for long sequences."""
-    size = max(1, CACHE // shape.numel())
-    pieces = zip(use.left.split(size), use.right.split(size), strict=True)
-    return torch.cat([torch.linalg.vector_norm((left.mT @ right).flatten(1), dim=1).square() for left, right in pieces])
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """Gradients (B, size) of a parameter as they are."""
+
+    grads: Tensor
+
+    def squared_norms(self, units: Units | None) -> Tensor:
+        """(B,), or (A,) of the units."""
+        grads = self.grads
+        if units is not None:
+            grads = grads.new_zeros(len(units.rows), grads.shape[1]).index_add_(0, units.number, grads)
+        return torch.linalg.vector_norm(grads, dim=1).square()
+
+    def add_weighted(self, total: Tensor, weights: Tensor, clean: bool) -> None:
+        """Add sum_b weights_b G_b, for weights (B,), to total. Unless clean, those of weight 0 may hold anything."""
+        grads = self.grads if clean else torch.where((weights > 0).unsqueeze(1), self.grads, 0.0)
+        total.view(-1).addmv_(grads.t(), weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Factored:
+    """Gradients of a weight as the factors of all its uses; see Formed."""
+
+    uses: list[Use]
+
+    def squared_norms(self, units: Units | None) -> Tensor:
+        uses = self.uses if units is None else [use.grouped(units) for use in self.uses]
+        total = sum(inner(use, use) for use in uses)
+        return total + 2 * sum(inner(uses[j], use) for i, use in enumerate(uses) for j in range(i))
+
+    def add_weighted(self, total: Tensor, weights: Tensor, clean: bool) -> None:
+        for use in self.uses:
+            left, right = use.left, use.right
+            if not clean:  # 0 * nan is nan
+                keep = (weights > 0).view(-1, 1, 1)
+                left, right = left if use.onehot else torch.where(keep, left, 0.0), torch.where(keep, right, 0.0)
+            if use.onehot:
+                total.index_add_(0, left.flatten(), (right * weights.view(-1, 1, 1)).flatten(0, 1))
+                continue
+            if left.shape[2] < right.shape[2]:  # scale the narrower side
+                left = left * weights.view(-1, 1, 1)
+            else:
+                right = right * weights.view(-1, 1, 1)
+            total.addmm_(left.flatten(0, 1).t(), right.flatten(0, 1))
+
+
+def gradients_of(shape: torch.Size, uses: list[Use]) -> Formed | Factored:
+    """The cheaper of both for a weight of this shape."""
+    if len(uses) == 1 and not uses[0].onehot and shape.numel() <= GROWTH * uses[0].right.shape[1] * sum(shape):
+        return Formed((uses[0].left.mT @ uses[0].right).flatten(1))
+    return Factored(uses)
 
 
 def inner(one: Use, other: Use) -> Tensor:
@@ -52,29 +112,3 @@ def inner(one: Use, other: Use) -> Tensor:
     else:
         left = one.left @ other.left.mT
     return (left * (one.right @ other.right.mT)).sum((1, 2))
-
-
-def add_weighted(total: Tensor, use: Use, weights: Tensor) -> None:
-    """Add sum_b weights_b G_b, for weights (B,), to total (rows, columns)."""
-    left, right = use.left, use.right
-    if not use.onehot and left.shape[2] < right.shape[2]:  # scale the narrower side
-        left = left * weights.view(-1, 1, 1)
-    else:
-        right = right * weights.view(-1, 1, 1)
-    if use.onehot:
-        total.index_add_(0, left.flatten(), right.flatten(0, 1))
-    else:
-        total.addmm_(left.flatten(0, 1).t(), right.flatten(0, 1))
-
-
-def silenced(use: Use, keep: Tensor) -> Use:
-    """The use with zeros for the examples where keep (B,) is False, whatever stood there (0 * nan is nan)."""
-    keep = keep.view(-1, 1, 1)
-    left = use.left if use.onehot else torch.where(keep, use.left, 0.0)
-    return Use(left, torch.where(keep, use.right, 0.0))
-
-
-def grouped(use: Use, rows: Tensor) -> Use:
-    """Examples of one unit one after the other: rows (A, k) holds their numbers, B where a unit has fewer than k."""
-    left, right = (torch.cat([side, side.new_zeros(1, *side.shape[1:])])[rows].flatten(1, 2) for side in (use.left, use.right))
-    return Use(left, right)

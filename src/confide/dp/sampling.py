@@ -4,26 +4,25 @@ Noisy updates: Poisson sampling, each point of the pool independently with proba
 Exact updates: every point once per epoch, in shuffled batches of similar length (ordinary training; nothing is claimed of it).
 """
 
-import hashlib
-
 import torch
 from torch import Tensor
+
+from confide.dp.randomness import Stream, key_of
 
 BUCKET = 8
 
 
-def generator(seed: int, name: str, device: str = "cpu") -> torch.Generator:
-    """An independent generator per purpose: streams of one seed never coincide."""
-    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
-    return torch.Generator(device).manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+def generator(seed: int, name: str) -> torch.Generator:
+    """An independent generator of torch's per purpose, for what needs no secrecy."""
+    return torch.Generator().manual_seed(int.from_bytes(key_of(seed, name)[:8], "big") >> 1)
 
 
-def poisson(size: int, sample_rate: float, source: torch.Generator) -> Tensor:
+def poisson(size: int, sample_rate: float, source: Stream) -> Tensor:
     """Positions (n,) int64 of a Poisson sample of range(size); may be empty.
 
     Guarantees: each position is in independently with probability sample_rate, as the accountant assumes.
     """
-    return torch.nonzero(torch.rand(size, generator=source, dtype=torch.float64) < sample_rate).flatten()
+    return torch.nonzero(source.uniform(size) < sample_rate).flatten()
 
 
 def shuffled(lengths: Tensor, batch_size: int, source: torch.Generator) -> list[Tensor]:

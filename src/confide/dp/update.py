@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from confide.batches import Batch, token_losses
 from confide.dp.clipping import PerExampleClipper
+from confide.dp.randomness import Noise
 from confide.memory import Budget
 from confide.models.head import IGNORE
 
@@ -44,7 +45,7 @@ def noisy_gradient(
     batches: Iterable[Batch],
     noise_multiplier: float,
     expected_batch_size: float,
-    noise: torch.Generator,
+    noise: Noise,
     budget: Budget,
     half: bool = False,
 ) -> None:

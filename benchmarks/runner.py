@@ -1,0 +1,72 @@
+"""Compares contenders fairly: one after the other in every round of one process; medians, and medians of per-round ratios.
+
+Peak memory is that of a process of its own per contender, above what the same process held before it built anything.
+"""
+
+import gc
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from typing import Any
+
+Step = Callable[[], object]
+
+
+def synchronised(step: Step) -> float:
+    """Seconds of one call, until the accelerator, where there is one, has finished."""
+    import torch
+
+    begun = time.perf_counter()
+    step()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun
+
+
+def interleaved(contenders: dict[str, Step], rounds: int) -> dict[str, list[float]]:
+    """Seconds of every contender in every round, after one round that warms up; the order turns round by round."""
+    names, seconds = list(contenders), {name: [] for name in contenders}
+    for number in range(rounds + 1):
+        for name in names if number % 2 else reversed(names):
+            found = synchronised(contenders[name])
+            if number:
+                seconds[name].append(found)
+    return seconds
+
+
+def compared(seconds: dict[str, list[float]], base: str) -> dict[str, dict[str, float]]:
+    """Median and least milliseconds, and the median of the ratios to `base` within a round."""
+    return {
+        name: {
+            "milliseconds": 1000 * statistics.median(found),
+            "least_milliseconds": 1000 * min(found),
+            "ratio": statistics.median(one / other for one, other in zip(found, seconds[base], strict=True)),
+        }
+        for name, found in seconds.items()
+    }
+
+
+def resident() -> float:
+    """Peak resident memory of this process so far, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _measure(build: Callable[..., Step], arguments: tuple[Any, ...], calls: int) -> float:
+    import torch  # counted as the floor  # noqa: F401
+
+    import confide.dp.update  # noqa: F401
+
+    gc.collect()
+    floor = resident()
+    step = build(*arguments)
+    for _ in range(calls):
+        step()
+    return resident() - floor
+
+
+def peak_memory(build: Callable[..., Step], *arguments: Any, calls: int = 3) -> float:
+    """MiB that building and running a step takes at most, in a fresh process."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(_measure, (build, arguments, calls))

@@ -1,0 +1,92 @@
+"""Where private randomness comes from: which points a noisy update reads, and its noise.
+
+On the CPU both are the keystream of AES-128 in counter mode, a cryptographic generator that is also faster than torch's; its
+key is a digest of seed and purpose, so streams of one seed never coincide. Noise on a GPU is torch's (Philox, not
+cryptographic).
+"""
+
+import hashlib
+import math
+import secrets
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from torch import Tensor
+
+BLOCK = 1 << 20  # numbers made at once
+
+
+def fresh_seed() -> int:
+    """128 bits of the system's entropy."""
+    return secrets.randbits(128)
+
+
+def key_of(seed: int, name: str) -> bytes:
+    """32 bytes that belong to a seed and a purpose."""
+    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
+
+
+class Stream:
+    """A keystream and the place in it, counted in its blocks of 16 bytes."""
+
+    def __init__(self, seed: int, name: str):
+        self.key, self.place = key_of(seed, name)[:16], 0
+
+    def bits(self, count: int, kind: type[np.generic] = np.int32) -> Tensor:
+        """The next `count` integers (count,), uniform over all of their type; a new call begins at a new block."""
+        found = np.zeros(count, dtype=kind)
+        if count:
+            cipher = Cipher(algorithms.AES(self.key), modes.CTR(self.place.to_bytes(16, "big"))).encryptor()
+            cipher.update_into(found.data.cast("B"), found.data.cast("B"))  # zeros become the keystream, in place
+        self.place += -(-found.nbytes // 16)
+        return torch.from_numpy(found)
+
+    def uniform(self, count: int) -> Tensor:
+        """Independent uniform numbers (count,) float64 in [0, 1), multiples of 2^-53."""
+        return (self.bits(count, np.int64) >> 11).double().add_(2**52).mul_(2.0**-53)
+
+    def normal(self, values: Tensor) -> Tensor:
+        """Overwrite values (n,) by independent draws of N(0, 1) (Box and Muller 1958, in float32: |x| < 6.8)."""
+        for part in values.split(BLOCK):
+            half = (len(part) + 1) // 2
+            first, second = self.bits(2 * half).float().view(2, half)
+            radius = first.abs_().clamp_(min=0.25).mul_(2.0**-31).log_().mul_(-2).sqrt_()  # abs: floats are dense at 0
+            angle = second.mul_(math.pi * 2.0**-31)
+            part[:half] = radius * angle.cos()
+            part[half:] = (radius * angle.sin_())[: len(part) - half]
+        return values
+
+    def get_state(self) -> Tensor:
+        """Key and place (32,) uint8: secret as long as what was drawn is."""
+        return torch.frombuffer(bytearray(self.key + self.place.to_bytes(16, "big")), dtype=torch.uint8)
+
+    def set_state(self, state: Tensor) -> None:
+        """Continue from a state."""
+        stored = state.numpy().tobytes()
+        self.key, self.place = stored[:16], int.from_bytes(stored[16:], "big")
+
+
+class DeviceNoise:
+    """The same for noise on a GPU, from torch's generator."""
+
+    def __init__(self, seed: int, device: str):
+        self.source = torch.Generator(device).manual_seed(int.from_bytes(key_of(seed, "noise")[:8], "big") >> 1)
+
+    def normal(self, values: Tensor) -> Tensor:
+        """Overwrite values (n,) by independent draws of N(0, 1)."""
+        return values.normal_(generator=self.source)
+
+    def get_state(self) -> Tensor:
+        return self.source.get_state()
+
+    def set_state(self, state: Tensor) -> None:
+        self.source.set_state(state)
+
+
+Noise = Stream | DeviceNoise
+
+
+def noise_of(seed: int, device: str) -> Noise:
+    """The source of a job's noise."""
+    return Stream(seed, "noise") if torch.device(device).type == "cpu" else DeviceNoise(seed, device)
