@@ -1,102 +1,87 @@
-"""Price of per-example clipping and noise: one DP-SGD step against one plain step of the same model, interleaved, one thread.
+"""Price of privacy: one clipped and noised optimizer step beside ordinary ones, Opacus' modes and a loop over examples.
 
-    python benchmarks/clipping.py
+    python benchmarks/clipping.py [--rounds 15] [--case gpt2 lstm wide]
+    python benchmarks/clipping.py --case gpt2-small --output benchmarks/clipping_gpu.json     # on a GPU
 
-Prints medians in milliseconds and the median of the per-round ratios; Opacus (hooks) stands beside it where it takes the model.
+Medians, ratios within rounds, and peak memory of a process of its own. Contenders that take long run in fewer rounds.
 """
 
-import os
-
-os.environ |= {"OMP_NUM_THREADS": "1"}
-
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
+from contenders import CASES, CONTENDERS, Case
 from machine import machine
-from opacus import GradSampleModule
-from torch import nn
+from runner import compared, interleaved, peak_memory
 
-from confide.batches import token_losses
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.update import exact_gradient, noisy_gradient
 from confide.io import write_json
-from confide.models import build
-from confide.specs import GPT2Spec, LSTMSpec
 
-VOCAB = 1024
-CASES = {
-    "lstm 200, batch 64, length 24": (LSTMSpec(kind="lstm"), 64, 24),
-    "lstm 200, batch 256, length 24": (LSTMSpec(kind="lstm"), 256, 24),
-    "gpt2 2x128, batch 64, length 24": (GPT2Spec(kind="gpt2", layers=2, width=128, heads=4, positions=128), 64, 24),
-    "gpt2 2x128, batch 64, length 96": (GPT2Spec(kind="gpt2", layers=2, width=128, heads=4, positions=128), 64, 96),
-}
+QUICK = ("plain", "plain, open recurrence", "usual", "clipped", "clipped and noised")
+SLOW = ("loop over examples", "Opacus hooks", "Opacus ghost", "Opacus functorch")
+WIDE = ("plain", "clipped and noised", "Opacus hooks")  # for memory
 
 
-def opacus_step(model: nn.Module, ids: torch.Tensor, targets: torch.Tensor) -> Callable[[], None]:
-    """Per-example gradients by Opacus' hooks, clipped and noised by hand."""
-    wrapped = GradSampleModule(model, loss_reduction="sum")
-
-    def step() -> None:
-        wrapped.zero_grad(set_to_none=True)
-        token_losses(wrapped, ids, targets).sum().backward()
-        parameters = [p for p in wrapped.parameters() if p.requires_grad]
-        norms = torch.stack([p.grad_sample.flatten(1).norm(dim=1) for p in parameters]).norm(dim=0)
-        scale = (1.0 / norms).clamp(max=1.0)
-        for p in parameters:
-            p.grad = (torch.tensordot(scale, p.grad_sample, 1) + torch.randn_like(p)) / len(ids)
-            p.grad_sample = None
-
-    return step
+def built(case: Case, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Steps by name, and why a contender refuses the model."""
+    steps, refusals = {}, {}
+    for name in names:
+        if name == "plain, open recurrence" and case.spec.kind != "lstm":
+            continue
+        try:
+            steps[name] = CONTENDERS[name](case)
+        except NotImplementedError as error:
+            refusals[name] = str(error)
+    return steps, refusals
 
 
-def steps(case: tuple, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each contender in each round, one after the other."""
-    spec, batch, length = case
-    torch.manual_seed(0)
-    model, other = build(spec, VOCAB, 1), build(spec, VOCAB, 1)
-    ids = torch.randint(2, VOCAB, (batch, length))
-    targets, noise = ids.roll(-1, 1), torch.Generator().manual_seed(0)
-    clipper = PerExampleClipper(other, 1.0)
-    contenders = {
-        "plain": lambda: exact_gradient(model, [(ids, targets)], 1.0),
-        "clipped and noised": lambda: noisy_gradient(clipper, [(ids, targets)], 1.0, batch, noise),
-    }
-    if spec.kind == "gpt2":  # Opacus knows no layer with a bare recurrent weight
-        contenders["opacus hooks"] = opacus_step(build(spec, VOCAB, 1), ids, targets)
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds + 1):
-        for name, step in contenders.items():
-            begun = time.perf_counter()
-            step()
-            if number:  # the first round warms up
-                seconds[name].append(time.perf_counter() - begun)
-    return seconds
+def timed(case: Case, names: tuple[str, ...], rounds: int) -> dict[str, dict[str, Any]]:
+    steps, refusals = built(case, names)
+    found: dict[str, dict[str, Any]] = compared(interleaved(steps, rounds), names[0])
+    return found | {name: {"refused": reason} for name, reason in refusals.items()}
+
+
+def measure(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
+    """Everything about one case; ratios are to "plain"."""
+    wide = case.vocab > 10_000 and case.device == "cpu"
+    quick, slow = (WIDE, ()) if wide else (QUICK, SLOW)
+    found = timed(case, quick, 3 if wide else rounds)
+    if slow:
+        found |= {name: row for name, row in timed(case, ("plain", *slow), 3).items() if name != "plain"}
+    for name, row in found.items():
+        if "refused" not in row:
+            row["peak_mib"] = memory(name, case)
+            row["memory_ratio"] = row["peak_mib"] / found["plain"]["peak_mib"]
+    return found
+
+
+def memory(name: str, case: Case) -> float:
+    """Peak MiB of three steps."""
+    if case.device == "cpu":
+        return peak_memory(CONTENDERS[name], case)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    step = CONTENDERS[name](case)
+    for _ in range(3):
+        step()
+    return torch.cuda.max_memory_allocated() / 2**20
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--case", nargs="+", choices=list(CASES), default=["gpt2", "lstm", "wide"])
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    found = {"hardware": machine("torch", "opacus"), "cases": {}}
-    for name, case in CASES.items():
-        seconds = steps(case, arguments.rounds)
-        plain = seconds["plain"]
-        found["cases"][name] = {
-            contender: {
-                "milliseconds": 1000 * statistics.median(values),
-                "ratio": statistics.median(a / b for a, b in zip(values, plain, strict=True)),
-            }
-            for contender, values in seconds.items()
-        }
-        for contender, figures in found["cases"][name].items():
-            print(f"{name:34s} {contender:20s} {figures['milliseconds']:8.1f} ms   x {figures['ratio']:.2f}", flush=True)
-    write_json(arguments.output, found)
+    cases = {}
+    for name in arguments.case:
+        cases[name] = measure(CASES[name], arguments.rounds)
+        for contender, row in cases[name].items():
+            print(name, contender, {key: value if isinstance(value, str) else round(value, 2) for key, value in row.items()})
+    hardware = machine("torch", "opacus", "transformers") | {"threads": torch.get_num_threads()}
+    if torch.cuda.is_available():
+        hardware["gpu"] = torch.cuda.get_device_name()
+    write_json(arguments.output, {"hardware": hardware, "cases": cases})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,102 @@
+"""An epoch of Selective-DPSGD (exact steps on public tokens, noisy steps on private ones, states reset) beside an ordinary one.
+
+    python benchmarks/selective.py [--rounds 5]
+
+Random text of 512 points of 20 to 60 tokens, of which a share lies in private runs of about four tokens.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from contenders import BOUND, CASES, SIGMA, adam, model_of
+from machine import machine
+from runner import compared, interleaved
+
+from confide.batches import Batch, by_length, padded, selected
+from confide.dp.clipping import PerExampleClipper
+from confide.dp.randomness import Stream
+from confide.dp.sampling import generator, poisson, shuffled
+from confide.dp.update import exact_gradient, noisy_gradient
+from confide.io import write_json
+from confide.memory import Budget
+from confide.types import View
+
+CASE, POINTS, RUN = CASES["lstm"], 512, 4
+SHARES = (0.05, 0.16, 0.35)  # about: digits of WikiText-2, its entities, a contextual policy (Selective-DP, section 5)
+
+
+def text(share: float) -> View:
+    """Points whose private runs begin where a coin says so."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(20, 61, POINTS)
+    starts = np.concatenate([[0], lengths.cumsum()])
+    begins = rng.random(starts[-1]) < share / RUN
+    private = np.convolve(begins, np.ones(RUN), "full")[: starts[-1]] > 0
+    return View(rng.integers(2, CASE.vocab, starts[-1]).astype(np.int32), starts, private)
+
+
+def exact_epoch(view: View, cut: Callable[[np.ndarray], Batch]) -> Callable[[], None]:
+    """Every point once, in batches of similar length."""
+    model, source, budget = model_of(CASE), generator(0, "public batches"), Budget(CASE.batch)
+    optimizer, lengths = adam(model), torch.from_numpy(np.diff(view.starts))
+
+    def epoch() -> None:
+        for chosen in shuffled(lengths, CASE.batch, source):
+            exact_gradient(model, [cut(chosen.numpy())], None, budget)
+            optimizer.step()
+
+    return epoch
+
+
+def ordinary(view: View) -> Callable[[], None]:
+    return exact_epoch(view, lambda points: padded(view, points, 1))
+
+
+def private(view: View) -> Callable[[], None]:
+    """As many noisy steps as an epoch has exact ones, on Poisson batches; points without a private token add nothing."""
+    model, sampler, noise, budget = model_of(CASE), Stream(0, "private batches"), Stream(0, "noise"), Budget(2 * CASE.batch)
+    optimizer, clipper = adam(model), PerExampleClipper(model, BOUND)
+    holds = np.logical_or.reduceat(view.private, view.starts[:-1])
+
+    def epoch() -> None:
+        for _ in range(POINTS // CASE.batch):
+            points = poisson(POINTS, CASE.batch / POINTS, sampler).numpy()
+            pieces = by_length(view, points[holds[points]], 2 * CASE.batch)
+            batches = [selected(view, piece, 1, "private") for piece in pieces]
+            noisy_gradient(clipper, batches, SIGMA, CASE.batch, noise, budget)
+            optimizer.step()
+
+    return epoch
+
+
+def selective(view: View) -> Callable[[], None]:
+    """Public and private batches drawn independently."""
+    public, hidden = exact_epoch(view, lambda points: selected(view, points, 1, "public")), private(view)
+
+    def epoch() -> None:
+        public()
+        hidden()
+
+    return epoch
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
+    arguments = parser.parse_args()
+    views = {share: text(share) for share in SHARES}
+    steps = {"ordinary": ordinary(views[SHARES[0]])}
+    steps |= {f"selective, {share:.0%} private": selective(view) for share, view in views.items()}
+    found = compared(interleaved(steps, arguments.rounds), "ordinary")
+    for name, row in found.items():
+        print(name, {key: round(value, 2) for key, value in row.items()})
+    shares = {f"selective, {share:.0%} private": float(view.private.mean()) for share, view in views.items()}
+    write_json(arguments.output, {"hardware": machine("torch"), "cases": {"lstm": found}, "measured_share": shares})
+
+
+if __name__ == "__main__":
+    main()

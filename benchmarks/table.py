@@ -1,0 +1,117 @@
+"""Write docs/benchmarks.md from the JSON files beside this script: every figure of the page is a measured one.
+
+python benchmarks/table.py
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+INTRODUCTION = """# Benchmarks
+
+What privacy costs in time and memory, as measured. Contenders take turns within one process; a ratio is the median of those
+within rounds, so that a busy machine disturbs it little; peak memory is that of a process of its own, above the libraries'.
+Each table says how to measure it again. `python benchmarks/table.py` writes this page from `benchmarks/*.json`.
+"""
+CASES = {
+    "gpt2": "GPT-2, 4 layers of width 256, tied, vocabulary 4,096, batch 32, length 128 (ratios to the plain step)",
+    "lstm": "LSTM, embedding and hidden size 200, vocabulary 8,000, batch 32, length 64 (ratios to the plain step)",
+    "wide": "LSTM 200, vocabulary 50,257, batch 64, length 64",
+    "gpt2-small": "GPT-2 small, bfloat16, vocabulary 50,257, batch 64, length 512",
+}
+CONTENDERS = {
+    "plain": "plain: not private, our loss head, fastest LSTM kernel",
+    "plain, open recurrence": "plain, on the open recurrence that clipping needs",
+    "usual": "usual: not private, torch's or transformers' own model and loss",
+    "clipped": "clipped",
+    "clipped and noised": "**clipped and noised**",
+    "loop over examples": "one backward pass per example",
+}
+
+
+def load(name: str) -> dict[str, Any] | None:
+    path = HERE / f"{name}.json"
+    return orjson.loads(path.read_bytes()) if path.exists() else None
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + "---|" * len(header)
+    yield from ("| " + " | ".join(row) + " |" for row in rows)
+    yield ""
+
+
+def times(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}×"
+
+
+def hardware(found: dict[str, Any]) -> str:
+    about = found["hardware"]
+    versions = ", ".join(f"{name} {about[name]}" for name in ("torch", "opacus", "transformers") if name in about)
+    device = about.get("gpu") or f"{about['cores']} cores of {about['cpu']}"
+    return f"Measured on {device}; {versions}; load {about['load']:.1f} at the start of the report."
+
+
+def steps(name: str, title: str, command: str) -> Iterator[str]:
+    """The tables of one clipping.json."""
+    found = load(name)
+    if found is None:
+        return
+    yield from (f"## {title}", "", f"`{command}`. {hardware(found)}", "")
+    for case, rows in found["cases"].items():
+        yield from (f"**{CASES[case]}**", "")
+        lines = []
+        for contender, row in rows.items():
+            label = CONTENDERS.get(contender, contender)
+            if "refused" in row:
+                lines.append((label, f"refuses: {row['refused']}", "", "", ""))
+                continue
+            milliseconds, memory = f"{row['milliseconds']:,.0f} ms", f"{row['peak_mib']:,.0f} MiB"
+            lines.append((label, milliseconds, times(row["ratio"]), memory, times(row["memory_ratio"])))
+        yield from table(("step", "median", "time", "peak memory", "memory"), lines)
+
+
+def growth() -> Iterator[str]:
+    found = load("growth")
+    if found is None:
+        return
+    yield from ("## Growth of a clipped and noised step", "", f"`python benchmarks/growth.py`. {hardware(found)}", "")
+    for case, rows in found["cases"].items():
+        lines = [
+            (f"{name} doubled", f"{row['milliseconds']:,.0f} ms", times(row["ratio"]), times(row["memory_ratio"]))
+            for name, row in rows.items()
+            if name != "base"
+        ]
+        yield from (f"**{case}**: {rows['base']['milliseconds']:,.0f} ms, {rows['base']['peak_mib']:,.0f} MiB at the start", "")
+        yield from table(("what", "median", "time", "memory"), lines)
+
+
+def selective() -> Iterator[str]:
+    found = load("selective")
+    if found is None:
+        return
+    yield from ("## An epoch of Selective-DPSGD, states reset", "", f"`python benchmarks/selective.py`. {hardware(found)}", "")
+    rows = found["cases"]["lstm"].items()
+    yield from table(
+        ("epoch", "median", "time"),
+        [(name, f"{row['milliseconds'] / 1000:.1f} s", times(row["ratio"])) for name, row in rows],
+    )
+
+
+def page() -> str:
+    lines = [
+        INTRODUCTION,
+        *steps("clipping", "An optimizer step, private and not", "python benchmarks/clipping.py"),
+        *steps("clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"),
+        *selective(),
+        *growth(),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
