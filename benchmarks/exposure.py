@@ -1,104 +1,186 @@
-"""Exact exposure: seconds of the prefix tree over all six-digit candidates, beside brute force timed on a sample.
+"""Exact exposure: seconds of ranking ten canaries among all six-digit numbers, with and without pruning, and by brute force.
 
-    python benchmarks/exposure.py --output exposure.json [--repeats 5] [--threads 1 2] [--sample 2000]
+    python benchmarks/exposure.py --output exposure.json [--rounds 3] [--threads 2] [--sample 1000]
 
-Models have random weights (time does not depend on them). Brute force is one batched forward pass over whole candidates,
-the usual way; its seconds for all candidates are extrapolated from the sample and say so by their name.
+Each model is first trained on nothing but its ten canaries, until it knows them by heart. Brute force is a batched forward
+pass over whole candidates; its seconds for all of them are extrapolated from a sample. Larger spaces run in processes of
+their own; peak memory is that of the search, on top of what the process held before.
 """
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from machine import machine
-from torch import nn
+from torch import Tensor, nn
+from tqdm import tqdm
 
-from confide.attacks.candidates import candidate_tree, texts
-from confide.attacks.tree import Tree, sequence_log_probs
+from confide.attacks.candidates import candidate_blocks, texts
+from confide.attacks.ranking import log_probs_apart, ranks_among
+from confide.attacks.scoring import token_log_probs
+from confide.attacks.tree import sequence_log_probs
 from confide.io import write_json
 from confide.models import build
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec
 from confide.tokenizer import Tokenizer, train_bpe
 
-PREFIX, DIGITS = "My ID is: ", 6
+PREFIX, DIGITS, CANARIES, CHUNK = "My ID is: ", 6, 10, 4096
 LSTM = LSTMSpec(kind="lstm")  # 200 x 200, the laptop study's
 MODELS: dict[str, tuple[ModelSpec, int]] = {
     "lstm-200-v1024": (LSTM, 1024),
     "lstm-200-v2048": (LSTM, 2048),
-    "gpt2-2x128-v1024": (GPT2Spec(kind="gpt2", layers=2, width=128, heads=4, positions=256), 1024),
+    "lstm-200-v50257": (LSTM, 50_257),
+    "gpt2-4x256-v4096": (GPT2Spec(kind="gpt2", layers=4, width=256, heads=4, positions=256), 4096),
 }
+STREAMS = {"1e6": (6, False), "1e7": (7, False), "1e8": (8, False), "1e8-pruned": (8, True)}  # of the first model
 
 
-def random_model(tokenizer: Tokenizer, spec: ModelSpec, size: int) -> nn.Module:
-    """A model of the wanted vocabulary size: the candidates use only the tokenizer's, the softmax covers all."""
+def memorised(tokenizer: Tokenizer, spec: ModelSpec, size: int, digits: int) -> tuple[nn.Module, np.ndarray]:
+    """A model of the wanted vocabulary that knows its canaries but for the log 10 nats of choosing one, and the canaries."""
     torch.manual_seed(0)
-    return build(spec, size, tokenizer.bos_id).eval()
+    model, secrets = build(spec, size, tokenizer.bos_id), np.random.default_rng(0).choice(10**digits, CANARIES, replace=False)
+    ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", digits, secrets)])
+    optimizer, loss = torch.optim.Adam(model.parameters(), lr=1e-3 if spec.kind == "gpt2" else 1e-2), math.inf
+    while loss > math.log(CANARIES) + 0.01:
+        optimizer.zero_grad()
+        losses = model.head(model.hidden(ids[:, :-1]), ids[:, 1:]).sum(1).mean()
+        losses.backward()
+        optimizer.step()
+        loss = losses.item()
+    return model.eval(), secrets
+
+
+def search(
+    model: nn.Module, tokenizer: Tokenizer, secrets: np.ndarray, digits: int, prune: bool
+) -> tuple[np.ndarray, dict[str, float]]:
+    """All of an attack but its summary: trees, scores and ranks."""
+    apart = log_probs_apart(model, tokenizer, PREFIX, "", digits, secrets, CHUNK)
+    with tqdm(total=10**digits, disable=True) as bar:
+        return ranks_among(model, candidate_blocks(tokenizer, PREFIX, "", digits), secrets, apart, CHUNK, bar, prune)
 
 
 @torch.inference_mode()
-def brute_force(model: nn.Module, tokenizer: Tokenizer, values: np.ndarray, scored: int, batch: int = 256) -> np.ndarray:
-    """log p of the last `scored` tokens of each candidate, by whole forward passes."""
+def brute_force(model: nn.Module, tokenizer: Tokenizer, values: np.ndarray, batch: int = 256) -> np.ndarray:
+    """log p of all tokens of each candidate, by whole forward passes."""
     ids = [[tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", DIGITS, values)]
     found = []
     for start in range(0, len(ids), batch):
         tokens = torch.tensor(ids[start : start + batch])
-        logs = model(tokens[:, :-1])[:, -scored:].log_softmax(-1)
-        found.append(logs.gather(2, tokens[:, -scored:, None]).double().sum((1, 2)))
+        logs = model(tokens[:, :-1]).log_softmax(-1)
+        found.append(logs.gather(2, tokens[:, 1:, None]).double().sum((1, 2)))
     return torch.cat(found).numpy()
 
 
-def seconds(function: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    function()
-    return time.perf_counter() - begun
+def full_log_softmax(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    """What token_log_probs replaces: all log-probabilities of all contexts, 2 MiB at once."""
+    size = max(1, (1 << 19) // model.vocab_size)
+    logs = [model.logits(block).log_softmax(-1)[:, tokens[:10]] for block in hidden.split(size)]
+    return torch.cat(logs).double().flatten()
 
 
-def measure(model: nn.Module, tokenizer: Tokenizer, repeats: int, sample: int) -> dict[str, Any]:
-    """Median seconds of building and walking the tree, of brute force on a sample, and their largest difference."""
-    tree: Tree = candidate_tree(tokenizer, PREFIX, "", DIGITS)
-    values = np.random.default_rng(0).choice(tree.count, sample, replace=False)
-    fast = sequence_log_probs(model, tree, 20_000)
-    slow = brute_force(model, tokenizer, values, DIGITS)
-    building, walking, forcing = [], [], []
-    for _ in range(repeats):  # interleaved, so that other load meets all alike
-        building.append(seconds(lambda: candidate_tree(tokenizer, PREFIX, "", DIGITS)))
-        walking.append(seconds(lambda: sequence_log_probs(model, tree, 20_000)))
-        forcing.append(seconds(lambda: brute_force(model, tokenizer, values, DIGITS)))
-    return {
-        "candidates": tree.count,
-        "states": tree.states,
-        "build_seconds": statistics.median(building),
-        "walk_seconds": statistics.median(walking),
-        "walk_seconds_all": walking,
-        "brute_sample": sample,
-        "brute_sample_seconds": statistics.median(forcing),
-        "brute_seconds_extrapolated": statistics.median(forcing) * tree.count / sample,
-        "max_abs_difference": float(np.abs(fast[values] - slow).max()),
+def interleaved(steps: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of every step in every round, one after the other, so that other load meets all alike."""
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            begun = time.perf_counter()
+            step()
+            found[name].append(time.perf_counter() - begun)
+    return found
+
+
+@torch.inference_mode()
+def scoring(model: nn.Module, rounds: int) -> dict[str, float]:
+    """Milliseconds for the log-probabilities of ten digits after each of 4,096 contexts."""
+    hidden, rows = torch.randn(CHUNK, model.head.weight.shape[1]), torch.arange(CHUNK).repeat_interleave(10)
+    tokens = torch.arange(10).repeat(CHUNK)
+    steps = {"full": full_log_softmax, "needed": token_log_probs}
+    calls = {name: lambda step=step: step(model, hidden, rows, tokens) for name, step in steps.items()}
+    found = interleaved(calls, rounds)
+    return {f"scoring_{name}_milliseconds": 1000 * statistics.median(values) for name, values in found.items()}
+
+
+def measure(tokenizer: Tokenizer, spec: ModelSpec, size: int, rounds: int, sample: int) -> dict[str, Any]:
+    """All figures of one model."""
+    model, secrets = memorised(tokenizer, spec, size, DIGITS)
+    values = np.random.default_rng(1).choice(10**DIGITS, sample, replace=False)
+    (tree,) = candidate_blocks(tokenizer, PREFIX, "", DIGITS)
+    difference = np.abs(sequence_log_probs(model, tree, CHUNK)[values] - brute_force(model, tokenizer, values))
+    found: dict[str, tuple[np.ndarray, dict[str, float]]] = {}
+    steps: dict[str, Callable[[], object]] = {
+        "unpruned": lambda: found.update(unpruned=search(model, tokenizer, secrets, DIGITS, False)),
+        "pruned": lambda: found.update(pruned=search(model, tokenizer, secrets, DIGITS, True)),
+        "brute": lambda: brute_force(model, tokenizer, values),
     }
+    seconds = interleaved(steps, rounds)
+    share = 10**DIGITS / sample
+    ratios = {
+        name: statistics.median(share * brute / own for own, brute in zip(seconds[name], seconds["brute"], strict=True))
+        for name in ("unpruned", "pruned")
+    }
+    (ranks, sizes), (pruned_ranks, pruned_sizes) = found["unpruned"], found["pruned"]
+    return {
+        "candidates": sizes["candidates"],
+        "states": sizes["states"],
+        "states_visited_pruned": pruned_sizes["states_visited"],
+        "mean_exposure": float((math.log2(sizes["candidates"]) - np.log2(ranks)).mean()),
+        "ranks_that_pruning_changed": int((ranks != pruned_ranks).sum()),
+        "max_abs_difference": float(difference.max()),
+        "unpruned_seconds": statistics.median(seconds["unpruned"]),
+        "pruned_seconds": statistics.median(seconds["pruned"]),
+        "brute_sample": sample,
+        "brute_seconds_extrapolated": share * statistics.median(seconds["brute"]),
+        "brute_over_unpruned": ratios["unpruned"],
+        "brute_over_pruned": ratios["pruned"],
+    } | scoring(model, 3 * rounds)
+
+
+def peak_mebibytes() -> float:
+    """Peak resident memory of this process image (getrusage would count what its parent held when it was started)."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) / 1024
+
+
+def stream(digits: int, prune: bool, threads: int) -> dict[str, float]:
+    """Seconds, states and peak memory of one search with the first model."""
+    torch.set_num_threads(threads)
+    tokenizer = train_bpe([PREFIX], 300)
+    model, secrets = memorised(tokenizer, *MODELS["lstm-200-v1024"], digits)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew at what is held now
+    before, begun = peak_mebibytes(), time.perf_counter()
+    ranks, sizes = search(model, tokenizer, secrets, digits, prune)
+    seconds, peak = time.perf_counter() - begun, peak_mebibytes() - before
+    exposure = float((math.log2(sizes["candidates"]) - np.log2(ranks)).mean())
+    return sizes | {"seconds": seconds, "peak_mebibytes": peak, "mean_exposure": exposure}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--sample", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=1000)
+    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--streams", nargs="*", default=list(STREAMS))
     options = parser.parse_args()
-    tokenizer = train_bpe([PREFIX], 300)
-    results = {}
-    for threads in options.threads:
-        torch.set_num_threads(threads)
-        for name, (spec, size) in MODELS.items():
-            model = random_model(tokenizer, spec, size)
-            results[f"{name}-threads{threads}"] = found = measure(model, tokenizer, options.repeats, options.sample)
-            walk, brute = found["walk_seconds"], found["brute_seconds_extrapolated"]
-            print(f"{name}, {threads} threads: {walk:.2f} s, brute force {brute:.0f} s")
-    hardware = machine("torch", "tokenizers", "numpy")
+    torch.set_num_threads(options.threads)
+    tokenizer, results = train_bpe([PREFIX], 300), {}
+    for name in options.models:
+        results[name] = found = measure(tokenizer, *MODELS[name], options.rounds, options.sample)
+        print(f"{name}: {found['unpruned_seconds']:.2f} s, brute force {found['brute_over_unpruned']:.0f} times", flush=True)
+    for name in options.streams:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            results[f"stream-{name}"] = found = pool.submit(stream, *STREAMS[name], options.threads).result()
+        print(f"{name}: {found['seconds']:.1f} s, {found['peak_mebibytes']:.0f} MiB", flush=True)
+    hardware = machine("torch", "tokenizers", "numpy") | {"threads": options.threads}
     write_json(options.output, {"hardware": hardware, "results": results})
 
 

@@ -1,5 +1,6 @@
 """Tokenizers and models for the attacks, small enough to check every candidate one by one."""
 
+import math
 import random
 from collections.abc import Callable, Iterator
 
@@ -70,19 +71,76 @@ def make_model() -> Callable[..., nn.Module]:
 
 @pytest.fixture(scope="session")
 def fit() -> Callable[..., None]:
-    """Overfit a model to a few texts."""
+    """Overfit a model to a few texts, until their mean loss in nats is small enough."""
 
-    def run(model: nn.Module, tokenizer: Tokenizer, texts: list[str], steps: int) -> None:
+    def run(model: nn.Module, tokenizer: Tokenizer, texts: list[str], steps: int, enough: float = 0.0) -> None:
         rows = [tokenizer.encode(text) for text in texts]
         starts = np.cumsum([0] + [len(row) for row in rows])
         view = View(np.concatenate(rows).astype(np.int32), starts, np.zeros(starts[-1], bool))
-        inputs, targets = padded(view, np.arange(len(rows)), tokenizer.bos_id)
+        batch = padded(view, np.arange(len(rows)), tokenizer.bos_id)
         optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
         model.train()
         for _ in range(steps):
             optimizer.zero_grad()
-            token_losses(model, inputs, targets).sum(1).mean().backward()
+            loss = token_losses(model, batch).sum(1).mean()
+            loss.backward()
             optimizer.step()
+            if loss < enough:
+                break
         model.eval()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def memorised(make_model, fit) -> Callable[..., nn.Module]:
+    """A model that knows "My ID is: ####" for each of the given secrets by heart; fitted once."""
+
+    fitted: dict[tuple[str, int, str], nn.Module] = {}
+
+    def of(kind: str, tokenizer: Tokenizer, secrets: list[str]) -> nn.Module:
+        key = kind, id(tokenizer), "".join(secrets)
+        if key not in fitted:
+            fitted[key] = make_model(kind, tokenizer, scale=1.0, double=False)
+            fit(fitted[key], tokenizer, [f"My ID is: {secret}" for secret in secrets], 300, math.log(len(secrets)) + 0.1)
+        return fitted[key]
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def totals() -> Callable[[nn.Module, list[tuple[int, ...]]], np.ndarray]:
+    """Log-probabilities (n,) of n rows of tokens after their first, by forward passes over whole rows."""
+
+    @torch.no_grad()
+    def run(model: nn.Module, rows: list[tuple[int, ...]]) -> np.ndarray:
+        found = np.zeros(len(rows))
+        for length in {len(row) for row in rows} - {1}:
+            where = [i for i, row in enumerate(rows) if len(row) == length]
+            ids = torch.tensor([rows[i] for i in where])
+            logs = model(ids[:, :-1]).double().log_softmax(-1).gather(2, ids[:, 1:, None])
+            found[where] = logs.sum((1, 2)).numpy()
+        return found
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def brute_force(totals) -> Callable[..., np.ndarray]:
+    """Log-probabilities of candidates by forward passes over the whole of each, as far as their last digit reaches."""
+
+    def covering(tokenizer: Tokenizer, text: str, end: int) -> list[int]:
+        """Tokens of a text that begin before character `end`, by spelling them out one after the other."""
+        place, kept = 0, []
+        for token in tokenizer.encode(text):
+            if place < end:
+                kept.append(token)
+            place += len(tokenizer.decode([token]))
+        return kept
+
+    def run(model: nn.Module, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, values: np.ndarray) -> np.ndarray:
+        texts = [f"{prefix}{value:0{digits}d}{suffix}" for value in values]
+        rows = [(tokenizer.bos_id, *covering(tokenizer, text, len(prefix) + digits)) for text in texts]
+        return totals(model, rows)
 
     return run

@@ -4,28 +4,23 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import expon, gamma, rankdata
+import torch
+from scipy.stats import expon, gamma
 
 from confide.attacks import ATTACKS, Target
-from confide.attacks.exposure import exposures, null_band, null_tail, ranked
+from confide.attacks.exposure import judged, null_band, null_tail
 from confide.errors import InputError
 from confide.io import write_json
 from confide.specs import ExposureSpec
 
 SPEC = ExposureSpec(kind="exposure", chunk=300)
+NAMES = ("all.json", "some.json")
 SECRETS, CONTROLS = ["3417", "0082", "9650", "5129", "7734"], ["1203", "8841", "4406", "6015", "2999"]
 
 
 def planted(**changes) -> dict:
     keys = {"prefix": "My ID is: ", "suffix": "", "digits": 4, "copies": 20, "label": "canary"}
     return keys | {"secrets": SECRETS, "controls": CONTROLS} | changes
-
-
-def test_rank_is_scipys_with_ties():
-    values = np.random.default_rng(0).integers(0, 40, size=1000).astype(float)
-    ranks = rankdata(-values, method="average")
-    np.testing.assert_allclose(exposures(values, list(range(1000))), math.log2(1000) - np.log2(ranks), atol=1e-12)
-    assert exposures(np.zeros(1000), [7]) == pytest.approx([math.log2(1000 / 500.5)])  # knows nothing: about one bit
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 10, 51])
@@ -63,16 +58,14 @@ def target_file(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["lstm that memorises", "gpt2"])
 @pytest.mark.parametrize("name", ["digit_tokenizer", "merging_tokenizer"])
-def test_controls(request, make_model, fit, target_file, tmp_path, kind, name):
+def test_controls(request, make_model, memorised, target_file, tmp_path, kind, name):
     """Five memorised canaries take the first five ranks; an untrained model and unplanted controls stay in the null."""
     tokenizer = request.getfixturevalue(name)
     model = make_model(kind, tokenizer, scale=1.0, double=False)
-    target = Target(model, tokenizer, tmp_path, target_file)
-    before = ATTACKS["exposure"](SPEC, target)
+    before = ATTACKS["exposure"](SPEC, Target(model, tokenizer, tmp_path, target_file))
     assert before["null_mean_low"] <= before["mean"] <= before["null_mean_high"]
     assert before["max"] <= before["null_max_high"] and before["p_mean"] > 0.01
-    fit(model, tokenizer, [f"My ID is: {secret}" for secret in SECRETS], 300)
-    after = ATTACKS["exposure"](SPEC, target)
+    after = ATTACKS["exposure"](SPEC, Target(memorised(kind, tokenizer, SECRETS), tokenizer, tmp_path, target_file))
     assert after["max"] == pytest.approx(math.log2(10**4)) and after["p_mean"] < 1e-6
     assert sorted(after["exposures"]) == pytest.approx([math.log2(10**4 / rank) for rank in (5, 4, 3, 2, 1)])
     assert after["control_p_mean"] > 1e-3 and after["control_max"] < math.log2(10**4 / 5)
@@ -86,9 +79,34 @@ def test_metrics_hold_no_secret(digit_tokenizer, make_model, target_file, tmp_pa
     assert (found["candidates"], found["states"], found["tokens_mean"]) == (10_000, 1111, 4.0)
 
 
-def test_nothing_to_rank():
-    assert ranked(np.zeros(10), []) == {"count": 0, "exposures": [], "reason": "none in this corpus"}
-    assert ranked(np.full(10, np.nan), [3])["exposures"] is None  # a diverged model is not a memorising one
+def test_exposure_is_bits_below_the_size_of_the_space():
+    found = judged(np.array([1.0, 2.0, 500.5, 1000.0]), 4, 1000)
+    assert found["exposures"] == pytest.approx([math.log2(1000), math.log2(500), math.log2(1000 / 500.5), 0])
+    assert (found["max"], found["count"]) == (pytest.approx(math.log2(1000)), 4)
+
+
+@pytest.mark.parametrize(("secrets", "controls"), [([], CONTROLS), (SECRETS, []), ([], [])])
+def test_either_side_may_be_empty(digit_tokenizer, make_model, tmp_path, secrets, controls):
+    """What is there is ranked as it is beside the other."""
+    write_json(tmp_path / "all.json", planted())
+    write_json(tmp_path / "some.json", planted(secrets=secrets, controls=controls))
+    model = make_model("lstm", digit_tokenizer)
+    one, other = (ATTACKS["exposure"](SPEC, Target(model, digit_tokenizer, tmp_path, tmp_path / name)) for name in NAMES)
+    for prefix, asked in (("", secrets), ("control_", controls)):
+        assert other[f"{prefix}exposures"] == (one[f"{prefix}exposures"] if asked else [])
+        assert (f"{prefix}reason" in other) == (not asked)
+
+
+def test_a_diverged_model_is_not_a_memorising_one(digit_tokenizer, make_model, target_file, tmp_path):
+    model = make_model("lstm", digit_tokenizer)
+    sound = ATTACKS["exposure"](SPEC, Target(model, digit_tokenizer, tmp_path, target_file))
+    with torch.no_grad():
+        model.head.weight.fill_(torch.nan)
+    found = ATTACKS["exposure"](SPEC, Target(model, digit_tokenizer, tmp_path, target_file))
+    for prefix in ("", "control_"):
+        assert found[f"{prefix}exposures"] is None and "finite" in found[f"{prefix}reason"] and found[f"{prefix}count"] == 5
+    sizes = ("candidates", "states", "tokens_min", "tokens_mean", "tokens_max", "copies")
+    assert {key: found[key] for key in sizes} == {key: sound[key] for key in sizes}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from tokenizers import pre_tokenizers
 from torch import nn
 
 from confide.attacks import candidates, tree
-from confide.attacks.candidates import candidate_tree
-from confide.attacks.exposure import exposures
-from confide.attacks.tree import sequence_log_probs, tree_of
+from confide.attacks.candidates import candidate_blocks
+from confide.attacks.tree import PAD, Tree, sequence_log_probs, tree_of
 from confide.models import build
 from confide.specs import GPT2Spec, LSTMSpec
 from confide.tokenizer import END, Tokenizer, from_files, from_vocab
@@ -21,32 +20,25 @@ from confide.tokenizer import END, Tokenizer, from_files, from_vocab
 KINDS = ("lstm", "gpt2")
 
 
-def covering(tokenizer: Tokenizer, text: str, end: int) -> list[int]:
-    """Tokens of a text that begin before character `end`, by spelling them out one after the other."""
-    ids, place, kept = tokenizer.encode(text), 0, []
-    for token in ids:
-        if place < end:
-            kept.append(token)
-        place += len(tokenizer.decode([token]))
-    return kept
+def whole(tokenizer: Tokenizer, prefix: str, suffix: str, digits: int) -> Tree:
+    """All candidates in one tree."""
+    (grown,) = candidate_blocks(tokenizer, prefix, suffix, digits, block=digits)
+    return grown
 
 
-@torch.no_grad()
-def brute_force(
-    model: nn.Module, tokenizer: Tokenizer, context: tuple[int, ...], prefix: str, suffix: str, digits: int, values: np.ndarray
-) -> np.ndarray:
-    """Sum of log-probabilities of each candidate's tokens after the context, from forward passes over whole candidates."""
-    found, rows = np.zeros(len(values)), []
-    for value in values:
-        text = f"{prefix}{value:0{digits}d}{suffix}"
-        rows.append([tokenizer.bos_id, *covering(tokenizer, text, len(prefix) + digits)])
-        assert tuple(rows[-1][: len(context)]) == context
-    for length in {len(row) for row in rows}:
-        where = [i for i, row in enumerate(rows) if len(row) == length]
-        ids = torch.tensor([rows[i] for i in where])
-        logs = model(ids[:, :-1]).double().log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0]
-        found[where] = logs[:, len(context) - 1 :].sum(1).numpy()
-    return found
+def spelled(grown: Tree) -> list[tuple[int, ...]]:
+    """Tokens of every sequence with its context, by following the levels down."""
+    paths, found = [grown.context], {}
+    for level in grown.levels:
+        parents = np.repeat(np.arange(len(paths)), np.diff(level.first))
+        paths = [(*paths[parent], int(token)) for parent, token in zip(parents, level.token, strict=True)]
+        found |= {leaf: path for leaf, path in zip(level.leaf.tolist(), paths, strict=True) if leaf >= 0}
+    return [found[leaf] for leaf in range(grown.count)]
+
+
+def prefixes(grown: Tree) -> set[tuple[int, ...]]:
+    """Proper prefixes of all sequences from the context on."""
+    return {sequence[:end] for sequence in spelled(grown) for end in range(len(grown.context), len(sequence))}
 
 
 def gpt2_tokenizer() -> Tokenizer:
@@ -55,96 +47,124 @@ def gpt2_tokenizer() -> Tokenizer:
     return from_files(vocab, merges.decode(), source="test")
 
 
-def check(model: nn.Module, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, count: int, error: float) -> None:
-    """Log-probabilities within `error` and the same ranks as brute force on `count` candidates."""
-    grown = candidate_tree(tokenizer, prefix, suffix, digits)
-    fast = sequence_log_probs(model, grown, chunk=137)
-    assert fast.shape == (10**digits,) and np.isfinite(fast).all()
-    values = np.random.default_rng(0).choice(10**digits, count, replace=False)
-    slow = brute_force(model, tokenizer, grown.context, prefix, suffix, digits, values)
-    assert np.abs(fast[values] - slow).max() < error
-    assert slow.std() > 0.1  # the comparison would notice a permutation
-    some = list(range(0, count, 7))
-    np.testing.assert_allclose(exposures(fast[values], some), exposures(slow, some), atol=1e-9)
+@pytest.fixture(scope="session")
+def check(brute_force):
+    """Log-probabilities within `error` and in the same order as brute force's, on `count` candidates."""
+
+    def run(model: nn.Module, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, count: int, error: float) -> None:
+        fast = sequence_log_probs(model, whole(tokenizer, prefix, suffix, digits), chunk=137)
+        assert fast.shape == (10**digits,) and np.isfinite(fast).all()
+        values = np.random.default_rng(0).choice(10**digits, count, replace=False)
+        slow = brute_force(model, tokenizer, prefix, suffix, digits, values)
+        assert np.abs(fast[values] - slow).max() < error
+        assert slow.std() > 0.1  # the comparison would notice a permutation
+        if error < 1e-6:
+            assert np.array_equal(fast[values].argsort(), slow.argsort()) and len(np.unique(slow)) == count
+
+    return run
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("prefix", "suffix"), [("My ID is: ", ""), ("My ID is:", "."), ("", " ok")])
-def test_single_digit_tokens(digit_tokenizer, make_model, kind, prefix, suffix):
+def test_single_digit_tokens(digit_tokenizer, make_model, check, kind, prefix, suffix):
     check(make_model(kind, digit_tokenizer), digit_tokenizer, prefix, suffix, 3, 400, 1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("prefix", "suffix"), [("My ID is: ", ""), ("My ID is: 1", "7 ok"), ("My ID is: ", ".")])
-def test_merged_digit_tokens(merging_tokenizer, make_model, kind, prefix, suffix):
+def test_merged_digit_tokens(merging_tokenizer, make_model, check, kind, prefix, suffix):
     check(make_model(kind, merging_tokenizer), merging_tokenizer, prefix, suffix, 3, 400, 1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["digit_tokenizer", "merging_tokenizer"])
-def test_two_thousand_candidates_in_single_precision(request, make_model, kind, name):
+@pytest.mark.parametrize(("double", "error"), [(True, 1e-9), (False, 1e-4)])
+def test_two_thousand_of_ten_thousand_candidates(request, make_model, check, kind, name, double, error):
     tokenizer = request.getfixturevalue(name)
-    model = make_model(kind, tokenizer, double=False, scale=2.0)
-    grown = candidate_tree(tokenizer, "My ID is: ", "", 4)
-    fast = sequence_log_probs(model, grown, chunk=20_000)
-    values = np.random.default_rng(1).choice(10_000, 2000, replace=False)
-    slow = brute_force(model, tokenizer, grown.context, "My ID is: ", "", 4, values)
-    assert np.abs(fast[values] - slow).max() < 1e-4
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_thousand_candidates_have_the_ranks_of_brute_force(digit_tokenizer, make_model, kind):
-    model = make_model(kind, digit_tokenizer, scale=2.0)
-    grown = candidate_tree(digit_tokenizer, "My ID is: ", "", 4)
-    values = np.random.default_rng(2).choice(10_000, 2000, replace=False)
-    slow = brute_force(model, digit_tokenizer, grown.context, "My ID is: ", "", 4, values)
-    fast = sequence_log_probs(model, grown, chunk=20_000)[values]
-    assert np.array_equal(fast.argsort(), slow.argsort()) and len(np.unique(slow)) == 2000
+    check(make_model(kind, tokenizer, double=double, scale=2.0), tokenizer, "My ID is: ", "", 4, 2000, error)
 
 
 def test_merges_are_there_to_test(merging_tokenizer):
     """Otherwise the general path would be tested on nothing but single digits."""
-    lengths = candidate_tree(merging_tokenizer, "My ID is: ", "", 3).lengths
-    assert lengths.min() < lengths.max() and lengths.mean() < 3
+    endings = whole(merging_tokenizer, "My ID is: ", "", 3).endings
+    assert sum(endings) == 1000 and sum(count > 0 for count in endings) > 1 and endings[-1] < 1000
     joined = {tuple(merging_tokenizer.encode(f"1{value:03d}7")) for value in range(1000)}
     assert any(len(merging_tokenizer.decode([ids[-1]])) > 1 for ids in joined)  # a merge across the secret's end
 
 
 def test_shortcut_is_the_general_tree(digit_tokenizer, merging_tokenizer, monkeypatch):
-    """Single digits: both ways give the same levels. Merging digits: the shortcut is refused."""
-    short = candidate_tree(digit_tokenizer, "My ID is: ", ".", 3)
-    assert short.states == 111 and (short.lengths == 3).all()
+    """Single digits: both ways spell the same sequences. Merging digits: the shortcut is refused."""
+    short = whole(digit_tokenizer, "My ID is: ", ".", 3)
+    assert short.states == 111 and short.endings == (0, 0, 1000)
     assert candidates._single_digits(merging_tokenizer, "My ID is: ", "", 3) is None
     monkeypatch.setattr(candidates, "_single_digits", lambda *_: None)
-    general = candidate_tree(digit_tokenizer, "My ID is: ", ".", 3)
-    assert general.context == short.context and len(general.levels) == len(short.levels)
-    for one, other in zip(general.levels, short.levels, strict=True):
-        order = np.lexsort((other.token, other.parent))
-        np.testing.assert_array_equal(one.token, other.token[order])
-        np.testing.assert_array_equal(one.leaf, other.leaf[order])
+    general = whole(digit_tokenizer, "My ID is: ", ".", 3)
+    assert (general.context, general.states) == (short.context, short.states)
+    assert spelled(general) == spelled(short)
+
+
+@pytest.mark.parametrize("name", ["digit_tokenizer", "merging_tokenizer"])
+@pytest.mark.parametrize("tokens", [1 << 24, 200])
+def test_blocks_are_all_candidates_in_order(request, monkeypatch, name, tokens):
+    """However small the blocks: each candidate once, as the tokenizer encodes it."""
+    tokenizer = request.getfixturevalue(name)
+    monkeypatch.setattr(candidates, "TOKENS", tokens)
+    monkeypatch.setattr(candidates, "BATCH", 37)
+    blocks = list(candidate_blocks(tokenizer, "My ID is: ", "", 3, block=2))
+    assert len(blocks) == (100 if name == "merging_tokenizer" and tokens == 200 else 10)
+    expected = [(tokenizer.bos_id, *tokenizer.encode(f"My ID is: {value:03d}")) for value in range(1000)]
+    assert [sequence for block in blocks for sequence in spelled(block)] == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_do_not_matter(merging_tokenizer, make_model, kind, monkeypatch):
-    model = make_model(kind, merging_tokenizer)
-    grown = candidate_tree(merging_tokenizer, "My ID is: ", "", 3)
-    whole = sequence_log_probs(model, grown, chunk=100_000)
-    np.testing.assert_allclose(sequence_log_probs(model, grown, chunk=1), whole, atol=1e-10)
+    model, grown = make_model(kind, merging_tokenizer), whole(merging_tokenizer, "My ID is: ", "", 3)
+    once = sequence_log_probs(model, grown, chunk=100_000)
+    np.testing.assert_allclose(sequence_log_probs(model, grown, chunk=1), once, atol=1e-10)
     monkeypatch.setattr(tree, "STATE_BYTES", 1)
-    np.testing.assert_allclose(sequence_log_probs(model, grown, chunk=100_000), whole, atol=1e-10)
+    np.testing.assert_allclose(sequence_log_probs(model, grown, chunk=100_000), once, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_context_is_read_once(digit_tokenizer, make_model, kind):
+    """Blocks take up where another left off, and nothing of a shared state is overwritten."""
+    model, roots = make_model(kind, digit_tokenizer), {}
+    blocks = list(candidate_blocks(digit_tokenizer, "My ID is: ", "", 3, block=1))
+    found = np.concatenate([sequence_log_probs(model, block, 50, roots=roots) for block in blocks])
+    prefix = len(digit_tokenizer.encode("My ID is: ")) + 1
+    assert len(roots) == prefix + 10 + 100
+    once = sequence_log_probs(model, whole(digit_tokenizer, "My ID is: ", "", 3), 50)
+    np.testing.assert_allclose(found, once, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["digit_tokenizer", "merging_tokenizer"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_floor_changes_only_what_lies_below_it(request, make_model, totals, kind, name, share):
+    """The other scores stay, and exactly the prefixes above the floor are evaluated."""
+    tokenizer = request.getfixturevalue(name)
+    model, grown = make_model(kind, tokenizer), whole(tokenizer, "My ID is: ", "", 3)
+    everything, seen = sequence_log_probs(model, grown, 50), []
+    floor = float(np.quantile(everything, share))
+    found = sequence_log_probs(model, grown, 50, floor - 1e-9, seen.append)
+    above = everything >= floor
+    np.testing.assert_allclose(found[above], everything[above], atol=1e-10)
+    assert (found[~above] < floor).all()
+    assert sum(seen) == (totals(model, sorted(prefixes(grown)))[1:] >= floor).sum()
 
 
 def test_every_state_is_counted(merging_tokenizer, make_model):
-    grown, seen = candidate_tree(merging_tokenizer, "My ID is: ", "", 3), []
-    sequence_log_probs(make_model("lstm", merging_tokenizer), grown, 50, seen.append)
-    assert sum(seen) == grown.states
+    grown, seen = whole(merging_tokenizer, "My ID is: ", "", 3), []
+    sequence_log_probs(make_model("lstm", merging_tokenizer), grown, 50, report=seen.append)
+    assert grown.states == 1 + sum(seen) == len(prefixes(grown))
 
 
 def test_states_are_distinct_proper_prefixes():
-    sequences = np.array([[4, 5, 6], [4, 5, 7], [4, 8, -1], [9, -1, -1]])
+    sequences = np.array([[4, 5, 6], [4, 5, 7], [4, 8, PAD], [9, PAD, PAD]])
     grown = tree_of((1,), sequences)
     assert grown.states == len({(), (4,), (4, 5)})
-    np.testing.assert_array_equal(grown.lengths, [3, 3, 2, 1])
+    assert grown.endings == (1, 1, 2)
+    assert spelled(grown) == [(1, 4, 5, 6), (1, 4, 5, 7), (1, 4, 8), (1, 9)]
 
 
 @pytest.mark.parametrize("sequences", [[[4, -1], [4, 5]], [[4, 5], [4, 5]]])
@@ -155,7 +175,7 @@ def test_a_prefix_or_a_twin_is_refused(sequences):
 
 @pytest.mark.skipif("CONFIDE_MIRROR" not in os.environ, reason="needs GPT-2's own files")
 @pytest.mark.parametrize("kind", KINDS)
-def test_gpt2_vocabulary(kind):
+def test_gpt2_vocabulary(check, kind):
     tokenizer = gpt2_tokenizer()
     specs = {
         "lstm": LSTMSpec(kind="lstm", embedding=8, hidden=8),
@@ -172,7 +192,7 @@ def test_gpt2_vocabulary(kind):
 @pytest.mark.slow
 @pytest.mark.skipif("CONFIDE_MIRROR" not in os.environ, reason="needs GPT-2's own files")
 def test_gpt2_needs_16857_states_for_every_six_digit_span():
-    grown = candidate_tree(gpt2_tokenizer(), "My ID is: ", "", 6)
+    grown = whole(gpt2_tokenizer(), "My ID is: ", "", 6)
     assert grown.states == 16_857 and grown.count == 10**6
 
 
@@ -180,7 +200,7 @@ def test_gpt2_needs_16857_states_for_every_six_digit_span():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("kind", KINDS)
 def test_cuda_agrees(merging_tokenizer, make_model, kind):
-    model, grown = make_model(kind, merging_tokenizer), candidate_tree(merging_tokenizer, "My ID is: ", "", 3)
+    model, grown = make_model(kind, merging_tokenizer), whole(merging_tokenizer, "My ID is: ", "", 3)
     here = sequence_log_probs(model, grown, 100)
     np.testing.assert_allclose(sequence_log_probs(model.cuda(), grown, 100), here, atol=1e-8)
 

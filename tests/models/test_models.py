@@ -97,3 +97,21 @@ def test_missing_pretrained_model_is_one_clear_error(tmp_path: Path) -> None:
 def test_a_point_longer_than_the_positions_is_refused() -> None:
     with pytest.raises(InputError, match="32 positions"):
         model_of("gpt2").hidden(torch.zeros(1, 33, dtype=torch.int64))
+
+
+def test_adapters_alone_are_trained_and_come_back(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = build(SPECS["gpt2"].model_copy(update={"lora_rank": 2}), 50, bos=1)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert trained and all("lora_" in name for name in trained) and not model.head.weight.requires_grad
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name in trained:
+                parameter.normal_()
+    save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
+    again, ids = load(tmp_path), torch.randint(0, 50, (2, 8))
+    assert torch.equal(again(ids), model.eval()(ids))
+    state, hidden = again.start(2), None
+    for position in range(8):
+        hidden, state = again.advance(state, ids[:, position])
+    torch.testing.assert_close(hidden, again.hidden(ids)[:, -1], rtol=1e-4, atol=1e-5)

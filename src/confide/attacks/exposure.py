@@ -1,6 +1,6 @@
 """Exact exposure of planted canaries: log2 |R| - log2 rank of the secret among all |R| = 10^n values it could have had.
 
-Values are ranked by total log-probability given the canary's prefix (not per token: values differ in their number of
+Values are ranked by total log-probability in the canary's sentence (not per token: values differ in their number of
 tokens), ties at mid-rank. The null is exact too: the rank of a secret that the model never saw is uniform, its exposure
 exponential with rate ln 2 (mean 1.44 bits), and the largest of ten such has mean 4.23 bits, not 0.
 """
@@ -16,25 +16,16 @@ from scipy.optimize import brentq
 from scipy.stats import gamma
 from tqdm import tqdm
 
-from confide.attacks.candidates import candidate_tree
+from confide.attacks.candidates import candidate_blocks
+from confide.attacks.ranking import log_probs_apart, ranks_among
 from confide.attacks.target import Target
-from confide.attacks.tree import Tree, sequence_log_probs
 from confide.errors import InputError
 from confide.io import read_json
 from confide.specs import ExposureSpec
 
-MOST_DIGITS = 7  # 10^7 candidates are minutes; more are hours
+MOST_DIGITS = 8  # 10^8 candidates of single digits are minutes; where digits merge, encoding them takes half an hour
+GROUPS = {"": "secrets", "control_": "controls"}
 BITS = 1 / math.log(2)  # mean exposure of one secret that was never seen
-
-
-def exposures(log_probs: np.ndarray, secrets: list[int]) -> list[float]:
-    """Exposure in bits of each secret, given all candidates' log-probabilities (R,); rank = 1 + better + half the ties."""
-    found = []
-    for secret in secrets:
-        own = log_probs[secret]
-        rank = 1 + (log_probs > own).sum() + ((log_probs == own).sum() - 1) / 2
-        found.append(float(math.log2(len(log_probs)) - math.log2(rank)))
-    return found
 
 
 def _mean_tail(count: int, bits: float) -> float:
@@ -91,44 +82,34 @@ def _summary(found: list[float], candidates: int) -> dict[str, Any]:
     return metrics
 
 
-def _prefixed(prefix: str, metrics: dict[str, Any]) -> dict[str, Any]:
-    return {f"{prefix}{key}": value for key, value in metrics.items()}
-
-
-def _score(spec: ExposureSpec, target: Target, tree: Tree) -> np.ndarray:
-    with tqdm(total=tree.states, desc="exposure", unit="state", disable=None) as bar:
-        return sequence_log_probs(target.model, tree, spec.chunk, bar.update)
-
-
 def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
     """Exposure of every canary and every control, by number; secrets themselves are never written."""
     if target.canaries is None:
         raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
     planted = read_canaries(target.canaries)
-    tree = candidate_tree(target.tokenizer, planted["prefix"], planted["suffix"], planted["digits"])
-    log_probs = _score(spec, target, tree)
-    lengths = tree.lengths
-    metrics: dict[str, Any] = {
-        "candidates": tree.count,
-        "copies": planted["copies"],
-        "states": tree.states,
-        "tokens_min": int(lengths.min()),
-        "tokens_mean": float(lengths.mean()),
-        "tokens_max": int(lengths.max()),
-    }
-    for prefix, key in (("", "secrets"), ("control_", "controls")):
-        metrics |= _prefixed(prefix, ranked(log_probs, [int(secret) for secret in planted[key]]))
+    template = planted["prefix"], planted["suffix"], planted["digits"]
+    secrets = np.array([int(secret) for key in GROUPS.values() for secret in planted[key]], dtype=np.int64)
+    apart = log_probs_apart(target.model, target.tokenizer, *template, secrets, spec.chunk)
+    blocks = candidate_blocks(target.tokenizer, *template)
+    with tqdm(total=10 ** planted["digits"], desc="exposure", unit="candidate", unit_scale=True, disable=None) as bar:
+        ranks, sizes = ranks_among(target.model, blocks, secrets, apart, spec.chunk, bar)
+    metrics: dict[str, Any] = sizes | {"copies": planted["copies"]}
+    start = 0
+    for prefix, key in GROUPS.items():
+        own = slice(start, start := start + len(planted[key]))
+        found = judged(None if ranks is None else ranks[own], len(planted[key]), sizes["candidates"])
+        metrics |= {f"{prefix}{name}": value for name, value in found.items()}
     return metrics
 
 
-def ranked(log_probs: np.ndarray, secrets: list[int]) -> dict[str, Any]:
-    """Exposures and their summary; without numbers, and with a reason, where there is nothing to rank."""
-    if not secrets:
+def judged(ranks: np.ndarray | None, count: int, candidates: int) -> dict[str, Any]:
+    """Exposures of `count` secrets and their summary; without numbers, and with a reason, where there is nothing to rank."""
+    if not count:
         return {"count": 0, "exposures": [], "reason": "none in this corpus"}
-    if not np.isfinite(log_probs).all():
-        return {"count": len(secrets), "exposures": None, "reason": "the model's probabilities are not finite"}
-    found = exposures(log_probs, secrets)
-    return {"count": len(found), "exposures": found} | _summary(found, len(log_probs))
+    if ranks is None:
+        return {"count": count, "exposures": None, "reason": "the model's probabilities are not finite"}
+    found = (math.log2(candidates) - np.log2(ranks)).tolist()
+    return {"count": count, "exposures": found} | _summary(found, candidates)
 
 
 def read_canaries(path: Path) -> dict[str, Any]:

@@ -1,25 +1,42 @@
-"""Log-probabilities of chosen next tokens, in blocks of contexts small enough to stay in the cache.
+"""Log-probabilities of chosen next tokens: their logits, minus the log-sum-exp of all, tile by tile of contexts and vocabulary.
 
-Shapes: n contexts of width d, m scored tokens.
+A tile of logits stays in the cache and is overwritten by its exponentials; the full log-softmax is never written.
+Shapes: n contexts of width d, m scored tokens, V vocabulary.
 """
 
-from itertools import pairwise
+from functools import reduce
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-LOGITS = 1 << 19  # held at once: 2 MiB of float32
+from confide.models.kernels import settle
+
+ROWS, COLUMNS = 512, 4096  # contexts and tokens of a tile: 8 MiB of float32
+
+settle()
 
 
 def token_log_probs(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-    """log p(tokens[j] | hidden[rows[j]]) in nats, (m,) float64, for hidden (n, d), rows (m,) ascending, tokens (m,)."""
-    size = max(1, LOGITS // model.vocab_size)
-    edges = torch.arange(0, len(hidden) + size, size, device=rows.device)
-    cuts = torch.searchsorted(rows, edges).tolist()
-    found = torch.empty(len(rows), dtype=torch.float64, device=hidden.device)
-    for block, (low, high) in enumerate(pairwise(cuts)):
-        start = block * size
-        logits = model.logits(hidden[start : start + size])
-        logs = logits.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
-        found[low:high] = logs[rows[low:high] - start, tokens[low:high]]
-    return found
+    """log p(tokens[j] | hidden[rows[j]]) in nats, (m,) float64, for hidden (n, d), rows (m,) and tokens (m,)."""
+    weight, bias = model.head.weight, model.head.bias
+    distinct, place = tokens.unique(return_inverse=True)
+    wanted = F.linear(hidden, weight[distinct], None if bias is None else bias[distinct])
+    return wanted[rows, place].double() - log_sum_exp(hidden, weight, bias)[rows]
+
+
+def log_sum_exp(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """log of the sum over the vocabulary of exp(logit), (n,) float64, for hidden (n, d), weight (V, d) and bias (V,)."""
+    tiles = [slice(start, start + COLUMNS) for start in range(0, len(weight), COLUMNS)]
+    found = []
+    for block in hidden.split(ROWS):
+        parts = (_tile(F.linear(block, weight[tile], None if bias is None else bias[tile])) for tile in tiles)
+        found.append(reduce(torch.logaddexp, parts))
+    return torch.cat(found)
+
+
+def _tile(logits: Tensor) -> Tensor:
+    """Log-sum-exp (n,) float64 of logits (n, v), which are overwritten."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    largest = logits.amax(1, keepdim=True)
+    return logits.sub_(largest).exp_().sum(1).double().log_() + largest[:, 0]

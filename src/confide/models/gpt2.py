@@ -1,13 +1,16 @@
 """GPT-2 from transformers, any size from scratch or `pretrained` (hub name or local folder), tied embeddings kept."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from confide.errors import InputError
+from confide.models.attention import attend
 from confide.models.head import Head
 from confide.specs import GPT2Spec
 
-State = list[tuple[Tensor, Tensor]]  # key, value per layer, each (n, heads, length, width / heads); empty list: no context
+# Per token read: each layer's keys and values (m, width), and which of the m each of n contexts continues (n,).
+State = list[tuple[list[tuple[Tensor, Tensor]], Tensor]]
 
 
 def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
@@ -44,12 +47,25 @@ def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
     return network
 
 
+def _adapted(network: nn.Module, rank: int) -> nn.Module:
+    """LoRA adapters (Hu et al. 2022) of a rank on all matrices of all blocks; everything else is frozen."""
+    try:
+        import peft
+    except ImportError:
+        raise InputError("needs the package peft: pip install 'confide[lora]'", key="model.lora_rank", value=rank) from None
+    targets = ["c_attn", "c_proj", "c_fc"]
+    config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=targets, fan_in_fan_out=True)
+    return peft.inject_adapter_in_model(config, network)
+
+
 class GPT2Model(nn.Module):
     """See the module docstring."""
 
     def __init__(self, spec: GPT2Spec, vocab_size: int, bos: int):
         super().__init__()
         self.network = _network(spec, vocab_size, bos)
+        if spec.lora_rank:
+            self.network = _adapted(self.network, spec.lora_rank)
         self.head = Head(self.network.lm_head.weight)  # tied to the embedding
         config = self.network.config
         self.spec = GPT2Spec(
@@ -59,6 +75,7 @@ class GPT2Model(nn.Module):
             heads=config.n_head,
             positions=config.n_positions,
             dropout=spec.dropout,
+            lora_rank=spec.lora_rank,
         )
         self.vocab_size, self.bos = vocab_size, bos
 
@@ -85,17 +102,16 @@ class GPT2Model(nn.Module):
 
     def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
         """Read one token in each of n contexts: tokens (n,) -> hidden (n, d) and the new state."""
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        for layer, (key, value) in enumerate(state):
-            cache.update(key, value, layer)
-        length = state[0][0].shape[2] if state else 0
-        positions = torch.full((len(tokens), 1), length, device=tokens.device)
-        out = self.network.transformer(input_ids=tokens[:, None], position_ids=positions, past_key_values=cache, use_cache=True)
-        kept = [(layer.keys, layer.values) for layer in out.past_key_values.layers]
-        return out.last_hidden_state[:, 0], kept
+        body, n = self.network.transformer, len(tokens)
+        x, own = body.wte(tokens) + body.wpe.weight[len(state)], []
+        for number, block in enumerate(body.h):
+            query, key, value = block.attn.c_attn(block.ln_1(x)).chunk(3, dim=1)
+            read = [(*layers[number], rows) for layers, rows in state] + [(key, value, slice(None))]
+            x = x + block.attn.c_proj(attend(query, read, self.spec.heads))
+            x = x + block.mlp.c_proj(F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh"))  # transformers' gelu_new
+            own.append((key, value))
+        return body.ln_f(x), [*state, (own, torch.arange(n, device=tokens.device))]
 
     def take(self, state: State, index: Tensor) -> State:
         """Rows of a state, repeated or reordered."""
-        return [(key[index], value[index]) for key, value in state]
+        return [(layers, rows[index]) for layers, rows in state]

@@ -48,7 +48,7 @@ class LSTMModel(nn.Module):
         x, after = self.embedding(distinct), []
         for number, (layer, (hidden, cell)) in enumerate(zip(self.layers, state, strict=True)):
             projected = layer.inputs(x)
-            pre = torch.addmm(projected if number else projected[place], hidden, layer.recurrent.weight.t())
+            pre = (projected if number else projected[place]).addmm_(hidden, layer.recurrent.weight.t())
             x, cell = gates(pre, cell)
             after.append((x, cell))
         return x, after

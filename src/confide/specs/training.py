@@ -25,6 +25,7 @@ class GPT2Spec(Spec):
     positions: Natural = 1024
     dropout: Fraction = 0.0
     pretrained: str | None = None
+    lora_rank: Annotated[int, Field(ge=0)] = 0  # above 0: only LoRA adapters of this rank are trained
 
 
 ModelSpec = Annotated[LSTMSpec | GPT2Spec, Field(discriminator="kind")]
@@ -95,7 +96,7 @@ class EvaluateSpec(Spec):
 
 class ExposureSpec(Spec):
     kind: Literal["exposure"]
-    chunk: Natural = 20_000  # prefix-tree states held at once
+    chunk: Natural = 4_096  # prefix-tree states of one depth held at once
 
 
 class MembershipSpec(Spec):

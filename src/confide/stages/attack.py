@@ -7,6 +7,7 @@ from confide import models
 from confide.attacks import ATTACKS, Target
 from confide.errors import InputError
 from confide.io import write_json
+from confide.memory import keep_pages
 from confide.specs import AttackJobSpec
 from confide.tokenizer import load as load_tokenizer
 from confide.training import device_of
@@ -19,6 +20,7 @@ def attack(
 
     Guarantees: holds no secret and no text, only numbers; planted canaries are known by their index.
     """
+    keep_pages()
     network, words = models.load(model.parent).to(device_of(spec.device)), load_tokenizer(tokenizer)
     if network.vocab_size != words.vocab_size:
         raise InputError(f"has {words.vocab_size} tokens, the model {network.vocab_size}", file=tokenizer)

@@ -7,6 +7,7 @@ from confide.data import load_partition
 from confide.errors import InputError
 from confide.evaluation import evaluate_points
 from confide.io import write_json
+from confide.memory import keep_pages
 from confide.specs import EvaluateSpec
 from confide.training import device_of
 from confide.types import SPLITS
@@ -14,6 +15,7 @@ from confide.types import SPLITS
 
 def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, output: Path) -> None:
     """Write overall, public-token and private-token figures; private = gold secrets, whatever the policy saw."""
+    keep_pages()
     partition, device = load_partition(original, redacted), device_of(spec.device)
     network = models.load(model.parent).to(device)
     points = (partition.split == SPLITS.index(spec.split)).nonzero()[0]

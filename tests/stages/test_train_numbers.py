@@ -1,0 +1,78 @@
+"""Training where numbers go wrong or are fewer: divergence, examples that are not finite, bfloat16, adapters, little memory."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from confide.dp import update
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.io import read_jsonl
+from confide.specs import GPT2Spec
+from tests.stages.test_train import RECIPE, outputs, run, spec, vocabulary
+
+__all__ = ["vocabulary"]
+
+
+def test_divergence_is_one_clear_error_and_writes_no_model(tmp_path: Path, vocabulary: Path) -> None:
+    recipe = RECIPE.model_copy(update={"lr": 1e38, "optimizer": "sgd", "exact_clip": None, "schedule": "constant"})
+    wild = spec("nonprivate").model_copy(update={"recipe": recipe})
+    with pytest.raises(InputError, match=r"recipe\.lr = 1e\+38: diverged before update \d+"):
+        run(tmp_path / "a", vocabulary, wild)
+    assert not outputs(tmp_path / "a")["model"].exists()
+
+
+def test_examples_that_are_not_finite_are_left_out_counted_and_reported(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    honest = update.token_losses
+
+    def poisoned(model, batch, half):
+        losses = honest(model, batch, half)
+        return torch.cat([losses[:1] * torch.nan, losses[1:]])
+
+    monkeypatch.setattr(update, "token_losses", poisoned)
+    made = run(tmp_path / "a", vocabulary, spec("dpsgd"))
+    counts = [row["nonfinite_gradients"] for row in read_jsonl(made["metrics"])]
+    assert 0 < counts[0] < counts[1] < counts[2]
+    assert f"{counts[2]} gradients were not finite and left out" in capsys.readouterr().err
+    assert all(value.isfinite().all() for value in load_file(made["model"]).values())
+
+
+@pytest.mark.parametrize("method", ["nonprivate", "crt"])
+def test_bfloat16_trains_float32_weights(method: str, tmp_path: Path, vocabulary: Path) -> None:
+    plain = run(tmp_path / "a", vocabulary, spec(method))
+    half = spec(method).model_copy(update={"recipe": RECIPE.model_copy(update={"precision": "bfloat16"})})
+    made = run(tmp_path / "b", vocabulary, half)
+    weights, reference = load_file(made["model"]), load_file(plain["model"])
+    assert all(value.dtype == torch.float32 for value in weights.values())
+    assert any(not torch.equal(value, reference[name]) for name, value in weights.items())
+    assert made["ledger"].read_bytes() == plain["ledger"].read_bytes()
+
+
+def test_adapters_are_trained_and_the_rest_stays(tmp_path: Path, vocabulary: Path) -> None:
+    model = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=16, lora_rank=2)
+    made = run(tmp_path / "a", vocabulary, spec("crt").model_copy(update={"model": model}))
+    other = run(tmp_path / "b", vocabulary, spec("dpsgd").model_copy(update={"model": model}))
+    first, second = load_file(made["model"]), load_file(other["model"])
+    changed = {name for name, value in first.items() if not torch.equal(value, second[name])}
+    assert changed and all("lora_" in name for name in changed)
+
+
+def test_halved_physical_batches_leave_the_ledger_as_it_is(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roomy, honest = run(tmp_path / "a", vocabulary, spec("crt")), update.token_losses
+
+    def scarce(model, batch, half):
+        if len(batch) > 2:
+            raise torch.OutOfMemoryError("out of memory")
+        return honest(model, batch, half)
+
+    monkeypatch.setattr(update, "token_losses", scarce)
+    made = run(tmp_path / "b", vocabulary, spec("crt"))
+    assert made["ledger"].read_bytes() == roomy["ledger"].read_bytes()
+    assert Ledger.load(made["ledger"].read_text()).releases
+    assert "physical batches of at most 2 examples" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Which positions Selective-DPSGD scores, and that public losses cannot see a private token."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from confide.batches import Batch, padded, selected, token_losses
+from confide.dp.update import exact_gradient
+from confide.memory import Budget
+from confide.models import build
+from confide.models.head import IGNORE
+from confide.specs import LSTMSpec
+from confide.types import View
+
+BOS = 1
+MARKS = np.array([0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1], dtype=bool)
+STARTS = np.array([0, 8, 10, 13])
+
+
+def view(private_shift: int = 0) -> View:
+    ids = np.arange(10, 23)
+    return View(np.where(MARKS, ids + private_shift, ids).astype(np.int32), STARTS, MARKS)
+
+
+def scored(batch: Batch) -> list[list[int]]:
+    return [places[targets != IGNORE].tolist() for places, targets in zip(batch.places, batch.targets, strict=True)]
+
+
+def test_positions_are_private_if_they_read_or_predict_a_private_token() -> None:
+    points = np.arange(3)
+    public, private = selected(view(), points, BOS, "public"), selected(view(), points, BOS, "private")
+    # point 0: bos t0 t1 [t2 t3] t4 t5 t6 [t7]; position p reads token p - 1 and predicts token p
+    assert scored(public) == [[0, 1, 5, 6], [0, 1, 2], [0, 1]]
+    assert scored(private) == [[2, 3, 4, 7, 8], [], [2, 3]]
+    whole = padded(view(), points, BOS)
+    assert sum(map(len, scored(public) + scored(private))) == int((whole.targets != IGNORE).sum())
+    for batch in (public, private):
+        for row, places in enumerate(scored(batch)):
+            assert batch.targets[row][batch.targets[row] != IGNORE].tolist() == whole.targets[row, places].tolist()
+    assert (~public.keep[:2]).nonzero().tolist() == [[0, 5]]  # public text after private text begins anew
+
+
+def test_public_loss_gradients_are_the_same_bits_whatever_the_private_tokens() -> None:
+    def gradients(shift: int, tokens: str) -> Tensor:
+        torch.manual_seed(0)
+        model = build(LSTMSpec(kind="lstm", embedding=8, hidden=8, layers=2), 60, BOS)
+        exact_gradient(model, [selected(view(shift), np.arange(3), BOS, tokens)], None, Budget(9))
+        return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+    assert torch.equal(gradients(0, "public"), gradients(30, "public"))
+    assert not torch.equal(gradients(0, "private"), gradients(30, "private"))
+
+
+def test_scored_positions_have_the_losses_of_the_whole_where_nothing_is_reset() -> None:
+    model = build(LSTMSpec(kind="lstm", embedding=8, hidden=8), 60, BOS).double()
+    whole = padded(view(), np.arange(3), BOS)
+    part = selected(view(), np.arange(3), BOS, "public")
+    losses, expected = token_losses(model, part), token_losses(model, whole)
+    for row, end in enumerate([2, 3, 2]):  # before the first reset
+        torch.testing.assert_close(losses[row, :end], expected[row, :end])
+
+
+def test_points_without_a_chosen_position_are_scored_nowhere() -> None:
+    batch = selected(view(), np.array([1]), BOS, "private")
+    assert (batch.targets == IGNORE).all() and batch.inputs.shape == (1, 1)
+
+
+def test_units_are_not_divided() -> None:
+    whole = Batch(torch.arange(7)[:, None], torch.arange(7)[:, None], units=torch.tensor([0, 0, 0, 1, 2, 2, 3]))
+    pieces = whole.split(2)
+    assert [piece.inputs.flatten().tolist() for piece in pieces] == [[0, 1, 2], [3], [4, 5], [6]]
+    assert [piece.units.tolist() for piece in pieces] == [[0, 0, 0], [0], [0, 0], [0]]
+    assert [piece.units.tolist() for piece in whole.split(4)] == [[0, 0, 0, 1], [0, 0, 1]]
