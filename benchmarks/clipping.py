@@ -29,7 +29,9 @@ def built(case: Case, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str,
         if name == "plain, open recurrence" and case.spec.kind != "lstm":
             continue
         try:
-            steps[name] = CONTENDERS[name](case)
+            step = CONTENDERS[name](case)
+            step()  # some refuse only here
+            steps[name] = step
         except NotImplementedError as error:
             refusals[name] = str(error)
     return steps, refusals

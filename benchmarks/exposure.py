@@ -135,6 +135,7 @@ def measure(tokenizer: Tokenizer, spec: ModelSpec, size: int, rounds: int, sampl
         "ranks_that_pruning_changed": int((ranks != pruned_ranks).sum()),
         "max_abs_difference": float(difference.max()),
         "unpruned_seconds": statistics.median(seconds["unpruned"]),
+        "unpruned_least_seconds": min(seconds["unpruned"]),
         "pruned_seconds": statistics.median(seconds["pruned"]),
         "brute_sample": sample,
         "brute_seconds_extrapolated": share * statistics.median(seconds["brute"]),
