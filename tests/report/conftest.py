@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
-from confide.attacks.exposure import ranked
+from confide.attacks.exposure import judged
 from confide.attacks.metrics import accuracy_null, auc_null
 from confide.specs import ReportSpec
 
@@ -57,7 +58,7 @@ def exposure(run: str, method: str, gamma: float, rng: np.random.Generator) -> d
     secrets = rng.choice(size, count, replace=False)
     missed = secrets[: round(leaky * count)]
     scores[missed] = 50 + rng.normal(size=len(missed))
-    found = ranked(scores, secrets.tolist())
+    found = judged(rankdata(-scores)[secrets], len(secrets), len(scores))
     return {"attack": "exposure", "run": run, "candidates": size, "copies": 20, "seconds": 1.0} | found
 
 

@@ -15,8 +15,11 @@ from torch import nn
 from confide.errors import InputError
 from confide.io import atomic, read_json, write_json
 from confide.models.gpt2 import GPT2Model
+from confide.models.kernels import settle
 from confide.models.lstm import LSTMModel
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, parse
+
+settle()
 
 MODELS: dict[str, Callable[..., nn.Module]] = {"lstm": LSTMModel, "gpt2": GPT2Model}
 SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec]] = {"lstm": LSTMSpec, "gpt2": GPT2Spec}
