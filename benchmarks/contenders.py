@@ -55,10 +55,13 @@ def model_of(case: Case) -> nn.Module:
     return build(case.spec, case.vocab, 1).to(case.device).train()
 
 
-def plain(case: Case) -> Callable[[], object]:
+def plain(case: Case, opened: bool = False) -> Callable[[], object]:
     """Ordinary training as this project does it: fused loss head, the fastest LSTM kernel."""
     model, batch, budget = model_of(case), batch_of(case), Budget(case.batch)
     optimizer = adam(model)
+    for module in model.modules():
+        if isinstance(module, LSTMLayer):
+            module.open = opened
 
     def step() -> None:
         exact_gradient(model, [batch], None, budget, case.half)
@@ -69,17 +72,7 @@ def plain(case: Case) -> Callable[[], object]:
 
 def plain_open(case: Case) -> Callable[[], object]:
     """The same on the open recurrence that clipping needs."""
-    model, batch, budget = model_of(case), batch_of(case), Budget(case.batch)
-    optimizer = adam(model)
-    for module in model.modules():
-        if isinstance(module, LSTMLayer):
-            module.open = True
-
-    def step() -> None:
-        exact_gradient(model, [batch], None, budget, case.half)
-        optimizer.step()
-
-    return step
+    return plain(case, opened=True)
 
 
 def noisy(case: Case, noise: bool = True) -> Callable[[], object]:

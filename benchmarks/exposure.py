@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from machine import machine
+from runner import interleaved, resident
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -82,19 +83,8 @@ def brute_force(model: nn.Module, tokenizer: Tokenizer, values: np.ndarray, batc
 def full_log_softmax(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
     """What token_log_probs replaces: all log-probabilities of all contexts, 2 MiB at once."""
     size = max(1, (1 << 19) // model.vocab_size)
-    logs = [model.logits(block).log_softmax(-1)[:, tokens[:10]] for block in hidden.split(size)]
+    logs = [model.head(block).log_softmax(-1)[:, tokens[:10]] for block in hidden.split(size)]
     return torch.cat(logs).double().flatten()
-
-
-def interleaved(steps: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every step in every round, one after the other, so that other load meets all alike."""
-    found: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(rounds):
-        for name, step in steps.items():
-            begun = time.perf_counter()
-            step()
-            found[name].append(time.perf_counter() - begun)
-    return found
 
 
 @torch.inference_mode()
@@ -144,21 +134,14 @@ def measure(tokenizer: Tokenizer, spec: ModelSpec, size: int, rounds: int, sampl
     } | scoring(model, 3 * rounds)
 
 
-def peak_mebibytes() -> float:
-    """Peak resident memory of this process image (getrusage would count what its parent held when it was started)."""
-    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
-    return int(line.split()[1]) / 1024
-
-
 def stream(digits: int, prune: bool, threads: int) -> dict[str, float]:
     """Seconds, states and peak memory of one search with the first model."""
     torch.set_num_threads(threads)
     tokenizer = train_bpe([PREFIX], 300)
     model, secrets = memorised(tokenizer, *MODELS["lstm-200-v1024"], digits)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew at what is held now
-    before, begun = peak_mebibytes(), time.perf_counter()
+    before, begun = resident(reset=True), time.perf_counter()
     ranks, sizes = search(model, tokenizer, secrets, digits, prune)
-    seconds, peak = time.perf_counter() - begun, peak_mebibytes() - before
+    seconds, peak = time.perf_counter() - begun, resident() - before
     exposure = float((math.log2(sizes["candidates"]) - np.log2(ranks)).mean())
     return sizes | {"seconds": seconds, "peak_mebibytes": peak, "mean_exposure": exposure}
 

@@ -30,6 +30,9 @@ CONTENDERS = {
     "clipped": "clipped",
     "clipped and noised": "**clipped and noised**",
     "loop over examples": "one backward pass per example",
+    "Opacus hooks": "Opacus hooks",
+    "Opacus ghost": "Opacus ghost",
+    "Opacus functorch": "Opacus functorch",
 }
 
 
@@ -65,8 +68,10 @@ def steps(name: str, title: str, command: str) -> Iterator[str]:
     for case, rows in found["cases"].items():
         yield from (f"**{CASES[case]}**", "")
         lines = []
-        for contender, row in rows.items():
-            label = CONTENDERS.get(contender, contender)
+        for contender, label in CONTENDERS.items():
+            if contender not in rows:
+                continue
+            row = rows[contender]
             if "refused" in row:
                 lines.append((label, f"refuses: {row['refused']}", "", "", ""))
                 continue

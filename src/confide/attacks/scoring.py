@@ -10,11 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from confide.models.kernels import settle
-
 ROWS, COLUMNS = 512, 4096  # contexts and tokens of a tile: 8 MiB of float32
-
-settle()
 
 
 def token_log_probs(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:

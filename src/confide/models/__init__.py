@@ -1,7 +1,7 @@
 """Language models behind one interface, and their files: config.json plus model.safetensors (nothing is unpickled).
 
-A model is an nn.Module with hidden(ids), head (models.head.Head), logits(hidden), and for attacks start(n),
-advance(state, tokens) and take(state, index).
+A model is an nn.Module with hidden(ids), head (models.head.Head), and for attacks start(n), advance(state, tokens)
+and take(state, index).
 """
 
 from collections.abc import Callable

@@ -90,11 +90,8 @@ class GPT2Model(nn.Module):
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)  # one row per example: clipping needs it
         return self.network.transformer(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        return self.head(hidden)
-
     def forward(self, ids: Tensor) -> Tensor:
-        return self.logits(self.hidden(ids))
+        return self.head(self.hidden(ids))
 
     def start(self, n: int) -> State:
         """State of n empty contexts."""

@@ -31,11 +31,8 @@ class LSTMModel(nn.Module):
             x = self.dropout(layer(x, keep))
         return x
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        return self.head(hidden)
-
     def forward(self, ids: Tensor) -> Tensor:
-        return self.logits(self.hidden(ids))
+        return self.head(self.hidden(ids))
 
     def start(self, n: int) -> State:
         """State of n empty contexts."""
