@@ -6,19 +6,18 @@
 Medians, ratios within rounds, and peak memory of a process of its own. Contenders that take long run in fewer rounds.
 """
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import torch
 from contenders import CASES, CONTENDERS, Case
 from machine import machine
-from runner import compared, interleaved, peak_memory
+from runner import Apart, arguments_of, compared, interleaved, peak_memory, shown
 
 from confide.io import write_json
 
-QUICK = ("plain", "plain, open recurrence", "usual", "clipped", "clipped and noised")
+QUICK = ("plain", "plain, open recurrence", "usual", "usual, default malloc", "clipped", "clipped and noised")
 SLOW = ("loop over examples", "Opacus hooks", "Opacus ghost", "Opacus functorch")
+APART = ("usual, default malloc",)  # malloc's settings are the process'
 WIDE = ("plain", "clipped and noised", "Opacus hooks")  # for memory
 
 
@@ -26,10 +25,10 @@ def built(case: Case, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str,
     """Steps by name, and why a contender refuses the model."""
     steps, refusals = {}, {}
     for name in names:
-        if name == "plain, open recurrence" and case.spec.kind != "lstm":
+        if (name == "plain, open recurrence" and case.spec.kind != "lstm") or (name in APART and case.device != "cpu"):
             continue
         try:
-            step = CONTENDERS[name](case)
+            step = Apart(CONTENDERS[name], case) if name in APART else CONTENDERS[name](case)
             step()  # some refuse only here
             steps[name] = step
         except NotImplementedError as error:
@@ -70,16 +69,13 @@ def memory(name: str, case: Case) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser = arguments_of(__file__, __doc__, 15)
     parser.add_argument("--case", nargs="+", choices=list(CASES), default=["gpt2", "lstm", "wide"])
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
-    arguments = parser.parse_args()
-    cases = {}
+    arguments, cases = parser.parse_args(), {}
     for name in arguments.case:
         cases[name] = measure(CASES[name], arguments.rounds)
         for contender, row in cases[name].items():
-            print(name, contender, {key: value if isinstance(value, str) else round(value, 2) for key, value in row.items()})
+            shown(f"{name}, {contender}", row)
     hardware = machine("torch", "opacus", "transformers") | {"threads": torch.get_num_threads()}
     if torch.cuda.is_available():
         hardware["gpu"] = torch.cuda.get_device_name()

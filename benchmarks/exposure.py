@@ -7,20 +7,18 @@ pass over whole candidates; its seconds for all of them are extrapolated from a 
 their own; peak memory is that of the search, on top of what the process held before.
 """
 
-import argparse
 import math
 import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from machine import machine
-from runner import interleaved, resident
+from runner import arguments_of, interleaved, resident
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -147,9 +145,7 @@ def stream(digits: int, prune: bool, threads: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = arguments_of(__file__, __doc__, 3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sample", type=int, default=1000)
     parser.add_argument("--models", nargs="*", default=list(MODELS))

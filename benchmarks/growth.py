@@ -3,14 +3,12 @@
 python benchmarks/growth.py [--rounds 9]
 """
 
-import argparse
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from contenders import CASES, Case, noisy
 from machine import machine
-from runner import compared, interleaved, peak_memory
+from runner import arguments_of, compared, interleaved, peak_memory, shown
 
 from confide.io import write_json
 
@@ -33,15 +31,12 @@ def measure(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
     for name, row in found.items():
         row["peak_mib"] = peak_memory(noisy, cases[name])
         row["memory_ratio"] = row["peak_mib"] / found["base"]["peak_mib"]
-        print(name, {key: round(value, 2) for key, value in row.items()}, flush=True)
+        shown(name, row)
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
-    arguments = parser.parse_args()
+    arguments = arguments_of(__file__, __doc__, 9).parse_args()
     smaller = {"gpt2": replace(CASES["gpt2"], batch=16, length=64), "lstm": replace(CASES["lstm"], batch=16, length=32)}
     cases = {name: measure(case, arguments.rounds) for name, case in smaller.items()}
     write_json(arguments.output, {"hardware": machine("torch", "transformers"), "cases": cases})

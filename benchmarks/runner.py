@@ -1,8 +1,10 @@
-"""Compares contenders fairly: one after the other in every round of one process; medians, and medians of per-round ratios.
+"""Compares contenders fairly: one after the other in every round; medians, and medians of per-round ratios.
 
-Peak memory is that of a process of its own per contender, above what the same process held before it built anything.
+Contenders share a process, but for those that need settings of a process which the others change. Peak memory is that of a
+process of its own per contender, above what the same process held before it built anything.
 """
 
+import argparse
 import gc
 import statistics
 import time
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 Step = Callable[[], object]
+_step: Step  # of a process that Apart started
 
 
 def synchronised(step: Step) -> float:
@@ -23,6 +26,25 @@ def synchronised(step: Step) -> float:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter() - begun
+
+
+class Apart:
+    """A step that lives in a process of its own."""
+
+    def __init__(self, build: Callable[..., Step], *arguments: Any):
+        self.pool = get_context("spawn").Pool(1, _build, (build, arguments))
+
+    def __call__(self) -> None:
+        self.pool.apply(_call)
+
+
+def _build(build: Callable[..., Step], arguments: tuple[Any, ...]) -> None:
+    global _step
+    _step = build(*arguments)
+
+
+def _call() -> None:
+    _step()
 
 
 def interleaved(contenders: dict[str, Step], rounds: int) -> dict[str, list[float]]:
@@ -67,6 +89,19 @@ def _measure(build: Callable[..., Step], arguments: tuple[Any, ...], calls: int)
     for _ in range(calls):
         step()
     return resident() - floor
+
+
+def arguments_of(script: str, description: str | None, rounds: int) -> argparse.ArgumentParser:
+    """What every benchmark takes: --rounds, and --output, which is its own name with .json."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--output", type=Path, default=Path(script).with_suffix(".json"))
+    return parser
+
+
+def shown(name: str, row: dict[str, Any]) -> None:
+    """Print one row of figures at once."""
+    print(name, {key: round(value, 2) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
 
 
 def peak_memory(build: Callable[..., Step], *arguments: Any, calls: int = 3) -> float:

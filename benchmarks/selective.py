@@ -5,15 +5,13 @@
 Random text of 512 points of 20 to 60 tokens, of which a share lies in private runs of about four tokens.
 """
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 from contenders import BOUND, CASES, SIGMA, adam, model_of
 from machine import machine
-from runner import compared, interleaved
+from runner import arguments_of, compared, interleaved, shown
 
 from confide.batches import Batch, by_length, padded, selected
 from confide.dp.clipping import PerExampleClipper
@@ -84,16 +82,13 @@ def selective(view: View) -> Callable[[], None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
-    arguments = parser.parse_args()
+    arguments = arguments_of(__file__, __doc__, 5).parse_args()
     views = {share: text(share) for share in SHARES}
     steps = {"ordinary": ordinary(views[SHARES[0]])}
     steps |= {f"selective, {share:.0%} private": selective(view) for share, view in views.items()}
     found = compared(interleaved(steps, arguments.rounds), "ordinary")
     for name, row in found.items():
-        print(name, {key: round(value, 2) for key, value in row.items()})
+        shown(name, row)
     shares = {f"selective, {share:.0%} private": float(view.private.mean()) for share, view in views.items()}
     write_json(arguments.output, {"hardware": machine("torch"), "cases": {"lstm": found}, "measured_share": shares})
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.models import build
-from confide.models.recurrence import LSTMLayer, Recurrence, time_major
+from confide.models.recurrence import LSTMLayer, Recurrence
 from confide.specs import LSTMSpec
 
 F64 = torch.float64
@@ -36,9 +36,9 @@ def test_both_kernels_give_the_same_states_and_gradients() -> None:
 @pytest.mark.parametrize("reset", [False, True])
 def test_gradient_by_finite_differences(reset: bool) -> None:
     torch.manual_seed(2)
-    pre = torch.randn(4, 2, 12, dtype=F64, requires_grad=True)
+    pre = torch.randn(2, 4, 12, dtype=F64, requires_grad=True)
     weight = torch.randn(12, 3, dtype=F64, requires_grad=True)
-    keep = time_major(torch.tensor([[True, True, False, True], [True, False, True, True]]), pre) if reset else None
+    keep = torch.tensor([[True, True, False, True], [True, False, True, True]]) if reset else None
     assert torch.autograd.gradcheck(lambda pre, weight: Recurrence.apply(pre, weight, keep), (pre, weight))
 
 

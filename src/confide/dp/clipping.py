@@ -163,7 +163,7 @@ class PerExampleClipper:
                 )
             if isinstance(module, Head) and hasattr(output.grad_fn, "logit_grads"):
                 grad = output.grad_fn.logit_grads
-            grad = grad.detach().to(self.flat.dtype).reshape(batch, -1, grad.shape[-1])
+            grad = grad.detach().to(self.flat.dtype).reshape(batch, -1, grad.shape[-1]).contiguous()
             for parameter, vector in vectors_of(module, inputs, grad):
                 if parameter in trainable:
                     found[parameter] = Formed(vector if parameter not in found else found[parameter].grads + vector)

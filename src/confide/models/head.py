@@ -13,6 +13,11 @@ from torch import Tensor, nn
 IGNORE = -100  # target of padding and of masked tokens: no loss, no gradient
 
 
+def linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """F.linear as one matrix product; of hidden states that are not contiguous torch would make one per example."""
+    return F.linear(hidden.flatten(0, -2), weight, bias).view(*hidden.shape[:-1], -1)
+
+
 class CrossEntropy(torch.autograd.Function):
     """Token losses (B, L) from hidden (B, L, d), weight (V, d), bias (V,) or None and targets (B, L).
 
@@ -21,7 +26,7 @@ class CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
-        logits = F.linear(hidden, weight, bias)
+        logits = linear(hidden, weight, bias)
         ctx.dtype, logits = logits.dtype, logits.to(torch.promote_types(logits.dtype, torch.float32))
         labels, real = targets.clamp(min=0).unsqueeze(-1), targets != IGNORE
         largest = logits.amax(-1, keepdim=True)
@@ -58,5 +63,5 @@ class Head(nn.Module):
     def forward(self, hidden: Tensor, targets: Tensor | None = None) -> Tensor:
         """Logits (B, L, V) of hidden (B, L, d); with targets (B, L) their losses (B, L) in nats, 0 where target is IGNORE."""
         if targets is None:
-            return F.linear(hidden, self.weight, self.bias)
+            return linear(hidden, self.weight, self.bias)
         return CrossEntropy.apply(hidden, self.weight, self.bias, targets)

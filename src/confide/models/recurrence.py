@@ -21,15 +21,17 @@ def gates(pre: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Recurrence(torch.autograd.Function):
-    """h_1..h_L from pre-activations without their recurrent part, time major; initial state zero.
+    """h_1..h_L from pre-activations without their recurrent part; initial state zero. Time major within.
 
-    pre (L, B, 4H), weight (4H, H), keep (L, B, 1) or None -> (L, B, H); where keep is 0 the state is zero before that step.
+    pre (B, L, 4H), weight (4H, H), keep (B, L) bool or None -> (B, L, H); the state is zero before a step where keep is False.
     """
 
     @staticmethod
     def forward(ctx: Any, pre: Tensor, weight: Tensor, keep: Tensor | None) -> Tensor:
-        length, batch, width = pre.shape[0], pre.shape[1], weight.shape[1]
-        activations, recurrent = pre.clone(), weight.t().contiguous()  # a transposed view would be packed anew every step
+        keep = None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)  # (L, B, 1)
+        batch, length, width = pre.shape[0], pre.shape[1], weight.shape[1]
+        activations = pre.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+        recurrent = weight.t().contiguous()  # a transposed view would be packed anew every step
         outputs, cells, squashed = (pre.new_empty(length, batch, width) for _ in range(3))
         hidden, cell = pre.new_zeros(2, batch, width)
         for t, row in enumerate(activations):
@@ -43,14 +45,19 @@ class Recurrence(torch.autograd.Function):
             cell = torch.mul(f, cell, out=cells[t]).addcmul_(i, g)
             hidden = torch.mul(o, torch.tanh(cell, out=squashed[t]), out=outputs[t])
         ctx.save_for_backward(weight, keep, activations, cells, squashed, outputs)
-        return outputs
+        return outputs.transpose(0, 1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        grad = grad.transpose(0, 1)
         weight, keep, activations, cells, squashed, outputs = ctx.saved_tensors
         i, f, g, o = activations.unflatten(2, (4, -1)).unbind(2)
         # factors of every time step at once; only the two recurrences stay in the loop
-        factors = torch.stack([g * i * (1 - i), before(cells, keep) * f * (1 - f), i * (1 - g * g), squashed * o * (1 - o)], 2)
+        factors = activations.new_empty(*i.shape[:2], 4, i.shape[2])
+        torch.mul(g * i, 1 - i, out=factors[:, :, 0])
+        torch.mul(before(cells, keep) * f, 1 - f, out=factors[:, :, 1])
+        torch.mul(i, 1 - g * g, out=factors[:, :, 2])
+        torch.mul(squashed * o, 1 - o, out=factors[:, :, 3])
         through, decay = o * (1 - squashed * squashed), f if keep is None else f * keep
         d_hidden, d_cell = torch.zeros_like(grad[0]), torch.zeros_like(grad[0])
         for t in range(len(grad) - 1, -1, -1):
@@ -65,7 +72,7 @@ class Recurrence(torch.autograd.Function):
         d_pre, d_weight = factors.flatten(2), None
         if ctx.needs_input_grad[1]:
             d_weight = d_pre.flatten(0, 1).t() @ before(outputs, keep).flatten(0, 1)
-        return d_pre, d_weight, None
+        return d_pre.transpose(0, 1), d_weight, None
 
 
 def before(states: Tensor, keep: Tensor | None) -> Tensor:
@@ -83,13 +90,7 @@ class Recurrent(nn.Module):
 
     def forward(self, pre: Tensor, keep: Tensor | None = None) -> Tensor:
         with torch.autocast(pre.device.type, enabled=False):
-            major = pre.transpose(0, 1).to(self.weight.dtype).contiguous()
-            return Recurrence.apply(major, self.weight, None if keep is None else time_major(keep, major)).transpose(0, 1)
-
-
-def time_major(keep: Tensor, like: Tensor) -> Tensor:
-    """(B, L) bool to (L, B, 1) numbers."""
-    return keep.t().unsqueeze(-1).to(like.dtype)
+            return Recurrence.apply(pre.to(self.weight.dtype), self.weight, keep)
 
 
 class LSTMLayer(nn.Module):
