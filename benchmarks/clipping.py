@@ -11,14 +11,16 @@ from typing import Any
 import torch
 from contenders import CASES, CONTENDERS, Case
 from machine import machine
-from runner import Apart, arguments_of, compared, interleaved, peak_memory, shown
+from runner import Apart, arguments_of, compared, interleaved, limited_memory, peak_memory, shown
 
 from confide.io import write_json
 
 QUICK = ("plain", "plain, open recurrence", "usual", "usual, default malloc", "clipped", "clipped and noised")
 SLOW = ("loop over examples", "Opacus hooks", "Opacus ghost", "Opacus functorch")
 APART = ("usual, default malloc",)  # malloc's settings are the process'
-WIDE = ("plain", "clipped and noised", "Opacus hooks")  # for memory
+WIDE = ("plain", "clipped and noised")
+LARGE = ("Opacus hooks",)  # in the wide case: memory alone, and no more than LIMIT of it
+LIMIT = 16  # GiB
 
 
 def built(case: Case, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -53,6 +55,10 @@ def measure(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
         if "refused" not in row:
             row["peak_mib"] = memory(name, case)
             row["memory_ratio"] = row["peak_mib"] / found["plain"]["peak_mib"]
+    if wide:
+        for name in LARGE:
+            peak = limited_memory(CONTENDERS[name], case, gibibytes=LIMIT)
+            found[name] = {"refused": f"needs more than {LIMIT} GiB"} if peak is None else {"peak_mib": peak}
     return found
 
 
@@ -72,14 +78,14 @@ def main() -> None:
     parser = arguments_of(__file__, __doc__, 15)
     parser.add_argument("--case", nargs="+", choices=list(CASES), default=["gpt2", "lstm", "wide"])
     arguments, cases = parser.parse_args(), {}
+    hardware = machine("torch", "opacus", "transformers") | {"threads": torch.get_num_threads()}
+    if torch.cuda.is_available():
+        hardware["gpu"] = torch.cuda.get_device_name()
     for name in arguments.case:
         cases[name] = measure(CASES[name], arguments.rounds)
         for contender, row in cases[name].items():
             shown(f"{name}, {contender}", row)
-    hardware = machine("torch", "opacus", "transformers") | {"threads": torch.get_num_threads()}
-    if torch.cuda.is_available():
-        hardware["gpu"] = torch.cuda.get_device_name()
-    write_json(arguments.output, {"hardware": hardware, "cases": cases})
+        write_json(arguments.output, {"hardware": hardware, "cases": cases})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ process of its own per contender, above what the same process held before it bui
 
 import argparse
 import gc
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -108,3 +109,14 @@ def peak_memory(build: Callable[..., Step], *arguments: Any, calls: int = 3) -> 
     """MiB that building and running a step takes at most, in a fresh process."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(_measure, (build, arguments, calls))
+
+
+def limited_memory(build: Callable[..., Step], *arguments: Any, gibibytes: int) -> float | None:
+    """The same of one step, but None where it would need an address space larger than so many GiB."""
+    with get_context("spawn").Pool(1, resource.setrlimit, (resource.RLIMIT_AS, (gibibytes << 30,) * 2)) as pool:
+        try:
+            return pool.apply(_measure, (build, arguments, 1))
+        except (RuntimeError, MemoryError) as error:
+            if isinstance(error, MemoryError) or "allocate memory" in str(error):
+                return None
+            raise

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks
 
-What privacy costs in time and memory, as measured. Contenders take turns within one process; a ratio is the median of those
+What privacy costs in time and memory, as measured. Contenders take turns, round by round; a ratio is the median of those
 within rounds, so that a busy machine disturbs it little; peak memory is that of a process of its own, above the libraries'.
 Each table says how to measure it again. `python benchmarks/table.py` writes this page from `benchmarks/*.json`.
 """
@@ -27,6 +27,7 @@ CONTENDERS = {
     "plain": "plain: not private, our loss head, fastest LSTM kernel",
     "plain, open recurrence": "plain, on the open recurrence that clipping needs",
     "usual": "usual: not private, torch's or transformers' own model and loss",
+    "usual, default malloc": "the same in a process whose C library gives pages back, as it does by default",
     "clipped": "clipped",
     "clipped and noised": "**clipped and noised**",
     "loop over examples": "one backward pass per example",
@@ -75,8 +76,9 @@ def steps(name: str, title: str, command: str) -> Iterator[str]:
             if "refused" in row:
                 lines.append((label, f"refuses: {row['refused']}", "", "", ""))
                 continue
-            milliseconds, memory = f"{row['milliseconds']:,.0f} ms", f"{row['peak_mib']:,.0f} MiB"
-            lines.append((label, milliseconds, times(row["ratio"]), memory, times(row["memory_ratio"])))
+            median = f"{row['milliseconds']:,.0f} ms" if "milliseconds" in row else "–"
+            memory = f"{row['peak_mib']:,.0f} MiB"
+            lines.append((label, median, times(row.get("ratio")), memory, times(row.get("memory_ratio"))))
         yield from table(("step", "median", "time", "peak memory", "memory"), lines)
 
 
@@ -100,11 +102,30 @@ def selective() -> Iterator[str]:
     if found is None:
         return
     yield from ("## An epoch of Selective-DPSGD, states reset", "", f"`python benchmarks/selective.py`. {hardware(found)}", "")
-    rows = found["cases"]["lstm"].items()
+    rows = sorted(found["cases"]["lstm"].items(), key=lambda item: item[1]["ratio"])
     yield from table(
         ("epoch", "median", "time"),
         [(name, f"{row['milliseconds'] / 1000:.1f} s", times(row["ratio"])) for name, row in rows],
     )
+
+
+def exposure() -> Iterator[str]:
+    found = load("exposure")
+    if found is None:
+        return
+    yield from ("## Exact exposure of ten canaries", "", f"`python benchmarks/exposure.py --rounds 5`. {hardware(found)}", "")
+    rows = {name: row for name, row in found["results"].items() if not name.startswith("stream")}
+    header = ("model, 10⁶ candidates", "all ranked", "brute force", "ratio", "by branch and bound, secrets known by heart")
+    lines = []
+    for name, row in rows.items():
+        seconds = f"{row['unpruned_seconds']:.2f} s", f"{row['brute_seconds_extrapolated']:,.0f} s (extrapolated)"
+        lines.append((name, *seconds, f"{row['brute_over_unpruned']:.0f}×", f"{row['pruned_seconds']:.2f} s"))
+    yield from table(header, lines)
+    streams = [(name, row) for name, row in found["results"].items() if name.startswith("stream")]
+    lines = [
+        (name.removeprefix("stream-"), f"{row['seconds']:.1f} s", f"{row['peak_mebibytes']:.0f} MiB") for name, row in streams
+    ]
+    yield from table(("candidates (LSTM 200, V 1,024)", "time", "peak memory of the search"), lines)
 
 
 def page() -> str:
@@ -114,6 +135,7 @@ def page() -> str:
         *steps("clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"),
         *selective(),
         *growth(),
+        *exposure(),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
