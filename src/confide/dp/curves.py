@@ -1,6 +1,6 @@
 """Privacy curves of composed Poisson-subsampled Gaussian updates: log delta as a function of epsilon, never below the truth.
 
-Three ways to the same curve: privacy loss distributions (Koskela et al. 2020, Doroshenko et al. 2022), Renyi divergences
+Three ways to the same curve: privacy loss distributions (`pld`: Koskela et al. 2020, Doroshenko et al. 2022), Renyi divergences
 (Mironov et al. 2019) and, where nothing is subsampled or the noise is tiny, the Gaussian mechanism in closed form (Balle and
 Wang 2018). The pair of distributions is, with shift 1 = one clipped contribution and noise of standard deviation s:
 add_or_remove and zero_out  (1-q)N(0,s2) + qN(1,s2)  against  N(0,s2), both directions;
@@ -13,22 +13,17 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from dp_accounting import NeighboringRelation
-from dp_accounting.pld import privacy_loss_distribution as distributions
 from scipy.special import gammaln, log_ndtr, logsumexp
-from scipy.stats import binom
 
+from confide.dp import pairs, pld
+
+# zero_out: contribution set to zero, batch normaliser public; the same pair as add_or_remove
 Relation = Literal["add_or_remove", "replace_one", "zero_out"]
-NEIGHBORS = {
-    "add_or_remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
-    "replace_one": NeighboringRelation.REPLACE_ONE,
-    "zero_out": NeighboringRelation.REPLACE_SPECIAL,  # contribution set to zero, batch normaliser public: the same pair
-}
 Conversion = Literal["improved", "classic"]
 
 ORDERS = (*(1 + x / 10 for x in range(1, 100)), *range(11, 64), 128, 256, 512, 1024)
 SPAN = 2000.0  # losses of one update beyond this: closed form instead of a grid
-SLACK, SLACK_EACH = 1e-12, 1e-14  # added to a delta read off a grid, once and per update: rounding of the transforms
+FINEST = 1e-12  # grid interval, for losses that floats cannot tell from 0
 ROUNDING = 1e-12  # added to every log moment
 
 
@@ -78,70 +73,49 @@ def unsampled_curve(mechanisms: Mechanisms, relation: Relation, group: int = 1) 
 
 
 def pld_curve(mechanisms: Mechanisms, relation: Relation, group: int = 1, interval: float | None = None) -> Curve:
-    """Privacy loss distributions on a grid that rounds pessimistically. `group` > 1 records: not for replace_one.
+    """Privacy loss distributions, on the grid of `interval` if curves are to share one. `group` > 1 records: not replace_one.
 
     Guarantees: an upper bound; for a group the mixture over how many of its records are drawn (Ganesh 2024).
     """
     if not mechanisms:
         return FREE
-    size = shift(relation, group)
-    if max(span(sigma, size) for _, sigma, _ in mechanisms) > SPAN:
+    if relation == "replace_one" and group > 1:
+        raise ValueError("no dominating pair is known for replacing a group: go through zero_out")
+    updates = [pair_of(one, relation, group) for one in mechanisms]
+    if max(pairs.scale(pair)[0] for pair in updates) > SPAN:
         return unsampled_curve(mechanisms, relation, group)
-    composed = compose(mechanisms, relation, group, interval or grid(mechanisms, relation, group))
-    slack = SLACK + SLACK_EACH * sum(count for _, _, count in mechanisms)
+    width, counts = interval or grid(mechanisms, relation, group), [one.count for one in mechanisms]
+    losses = zip(*(pld.one_update(pair, width) for pair in updates), strict=True)  # P against Q; if it differs, Q against P
+    directions = [pld.compose(list(zip(each, counts, strict=True)), width) for each in losses]
+    slack = pld.SLACK + pld.SLACK_EACH * sum(counts)
 
     def log_delta(epsilon: float) -> float:
-        return math.log(min(1.0, max(0.0, float(composed.get_delta_for_epsilon(epsilon))) + slack))
+        return math.log(min(1.0, max(pld.delta_at(one, epsilon) for one in directions) + slack))
 
     def epsilon(delta: float) -> float:
-        return float(composed.get_epsilon_for_delta(delta - slack)) if delta > slack else math.inf
+        return max(pld.epsilon_at(one, delta - slack) for one in directions) if delta > slack else math.inf
 
     return Curve(log_delta, epsilon)
 
 
-def compose(mechanisms: Mechanisms, relation: Relation, group: int, interval: float) -> distributions.PrivacyLossDistribution:
-    """All updates on one grid; a coarser one where rounding has inflated the total mass (and with it every delta) by 5 %."""
-    composed = distributions.identity(interval)
-    for rate, sigma, count in mechanisms:
-        composed = composed.compose(one_update(rate, sigma, relation, group, interval).self_compose(count))
-    mass = float(composed.get_delta_for_epsilon(-1e9))  # at epsilon = -infinity, delta is the whole mass
-    return composed if mass < 1.05 or interval > 1e-2 else compose(mechanisms, relation, group, 4 * interval)
-
-
-def span(sigma: float, size: float) -> float:
-    """Largest loss of one update but for a probability of about exp(-50)."""
-    return 10 * size / sigma + (size / sigma) ** 2 / 2
+def pair_of(mechanism: Mechanism, relation: Relation, group: int) -> pairs.Pair:
+    """The dominating pair of one update."""
+    return pairs.Pair(mechanism.sample_rate, mechanism.noise_multiplier, group, relation == "replace_one")
 
 
 def grid(mechanisms: Mechanisms, relation: Relation, group: int = 1) -> float:
-    """Grid interval: rounding adds about count * interval * (mean absolute loss) to the variance of the total loss.
+    """Grid interval: rounding adds count * interval^2 / 6 to the variance of the total loss, and half of that to its mean.
 
-    So it must stay below the spread of one loss, q sqrt(exp(s2) - 1), and have 1,000 to 200,000 points (fewer for a group).
+    So between 1/200 and 1/20 of the spread of one loss: as fine as a curve of 30,000 points allows, and for no curve of more
+    than a million, nor one update of more than 200,000 (a group's: 10,000).
     """
-    size, total = shift(relation, group), sum(count for _, _, count in mechanisms)
-    spans = [(rate, span(sigma, size)) for rate, sigma, _ in mechanisms]
-    widths = [math.log1p(rate * math.expm1(large)) if large < 600 else large for rate, large in spans]
-    spreads = [rate * math.sqrt(math.expm1(min(600.0, (size / sigma) ** 2))) for rate, sigma, _ in mechanisms]
-    wanted = max(1e-7, min(1e-3, 0.1 / math.sqrt(total), 0.3 * min(spreads), min(widths) / 1000))
+    total = sum(count for _, _, count in mechanisms)
+    scales = [pairs.scale(pair_of(one, relation, group)) for one in mechanisms]
+    variance = sum(one.count * spread**2 for one, (_, spread) in zip(mechanisms, scales, strict=True))
+    spread, whole = math.sqrt(variance / total), 16 * math.sqrt(variance)
+    wanted = min(max(whole / 2**15, spread / 200), min(spread / 20, 0.05))
     most = 10_000 if group > 1 else 60_000 if total < 10_000 else 200_000
-    return max(wanted, max(widths) / most)
-
-
-@lru_cache(maxsize=64)
-def one_update(
-    rate: float, sigma: float, relation: Relation, group: int, interval: float
-) -> distributions.PrivacyLossDistribution:
-    """Loss distribution of a single update."""
-    if group == 1:
-        return distributions.from_gaussian_mechanism(
-            sigma, value_discretization_interval=interval, sampling_prob=rate, neighboring_relation=NEIGHBORS[relation]
-        )
-    if relation == "replace_one":
-        raise ValueError("no dominating pair is known for replacing a group: go through zero_out")
-    drawn = np.arange(group + 1)
-    return distributions.from_mixture_gaussian_mechanism(
-        sigma, drawn, binom.pmf(drawn, group, rate), value_discretization_interval=interval
-    )
+    return max(wanted, FINEST, whole / 2**20, max(width for width, _ in scales) / most)
 
 
 def rdp_curve(mechanisms: Mechanisms, conversion: Conversion = "improved", orders: Sequence[float] = ORDERS) -> Curve:
