@@ -1,4 +1,4 @@
-# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report
+# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report -> gate, scan
 #
 # `snakemake` builds what params.yaml selects; `snakemake -n` says what that would be, and why.
 # Rules come in the order in which things happen. Each calls one function: rule redact = stages/redact.py = redact().
@@ -20,6 +20,8 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/attack.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/gate.smk"
+include: "workflow/rules/scan.smk"
 
 
 localrules:
@@ -28,6 +30,8 @@ localrules:
     train_all,
     attack_all,
     report_all,
+    gate_all,
+    scan_all,
     track,
 
 
@@ -39,3 +43,5 @@ rule all:
         rules.train_all.input,
         rules.attack_all.input,
         rules.report_all.input,
+        rules.gate_all.input,
+        rules.scan_all.input,

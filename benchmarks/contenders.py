@@ -78,7 +78,7 @@ def plain_open(case: Case) -> Callable[[], object]:
 def noisy(case: Case, noise: bool = True) -> Callable[[], object]:
     """This engine: per-example clipping and noise."""
     model, batch, budget = model_of(case), batch_of(case), Budget(case.batch)
-    optimizer, source = adam(model), noise_of(0, case.device)
+    optimizer, source = adam(model), noise_of(0, "noise", case.device)
     clipper = PerExampleClipper(model, BOUND)
 
     def step() -> None:
@@ -95,7 +95,7 @@ def clipped(case: Case) -> Callable[[], object]:
 
 def brute(case: Case) -> Callable[[], object]:
     """A backward pass per example."""
-    model, batch, source = model_of(case), batch_of(case), noise_of(0, case.device)
+    model, batch, source = model_of(case), batch_of(case), noise_of(0, "noise", case.device)
     optimizer, parameters = adam(model), list(model.parameters())
 
     def step() -> None:

@@ -125,7 +125,7 @@ def jobs(folder: Path, point: str) -> Iterator[tuple[str, dict[str, Any], dict[s
     yield "plant", {}, {"points": at["points"], "output": at["planted"], "canaries": folder / "canaries.json"}
     yield "dedup", {}, {"points": at["points"], "output": at["copies"]}
     yield "redact", {"policy": POLICY, "conservative": CONSERVATIVE}, {"points": at["points"], "output": at["spans"]}
-    yield "audit", {}, {"points": at["points"], "spans": at["spans"], "output": folder / "audit.json"}
+    yield "recall", {}, {"points": at["points"], "spans": at["spans"], "output": folder / "recall.json"}
     views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
     inputs = {name: at[name] for name in ("points", "copies", "spans")} | {"tokenizer": folder / "tokenizer.json"}
     yield "partition", {}, inputs | views

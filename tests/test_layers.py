@@ -15,10 +15,13 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 LAYERS = (  # lower first; a module may import its own layer and those below
     ("types", "specs", "errors", "io", "codehash", "provenance", "memory"),
-    ("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking"),
-    ("evaluation", "training", "checkpoint", "methods", "attacks", "report"),
+    (
+        *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
+        *("deduplication", "redaction", "partitioning"),
+    ),
+    ("evaluation", "training", "checkpoint", "methods", "attacks", "report", "neighbours", "certificate", "gate"),
     ("stages",),
-    ("cli", "params", "jobs", "mirror"),
+    ("cli", "params", "jobs", "mirror", "rerun"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = ("torch", "transformers", "mlflow", "snakemake", "matplotlib", "sklearn", "opacus", "spacy", "dvc")
@@ -78,7 +81,10 @@ def loaded(statement: str) -> set[str]:
     )
 
 
-@pytest.mark.parametrize("stage", ["fetch", "split", "plant", "tokenizer", "dedup", "redact", "audit", "partition", "track"])
+LIGHT = ["fetch", "split", "plant", "tokenizer", "dedup", "redact", "recall", "partition", "neighbours", "scan", "track"]
+
+
+@pytest.mark.parametrize("stage", LIGHT)
 def test_data_stages_load_nothing_heavy(stage):
     assert loaded(f"import confide.stages.{stage}") == set()
 

@@ -1,6 +1,7 @@
 """`confide <stage> --spec JSON --input path ... --output path`: every stage is one function, its flags are its signature.
 
-Errors that a user can cause end with one line and status 2; a stage never leaves half an output behind.
+Errors that a user can cause end with one line and status 2, checks that fail with status 1; a stage never leaves half an
+output behind.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import types as builtin_types
 import typing
 from pathlib import Path
 
-from confide.errors import InputError
+from confide.errors import Failure, InputError
 from confide.specs import Spec, parse
 
 STAGES = (
@@ -22,30 +23,41 @@ STAGES = (
     "tokenizer",
     "dedup",
     "redact",
-    "audit",
+    "recall",
     "partition",
+    "neighbours",
     "train",
+    "shadows",
     "certify",
     "evaluate",
     "attack",
+    "gate",
     "report",
+    "scan",
     "track",
 )
+BESIDES = ("epsilon", "verify", "check", "rerun")  # commands that are no rule of the workflow
 
 
 def stage(name: str) -> typing.Callable[..., None]:
-    """The function of a stage: rule = module = function."""
-    return getattr(importlib.import_module(f"confide.stages.{name}"), name)
+    """The function of a stage: rule = module = function. `rerun` calls stages, and so is none."""
+    return getattr(importlib.import_module("confide.rerun" if name == "rerun" else f"confide.stages.{name}"), name)
 
 
 def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., None]) -> None:
-    """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several, `X | None` may be left out."""
+    """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several, `X | None` may be left out.
+
+    A Path before the * of the signature is an argument without a flag.
+    """
     hints = typing.get_type_hints(function)
     for parameter in inspect.signature(function).parameters.values():
         kind = hints[parameter.name]
         optional = isinstance(kind, builtin_types.UnionType)
         if optional:
             kind = next(option for option in typing.get_args(kind) if option is not type(None))
+        if kind is Path and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            parser.add_argument(parameter.name, type=Path)
+            continue
         if inspect.isclass(kind) and issubclass(kind, Spec):
             parser.add_argument(f"--{parameter.name}", required=not optional, metavar="JSON|@FILE", help=inspect.getdoc(kind))
         elif typing.get_origin(kind) is list:
@@ -82,9 +94,11 @@ def run(name: str, arguments: list[str]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point of the console script; the exit status is 0, 2 on bad input, 130 on interrupt."""
+    """Entry point of the console script; the exit status is 0, 1 on a failed check, 2 on bad input, 130 on interrupt."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    commands = (*STAGES, "epsilon")
+    if arguments[:2] == ["audit", "check"]:
+        arguments = arguments[1:]
+    commands = (*STAGES, *BESIDES)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(f"{__doc__}\nCommands: {', '.join(commands)}\nHelp on one: confide COMMAND --help")
         return 0
@@ -96,6 +110,10 @@ def main(arguments: list[str] | None = None) -> int:
     except InputError as error:
         print(f"confide {arguments[0]}: error: {error}", file=sys.stderr)
         return 2
+    except Failure as failure:
+        for line in str(failure).splitlines():
+            print(f"confide {arguments[0]}: failed: {line}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0

@@ -4,7 +4,7 @@ redacted.safetensors is all that confidentially redacted training reads; origina
 was and the gold secrets, for other methods and for evaluation. No torch here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,11 @@ def read_rows(path: Path, *fields: str) -> Iterator[Any]:
 
 
 class Join:
-    """Merge-join of a file of keyed rows with the points: ask for each point's key in turn, then `finish`."""
+    """Merge-join of keyed rows, a file of them or `rows`, with the points: ask for each point's key in turn, then `finish`."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path | None = None, rows: Iterable[dict[str, Any]] = ()):
         self.path = path
-        self.rows = read_jsonl(path)
+        self.rows = iter(rows) if path is None else read_jsonl(path)
         self._advance()
 
     def _advance(self) -> None:

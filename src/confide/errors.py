@@ -1,4 +1,4 @@
-"""The one exception a user sees: it prints as one line that names file, line, key and value, without a traceback."""
+"""What a user sees instead of a traceback: bad input in one line that names file, line, key and value; a check that failed."""
 
 from pathlib import Path
 
@@ -24,3 +24,7 @@ class InputError(ValueError):
         elif value is not None:
             parts.append(repr(value))
         super().__init__(": ".join([*parts, message]))
+
+
+class Failure(Exception):
+    """A check that the input does not pass, one line per finding; status 1. Never text of a corpus."""

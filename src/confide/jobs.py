@@ -14,8 +14,12 @@ from confide.specs import (
     CertifySpec,
     DatasetSpec,
     EvaluateSpec,
+    GateRun,
+    GateSpec,
+    NeighboursSpec,
     Params,
     PartitionSpec,
+    ReadSpec,
     RedactSpec,
     ReportRun,
     ReportSpec,
@@ -121,12 +125,28 @@ def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
     return PartitionSpec(dedup=dedup, scope=params.datasets[dataset].scope)
 
 
+def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> NeighboursSpec:
+    return NeighboursSpec(redact=redaction(params, dataset, gamma), partition=partition(params, dataset, dedup))
+
+
 # Models ------------------------------------------------------------------------------------------------------------
 
 
 def is_public(params: Params, run: Run) -> bool:
     """Whether nothing that a run has seen needs protection: its dataset, and that of every run it descends from."""
     return all(params.datasets[seen.row.dataset].public for seen in [run, *ancestors(params, run)])
+
+
+def reads(params: Params, run: Run) -> list[ReadSpec]:
+    """Stages before training whose product a model holds. A corpus is public if a dataset of it says so."""
+    dataset = params.datasets[run.row.dataset]
+    words = params.tokenizers[dataset.tokenizer]
+    public = {one.corpus for one in params.datasets.values() if one.public}
+    found = [ReadSpec(stage="tokenizer", source=dataset.tokenizer, public=words.corpus is None or words.corpus in public)]
+    found += [ReadSpec(stage="policy", source=name, public=True) for name in (dataset.policy, dataset.conservative)]
+    if (source := getattr(params.models[run.row.model], "pretrained", None)) is not None:
+        found.append(ReadSpec(stage="pretrained", source=source, public=True))
+    return found
 
 
 def training(params: Params, run: Run) -> TrainSpec:
@@ -140,27 +160,31 @@ def training(params: Params, run: Run) -> TrainSpec:
         redact=row.redact,
         init=start.run if start is not None else None,
         init_public=start is not None and is_public(params, start),
+        reads=reads(params, run),
         seed=run.seed,
         noise_seed=row.noise_seed,
     )
 
 
 def certification(params: Params, run: Run) -> CertifySpec:
-    row, start, dataset = run.row, start_of(params, run.row), params.datasets[run.row.dataset]
+    dataset = params.datasets[run.row.dataset]
     return CertifySpec(
-        run=run.run,
-        privacy=params.privacy[row.privacy] if row.privacy is not None else None,
+        train=training(params, run),
         point=dataset.point,
-        dedup=row.dedup,
+        dedup=run.row.dedup,
         miss_rate=run.gamma,
         everything_private=params.policies[dataset.conservative].kind == "everything",
-        noise_seed=row.noise_seed,
-        init=start.run if start is not None else None,
     )
 
 
 def evaluation(run: Run) -> EvaluateSpec:
     return EvaluateSpec(run=run.run)
+
+
+def shadows(params: Params, run: Run, attack: str) -> str | None:
+    """File, below data/work, of the shadow models that an attack on a run reads; None: it reads none."""
+    name = getattr(params.attacks[attack], "shadows", None)
+    return f"{run.row.dataset}/shadows-{name}.safetensors" if name is not None else None
 
 
 def attack(params: Params, run: Run, name: str) -> AttackJobSpec:
@@ -194,6 +218,14 @@ def look(row: RunSpec) -> dict[str, str | bool]:
 def study(params: Params, name: str) -> ReportSpec:
     spec = params.studies[name]
     return ReportSpec(study=name, title=spec.title, figures=spec.figures, runs=list(rows_of(params, name)))
+
+
+def gate(params: Params, name: str) -> GateSpec:
+    """The runs of a study that an attack of kind game audits."""
+    kinds = {attack: spec.kind for attack, spec in params.attacks.items()}
+    listed = [run for row in params.studies[name].runs for run in of_row(params, row)]
+    audits = [(run.run, attack) for run in listed for attack in run.row.attacks if kinds[attack] == "game"]
+    return GateSpec(study=name, runs=[GateRun(run=run, audit=attack) for run, attack in audits])
 
 
 def tables(params: Params, name: str) -> list[str]:

@@ -22,7 +22,7 @@ from confide.specs import Params
 
 FILE = Path("params.yaml")
 SCHEMA = Path("workflow/schemas/params.schema.yaml")
-FIGURES = ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification")
+FIGURES = ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "roc")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # of every definition: names become folders, and "-" and "/" join them there
 TAKEN = ("certificate", "evaluate")  # files that stand beside an attack's
 REFERENCES = (  # block, field, block that must define the value
@@ -38,6 +38,7 @@ REFERENCES = (  # block, field, block that must define the value
     ("runs", "privacy", "privacy"),
     ("runs", "init", "runs"),
     ("runs", "attacks", "attacks"),
+    ("attacks", "shadows", "shadows"),
     ("studies", "runs", "runs"),
 )
 
@@ -151,7 +152,7 @@ def references(params: Params) -> Iterator[Problem]:
     used = [(("select", index), study, "studies") for index, study in enumerate(params.select)]
     for block, field, target in REFERENCES:
         for name, spec in getattr(params, block).items():
-            value = getattr(spec, field)
+            value = getattr(spec, field, None)
             if isinstance(value, list):
                 used += [((block, name, field, index), item, target) for index, item in enumerate(value)]
             elif value is not None:
@@ -164,12 +165,19 @@ def references(params: Params) -> Iterator[Problem]:
 def definitions(params: Params) -> Iterator[Problem]:
     """Definitions that cannot be right whoever uses them."""
     for name, canary in params.canaries.items():
-        if len(re.findall(r"\{\d+\}", canary.template)) != 1:
-            yield Problem(("canaries", name, "template"), canary.template, "expected exactly one slot of digits such as {6}")
+        for path, one in (((), canary), (("game",), canary.game), (("inclusion",), canary.inclusion)):
+            if one is not None and len(re.findall(r"\{\d+\}", one.template)) != 1:
+                where = ("canaries", name, *path, "template")
+                yield Problem(where, one.template, "expected exactly one slot of digits such as {6}")
     for name, tokenizer in params.tokenizers.items():
         needed = "corpus" if tokenizer.kind == "bpe" else "source"
         if getattr(tokenizer, needed) is None:
             yield Problem(("tokenizers", name, needed), None, f"is missing: kind {tokenizer.kind} needs it")
+    for name, attack in params.attacks.items():
+        for key in ("label", "limit", "seed") if attack.kind == "lira" else ():
+            theirs = getattr(params.shadows[attack.shadows], key)
+            if getattr(attack, key) != theirs:
+                yield Problem(("attacks", name, key), getattr(attack, key), f"shadows.{attack.shadows} has {theirs!r}")
     for name, privacy in params.privacy.items():
         if (privacy.epsilon is None) == (privacy.noise_multiplier is None):
             yield Problem(("privacy", name), None, "needs either epsilon or noise_multiplier")
@@ -202,7 +210,7 @@ def rows(params: Params) -> Iterator[Problem]:
             if len(set(values)) < len(values):
                 yield Problem(("runs", name, field), values, "lists a value twice")
         for index, attack in enumerate(row.attacks):
-            if params.attacks[attack].kind == "exposure" and params.datasets[row.dataset].canaries is None:
+            if params.attacks[attack].kind in ("exposure", "game") and params.datasets[row.dataset].canaries is None:
                 yield Problem(("runs", name, "attacks", index), attack, f"the dataset {row.dataset} has no canaries")
         kinds = [params.attacks[attack].kind for attack in row.attacks]
         if len(set(kinds)) < len(kinds):

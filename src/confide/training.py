@@ -1,5 +1,6 @@
 """The state of one training job and how it moves by one Step; stages/train.py is the story around it."""
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,8 +61,9 @@ class Job:
         }
         self.shuffle = generator(seed, "public batches")
         # the private stream decides what the accountant assumes secret, so it is as fresh as the noise
-        self.sampler = Stream(noise_seed, "private batches")
-        self.noise = noise_of(noise_seed, self.device)
+        # and as no other run's: two models with the same noise would give it away
+        self.sampler = Stream(noise_seed, f"{self.spec.run}: private batches")
+        self.noise = noise_of(noise_seed, f"{self.spec.run}: noise", self.device)
         self.clipper = PerExampleClipper(self.model, self.spec.privacy.max_grad_norm) if self.updates[True] else None
 
     def view(self, step: Step) -> View:
@@ -74,8 +76,12 @@ class Job:
         """One update; `losses` gets that of an exact one (a noisy batch's loss is private and not looked at)."""
         self.losses.append(self._noisy(step) if step.noisy else self._exact(step))
         self._move(step.noisy)
-        self.ledger.append(self.release(step))
+        self.ledger.append(self.release(step), self.random() if step.noisy else None)
         self.done += 1
+
+    def random(self) -> str:
+        """SHA-256 of the state of the noise: who sees it learns nothing, who draws the same noise again shows."""
+        return hashlib.sha256(self.noise.get_state().numpy().tobytes()).hexdigest()
 
     def release(self, step: Step) -> Release:
         """What the ledger says of one such update."""
@@ -158,6 +164,8 @@ class Job:
         if self.clipper is not None:
             self.clipper.nonfinite.fill_(values["nonfinite"])
         self.noise_multiplier, self.ledger = values["noise_multiplier"], Ledger.load(values["ledger"])
+        if (states := self.ledger.states()) and states[-1] != self.random():
+            raise InputError("the checkpoint's noise does not continue that of its ledger; delete it to start over")
 
     def _sources(self) -> dict[str, torch.Generator | Noise]:
         return {"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}

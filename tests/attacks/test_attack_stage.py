@@ -19,7 +19,8 @@ def paths(tmp_path, digit_tokenizer):
     models.save(model, tmp_path / "m/model.safetensors", tmp_path / "m/config.json")
     save(digit_tokenizer, tmp_path / "tokenizer.json")
     planted = {"prefix": "My ID is: ", "suffix": "", "digits": 3, "copies": 2, "secrets": ["481"], "controls": ["907"]}
-    write_json(tmp_path / "canaries.json", planted | {"label": "canary"})
+    audit = {"prefix": "The code: ", "suffix": "", "digits": 2, "secrets": ["48", "07", "33"], "coins": [True, False, False]}
+    write_json(tmp_path / "canaries.json", planted | {"label": "canary", "audits": {"game": audit}})
     rows = [
         {"key": str(i), "text": f"call {1000 + 37 * i}", "split": split, "gold": [[5, 9, "phone", 1.0]]}
         for i, split in enumerate(["train"] * 12 + ["test"] * 12)
@@ -33,7 +34,7 @@ def paths(tmp_path, digit_tokenizer):
     }
 
 
-ATTACKS = ({"kind": "exposure"}, {"kind": "membership", "label": "phone", "group": 3, "bootstrap": 50})
+ATTACKS = ({"kind": "exposure"}, {"kind": "membership", "label": "phone", "group": 3, "bootstrap": 50}, {"kind": "game"})
 
 
 @pytest.mark.parametrize("settings", ATTACKS)

@@ -32,7 +32,7 @@ def batch() -> Batch:
 def clipped(model: nn.Module, half: bool = False) -> torch.Tensor:
     clipper = PerExampleClipper(model, 0.1)
     device = str(clipper.flat.device.type)
-    noisy_gradient(clipper, [batch()], 0.0, 8.0, noise_of(0, device), Budget(8), half)
+    noisy_gradient(clipper, [batch()], 0.0, 8.0, noise_of(0, "noise", device), Budget(8), half)
     return clipper.flat.cpu()
 
 
@@ -45,16 +45,16 @@ def test_clipped_sums_are_those_of_the_cpu(name: str) -> None:
 
 
 def test_noise_is_normal() -> None:
-    values = noise_of(0, "cuda").normal(torch.empty(1_000_000, device="cuda"))
+    values = noise_of(0, "noise", "cuda").normal(torch.empty(1_000_000, device="cuda"))
     assert abs(values.mean()) < 5e-3 and abs(values.std() - 1) < 5e-3
-    assert isinstance(noise_of(0, "cpu"), Stream)
+    assert isinstance(noise_of(0, "noise", "cpu"), Stream)
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_no_step_waits_for_the_device(name: str) -> None:
     model = model_of(name).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    clipper, noise, budget = PerExampleClipper(model, 0.1), noise_of(0, "cuda"), Budget(8)
+    clipper, noise, budget = PerExampleClipper(model, 0.1), noise_of(0, "noise", "cuda"), Budget(8)
     exact_gradient(model, [batch()], 1.0, budget)
     optimizer.step()
     torch.cuda.set_sync_debug_mode("error")

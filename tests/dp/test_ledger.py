@@ -17,13 +17,20 @@ EVENTS = [EXACT, EXACT, NOISY, NOISY, NOISY, 1, EXACT, EXACT, NOISY, 2, OTHER, N
 
 
 def play(ledger: Ledger, events: list) -> Ledger:
+    """Each update leaves the random state that its place in the history gives it."""
     for event in events:
-        ledger.append(event) if isinstance(event, Release) else ledger.epoch(event)
+        if isinstance(event, Release):
+            done = sum(release.count for release in ledger.releases())
+            ledger.append(event, hashlib.sha256(bytes([done])).hexdigest() if event.step.noisy else None)
+        else:
+            ledger.epoch(event)
     return ledger
 
 
 def started() -> Ledger:
     ledger = Ledger()
+    ledger.start("this/g0-s0", settings="0" * 64, code="abc", noise="system")
+    ledger.read("tokenizer", "bpe", public=True, digest="1" * 64)
     ledger.init("other/g0-s0", public=False, ledger=play(Ledger(), [NOISY]).dump())
     return ledger
 
@@ -62,11 +69,11 @@ def test_looking_at_a_ledger_does_not_change_it():
 
 
 def test_a_warm_start_names_the_head_of_its_source():
-    (start,) = started().starts()
+    (start,) = started().events("init")
     assert (start["source"], start["public"], start["ledger"]) == ("other/g0-s0", False, play(Ledger(), [NOISY]).head)
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(10))
 def test_an_altered_field_names_file_and_line(tmp_path, number):
     lines = play(started(), EVENTS).dump().splitlines()
     line = json.loads(lines[number])
@@ -77,7 +84,7 @@ def test_an_altered_field_names_file_and_line(tmp_path, number):
     path = tmp_path / "ledger.jsonl"
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(InputError, match=rf"ledger\.jsonl:{number + 1}: hash: was altered"):
-        Ledger.read(path)
+        Ledger.from_file(path)
 
 
 def test_removed_moved_and_rehashed_lines_are_refused():
@@ -104,6 +111,10 @@ def test_malformed_lines_are_refused(text):
     [
         {"event": "reset"},
         {"event": "epoch", "n": "1"},
+        {"event": "epoch", "n": True},
+        {"event": "start", "run": "r", "settings": "0", "code": "c"},
+        {"event": "read", "stage": "tokenizer", "source": "x", "public": 1, "digest": None},
+        {"release": {"step": {"view": "redacted", "pool": "all", "noisy": False}}, "random": None},
         {"event": "init", "source": "x", "public": "yes", "ledger": None},
         {"release": {"step": {"view": "raw", "pool": "all", "noisy": False}}},
         {"event": "epoch", "n": 1, "epsilon": 0.1},
@@ -132,4 +143,31 @@ def test_unknown_events_are_refused_even_if_well_hashed(content):
 )
 def test_a_release_that_cannot_be_priced_is_refused(change):
     with pytest.raises(ValueError):
-        check(replace(NOISY, **change))
+        check(replace(NOISY, **change), "0" * 64)
+
+
+def test_noised_updates_and_no_others_carry_their_random_state():
+    for release, random in ((NOISY, None), (NOISY, "abc"), (EXACT, "0" * 64)):
+        with pytest.raises(ValueError, match="random state"):
+            Ledger().append(release, random)
+
+
+def test_noise_that_was_drawn_twice_shows():
+    states = play(started(), EVENTS).states()
+    assert len(set(states)) == len(states) == 4
+    ledger = play(started(), [NOISY, NOISY])
+    ledger.append(NOISY, ledger.states()[-1])  # no run with what went before: the state did not move
+    states = Ledger.load(ledger.dump()).states()
+    assert len(states) == 2 and len(set(states)) == 1
+
+
+def test_a_ledger_that_was_cut_off_does_not_say_that_it_ended():
+    ledger = play(started(), EVENTS)
+    assert not ledger.ended()
+    ledger.end()
+    lines = ledger.dump().splitlines()
+    assert Ledger.load("\n".join(lines)).ended() and json.loads(lines[-1])["updates"] == 10
+    for count in range(len(lines)):
+        assert not count or not Ledger.load("\n".join(lines[:count])).ended()
+    ledger.epoch(4)
+    assert not ledger.ended()

@@ -9,8 +9,10 @@ import pytest
 from scipy.stats import rankdata
 
 from confide.attacks.exposure import judged
-from confide.attacks.metrics import accuracy_null, auc_null
-from confide.specs import ReportSpec
+from confide.attacks.game import against_coins
+from confide.attacks.lira import roc
+from confide.attacks.metrics import accuracy_null, auc, auc_null
+from confide.specs import GameSpec, ReportSpec
 
 EPOCHS = 10
 FINAL = {"nonprivate": 3.1, "redacted": 3.9, "dpsgd": 11.0, "crt": 5.2, "selective": 9.0}  # perplexity
@@ -48,7 +50,25 @@ def certificate(run: str, method: str, gamma: float) -> dict:
     claims = [{"name": "record_replace_one_pld", "epsilon": prices["record_epsilon"]}]
     claims += [{"name": "record_add_or_remove_pld", "epsilon": stored(RECORD[method] / 2)}]
     claims += [{"name": "group_after_dedup", "epsilon": stored(4 * RECORD[method])}]
-    return {"run": run, "unit": unit, "headline": headline, "claims": claims, "epochs": epochs}
+    claims += [{"name": "record_replace_one_rdp", "epsilon": stored(1.2 * RECORD[method])}]
+    caught = 0.0 if method in ("redacted", "crt") else RECORD[method]
+    claims += [
+        {"name": "secret_caught", "epsilon": stored(caught)},
+        {"name": "secret_missed", "epsilon": stored(RECORD[method])},
+    ]
+    policy = {"gamma": gamma, "census": True, "delta2": 0.0}
+    return {"run": run, "unit": unit, "headline": headline, "claims": claims, "epochs": epochs, "policy": policy}
+
+
+def game(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
+    """Scores that know as much of the coins as the method lets through."""
+    known = {"nonprivate": 8.0, "redacted": 8.0 * gamma, "selective": 6.0 * gamma, "dpsgd": 0.8, "crt": 0.1}[method]
+    spec, row = GameSpec(kind="game"), {"attack": "game", "run": run, "delta": 8e-5, "confidence": 0.95}
+    for name in ("game", "inclusion"):
+        coins = rng.random(120) < 0.5
+        found = against_coins(spec, rng.normal(size=120) + known * coins, coins) | {"coins": 120}
+        row |= {f"{name}_{key}": value for key, value in found.items()}
+    return row
 
 
 def exposure(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
@@ -73,6 +93,15 @@ def membership(run: str, method: str, gamma: float, rng: np.random.Generator) ->
             row |= {f"{prefix}{name}": value, f"{prefix}{name}_low": value - half, f"{prefix}{name}_high": value + half}
             row |= {f"{prefix}{name}_null_low": low, f"{prefix}{name}_null_high": high}
             row[f"{prefix}blind_ngram_{name}"] = 0.515
+    return row
+
+
+def likelihood_ratio(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
+    edge = {"nonprivate": 2.0, "redacted": 2 * gamma, "selective": 2 * gamma, "dpsgd": 0.1, "crt": 0.0}[method]
+    row = {"attack": "lira", "run": run, "members": 200, "non_members": 200, "label": "address", "shadow_models": 32}
+    for prefix, share in (("", 1.0), ("plain_", 0.7)):
+        inside, outside = rng.normal(size=200) + share * edge, rng.normal(size=200)
+        row |= {f"{prefix}roc": roc(inside, outside), f"{prefix}auc": auc(inside, outside)}
     return row
 
 
@@ -103,6 +132,7 @@ def write_study(root: Path, seeds: int = 2, figures: tuple[str, ...] = ()) -> Re
                 rng = np.random.default_rng([len(run), seed, int(gamma * 100), ord(method[0])])
                 files = {"certificate": certificate(run, method, gamma), "evaluate": evaluation(run, method, gamma, rng)}
                 files |= {"canaries": exposure(run, method, gamma, rng), "mia": membership(run, method, gamma, rng)}
+                files |= {"coins": game(run, method, gamma, rng), "ratio": likelihood_ratio(run, method, gamma, rng)}
                 for name, value in files.items():
                     path = root / "results" / "runs" / run / f"{name}.json"
                     path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +141,7 @@ def write_study(root: Path, seeds: int = 2, figures: tuple[str, ...] = ()) -> Re
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("".join(json.dumps(row) + "\n" for row in metrics(method, rng)))
                 runs.append({"run": run, "name": method, "method": method, "dataset": "customersim", "model": "lstm",
-                             "gamma": gamma, "seed": seed, "attacks": ["canaries", "mia"]})  # fmt: skip
+                             "gamma": gamma, "seed": seed, "attacks": ["canaries", "mia", "coins", "ratio"]})  # fmt: skip
     return ReportSpec(study="crt", title="CRT on CustomerSim", figures=list(figures), runs=runs)
 
 

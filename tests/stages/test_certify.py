@@ -1,9 +1,9 @@
 """Certificates: what each method may claim, on which condition, and that nothing finite is claimed where nothing holds."""
 
-import json
 import math
 
 import pytest
+from certified import DELTA, HASHED, METHODS, append, certificate, files_of, ledger_of, number, source_of
 
 from confide.cli import main
 from confide.dp.accounting import epsilon
@@ -11,58 +11,8 @@ from confide.dp.confidentiality import amplified
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import sha256
-from confide.specs import CertifySpec, PrivacySpec
 from confide.stages.certify import certify
 from confide.types import Release, Step
-
-DELTA = 8e-5
-AUDIT = {
-    "miss_rate": 0.1,
-    "miss_rate_upper": 0.142,
-    "delta2": 0.0,
-    "delta2_upper": 0.0149,
-    "confidence": 0.95,
-    "multiplicity": 3,
-    "multiplicity_distinct": 2,
-    "note": None,
-}
-
-
-def step(view, pool, noisy):
-    return Release(Step(view, pool, noisy), *((0.05, 2.0, 1.0) if noisy else (0.0, 0.0, 0.0)), 1)
-
-
-METHODS = {
-    "nonprivate": [step("original", "all", False)] * 5,
-    "redacted": [step("redacted", "all", False)] * 5,
-    "dpsgd": [step("original", "all", True)] * 20,
-    "crt": [step("redacted", "public", False)] * 5 + [step("redacted", "private", True)] * 20,
-    "crt_unredacted": [step("original", "public", False)] * 5 + [step("original", "private", True)] * 20,
-}
-
-
-def ledger_of(releases, epochs=3):
-    ledger = Ledger()
-    for number in range(1, epochs + 1):
-        for release in releases:
-            ledger.append(release)
-        ledger.epoch(number)
-    return ledger
-
-
-def certificate(folder, releases, audit=None, init_ledger=None, ledger=None, **spec):
-    (folder / "ledger.jsonl").write_text((ledger or ledger_of(releases)).dump())
-    (folder / "audit.json").write_text(json.dumps(AUDIT | (audit or {})))
-    spec = CertifySpec(**({"run": "r/g0.1-s0", "privacy": PrivacySpec(epsilon=3), "miss_rate": 0.1} | spec))
-    places = {"ledger": folder / "ledger.jsonl", "audit": folder / "audit.json", "output": folder / "certificate.json"}
-    certify(spec, **places, init_ledger=init_ledger)
-    value = json.loads((folder / "certificate.json").read_text())
-    return value, {claim["name"]: claim for claim in value["claims"]}
-
-
-def number(claim):
-    return float(claim["epsilon"])
-
 
 NOISED = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 60)]
 
@@ -118,7 +68,7 @@ def test_what_pi_c_may_miss_makes_the_unconditional_claim_infinite(tmp_path):
     assert number(claims["bayesian_unconditional"]) < math.inf
     _, claims = certificate(tmp_path, METHODS["crt"], {"delta2_upper": 1e-5}, delta2=1e-4)
     assert claims["bayesian_unconditional"]["epsilon"] == "inf"
-    value, claims = certificate(tmp_path, METHODS["crt"], everything_private=True)
+    value, claims = certificate(tmp_path, METHODS["crt"], {"pools": {"public": 0, "private": 8}}, everything_private=True)
     assert "bayesian_unconditional" not in claims and "secret_missed_by_both" not in claims
     assert "conditional" not in claims["bayesian"]["condition"] + value["headline"]["condition"]
 
@@ -133,7 +83,7 @@ def test_methods_that_read_everything_do_not_depend_on_pi_c(tmp_path):
 def test_redaction_alone_is_bounded_only_by_its_misses(tmp_path):
     _, claims = certificate(tmp_path, METHODS["redacted"])
     assert claims["bayesian"]["epsilon"] == claims["bayesian_upper"]["epsilon"] == "inf"
-    _, claims = certificate(tmp_path, METHODS["redacted"], {"miss_rate": 0.0, "miss_rate_upper": 5e-5})
+    _, claims = certificate(tmp_path, METHODS["redacted"], {"gamma": 0.0, "gamma_upper": 5e-5})
     assert claims["bayesian"]["epsilon"] == claims["bayesian_upper"]["epsilon"] == 0
 
 
@@ -143,13 +93,13 @@ def test_original_text_is_not_amplified_by_a_policy(tmp_path):
         ("crt_unredacted", epsilon(NOISED, DELTA)),
         ("nonprivate", math.inf),
     ):
-        _, claims = certificate(tmp_path, METHODS[method], {"miss_rate": 0.0, "miss_rate_upper": 0.01})
+        _, claims = certificate(tmp_path, METHODS[method], {"gamma": 0.0, "gamma_upper": 0.01})
         assert number(claims["bayesian"]) == pytest.approx(expected)
         assert "bayesian_missing" not in claims
 
 
 def test_without_gold_secrets_nothing_bayesian_is_claimed(tmp_path):
-    unknown = dict.fromkeys(("miss_rate", "miss_rate_upper", "delta2", "delta2_upper", "multiplicity", "multiplicity_distinct"))
+    unknown = dict.fromkeys(("gamma", "gamma_upper", "delta2", "delta2_upper", "multiplicity", "multiplicity_distinct"))
     value, claims = certificate(tmp_path, METHODS["crt"], unknown)
     assert {claims[name]["epsilon"] for name in claims if name.startswith("bayesian")} == {"inf"}
     assert "no gold secrets" in claims["bayesian"]["condition"]
@@ -160,8 +110,8 @@ def test_without_gold_secrets_nothing_bayesian_is_claimed(tmp_path):
 
 
 def test_the_measured_miss_rate_governs_and_both_are_shown(tmp_path):
-    value, claims = certificate(tmp_path, METHODS["crt"], {"miss_rate": 0.2, "miss_rate_upper": 0.3}, miss_rate=0.05)
-    assert value["policy"]["miss_rate_simulated"] == 0.05 and value["policy"]["miss_rate"] == 0.2
+    value, claims = certificate(tmp_path, METHODS["crt"], {"gamma": 0.2, "gamma_upper": 0.3}, miss_rate=0.05)
+    assert value["policy"]["miss_rate_simulated"] == 0.05 and value["policy"]["gamma"] == 0.2
     assert number(claims["bayesian"]) == pytest.approx(amplified(epsilon(NOISED, DELTA / 0.2), 0.2))
 
 
@@ -189,9 +139,9 @@ def test_epochs_rise_to_the_headline(tmp_path):
 
 def test_an_epoch_before_any_noise_costs_nothing(tmp_path):
     ledger = Ledger()
-    ledger.append(METHODS["crt"][0])
+    append(ledger, METHODS["crt"][0])
     ledger.epoch(1)
-    ledger.append(METHODS["crt"][-1])
+    append(ledger, METHODS["crt"][-1])
     ledger.epoch(2)
     value, _ = certificate(tmp_path, [], ledger=ledger)
     assert value["epochs"][0]["record_epsilon"] == value["epochs"][0]["bayesian_epsilon"] == 0
@@ -199,37 +149,90 @@ def test_an_epoch_before_any_noise_costs_nothing(tmp_path):
 
 
 def test_warm_starts_are_composed_unless_public(tmp_path):
-    source = ledger_of(METHODS["crt"])
+    source = source_of(METHODS["crt"])
     (tmp_path / "source.jsonl").write_text(source.dump())
     started, public = Ledger(), Ledger()
     started.init("source/g0-s0", public=False, ledger=source.dump())
     public.init("source/g0-s0", public=True, ledger=source.dump())
     for ledger in (started, public):
-        ledger.append(METHODS["crt"][-1])
+        append(ledger, METHODS["crt"][-1])
         ledger.epoch(1)
-    value, claims = certificate(tmp_path, [], ledger=started, init_ledger=[tmp_path / "source.jsonl"])
+    value, claims = certificate(tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"])
     both = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 61)]
     assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(both, DELTA), rel=1e-3)
     assert value["epochs"][-1]["record_epsilon"] == value["headline"]["record_epsilon"]
     assert value["warm_start"] == [{"source": "source/g0-s0", "public": False, "ledger": source.head}]
     _, claims = certificate(tmp_path, [], ledger=public)
     assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(METHODS["crt"][-1:], DELTA))
-    (tmp_path / "other.jsonl").write_text(ledger_of(METHODS["dpsgd"]).dump())
+    (tmp_path / "other.jsonl").write_text(source_of(METHODS["dpsgd"]).dump())
     for given in (None, [tmp_path / "other.jsonl"]):
-        with pytest.raises(InputError, match=r"ledger.jsonl: init = 'source/g0-s0': the ledger of the run"):
-            certificate(tmp_path, [], ledger=started, init_ledger=given)
+        with pytest.raises(InputError, match=r"ledger: init = 'source/g0-s0': the ledger of the run"):
+            certificate(tmp_path, [], ledger=started, start_ledgers=given)
 
 
 def test_a_warm_start_from_a_bare_run_is_infinite(tmp_path):
-    source = ledger_of(METHODS["nonprivate"])
+    source = source_of(METHODS["nonprivate"])
     (tmp_path / "source.jsonl").write_text(source.dump())
     started = Ledger()
     started.init("bare", public=False, ledger=source.dump())
-    started.append(METHODS["crt"][-1])
+    append(started, METHODS["crt"][-1])
     started.epoch(1)
-    value, claims = certificate(tmp_path, [], ledger=started, init_ledger=[tmp_path / "source.jsonl"])
+    value, claims = certificate(tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"])
     assert {claims[name]["epsilon"] for name in claims} == {"inf"}
     assert value["epochs"][0]["bayesian_epsilon"] == "inf"
+
+
+def claimed(tmp_path, **given):
+    value, claims = certificate(tmp_path, METHODS["crt"], **given)
+    assert {claims[name]["epsilon"] for name in claims} == {"inf"} and set(value["headline"]) >= {"record_epsilon"}
+    assert value["headline"]["bayesian_epsilon"] == "inf" and value["epochs"][-1]["record_epsilon"] == "inf"
+    assert value["unaccounted"][0] in claims["secret_caught"]["condition"]
+    assert value["unaccounted"][0] in (tmp_path / "certificate.md").read_text()
+    return value["unaccounted"]
+
+
+def test_a_stage_that_read_protected_text_unaccounted_makes_everything_infinite(tmp_path):
+    for public, reasons in ((True, []), (False, ["the tokenizer bpe was made from protected text without accounting"])):
+        ledger = ledger_of(METHODS["crt"])
+        ledger.read("tokenizer", "bpe", public=public, digest="1" * 64)
+        if not public:
+            assert claimed(tmp_path, ledger=ledger) == reasons
+        else:
+            value, claims = certificate(tmp_path, METHODS["crt"], ledger=ledger)
+            assert value["unaccounted"] == reasons and claims["secret_caught"]["epsilon"] == 0
+        assert value["reads"][0]["source"] == "bpe"
+
+
+def test_noise_that_was_drawn_twice_and_misaligned_neighbours_leave_nothing_to_claim(tmp_path):
+    ledger = ledger_of(METHODS["crt"])
+    append(ledger, METHODS["crt"][-1], 5)  # the state after the first epoch's first noisy update ... again
+    append(ledger, METHODS["crt"][0])
+    append(ledger, METHODS["crt"][-1], 5)
+    assert claimed(tmp_path, ledger=ledger) == ["the same noise was drawn twice"]
+    assert "changed more than one point" in claimed(tmp_path, measured={"misaligned": 3})[0]
+
+
+def test_what_is_wrong_with_a_start_is_wrong_with_what_started_from_it(tmp_path):
+    leaky, same = ledger_of(METHODS["crt"]), ledger_of(METHODS["crt"])
+    leaky.read("tokenizer", "bpe", public=False, digest="1" * 64)
+    for source, reason in ((leaky, "made from protected text"), (same, "the same noise")):
+        source.end()
+        (tmp_path / "source.jsonl").write_text(source.dump())
+        started = Ledger()
+        started.init("source/g0-s0", public=False, ledger=source.dump())
+        append(started, METHODS["crt"][-1], 5 if source is leaky else int(source.states()[0], 16))
+        started.epoch(1)
+        given = {"ledger": started, "start_ledgers": [tmp_path / "source.jsonl"]}
+        assert reason in claimed(tmp_path, **given)[0]
+
+
+def test_a_ledger_that_was_cut_off_is_refused(tmp_path):
+    places = files_of(tmp_path, METHODS["crt"])
+    lines = places["ledger"].read_text().splitlines(keepends=True)
+    for count in (len(lines) - 1, len(lines) // 2):
+        places["ledger"].write_text("".join(lines[:count]))
+        with pytest.raises(InputError, match="does not end with the number of its updates"):
+            certify(**places)
 
 
 def test_reproducible_noise_is_not_for_release(tmp_path):
@@ -243,23 +246,23 @@ def test_reproducible_noise_is_not_for_release(tmp_path):
 def test_units_hashes_and_updates(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"], point="dialogue")
     assert value["unit"] == "one whole dialogue" and "one whole dialogue" in claims["record_replace_one_pld"]["unit"]
-    assert value["hashes"]["ledger"] == sha256(tmp_path / "ledger.jsonl")
-    assert value["hashes"]["audit"] == sha256(tmp_path / "audit.json")
-    assert value["hashes"]["ledger_head"] == ledger_of(METHODS["crt"]).head
+    for name in ("ledger", "recall", "neighbours", *HASHED):
+        assert value["files"][name] == [{"path": str(tmp_path / name), "sha256": sha256(tmp_path / name)}]
+    assert value["ledger_head"] == Ledger.from_file(tmp_path / "ledger").head
     assert value["updates"] == {"exact redacted public": 15, "noisy redacted private": 60}
 
 
 @pytest.mark.parametrize(
-    ("audit", "message"),
+    ("recall", "message"),
     [
-        ({"miss_rate": 1.5}, "miss_rate = 1.5"),
+        ({"gamma": 1.5}, "gamma = 1.5"),
         ({"delta2_upper": "x"}, "delta2_upper = 'x'"),
-        ({"miss_rate_upper": -1}, "miss_rate_upper"),
+        ({"gamma_upper": -1}, "gamma_upper"),
     ],
 )
-def test_bad_audits_are_refused(tmp_path, audit, message):
+def test_bad_measurements_are_refused(tmp_path, recall, message):
     with pytest.raises(InputError, match=message):
-        certificate(tmp_path, METHODS["crt"], audit)
+        certificate(tmp_path, METHODS["crt"], recall)
     assert not (tmp_path / "certificate.json").exists()
 
 
@@ -274,12 +277,12 @@ def test_empty_ledgers_are_refused(tmp_path):
 
 
 def test_a_tampered_ledger_is_one_line_on_the_command_line(tmp_path, capsys):
-    certificate(tmp_path, METHODS["crt"])
-    (tmp_path / "certificate.json").unlink()
-    path = tmp_path / "ledger.jsonl"
+    places = files_of(tmp_path, METHODS["crt"])
+    path = tmp_path / "ledger"
     path.write_text(path.read_text().replace('"noise_multiplier":2.0', '"noise_multiplier":20.0', 1))
-    places = [item for name in ("ledger", "audit") for item in (f"--{name}", str(next(tmp_path.glob(f"{name}.*"))))]
-    status = main(["certify", "--spec", '{"run": "r"}', *places, "--output", str(tmp_path / "certificate.json")])
+    spec = places.pop("spec").model_dump_json()
+    flags = [item for name, place in places.items() if place for item in (f"--{name}", str(place))]
+    status = main(["certify", "--spec", spec, *flags])
     err = capsys.readouterr().err
-    assert status == 2 and err.count("\n") == 1 and "ledger.jsonl:2: hash: was altered" in err
-    assert not (tmp_path / "certificate.json").exists()
+    assert status == 2 and err.count("\n") == 1 and "ledger:2: hash: was altered" in err
+    assert not (tmp_path / "certificate.json").exists() and not (tmp_path / "certificate.md").exists()

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from confide import partitioning
 from confide.data import load_partition
 from confide.errors import InputError
 from confide.policies import redacted_text
 from confide.specs import PartitionSpec
-from confide.stages import partition as stage
 from confide.stages.partition import partition
 from confide.tokenizer import save, train_bpe
 from confide.types import MASK, Span
@@ -81,7 +81,7 @@ def test_batches_do_not_show(tmp_path, monkeypatch):
     ]
     findings = [finding(i, (5, 7)) for i in range(1, 50, 3)]
     run(tmp_path / "one", points, (), findings)
-    monkeypatch.setattr(stage, "BATCH", 7)
+    monkeypatch.setattr(partitioning, "BATCH", 7)
     run(tmp_path / "many", points, (), findings)
     for name in "or":
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes()

@@ -7,9 +7,11 @@ import pytest
 from scipy.stats import kstest
 
 from confide.errors import InputError
-from confide.io import read_json, read_jsonl, write_jsonl
+from confide.io import read_json, read_jsonl, sha256, write_jsonl
 from confide.specs import CanarySpec
+from confide.stages import plant as plant_stage
 from confide.stages.plant import draw_secrets, parse_template, plant
+from confide.types import MASK
 
 
 def write_points(folder, splits):
@@ -121,4 +123,95 @@ def test_without_training_points_nothing_is_written(tmp_path):
 def test_wrong_points_file_is_refused(tmp_path):
     write_jsonl(tmp_path / "points.jsonl", [{"path": "x"}])
     with pytest.raises(InputError, match="missing field"):
+        run(tmp_path)
+
+
+AUDITS = {
+    "game": {"template": "The access code is {4}.", "count": 60},
+    "inclusion": {"template": "The order code was {4}", "count": 40},
+}
+NAMES = tuple(AUDITS)
+
+
+def planted_audits(found, name):
+    return {int(row["doc"].split("-")[2]): row for row in found if row["doc"].startswith(f"audit-{name}-")}
+
+
+def test_a_coin_masks_a_secret_of_the_game_and_leaves_one_of_the_inclusion_out(tmp_path):
+    rows = write_points(tmp_path, ["train"] * 100 + ["test"] * 9)
+    found, facts = run(tmp_path, count=2, copies=3, **AUDITS)
+    game, inclusion = facts["audits"]["game"], facts["audits"]["inclusion"]
+    assert (game["prefix"], game["digits"], game["suffix"]) == ("The access code is ", 4, ".")
+    sentences = planted_audits(found, "game")
+    assert sorted(sentences) == list(range(60))  # every sentence is there, whatever its coin
+    for index, (secret, coin) in enumerate(zip(game["secrets"], game["coins"], strict=True)):
+        row, shown = sentences[index], secret if coin else MASK
+        assert row["text"] == f"The access code is {shown}." and row["canary"] is None and row["split"] == "train"
+        assert [row["text"][start:end] for start, end, *_ in row["gold"]] == ([secret] if coin else [])
+        assert set(row) == set(rows[0])
+    sentences = planted_audits(found, "inclusion")
+    assert sorted(sentences) == [index for index, coin in enumerate(inclusion["coins"]) if coin]
+    assert all(row["text"] == f"The order code was {inclusion['secrets'][index]}" for index, row in sentences.items())
+    assert len(found) == 109 + 6 + 60 + sum(inclusion["coins"]) and len({row["key"] for row in found}) == len(found)
+    outside = [row for row in found if row["canary"] is None and not row["doc"].startswith("audit")]
+    assert outside == rows
+    everything = "".join(row["text"] for row in found)
+    for audit in (game, inclusion):
+        assert [secret in everything for secret in audit["secrets"]] == audit["coins"]
+
+
+def test_without_audits_the_files_are_what_they_were_before_there_were_any(tmp_path):
+    write_points(tmp_path, ["train"] * 50 + ["test"] * 5)
+    run(tmp_path, count=3, copies=4)
+    assert sha256(tmp_path / "planted.jsonl").startswith("3d375fc6a91538c5")
+    assert sha256(tmp_path / "canaries.json").startswith("8fdce79afc2468fc")
+
+
+def test_all_secrets_differ_even_where_the_space_is_used_up(tmp_path):
+    write_points(tmp_path, ["train"])
+    sets = {name: {"template": f"{name} {{2}}", "count": 40} for name in NAMES}
+    _, facts = run(tmp_path, template="id {2}", count=10, copies=1, controls=10, **sets)
+    secrets = facts["secrets"] + facts["controls"] + [secret for name in NAMES for secret in facts["audits"][name]["secrets"]]
+    assert sorted(secrets) == [f"{number:02d}" for number in range(100)]
+    with pytest.raises(InputError, match=r"10\^2"):
+        run(tmp_path, template="id {2}", count=11, copies=1, controls=10, **sets)
+
+
+def test_coins_are_fair_seeded_and_apart_from_everything_else(tmp_path):
+    write_points(tmp_path, ["train"])
+    big = {name: AUDITS[name] | {"count": 2000} for name in NAMES}
+    _, facts = run(tmp_path, **big)
+    coins = np.array([facts["audits"][name]["coins"] for name in NAMES])
+    assert (np.abs(coins.mean(1) - 0.5) < 4 * 0.5 / 2000**0.5).all() and abs(np.corrcoef(coins)[0, 1]) < 4 / 2000**0.5
+    assert run(tmp_path, **big)[1] == facts
+    other = run(tmp_path, game=big["game"] | {"seed": 1}, inclusion=big["inclusion"])[1]
+    assert other["audits"]["game"]["coins"] != facts["audits"]["game"]["coins"]
+    _, plain = run(tmp_path)
+    assert plain["secrets"] == facts["secrets"] and plain["controls"] == facts["controls"] and "audits" not in plain
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_turning_one_coin_changes_one_line(tmp_path, monkeypatch, name):
+    """What the bounds on epsilon rest on: coins decide about their own record and nothing else."""
+    write_points(tmp_path, ["train"] * 30)
+    before, _ = run(tmp_path, count=2, copies=2, **AUDITS)
+    draw = plant_stage.draw_audits
+
+    def turned(*arguments):
+        audits = draw(*arguments)
+        audits[name]["coins"][7] ^= True
+        return audits
+
+    monkeypatch.setattr(plant_stage, "draw_audits", turned)
+    after, _ = run(tmp_path, count=2, copies=2, **AUDITS)
+    key = f"audit-{name}-7:0"
+    assert [row for row in before if row["key"] != key] == [row for row in after if row["key"] != key] and before != after
+    assert len(before) - len(after) == (0 if name == "game" else 1 if key in {row["key"] for row in before} else -1)
+
+
+def test_audits_are_not_planted_twice(tmp_path):
+    write_points(tmp_path, ["train"])
+    run(tmp_path, count=0, **AUDITS)
+    (tmp_path / "planted.jsonl").rename(tmp_path / "points.jsonl")
+    with pytest.raises(InputError, match="planted canary"):
         run(tmp_path)

@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from confide.errors import InputError
+from confide.policies import POLICIES
 from confide.specs import RedactSpec
-from confide.stages import redact as stage
 from confide.stages.redact import redact
 
 DIGITS = {"kind": "regex", "patterns": {"number": r"\d+"}}
@@ -47,10 +47,10 @@ def test_a_policy_that_fails_makes_the_text_private_and_is_counted(tmp_path, mon
         return []
 
     kinds = {"policy": "regex", "conservative": "everything"}
-    monkeypatch.setitem(stage.policy.__globals__["POLICIES"], kinds[broken], lambda spec: fails)
+    monkeypatch.setitem(POLICIES, kinds[broken], lambda spec: fails)
     other = "conservative" if broken == "policy" else "policy"
     quiet = {"kind": "everything"} if kinds[broken] == "everything" else DIGITS
-    monkeypatch.setitem(stage.policy.__globals__["POLICIES"], kinds[other], lambda spec: lambda text: [])
+    monkeypatch.setitem(POLICIES, kinds[other], lambda spec: lambda text: [])
     spec = {broken: quiet, other: DIGITS if kinds[other] == "regex" else {"kind": "everything"}}
     rows = run(tmp_path, ["good", "bad secret", "bad secret"], **spec)
     assert [row["key"] for row in rows] == ["d:1", "d:2"]

@@ -15,11 +15,11 @@ from safetensors import safe_open
 
 from confide import tokenizer as tokenizers
 from confide.data import load_partition, write_partition
-from confide.dp.ledger import Ledger
+from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
-from confide.io import read_jsonl
+from confide.io import read_jsonl, sha256
 from confide.methods import METHODS
-from confide.specs import LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
+from confide.specs import LSTMSpec, PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.stages.train import train
 from confide.training import Job
 from confide.types import Partition, View
@@ -218,6 +218,17 @@ def test_empty_pool_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None
         run(tmp_path, vocabulary, spec("crt"), data)
 
 
+def test_the_ledger_opens_with_run_settings_and_what_was_read(tmp_path: Path, vocabulary: Path) -> None:
+    wanted = spec("crt").model_copy(update={"reads": [ReadSpec(stage="tokenizer", source="bpe", public=False)]})
+    ledger = Ledger.from_file(run(tmp_path, vocabulary, wanted)["ledger"])
+    assert [line.get("event") for line in ledger.lines()[:2]] == ["start", "read"]
+    (start,), (read,) = ledger.events("start"), ledger.events("read")
+    assert (start["run"], start["settings"]) == (wanted.run, settings_digest(wanted.model_dump_json()))
+    assert start["noise"] == "recorded" and len(start["code"]) == 12
+    assert (read["source"], read["public"], read["digest"]) == ("bpe", False, sha256(vocabulary))
+    assert ledger.ended() and len(set(ledger.states())) == len(ledger.states()) == 3
+
+
 def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path: Path, vocabulary: Path) -> None:
     first = run(tmp_path / "public", vocabulary, spec("nonprivate"))
     frozen = RECIPE.model_copy(update={"noisy_lr": 1e-30})
@@ -228,7 +239,8 @@ def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path:
     start = {"init": first["model"], "init_ledger": first["ledger"]}
     train(wanted, **files(folder, partition()), tokenizer=vocabulary, **made, **start)
     assert made["model"].read_bytes() == first["model"].read_bytes()
-    assert "public/g0-s0" in made["ledger"].read_text()
+    (start,) = Ledger.from_file(made["ledger"]).events("init")
+    assert start["source"] == "public/g0-s0"
 
 
 @pytest.mark.gpu
@@ -236,5 +248,6 @@ def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path:
 @pytest.mark.parametrize("method", METHODS)
 def test_cuda_makes_the_same_ledger(method: str, tmp_path: Path, vocabulary: Path) -> None:
     made = [run(tmp_path / device, vocabulary, spec(method, device=device)) for device in ("cpu", "cuda")]
-    assert made[0]["ledger"].read_bytes() == made[1]["ledger"].read_bytes()
+    first, second = (Ledger.from_file(one["ledger"]) for one in made)
+    assert first.releases() == second.releases() and first.epochs() == second.epochs()
     assert all(row["valid_ppl"] > 1 for row in read_jsonl(made[1]["metrics"]))

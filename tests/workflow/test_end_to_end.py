@@ -9,36 +9,45 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ALL = {"certify": 5, "evaluate": 5, "attack": 8, "report_tiny": 1}
+SHOWN = {"report_tiny": 1, "scan_tiny": 1}
+AUDITED = SHOWN | {"gate_tiny": 1}
+ALL = {"certify": 5, "evaluate": 5, "shadows": 1, "attack": 16, **AUDITED}
 CHANGES = [  # where, from, to, the jobs that it touches
-    ("params.yaml", "{ kind: exposure }", "{ kind: exposure, chunk: 100 }", {"attack": 4, "report_tiny": 1}),
-    ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 4, "report_tiny": 1}),
-    ("params.yaml", "title: Tiny", "title: Small", {"report_tiny": 1}),
+    ("params.yaml", "{ kind: exposure }", "{ kind: exposure, chunk: 100 }", {"attack": 4, **SHOWN}),
+    ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 4, **SHOWN}),
+    ("params.yaml", "title: Tiny", "title: Small", {**SHOWN}),
     ("params.yaml", "experiment: tiny", "experiment: small", {}),
     (
         "params.yaml",
         "pretrain: { lr: 0.02",
         "pretrain: { lr: 0.03",
-        {"train": 2, "certify": 2, "evaluate": 2, "attack": 2, "report_tiny": 1},
+        {"train": 2, "certify": 2, "evaluate": 2, "attack": 4, **AUDITED},
     ),
-    ("params.yaml", "epsilon: 3.0", "epsilon: 2.0", {"train": 2, "certify": 2, "evaluate": 2, "attack": 4, "report_tiny": 1}),
+    ("params.yaml", "epsilon: 3.0", "epsilon: 2.0", {"train": 2, "certify": 2, "evaluate": 2, "attack": 8, **AUDITED}),
     (
         "params.yaml",
         "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick,",
         "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick, seeds: [0, 1],",
-        {"train": 1, "certify": 1, "evaluate": 1, "attack": 2, "report_tiny": 1},
+        {"train": 1, "certify": 1, "evaluate": 1, "attack": 4, **AUDITED},
     ),
-    ("params.yaml", "gammas: [0.1], attacks", "gammas: [0.2], attacks", {"redact": 1, "audit": 1, "partition": 1}),
-    ("params.yaml", "vocab_size: 300", "vocab_size: 320", {"tokenizer": 1, "partition": 3, "train": 5, **ALL}),
+    (
+        "params.yaml",
+        "gammas: [0.1], attacks",
+        "gammas: [0.2], attacks",
+        {"redact": 1, "recall": 1, "partition": 1, "neighbours": 1},
+    ),
+    ("params.yaml", "vocab_size: 300", "vocab_size: 320", {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 5, **ALL}),
     (
         "params.yaml",
         "copies: 4",
         "copies: 5",
-        {"plant": 1, "dedup": 1, "redact": 2, "audit": 2, "partition": 2, "train": 4} | ALL | {"certify": 4, "evaluate": 4},
+        {"plant": 1, "dedup": 1, "redact": 2, "recall": 2, "partition": 2, "neighbours": 2, "train": 4}
+        | ALL
+        | {"certify": 4, "evaluate": 4},
     ),
     ("src/confide/stages/certify.py", '"""', '"""Another word: ', {}),
-    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 5, "report_tiny": 1}),
-    ("src/confide/attacks/exposure.py", "\ndef ", "\nNEW = 1\n\n\ndef ", {"attack": 8, "report_tiny": 1}),
+    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 5, **AUDITED}),
+    ("src/confide/attacks/exposure.py", "\ndef ", "\nNEW = 1\n\n\ndef ", {"shadows": 1, "attack": 16, **AUDITED}),
 ]
 
 
@@ -46,14 +55,15 @@ def test_everything_is_there(built):
     for run in ("public/g0-s0", "nonprivate/g0-s0", "redacted/g0.1-s0", "dpsgd/g0-s0", "crt/g0.1-s0"):
         model = {path.name for path in (built.folder / "models" / run).iterdir()}
         assert model == {"model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl"}
-        own = {"certificate.json", "evaluate.json"} | (set() if "public" in run else {"exposure.json", "address.json"})
+        attacks = set() if "public" in run else {"exposure.json", "address.json", "game.json", "lira.json"}
+        own = {"certificate.json", "certificate.md", "evaluate.json"} | attacks
         assert {path.name for path in (built.folder / "results/runs" / run).iterdir()} == own
     with open(built.folder / "results/studies/tiny/table.csv") as file:
         rows = {row["name"]: row for row in csv.DictReader(file)}
     assert set(rows) == {"nonprivate", "redacted", "dpsgd", "crt"}
     assert rows["nonprivate"]["epsilon_bayesian"] == "inf" and 2.9 < float(rows["dpsgd"]["epsilon_replace_one"]) <= 3
     assert float(rows["crt"]["epsilon_bayesian"]) < 3
-    for figure in ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification"):
+    for figure in ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "roc"):
         for suffix in ("png", "svg"):
             assert (built.folder / f"results/studies/tiny/{figure}.{suffix}").stat().st_size > 1000
 
@@ -71,7 +81,7 @@ def test_a_change_reruns_what_it_touches(project, file, old, new, jobs):
     project.edit(file, old, new)
     planned = project.planned()
     if "gammas" in old:  # new files as well: those of the new gamma
-        jobs = jobs | {"train": 1, "certify": 1, "evaluate": 1, "attack": 2, "report_tiny": 1}
+        jobs = jobs | {"train": 1, "certify": 1, "evaluate": 1, "attack": 4, **AUDITED}
     assert planned == jobs
 
 
@@ -103,6 +113,8 @@ def test_nothing_outside_data_holds_a_secret(built):
 def test_canaries_are_not_in_results_or_logs(built):
     canaries = json.loads((built.folder / "data/work/sim/canaries.json").read_text())
     texts = [f"{canaries['prefix']}{secret}" for secret in [*canaries["secrets"], *canaries["controls"]]]
+    texts += [f"{audit['prefix']}{secret}" for audit in canaries["audits"].values() for secret in audit["secrets"]]
+    assert len(texts) == 3 + 3 + 120 + 60
     pattern = re.compile("|".join(map(re.escape, texts)))
     files = [path for name in ("results", "logs", "models", ".snakemake") for path in (built.folder / name).rglob("*")]
     for path in files:

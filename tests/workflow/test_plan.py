@@ -12,13 +12,17 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         "plant": 2,
         "dedup": 2,
         "redact": 3,
-        "audit": 3,
+        "recall": 3,
         "partition": 3,
+        "neighbours": 3,
         "train": 5,
         "certify": 5,
         "evaluate": 5,
-        "attack": 8,
+        "shadows": 1,
+        "attack": 16,
         "report_tiny": 1,
+        "gate_tiny": 1,
+        "scan_tiny": 1,
     }
 
 

@@ -11,7 +11,7 @@ from confide.codehash import code_hash
 from confide.errors import InputError
 from confide.params import check
 from confide.provenance import check_records
-from confide.specs import AuditSpec, FetchSpec
+from confide.specs import RecallSpec, FetchSpec
 
 # Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -100,8 +100,18 @@ def dataset_file(name):
     return lambda wildcards: f"data/work/{RUNS[wildcards.run].row.dataset}/{name}"
 
 
-def audit_file(wildcards):
-    return f"data/work/{RUNS[wildcards.run].redaction}/audit.json"
+def shadow_files(wildcards):
+    """The shadow models that an attack needs, if it needs any."""
+    name = jobs.shadows(PARAMS, RUNS[wildcards.run], wildcards.attack)
+    return {"shadows": f"data/work/{name}"} if name else {}
+
+
+def recall_file(wildcards):
+    return f"data/work/{RUNS[wildcards.run].redaction}/recall.json"
+
+
+def neighbours_file(wildcards):
+    return f"data/work/{RUNS[wildcards.run].partition}/neighbours.json"
 
 
 def tokenizer_file(wildcards):

@@ -101,21 +101,21 @@ rule redact:
 
 
 # What the policy misses, counted against the secrets that the corpus knows of.
-rule audit:
+rule recall:
     input:
         points="data/work/{dataset}/points.jsonl",
         spans="data/work/{dataset}/g{gamma}/spans.jsonl",
     output:
-        "data/work/{dataset}/g{gamma}/audit.json",
+        "data/work/{dataset}/g{gamma}/recall.json",
     log:
-        "logs/audit/{dataset}-g{gamma}.log",
+        "logs/recall/{dataset}-g{gamma}.log",
     benchmark:
-        "logs/benchmarks/audit/{dataset}-g{gamma}.tsv"
+        "logs/benchmarks/recall/{dataset}-g{gamma}.tsv"
     params:
-        spec=show(AuditSpec()),
-        code=code("audit"),
+        spec=show(RecallSpec()),
+        code=code("recall"),
     shell:
-        "confide audit --spec {params.spec:q} --points {input.points} --spans {input.spans} "
+        "confide recall --spec {params.spec:q} --points {input.points} --spans {input.spans} "
         "--output {output} > {log} 2>&1"
 
 
@@ -142,6 +142,29 @@ rule partition:
         "--tokenizer {input.tokenizer} --original {output.original} --redacted {output.redacted} > {log} 2>&1"
 
 
+# What the processed text shows of a secret: masked in the raw text, does anything change that training reads?
+rule neighbours:
+    input:
+        points="data/work/{dataset}/points.jsonl",
+        tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
+    output:
+        "data/work/{dataset}/g{gamma}-{dedup}/neighbours.json",
+    log:
+        "logs/neighbours/{dataset}-g{gamma}-{dedup}.log",
+    benchmark:
+        "logs/benchmarks/neighbours/{dataset}-g{gamma}-{dedup}.tsv"
+    wildcard_constraints:
+        dedup="dedup|nodedup",
+    params:
+        spec=lambda w: show(
+            jobs.neighbours(PARAMS, w.dataset, float(w.gamma), w.dedup == "dedup")
+        ),
+        code=code("neighbours"),
+    shell:
+        "confide neighbours --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
+        "--output {output} > {log} 2>&1"
+
+
 rule prepare:
     input:
         expand(
@@ -150,10 +173,20 @@ rule prepare:
             view=["original", "redacted"],
         ),
         expand(
-            "data/work/{folder}/audit.json",
+            "data/work/{folder}/neighbours.json",
+            folder=dict.fromkeys(run.partition for run in RUNS.values()),
+        ),
+        expand(
+            "data/work/{folder}/recall.json",
             folder=dict.fromkeys(run.redaction for run in RUNS.values()),
         ),
         expand(
             "data/work/{dataset}/canaries.json",
             dataset=dict.fromkeys(run.row.dataset for run in RUNS.values()),
         ),
+        [
+            f"data/work/{file}"
+            for run in RUNS.values()
+            for attack in run.row.attacks
+            if (file := jobs.shadows(PARAMS, run, attack))
+        ],

@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from confide.attacks.exposure import exposure
+from confide.attacks.game import game
+from confide.attacks.lira import lira
 from confide.attacks.membership import membership
 from confide.attacks.target import Target
 
-ATTACKS: dict[str, Callable[[Any, Target], dict[str, Any]]] = {"exposure": exposure, "membership": membership}
+ATTACKS: dict[str, Callable[[Any, Target], dict[str, Any]]] = {
+    "exposure": exposure,
+    "game": game,
+    "lira": lira,
+    "membership": membership,
+}

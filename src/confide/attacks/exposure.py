@@ -2,7 +2,8 @@
 
 Values are ranked by total log-probability in the canary's sentence (not per token: values differ in their number of
 tokens), ties at mid-rank. The null is exact too: the rank of a secret that the model never saw is uniform, its exposure
-exponential with rate ln 2 (mean 1.44 bits), and the largest of ten such has mean 4.23 bits, not 0.
+exponential with rate ln 2 (mean 1.44 bits), and the largest of ten such has mean 4.23 bits, not 0. The interval of a mean
+that is not the null's is a bootstrap over canaries, and with as few as ten somewhat too short.
 """
 
 import math
@@ -25,6 +26,7 @@ from confide.specs import ExposureSpec
 
 MOST_DIGITS = 8  # 10^8 candidates of single digits are minutes; where digits merge, encoding them takes half an hour
 GROUPS = {"": "secrets", "control_": "controls"}
+RESAMPLES = 2_000
 BITS = 1 / math.log(2)  # mean exposure of one secret that was never seen
 
 
@@ -71,9 +73,16 @@ def null_band(statistic: str, count: int, level: float = 0.95, most: float = mat
     return min(MEANS[statistic](count), most), min(low, most), min(high, most)
 
 
+def mean_interval(found: list[float], level: float = 0.95) -> tuple[float, float]:
+    """Two-sided percentile bootstrap interval of the mean; the resamples are the same in every run."""
+    picks = np.random.default_rng(0).integers(len(found), size=(RESAMPLES, len(found)))
+    low, high = np.quantile(np.asarray(found)[picks].mean(1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 def _summary(found: list[float], candidates: int) -> dict[str, Any]:
-    """Mean, median and max, each with its null mean, its band and a one-sided p-value."""
-    metrics: dict[str, Any] = {}
+    """Mean (with its interval), median and max, each with its null mean, its band and a one-sided p-value."""
+    metrics: dict[str, Any] = dict(zip(("mean_low", "mean_high"), mean_interval(found), strict=True))
     for name, function in (("mean", np.mean), ("median", np.median), ("max", np.max)):
         value = float(function(found))
         mean, low, high = null_band(name, len(found), most=math.log2(candidates))
@@ -87,12 +96,7 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
     if target.canaries is None:
         raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
     planted = read_canaries(target.canaries)
-    template = planted["prefix"], planted["suffix"], planted["digits"]
-    secrets = np.array([int(secret) for key in GROUPS.values() for secret in planted[key]], dtype=np.int64)
-    apart = log_probs_apart(target.model, target.tokenizer, *template, secrets, spec.chunk)
-    blocks = candidate_blocks(target.tokenizer, *template)
-    with tqdm(total=10 ** planted["digits"], desc="exposure", unit="candidate", unit_scale=True, disable=None) as bar:
-        ranks, sizes = ranks_among(target.model, blocks, secrets, apart, spec.chunk, bar)
+    ranks, sizes = ranked(target, planted, [secret for key in GROUPS.values() for secret in planted[key]], spec.chunk)
     metrics: dict[str, Any] = sizes | {"copies": planted["copies"]}
     start = 0
     for prefix, key in GROUPS.items():
@@ -100,6 +104,18 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
         found = judged(None if ranks is None else ranks[own], len(planted[key]), sizes["candidates"])
         metrics |= {f"{prefix}{name}": value for name, value in found.items()}
     return metrics
+
+
+def ranked(
+    target: Target, template: dict[str, Any], secrets: list[str], chunk: int
+) -> tuple[np.ndarray | None, dict[str, float]]:
+    """Ranks (S,) of secrets among all values in a template's sentence, None if they are not finite; sizes of the search."""
+    sentence = template["prefix"], template["suffix"], template["digits"]
+    values = np.array([int(secret) for secret in secrets], dtype=np.int64)
+    apart = log_probs_apart(target.model, target.tokenizer, *sentence, values, chunk)
+    blocks = candidate_blocks(target.tokenizer, *sentence)
+    with tqdm(total=10 ** template["digits"], desc="exposure", unit="candidate", unit_scale=True, disable=None) as bar:
+        return ranks_among(target.model, blocks, values, apart, chunk, bar)
 
 
 def judged(ranks: np.ndarray | None, count: int, candidates: int) -> dict[str, Any]:
@@ -114,16 +130,20 @@ def judged(ranks: np.ndarray | None, count: int, candidates: int) -> dict[str, A
 
 def read_canaries(path: Path) -> dict[str, Any]:
     """The planted canaries; InputError where a key is missing or a secret has another number of digits than stated."""
-    planted = read_json(path)
+    return checked(read_json(path), path, ("secrets", "controls"), ("copies",))
+
+
+def checked(planted: Any, path: Path, lists: tuple[str, ...], others: tuple[str, ...], where: str = "") -> dict[str, Any]:
+    """A sentence with `lists` of secrets and other keys; `where` is what stands before its keys in an error."""
     if not isinstance(planted, dict):
-        raise InputError("expected a JSON object", file=path)
-    for key in ("prefix", "suffix", "digits", "secrets", "controls", "copies"):
+        raise InputError("expected a JSON object", file=path, key=where.rstrip(".") or None)
+    for key in ("prefix", "suffix", "digits", *lists, *others):
         if key not in planted:
-            raise InputError("is missing", file=path, key=key)
+            raise InputError("is missing", file=path, key=where + key)
     digits = planted["digits"]
     if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
-        raise InputError(f"exact exposure wants 1 to {MOST_DIGITS} digits", file=path, key="digits", value=digits)
-    for key in ("secrets", "controls"):
+        raise InputError(f"exact exposure wants 1 to {MOST_DIGITS} digits", file=path, key=f"{where}digits", value=digits)
+    for key in lists:
         if any(len(secret) != digits or not (secret.isascii() and secret.isdigit()) for secret in planted[key]):
-            raise InputError(f"a value is not {digits} digits", file=path, key=key)
+            raise InputError(f"a value is not {digits} digits", file=path, key=where + key)
     return planted

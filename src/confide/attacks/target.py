@@ -10,9 +10,13 @@ from confide.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`model` is in evaluation mode and on its device; `canaries` None: the corpus has none planted."""
+    """`model` is in evaluation mode and on its device; `canaries` None: the corpus has none planted.
+
+    `shadows`: scores of shadow models on the same candidates, for the attack that needs them.
+    """
 
     model: nn.Module
     tokenizer: Tokenizer
     points: Path
     canaries: Path | None = None
+    shadows: Path | None = None

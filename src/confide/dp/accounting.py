@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
 from confide.dp.curves import Conversion, Curve, Mechanism, Mechanisms, Relation, pld_curve, rdp_curve, unsampled_curve
-from confide.dp.ledger import check
+from confide.dp.ledger import check_release
 from confide.types import Release
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
+MOST_MIXED = 128  # records of a group whose mixture is priced on a grid: tenths of a second
 TOLERANCE = 1e-2  # by which a grid may exceed the Renyi bound before the two are said to disagree
 
 
@@ -63,7 +64,7 @@ def epsilon(
     Guarantees: (epsilon, delta)-indistinguishable under `relation`, batches Poisson and normalised by a public constant.
     """
     for release in releases:
-        check(release)
+        check_release(release)
     return solve(ACCOUNTANTS[accountant](mechanisms_of(releases), relation, conversion), delta)
 
 
@@ -79,7 +80,7 @@ def solve(bound: Bound, delta: float, relative: float = 1e-7) -> float:
     steps = np.arange(bound.hops)
 
     def holds(value: float) -> bool:
-        return bound.curve.log_delta(value) + float(logsumexp(value * steps)) <= math.log(delta)
+        return bound.curve.log_delta(value) + float(np.logaddexp.reduce(value * steps)) <= math.log(delta)
 
     if holds(0.0):
         return 0.0
@@ -125,7 +126,7 @@ def group_epsilon(value: float, delta: float, size: int, *, paper: bool = False)
     """(k e, d) of a group of k = `size` from one record's (e, d): d = k exp(k e) delta (paper) or sum of exp(i e) delta."""
     if size < 1 or value == math.inf:
         return (0.0, 0.0) if size < 1 else (math.inf, 1.0)
-    log_factor = math.log(size) + size * value if paper else float(logsumexp(value * np.arange(size)))
+    log_factor = math.log(size) + size * value if paper else float(np.logaddexp.reduce(value * np.arange(size)))
     log_total = math.log(delta) + log_factor if delta > 0 else -math.inf
     return size * value, math.exp(min(0.0, log_total))
 
@@ -144,7 +145,7 @@ def group(releases: Sequence[Release], delta: float, size: int, relation: Relati
         "group privacy, record by record (RDP)": Bound(rdp_curve(mechanisms), size * twice),
         "no amplification by sampling": Bound(unsampled_curve(mechanisms, relation, size)),
     }
-    if size <= 32:  # the grid of a large group takes minutes
+    if size <= MOST_MIXED:
         ways["mixture over the records drawn"] = Bound(pld_curve(mechanisms, "zero_out", size), twice)
     found = {name: solve(bound, delta) for name, bound in ways.items()}
     best = min(found, key=found.get)
@@ -164,7 +165,7 @@ class Price:
 def price(releases: Sequence[Release]) -> Price:
     """Sort releases by whom they reach; ValueError for an event of no known kind."""
     for release in releases:
-        check(release)
+        check_release(release)
     ran = [release for release in releases if release.count]
     noisy = [release for release in ran if release.step.noisy]
     exposing = [release for release in ran if not release.step.noisy and release.step.pool != "public"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confide.dp.accounting import ACCOUNTANTS, Bound, agree, group, mechanisms_of, price, solve
+from confide.dp.accounting import ACCOUNTANTS, Bound, Price, agree, group, mechanisms_of, price, solve
 from confide.dp.confidentiality import bayesian_at
 from confide.dp.curves import Relation, grid, pld_curve
 from confide.types import Release
@@ -41,6 +41,16 @@ class Facts:
     points_after: int | None = None  # points that hold the most frequent secret, copies masked
     points_before: int | None = None  # copies counted
     everything_private: bool = False
+    unaccounted: Sequence[str] = ()  # reasons why the ledger does not bound what the model has seen: nothing finite holds
+
+    @property
+    def price(self) -> Price:
+        return Price(None, None, None, price(self.releases).conditional) if self.unaccounted else price(self.releases)
+
+    @property
+    def hopeless(self) -> list[str]:
+        """Condition of a claim that nothing can make finite."""
+        return [f"none can help: {reason}" for reason in self.unaccounted or ["exact updates read it"]]
 
     @property
     def unit(self) -> str:
@@ -48,7 +58,7 @@ class Facts:
 
     @property
     def conditional(self) -> bool:
-        return price(self.releases).conditional and not self.everything_private
+        return self.price.conditional and not self.everything_private
 
 
 def spent(
@@ -87,11 +97,11 @@ def claim(
 
 def record_claims(facts: Facts) -> list[Claim]:
     """Differential privacy of one record of the pools trained on with noise, by both accountants."""
-    reached = price(facts.releases).record
+    reached = facts.price.record
     unit = f"{facts.unit} in a pool that is only trained on with noise"
     conditions = [POISSON, *(["the record stays in its pool"] if facts.conditional else [])]
     if reached is None:
-        conditions = ["none can help: exact updates read every record"]
+        conditions = facts.hopeless
     found = []
     for relation in ("add_or_remove", "replace_one"):
         prices = dict.fromkeys(ACCOUNTANTS, math.inf) if reached is None else agree(reached, facts.delta, relation)
@@ -106,13 +116,14 @@ def record_claims(facts: Facts) -> list[Claim]:
 
 def secret_claims(facts: Facts) -> list[Claim]:
     """Theorem 8.1: confidentiality of one secret that pi catches, that it misses, and that pi_c misses as well."""
-    reached, unit = price(facts.releases), f"one secret within {facts.unit}"
+    reached, unit = facts.price, f"one secret within {facts.unit}"
     caught, missed = spent(reached.caught)(facts.delta), spent(reached.missed)(facts.delta)
     given = [CONSERVATIVE] if facts.conditional else []
     parts = [
         ("secret_caught", caught, [CONTEXT_FREE, MARKS_KEPT] if caught == 0 else [POISSON], "that the policy catches"),
         ("secret_missed", missed, [*given, POISSON, MARKS_KEPT], "that the policy misses"),
     ]
+    parts = [(name, value, facts.hopeless if value == math.inf else held, which) for name, value, held, which in parts]
     if facts.conditional:
         parts.append(("secret_missed_by_both", math.inf, [], "that the policy and the conservative policy both miss"))
     return [
@@ -125,7 +136,7 @@ def bayesian_epsilon(
     facts: Facts, gamma: float | None, at: Callable[[float], float], delta2: float = 0.0, *, divide: bool = True
 ) -> float:
     """Theorem 8.3 at the facts' delta. Where training read the original text, redaction amplifies nothing: gamma = 1."""
-    caught = price(facts.releases).caught
+    caught = facts.price.caught
     if caught is None:
         return math.inf
     if caught:
@@ -135,7 +146,7 @@ def bayesian_epsilon(
 
 def bayesian_claims(facts: Facts) -> list[Claim]:
     """Theorem 8.3 with gamma as measured and at its bound, with and without reading the mechanism at delta / gamma."""
-    missed = price(facts.releases).missed
+    missed = facts.price.missed
     at, published = spent(missed), spent(missed, "add_or_remove")
     given = [CONSERVATIVE] if facts.conditional else []
     bound = f"gamma at its one-sided {facts.confidence:.0%} bound"
@@ -147,7 +158,7 @@ def bayesian_claims(facts: Facts) -> list[Claim]:
         ("bayesian_as_published", facts.gamma, published, 0.0, True, "gamma as measured"),
     ]
     found = [_bayesian(facts, *row, given) for row in rows]
-    if facts.gamma_upper is not None and price(facts.releases).caught == []:
+    if facts.gamma_upper is not None and facts.price.caught == []:
         conditions, unit = [CONTEXT_FREE, MARKS_KEPT, bound], f"one random secret within {facts.unit}"
         says = "Confidentiality of a random secret but for the chance that the policy misses it"
         found.append(claim("bayesian_missing", unit, "replace_one", 0.0, facts.gamma_upper, conditions, says))
@@ -170,10 +181,12 @@ def _bayesian(
 ) -> Claim:
     epsilon = bayesian_epsilon(facts, gamma, at, delta2, divide=divide)
     relation = "add_or_remove" if name == "bayesian_as_published" else "replace_one"
-    unknown = gamma is None and not price(facts.releases).caught
+    unknown = gamma is None and not facts.price.caught
     conditions = [*given, CONTEXT_FREE, MARKS_KEPT, POISSON, *([words] if not unknown else [])]
     if unknown:
         conditions = ["no gold secrets in the corpus: the share that the policy misses is unknown"]
+    if facts.unaccounted:
+        conditions = facts.hopeless
     if relation == "add_or_remove":
         conditions.append("the paper's relation; confidentiality replaces, so the replace_one claims are the sound ones")
     how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
@@ -183,7 +196,7 @@ def _bayesian(
 
 def group_claims(facts: Facts) -> list[Claim]:
     """Group confidentiality of the most frequent secret, should the policy miss it everywhere (Proposition 7, Theorem 8.2)."""
-    missed, given = price(facts.releases).missed, [CONSERVATIVE] if facts.conditional else []
+    missed, given = facts.price.missed, [CONSERVATIVE] if facts.conditional else []
     rows = [
         ("group_after_dedup", facts.points_after, "distinct texts", [*given, POISSON, MARKS_KEPT]),
         ("group_before_dedup", facts.points_before, "points, copies counted", [*given, POISSON]),
@@ -204,7 +217,7 @@ def group_claims(facts: Facts) -> list[Claim]:
 
 def headline(facts: Facts) -> dict[str, Any]:
     """The numbers that figures use: replace_one, PLD, conditional on pi_c, gamma as measured and at its bound."""
-    reached = price(facts.releases)
+    reached = facts.price
     at = spent(reached.missed)
     return {
         "relation": "replace_one",
@@ -229,7 +242,7 @@ def epoch_claims(
     so_far, found = list(before), []
     for number, releases in epochs:
         so_far += releases
-        missed = price(so_far).missed
+        missed = None if facts.unaccounted else price(so_far).missed
         at = spent(missed, interval=interval)
         epsilon = bayesian_epsilon(facts, facts.gamma, at)
         found.append({"epoch": number, "record_epsilon": at(facts.delta), "bayesian_epsilon": epsilon})

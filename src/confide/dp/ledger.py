@@ -1,10 +1,14 @@
-"""What really ran: an append-only, hash-chained, run-length list of Releases, warm starts and epoch marks (DESIGN rule 8).
+"""What really ran: an append-only, hash-chained, run-length list of Releases, and of all else that read protected text.
 
-Each line of ledger.jsonl carries the SHA-256 of itself and of the line before, so that no line can be altered, dropped or
-moved without the last hash changing; the certificate quotes that hash. Certificates are priced from this file alone.
+Beside updates it names the run and its settings, every earlier stage whose product the model holds (tokenizer, policy,
+pretrained weights), warm starts and epoch marks. Each line of ledger.jsonl carries the SHA-256 of itself and of the line
+before, so that no line can be altered, dropped or moved without the last hash changing; the certificate quotes that hash.
+Certificates are priced from this file alone.
 """
 
 import hashlib
+import re
+import types
 import typing
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -18,6 +22,14 @@ from confide.io import read_bytes
 from confide.types import PoolName, Release, Step, ViewName
 
 START = "0" * 64  # what the first line follows
+DIGEST = re.compile(r"[0-9a-f]{64}")
+EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
+    "start": {"run": str, "settings": str, "code": str, "noise": str},
+    "read": {"stage": str, "source": str, "public": bool, "digest": str | None},
+    "init": {"source": str | None, "public": bool, "ledger": str | None},
+    "epoch": {"n": int},
+    "end": {"updates": int},
+}
 
 
 class Ledger:
@@ -28,7 +40,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._lines: list[dict[str, Any]] = []  # sealed
-        self._open: Release | None = None  # may still grow
+        self._open: tuple[Release, str | None] | None = None  # may still grow
 
     @property
     def head(self) -> str:
@@ -36,14 +48,26 @@ class Ledger:
         lines = self.lines()
         return lines[-1]["hash"] if lines else START
 
-    def append(self, release: Release) -> None:
-        """Record `release.count` updates that have just been made."""
-        check(release)
-        if self._open is not None and replace(self._open, count=release.count) == release:
-            release = replace(release, count=self._open.count + release.count)
+    def append(self, release: Release, random: str | None = None) -> None:
+        """Record `release.count` updates that have just been made; `random`: digest of the state that their noise left behind.
+
+        Updates that leave the same state behind are no run: they stand in two lines, and `repeated` finds them.
+        """
+        check(release, random)
+        moved = random is None or self._open is None or random != self._open[1]
+        if moved and self._open is not None and replace(self._open[0], count=release.count) == release:
+            release = replace(release, count=self._open[0].count + release.count)
         else:
             self._seal()
-        self._open = release
+        self._open = release, random
+
+    def start(self, run: str, *, settings: str, code: str, noise: str) -> None:
+        """Open the history of a run. noise: "system", or "recorded" if a seed that is written down gives it again."""
+        self._event(event="start", run=run, settings=settings, code=code, noise=noise)
+
+    def read(self, stage: str, source: str, *, public: bool, digest: str | None) -> None:
+        """An earlier stage read `source`, and its product (SHA-256) is in the model; not `public`: nothing accounts for it."""
+        self._event(event="read", stage=stage, source=source, public=public, digest=digest)
 
     def init(self, source: str | None, *, public: bool, ledger: str | None = None) -> None:
         """The weights are those of the run `source`; `ledger`: text of its ledger, must be composed unless `public`."""
@@ -53,9 +77,15 @@ class Ledger:
         """Mark the end of an epoch, so that epsilon can be priced there."""
         self._event(event="epoch", n=number)
 
+    def end(self) -> None:
+        """Close the history, with the number of its updates: what a ledger without this line lacks, nobody knows."""
+        self._event(event="end", updates=sum(release.count for release in self.releases()))
+
     def lines(self) -> list[dict[str, Any]]:
         """Everything so far, sealed."""
-        return self._lines + ([self._sealed(release=asdict(self._open))] if self._open is not None else [])
+        if self._open is None:
+            return self._lines
+        return [*self._lines, self._sealed(release=asdict(self._open[0]), random=self._open[1])]
 
     def dump(self) -> str:
         """JSON lines; also the state to keep in a checkpoint."""
@@ -69,11 +99,12 @@ class Ledger:
         for number, line in enumerate(raw.splitlines(), 1):
             ledger._take(line, lambda message, key=None, n=number: InputError(message, file=file, line=n, key=key))
         if ledger._lines and "release" in ledger._lines[-1]:
-            ledger._open = parse_release(ledger._lines.pop()["release"])
+            last = ledger._lines.pop()
+            ledger._open = parse_release(last["release"]), last["random"]
         return ledger
 
     @classmethod
-    def read(cls, path: str | Path) -> "Ledger":
+    def from_file(cls, path: str | Path) -> "Ledger":
         """Load a file."""
         return cls.load(read_bytes(path), path)
 
@@ -92,9 +123,18 @@ class Ledger:
                 since = []
         return found
 
-    def starts(self) -> list[dict[str, Any]]:
-        """Warm starts: lines with source, public and the head of the source's ledger (None: not given)."""
-        return [line for line in self.lines() if line.get("event") == "init"]
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """Lines of one kind of EVENTS."""
+        return [line for line in self.lines() if line.get("event") == kind]
+
+    def ended(self) -> bool:
+        """Whether the last line, and no other, closes the history, and counts the updates above it."""
+        lines, ends = self.lines(), self.events("end")
+        return len(ends) == 1 and ends[0] is lines[-1] and ends[0]["updates"] == sum(r.count for r in self.releases())
+
+    def states(self) -> list[str]:
+        """Digests of the random states after each line of noised updates."""
+        return [line["random"] for line in self.lines() if line.get("random") is not None]
 
     def _event(self, **content: Any) -> None:
         self._seal()
@@ -135,27 +175,41 @@ def digest(line: dict[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(line, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+def settings_digest(settings: str) -> str:
+    """SHA-256 of a training job's specification as JSON, as the opening line has it."""
+    return hashlib.sha256(settings.encode()).hexdigest()
+
+
 def parse_release(value: dict[str, Any]) -> Release:
     """The Release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
     release = Release(**(value | {"step": Step(**value["step"])}))
-    check(release)
+    check_release(release)
     return release
 
 
 def check_event(line: dict[str, Any]) -> None:
     """ValueError for an event that nothing here could price or that carries more than it should."""
-    own = set(line) - {"index", "previous"}
-    if own == {"release"}:
-        parse_release(line["release"])
-    elif line.get("event") == "init" and own == {"event", "source", "public", "ledger"}:
-        if not isinstance(line["public"], bool):
-            raise ValueError("init without public")
-    elif line.get("event") != "epoch" or own != {"event", "n"} or type(line["n"]) is not int:
-        raise ValueError("expected a release, init or epoch")
+    own = {key: value for key, value in line.items() if key not in ("index", "previous")}
+    if own.keys() == {"release", "random"}:
+        check(parse_release(own["release"]), own["random"])
+        return
+    fields = EVENTS.get(own.pop("event", None))
+    if fields is None or own.keys() != fields.keys():
+        raise ValueError("expected a release or one of " + ", ".join(EVENTS))
+    for key, kind in fields.items():
+        if not isinstance(own[key], kind) or (kind is int and isinstance(own[key], bool)):
+            raise TypeError(f"{key} = {own[key]!r}")
 
 
-def check(release: Release) -> None:
+def check(release: Release, random: str | None) -> None:
     """ValueError for a release that is neither an exact nor a noised update: it could not be priced."""
+    if release.step.noisy is not (isinstance(random, str) and DIGEST.fullmatch(random) is not None):
+        raise ValueError("a noisy update, and no other, has the SHA-256 of its random state")
+    check_release(release)
+
+
+def check_release(release: Release) -> None:
+    """The same without the random state."""
     step = release.step
     if step.view not in typing.get_args(ViewName) or step.pool not in typing.get_args(PoolName):
         raise ValueError(f"unknown view or pool: {step.view}, {step.pool}")

@@ -70,8 +70,8 @@ class Stream:
 class DeviceNoise:
     """The same for noise on a GPU, from torch's generator."""
 
-    def __init__(self, seed: int, device: str):
-        self.source = torch.Generator(device).manual_seed(int.from_bytes(key_of(seed, "noise")[:8], "big") >> 1)
+    def __init__(self, seed: int, name: str, device: str):
+        self.source = torch.Generator(device).manual_seed(int.from_bytes(key_of(seed, name)[:8], "big") >> 1)
 
     def normal(self, values: Tensor) -> Tensor:
         """Overwrite values (n,) by independent draws of N(0, 1)."""
@@ -87,6 +87,6 @@ class DeviceNoise:
 Noise = Stream | DeviceNoise
 
 
-def noise_of(seed: int, device: str) -> Noise:
-    """The source of a job's noise."""
-    return Stream(seed, "noise") if torch.device(device).type == "cpu" else DeviceNoise(seed, device)
+def noise_of(seed: int, name: str, device: str) -> Noise:
+    """The source of a job's noise, under a name that no other job has."""
+    return Stream(seed, name) if torch.device(device).type == "cpu" else DeviceNoise(seed, name, device)

@@ -6,7 +6,7 @@ from typing import Any
 from confide.policies.everything import everything
 from confide.policies.misses import with_misses
 from confide.policies.regex import regex
-from confide.policies.spans import Policy, masks, merge, redacted_text, union
+from confide.policies.spans import Policy, covered, masks, merge, redacted_text, union
 from confide.specs import PolicySpec
 
 POLICIES: dict[str, Callable[[Any], Policy]] = {
@@ -20,4 +20,4 @@ def policy(spec: PolicySpec) -> Policy:
     return POLICIES[spec.kind](spec)
 
 
-__all__ = ["POLICIES", "Policy", "masks", "merge", "policy", "redacted_text", "union", "with_misses"]
+__all__ = ["POLICIES", "Policy", "covered", "masks", "merge", "policy", "redacted_text", "union", "with_misses"]

@@ -4,7 +4,8 @@ A policy maps a text to its sensitive character ranges. Claims need policies tha
 (CRT section 3.2); nothing here looks at more than one text.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from confide.types import MASK, Span
 
@@ -40,6 +41,15 @@ def masks(text: str) -> list[Span]:
         found.append(Span(start, start + len(MASK), MASK))
         start = text.find(MASK, start + len(MASK))
     return found
+
+
+def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:
+    """Whether spans, sorted by start, cover every character from start to end."""
+    for first, last, *_ in spans:
+        if first > start:
+            break
+        start = max(start, last)
+    return start >= end
 
 
 def redacted_text(text: str, spans: Iterable[Span]) -> str:

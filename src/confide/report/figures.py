@@ -5,8 +5,10 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from confide.report.amplification import amplification
+from confide.report.frontier import frontier
 from confide.report.leakage import exposure, group_membership, membership
 from confide.report.results import Result
+from confide.report.roc import roc
 from confide.report.tradeoff import tradeoff
 from confide.report.utility import utility
 from confide.specs import ReportSpec
@@ -18,4 +20,6 @@ FIGURES: dict[str, Callable[[ReportSpec, list[Result]], Figure]] = {
     "membership": membership,
     "group_membership": group_membership,
     "amplification": amplification,
+    "frontier": frontier,
+    "roc": roc,
 }

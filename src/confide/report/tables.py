@@ -94,6 +94,18 @@ COLUMNS: tuple[Column, ...] = (
     Column("group_mia_auc", "membership", "AUC on groups", _attack("membership", "group_auc")),
     Column("blind_auc", "membership", "AUC of a baseline that never sees the model (character n-grams)",
            _attack("membership", "blind_ngram_auc")),
+    Column("lira_auc", "membership", "AUC of the likelihood-ratio attack, with shadow models", _attack("lira", "auc")),
+    Column("lira_tpr_at_fpr_0.01", "membership", "its true positive rate at 1 % false positives",
+           _attack("lira", "tpr_at_fpr_0.01")),
+    Column("audit_secret", "audit", "ε of a secret that the coin game refutes (95 %, replace-one)",
+           _attack("game", "game_epsilon_lower")),
+    Column("audit_secret_gdp", "audit", "the same if the noise is taken to be Gaussian",
+           _attack("game", "game_epsilon_lower_fdp")),
+    Column("audit_secret_power", "audit", "the most that the game could have refuted", _attack("game", "game_power")),
+    Column("audit_record", "audit", "ε of a record that it refutes (95 %, add-or-remove)",
+           _attack("game", "inclusion_epsilon_lower")),
+    Column("audit_record_power", "audit", "the most that it could have refuted", _attack("game", "inclusion_power")),
+    Column("audit_auc", "audit", "AUC of guessing whether a planted sentence holds its secret", _attack("game", "game_auc")),
 )  # fmt: skip
 
 BLOCKS = {
@@ -101,6 +113,7 @@ BLOCKS = {
     "utility": "What the model is worth",
     "exposure": "What it remembers: canaries",
     "membership": "What it remembers: membership",
+    "audit": "What an audit refutes: lower bounds on ε, to stand beside the certified ones",
 }
 
 PUBLISHED = (

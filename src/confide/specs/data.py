@@ -65,8 +65,20 @@ class SplitSpec(Spec):
     window: Natural = 40  # words, for point: window
 
 
+class AuditCanarySpec(Spec):
+    """`count` secrets, each in one sentence of its own, and a fair coin for each, flipped before anything is trained."""
+
+    template: str  # as in CanarySpec
+    count: Natural = 120
+    seed: int = 0
+
+
 class CanarySpec(Spec):
-    """`count` secrets drawn from the template's digits, each planted `copies` times in train; `controls` are never planted."""
+    """`count` secrets drawn from the template's digits, each planted `copies` times in train; `controls` are never planted.
+
+    Two more sets for audits. `game`: a coin decides whether the sentence has its secret or <MASK>, so that the number of
+    points does not depend on the coins. `inclusion`: a coin decides whether the sentence is planted at all.
+    """
 
     template: str = "My ID is: {6}"  # {n}: n random digits (the secret)
     count: Count = 10
@@ -74,6 +86,8 @@ class CanarySpec(Spec):
     controls: Count = 10
     seed: int = 0
     label: str = "canary"
+    game: AuditCanarySpec | None = None
+    inclusion: AuditCanarySpec | None = None
 
 
 class DedupSpec(Spec):
@@ -103,7 +117,7 @@ class RedactSpec(Spec):
     miss_seed: int = 0
 
 
-class AuditSpec(Spec):
+class RecallSpec(Spec):
     confidence: Fraction = 0.95
 
 
@@ -119,3 +133,19 @@ class TokenizerSpec(Spec):
 class PartitionSpec(Spec):
     dedup: bool = True
     scope: Literal["private", "all"] = "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
+
+
+class NeighboursSpec(Spec):
+    """The neighbour test: of how many gold secrets does processed text show whether they were masked in the raw text?"""
+
+    redact: RedactSpec
+    partition: PartitionSpec
+    sample: Natural = 10_000  # occurrences tested; all if there are fewer
+    confidence: Fraction = 0.95
+    seed: int = 0
+
+
+class ScanSpec(Spec):
+    """Secrets with fewer letters and digits than min_length are not searched for: they occur by chance."""
+
+    min_length: Natural = 6

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Fraction, Natural, Positive, Spec
-from confide.specs.data import CanarySpec, CorpusSpec, DedupSpec, PolicySpec, TokenizerSpec
-from confide.specs.training import AttackSpec, ModelSpec, PrivacySpec, RecipeSpec, TrainSpec
+from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+from confide.specs.data import CanarySpec, CorpusSpec, DedupSpec, PartitionSpec, PolicySpec, RedactSpec, TokenizerSpec
+from confide.specs.training import AttackSpec, ModelSpec, PrivacySpec, RecipeSpec, ShadowsSpec, TrainSpec
 
 
 class ReportRun(Spec):
@@ -45,6 +45,34 @@ class ReportSpec(Spec):
     runs: Annotated[list[ReportRun], Field(min_length=1)]
     gamma: Fraction | None = None
     amplification: AmplificationSpec = AmplificationSpec()
+
+
+class RerunSpec(Spec):
+    """The chain from points to a model, run `repetitions` times on D and on D', in which one gold secret is masked."""
+
+    tokenizer: TokenizerSpec
+    dedup: DedupSpec = DedupSpec()
+    redact: RedactSpec
+    partition: PartitionSpec = PartitionSpec()
+    train: TrainSpec  # its noise_seed is replaced by fresh ones, the same for D and D'
+    secret: Count = 0  # which gold occurrence of the train split, in file order
+    repetitions: Natural = 10
+    confidence: Fraction = 0.95
+    seed: int = 0  # of the noise seeds
+
+
+class GateRun(Spec):
+    """A run, and the attack of kind game that audits it."""
+
+    run: str
+    audit: str
+
+
+class GateSpec(Spec):
+    """Certificates of a study that must stand against the audits of their models."""
+
+    study: str
+    runs: list[GateRun]
 
 
 class DatasetSpec(Spec):
@@ -112,6 +140,7 @@ class Params(Spec):
     models: dict[str, ModelSpec]
     recipes: dict[str, RecipeSpec]
     privacy: dict[str, PrivacySpec]
+    shadows: dict[str, ShadowsSpec] = {}
     attacks: dict[str, AttackSpec]
     runs: dict[str, RunSpec]
     studies: dict[str, StudySpec]

@@ -58,6 +58,14 @@ class RecipeSpec(Spec):
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; norms, noise and weights stay float32
 
 
+class ReadSpec(Spec):
+    """A stage before training whose product is in the model, and whether what it read is public."""
+
+    stage: Literal["tokenizer", "policy", "pretrained"]
+    source: str
+    public: bool
+
+
 class TrainSpec(Spec):
     """One training job. `privacy` may be None only where the method yields no noisy step."""
 
@@ -69,6 +77,7 @@ class TrainSpec(Spec):
     redact: bool = True  # False (ablation): steps that ask for the redacted view read the original one
     init: str | None = None  # name of the run whose weights are the start
     init_public: bool = False  # that run saw public text only (its dataset says so)
+    reads: list[ReadSpec] = []  # what else is in the model
     seed: int = 0
     noise_seed: int | None = 0  # None: system entropy; a recorded seed makes the noise reproducible: not for release
     device: str = "auto"  # auto: cuda where there is one, else cpu
@@ -76,16 +85,15 @@ class TrainSpec(Spec):
 
 
 class CertifySpec(Spec):
-    run: str
-    privacy: PrivacySpec | None = None
+    """A training job, and what of its data stages bears on what may be claimed."""
+
+    train: TrainSpec
     confidence: Fraction = 0.95
     point: str = "turn"
     dedup: bool = True
     miss_rate: Fraction = 0.0
-    delta2: Fraction = 0.0  # assumed miss probability of pi_c beyond what the audit bounds
+    delta2: Fraction = 0.0  # assumed miss probability of pi_c beyond what the measurement bounds
     everything_private: bool = False  # pi_c fires on every text, so that nothing can slip into the public pool
-    noise_seed: int | None = 0
-    init: str | None = None  # what the run was warm-started from, as named in the certificate
 
 
 class EvaluateSpec(Spec):
@@ -108,7 +116,46 @@ class MembershipSpec(Spec):
     seed: int = 0
 
 
-AttackSpec = Annotated[ExposureSpec | MembershipSpec, Field(discriminator="kind")]
+class GameSpec(Spec):
+    """Guess the coins of the audit canaries; every bound on epsilon holds with probability `confidence`."""
+
+    kind: Literal["game"]
+    guesses: Annotated[list[Fraction], Field(min_length=1)] = [1.0, 0.5, 0.25]  # shares of the coins
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5  # of the certificate that the bounds are compared with
+    chunk: Natural = 4_096  # prefix-tree states of one depth held at once
+
+
+class ShadowsSpec(Spec):
+    """Shadow models of the likelihood-ratio attack: small LSTMs, each trained on a random half of the candidates' points."""
+
+    label: str = "address"  # kind of gold secret; label, limit and seed draw the candidates, as those of the attacks do
+    limit: Natural = 1000  # members and non-members each
+    models: Annotated[int, Field(ge=4, multiple_of=2)] = 32  # in pairs: what one model has seen, the other has not
+    embedding: Natural = 32
+    hidden: Natural = 32
+    epochs: Natural = 6
+    lr: Positive = 0.02
+    batch_size: Natural = 8
+    background: Fraction = 0.3  # share of all other training points, which every model sees
+    seed: int = 0
+    device: str = "auto"
+
+
+class LiraSpec(Spec):
+    """The likelihood-ratio attack (Carlini et al. 2022) on the candidates of the shadow models."""
+
+    kind: Literal["lira"]
+    shadows: str  # name under shadows
+    label: str = "address"
+    limit: Natural = 1000
+    group: Natural = 20
+    bootstrap: Natural = 1000
+    delta: Annotated[float, Field(ge=0, lt=1)] = 8e-5  # of epsilon_heuristic
+    seed: int = 0
+
+
+AttackSpec = Annotated[ExposureSpec | GameSpec | LiraSpec | MembershipSpec, Field(discriminator="kind")]
 
 
 class AttackJobSpec(Spec):

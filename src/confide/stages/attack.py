@@ -14,7 +14,14 @@ from confide.training import device_of
 
 
 def attack(
-    spec: AttackJobSpec, *, model: Path, tokenizer: Path, points: Path, output: Path, canaries: Path | None = None
+    spec: AttackJobSpec,
+    *,
+    model: Path,
+    tokenizer: Path,
+    points: Path,
+    output: Path,
+    canaries: Path | None = None,
+    shadows: Path | None = None,
 ) -> None:
     """Write the attack's metrics; all but "seconds" are the same in every run.
 
@@ -24,7 +31,7 @@ def attack(
     network, words = models.load(model.parent).to(device_of(spec.device)), load_tokenizer(tokenizer)
     if network.vocab_size != words.vocab_size:
         raise InputError(f"has {words.vocab_size} tokens, the model {network.vocab_size}", file=tokenizer)
-    target = Target(network, words, points, canaries)
+    target = Target(network, words, points, canaries, shadows)
     begun = time.perf_counter()
     metrics = ATTACKS[spec.attack.kind](spec.attack, target)
     write_json(output, {"attack": spec.attack.kind, "run": spec.run} | metrics | {"seconds": time.perf_counter() - begun})

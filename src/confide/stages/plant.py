@@ -1,7 +1,9 @@
 """Plant canaries: random secrets in a fixed sentence, copied into the training points at random places (CRT section 5).
 
 Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and show what an attack scores
-on text that was not trained on. Two passes over the points, neither of which holds them in memory.
+on text that was not trained on. Audit canaries stand in one sentence each, and a fair coin says what becomes of it: in the
+`game` it has its secret or <MASK> (replace-one, one secret), for `inclusion` it is there or not (add-or-remove, one record);
+Steinke, Nasr and Jagielski 2023. Two passes over the points, neither of which holds them in memory.
 """
 
 import re
@@ -14,11 +16,13 @@ import numpy as np
 from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import read_jsonl, write_json, write_jsonl
-from confide.specs import CanarySpec
+from confide.specs import AuditCanarySpec, CanarySpec
+from confide.types import MASK
 
 SLOT = re.compile(r"\{(\d+)\}")
 MAX_DIGITS = 18  # of a 64-bit integer
-DOC = re.compile(r"canary-\d+-\d+")
+DOC = re.compile(r"canary-\d+-\d+|audit-[a-z]+-\d+")
+LABEL = "audit"  # of an audit canary's secret
 
 
 class Template(NamedTuple):
@@ -47,6 +51,42 @@ def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]
     return [f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()]
 
 
+def draw_audits(spec: CanarySpec, taken: list[str]) -> dict[str, dict[str, Any]]:
+    """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets) and its coins."""
+    audits: dict[str, dict[str, Any]] = {}
+    for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
+        if asked is not None:
+            audits[name] = _audit(asked, number, taken)
+            taken = taken + audits[name]["secrets"]
+    return audits
+
+
+def _audit(spec: AuditCanarySpec, number: int, taken: list[str]) -> dict[str, Any]:
+    template, rng = parse_template(spec.template), np.random.default_rng([spec.seed % 2**64, number])
+    used = {secret for secret in taken if len(secret) == template.digits}
+    drawn = draw_secrets(rng, template.digits, spec.count + len(used))
+    secrets = [secret for secret in drawn if secret not in used][: spec.count]
+    return {**template._asdict(), "secrets": secrets, "coins": (rng.random(spec.count) < 0.5).tolist()}
+
+
+def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any] | None:
+    """Fields of an audit canary's Point; None for one that its coin leaves out."""
+    secret, coin = audit["secrets"][index], audit["coins"][index]
+    if name == "inclusion" and not coin:
+        return None
+    doc, start = f"audit-{name}-{index}", len(audit["prefix"])
+    return {
+        "key": f"{doc}:0",
+        "text": audit["prefix"] + (secret if coin else MASK) + audit["suffix"],
+        "doc": doc,
+        "split": "train",
+        "domain": None,
+        "owner": None,
+        "gold": [(start, start + len(secret), LABEL, 1.0)] if coin else [],
+        "canary": None,
+    }
+
+
 def _canary(spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int) -> dict[str, Any]:
     """Fields of one planted Point."""
     doc, start = f"canary-{index}-{copy}", len(template.prefix)
@@ -66,14 +106,17 @@ def _count_train(points: Path) -> int:
     """Training points. InputError if canaries were planted before."""
     train = 0
     for key, doc, split, canary in read_rows(points, "key", "doc", "split", "canary"):
-        if canary is not None or (doc.startswith("canary-") and DOC.fullmatch(doc)):
+        if canary is not None or (doc.startswith(("canary-", "audit-")) and DOC.fullmatch(doc)):
             raise InputError("has the name of a planted canary", file=points, key=key)
         train += split == "train"
     return train
 
 
-def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Points in order, with canaries at the given places (ascending) of the training sequence that results."""
+def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[Any]) -> Iterator[Any]:
+    """Points in order, with canaries at the given places (ascending) of the training sequence that results.
+
+    One that is left out (None) takes up its place all the same: where the others stand does not depend on the coins.
+    """
     place, pending, seen = 0, iter(places), 0
     following = next(pending, -1)
     for row in read_jsonl(points):
@@ -90,20 +133,30 @@ def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[
 
 
 def plant(spec: CanarySpec, *, points: Path, output: Path, canaries: Path) -> None:
-    """Write the points with `count` x `copies` canaries among the training ones, and canaries.json with the secrets.
+    """Write the points with `count` x `copies` canaries and the audit canaries among the training ones, and canaries.json.
 
-    Guarantees: other points keep their order and content; canaries.json and `output` hold secrets and are work files.
+    Guarantees: other points keep their order and content, and turning one coin changes, adds or removes one line of `output`
+    and no other. canaries.json and `output` hold secrets and are work files.
     """
     template = parse_template(spec.template)
     rng = np.random.default_rng(spec.seed % 2**64)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
     secrets, controls = drawn[: spec.count], drawn[spec.count :]
-    train, total = _count_train(points), spec.count * spec.copies
+    audits = draw_audits(spec, drawn)
+    flipped = [(name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))]
+    repeated = spec.count * spec.copies
+    train, total = _count_train(points), repeated + len(flipped)
     if total and not train:
         raise InputError("has no training points to plant canaries among", file=points)
     places = np.sort(rng.choice(train + total, total, replace=False, shuffle=False)).tolist()
-    pairs = ((index, copy) for index, copy in (divmod(n, spec.copies) for n in rng.permutation(total).tolist()))
-    rows = (_canary(spec, template, secrets, index, copy) for index, copy in pairs)
-    write_jsonl(output, _interleave(points, train, places, rows))
+
+    def row(number: int) -> dict[str, Any] | None:
+        if number < repeated:
+            return _canary(spec, template, secrets, *divmod(number, spec.copies))
+        name, index = flipped[number - repeated]
+        return _audit_canary(name, audits[name], index)
+
+    rows = map(row, rng.permutation(total).tolist())
+    write_jsonl(output, (point for point in _interleave(points, train, places, rows) if point is not None))
     facts = {**template._asdict(), "secrets": secrets, "controls": controls, "copies": spec.copies, "label": spec.label}
-    write_json(canaries, facts)
+    write_json(canaries, facts | ({"audits": audits} if audits else {}))

@@ -8,17 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from confide.data import read_rows
 from confide.io import write_jsonl
-from confide.policies import Policy, policy, with_misses
+from confide.redaction import Finding, finder_of
 from confide.specs import RedactSpec
 
 CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus stand there more than once
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat and would fill the memory
-
-Finding = dict[str, Any]  # a line of the output without its key; empty if there is nothing to say
 
 
 def redact(spec: RedactSpec, *, points: Path, output: Path) -> None:
@@ -26,25 +23,10 @@ def redact(spec: RedactSpec, *, points: Path, output: Path) -> None:
 
     Guarantees: fails closed; a text on which a policy raises counts as a conservative hit.
     """
-    find = finder(with_misses(policy(spec.policy), spec.miss_rate, spec.miss_seed), policy(spec.conservative))
     failures: list[None] = []
-    write_jsonl(output, findings(points, find, failures))
+    write_jsonl(output, findings(points, finder_of(spec), failures))
     if failures:
         print(f"redact: warning: a policy failed on {len(failures)} points; they are private", file=sys.stderr)
-
-
-def finder(approximate: Policy, conservative: Policy) -> Callable[[str], Finding]:
-    """What both policies say of one text."""
-
-    def find(text: str) -> Finding:
-        try:
-            spans = [list(span) for span in approximate(text)]
-            fired = bool(conservative(text))
-        except Exception:  # whatever went wrong in a policy, the text is private
-            return {"spans": [], "conservative": True, "failed": True}
-        return {"spans": spans, "conservative": fired} if spans or fired else {}
-
-    return find
 
 
 def findings(points: Path, find: Callable[[str], Finding], failures: list[None]) -> Iterator[Finding]:

@@ -12,10 +12,13 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+import confide
 from confide import checkpoint as checkpoints
 from confide import models
+from confide.codehash import code_hash
 from confide.data import load_partition
 from confide.dp.calibration import calibrate
+from confide.dp.ledger import settings_digest
 from confide.errors import InputError
 from confide.evaluation import evaluate_points
 from confide.io import atomic, sha256, write_jsonl
@@ -52,6 +55,7 @@ def train(
         if (state := checkpoints.read(checkpoint, fingerprint)) is not None:
             job.restore(*state)
         run(job, epochs, checkpoint, fingerprint)
+        job.ledger.end()
         models.save(job.model, model, config)
         write_jsonl(metrics, job.metrics)
         with atomic(ledger) as temporary:
@@ -88,9 +92,20 @@ def prepare(
     noisy = [step for steps in epochs for step in steps if step.noisy]
     updates = {True: len(noisy), False: sum(map(len, epochs)) - len(noisy)}
     job = Job(spec, partition, network.to(device).train(), noise_for(spec, noisy, partition), updates, device)
+    open_ledger(job, tokenizer)
     if init is not None:
         job.ledger.init(spec.init, public=spec.init_public, ledger=init_ledger.read_text())
     return job
+
+
+def open_ledger(job: Job, tokenizer: Path) -> None:
+    """Write into the ledger whose history it is, and which products of earlier stages the model holds."""
+    spec, noise = job.spec, "system" if job.spec.noise_seed is None else "recorded"
+    code = code_hash(Path(confide.__file__).parents[1], __name__)
+    job.ledger.start(spec.run, settings=settings_digest(spec.model_dump_json()), code=code, noise=noise)
+    for made in spec.reads:
+        digest = sha256(tokenizer) if made.stage == "tokenizer" else None
+        job.ledger.read(made.stage, made.source, public=made.public, digest=digest)
 
 
 def noise_for(spec: TrainSpec, noisy: list[Step], partition: Partition) -> float:

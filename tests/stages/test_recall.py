@@ -1,4 +1,4 @@
-"""The audit against hand counts, scipy's exact interval, and the closed form for no misses."""
+"""Recall and miss rates against hand counts, scipy's exact interval, and the closed form for no misses."""
 
 import orjson
 import pytest
@@ -9,8 +9,9 @@ from scipy.stats import binomtest
 from confide.dp.bounds import clopper_pearson
 from confide.errors import InputError
 from confide.io import read_json
-from confide.specs import AuditSpec
-from confide.stages.audit import audit, covered
+from confide.policies import covered
+from confide.specs import RecallSpec
+from confide.stages.recall import recall
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.6, 0.99))
@@ -68,8 +69,8 @@ def run(tmp_path, points=POINTS, findings=FINDINGS):
     rows = [dict(zip(("key", "text", "split", "gold"), point, strict=True)) for point in points]
     for name, lines in (("p", rows), ("s", findings)):
         (tmp_path / name).write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    audit(AuditSpec(confidence=0.9), points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "audit.json")
-    return read_json(tmp_path / "audit.json")
+    recall(RecallSpec(confidence=0.9), points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
+    return read_json(tmp_path / "recall.json")
 
 
 def test_hand_counts(tmp_path):
@@ -97,7 +98,7 @@ def test_hand_counts(tmp_path):
 def test_no_secret_is_written(tmp_path):
     points = [("a:0", "the code is hunter2", "train", [span(12, 19, "id")])]
     run(tmp_path, points, [])
-    assert b"hunter2" not in (tmp_path / "audit.json").read_bytes()
+    assert b"hunter2" not in (tmp_path / "recall.json").read_bytes()
 
 
 def test_without_gold_rates_are_null(tmp_path):
@@ -112,4 +113,4 @@ def test_without_gold_rates_are_null(tmp_path):
 def test_spans_of_other_points_are_refused(tmp_path, findings):
     with pytest.raises(InputError):
         run(tmp_path, findings=findings)
-    assert not (tmp_path / "audit.json").exists()
+    assert not (tmp_path / "recall.json").exists()

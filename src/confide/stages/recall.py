@@ -14,7 +14,8 @@ from typing import Any
 from confide.data import Join, read_rows
 from confide.dp.bounds import clopper_pearson
 from confide.io import write_json
-from confide.specs import AuditSpec
+from confide.policies import covered
+from confide.specs import RecallSpec
 from confide.types import MASK
 
 NO_GOLD = "the training points carry no gold secrets: nothing can be measured, so assume miss_rate and delta2"
@@ -48,8 +49,8 @@ class Count:
     failures: int = 0
 
 
-def audit(spec: AuditSpec, *, points: Path, spans: Path, output: Path) -> None:
-    """Write audit.json for the train split, before deduplication; bounds hold with probability spec.confidence.
+def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path) -> None:
+    """Write recall.json for the train split, before deduplication; bounds hold with probability spec.confidence.
 
     Guarantees: only counts and rates are written, never a secret.
     """
@@ -102,17 +103,8 @@ def tally(count: Count, text: str, gold: list[Any], finding: dict[str, Any] | No
         count.texts.update(strings)
 
 
-def covered(start: int, end: int, spans: list[Any]) -> bool:
-    """Whether spans, sorted by start, cover every character from start to end."""
-    for first, last, *_ in spans:
-        if first > start:
-            break
-        start = max(start, last)
-    return start >= end
-
-
 def summary(count: Count, confidence: float) -> dict[str, Any]:
-    """The audit as it is written; rates are null where there is nothing to count.
+    """The measurement as it is written; rates are null where there is nothing to count.
 
     The bounds at the top are the larger of two, over occurrences and over unique secret strings: occurrences of one
     string are found or missed together, so they are not independent trials.

@@ -1,0 +1,203 @@
+"""Points into rows, rows into a partition (CRT Algorithm 1, D_pub and D_pri; A.6-4 and A.6-5).
+
+A point is private if the policy found a span in it, if the conservative policy fires on it, or if it contains <MASK>,
+its own or the one that stands in place of a later copy. Points, copies and spans are read side by side, in batches.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from confide.data import Join
+from confide.errors import InputError
+from confide.policies import redacted_text
+from confide.specs import PartitionSpec
+from confide.tokenizer import Tokenizer
+from confide.types import MASK, SPLITS, Partition, Span, View
+
+BATCH = 2048  # points tokenized at once
+CACHE_TEXTS = 1 << 16
+CACHE_LENGTH = 256  # characters; longer texts seldom repeat
+SPLIT = {name: index for index, name in enumerate(SPLITS)}
+
+Ranges = Sequence[tuple[int, int]]  # character ranges of one text
+
+
+class Raw(NamedTuple):
+    """One point, as it is read from its file."""
+
+    key: str
+    text: str
+    split: str
+    domain: str | None
+    owner: str | None
+    gold: list[list[Any]]  # start, end, label, score
+
+
+class Row(NamedTuple):
+    """One point, ready to be tokenized."""
+
+    text: str  # of the original view
+    redacted: str
+    spans: Ranges
+    gold: Ranges
+    private: bool
+    split: int
+    domain: str | None
+    owner: str | None
+
+
+class Chunk(NamedTuple):
+    """Arrays of one batch: T tokens of the original and R of the redacted texts of N points."""
+
+    ids: np.ndarray  # (T,) int32
+    counts: np.ndarray  # (N,) int64
+    redacted_ids: np.ndarray  # (R,) int32
+    redacted_counts: np.ndarray  # (N,) int64
+    flagged: np.ndarray  # (T,) bool: overlaps a span, or is <MASK>
+    secret: np.ndarray  # (T,) bool: overlaps a gold span
+    private: np.ndarray  # (N,) bool
+    split: np.ndarray  # (N,) uint8
+    domain: np.ndarray  # (N,) int32
+    owner: np.ndarray  # (N,) int32
+
+
+def rows(spec: PartitionSpec, points: Iterable[Raw], copied: Join, found: Join, file: Path | None = None) -> Iterator[Row]:
+    """Points (or tuples of the same values) with their spans, later copies masked; `file` holds the points, for errors."""
+    for key, text, split, domain, owner, gold in points:
+        copy = copied.take(key) if key == copied.key else None  # asked here first: most points have neither
+        finding = found.take(key) if key == found.key else None
+        if split not in SPLIT:
+            raise InputError("unknown split", file=file, key=key)
+        masked = MASK in text
+        if copy is not None and (split != "train" or masked):
+            raise InputError("cannot be a copy: not of the train split, or contains <MASK>", file=copied.path, key=key)
+        private = masked or finding is not None
+        place = (SPLIT[split], domain, owner)
+        if copy is not None and spec.dedup and (private or spec.scope == "all"):
+            yield Row(MASK, MASK, (), (), True, *place)
+            continue
+        secrets = _ranges(gold, text, file, key) if gold else ()
+        if not private:
+            yield Row(text, text, (), secrets, False, *place)
+            continue
+        inside = _ranges(finding["spans"], text, found.path, key) if finding else ()
+        shown = redacted_text(text, [Span(start, end, "") for start, end in inside])
+        yield Row(text, shown, inside, secrets, True, *place)
+    copied.finish()
+    found.finish()
+
+
+def _ranges(spans: list[list[Any]], text: str, file: Path | None, key: str) -> Ranges:
+    size, ranges = len(text), []
+    for start, end, *_ in spans:
+        if not 0 <= start <= end <= size:
+            raise InputError("a span reaches beyond its text", file=file, key=key)
+        ranges.append((start, end))
+    return ranges
+
+
+def build(tokenizer: Tokenizer, rows: Iterator[Row]) -> Partition:
+    """Tokenize rows into a partition; holds arrays of numbers, not texts."""
+    domains: dict[str | None, int] = {None: -1}
+    owners: dict[str | None, int] = {None: -1}
+    encode = _remembering(tokenizer)
+    chunks = []
+    while batch := list(islice(rows, BATCH)):
+        chunks.append(_chunk(tokenizer, encode, batch, domains, owners))
+    if not chunks:
+        chunks.append(_chunk(tokenizer, encode, [], domains, owners))
+    whole = Chunk(*(np.concatenate(arrays) for arrays in zip(*chunks, strict=True)))
+    redacted = View(whole.redacted_ids, _starts(whole.redacted_counts), whole.redacted_ids == tokenizer.mask_id)
+    return Partition(
+        original=View(whole.ids, _starts(whole.counts), whole.flagged),
+        redacted=redacted,
+        secret=whole.secret,
+        private=whole.private,
+        copy=_only_mask(redacted),
+        split=whole.split,
+        domain=whole.domain,
+        owner=whole.owner,
+        domains=tuple(name for name in domains if name is not None),
+    )
+
+
+def _chunk(
+    tokenizer: Tokenizer,
+    encode: Callable[[str], list[int]],
+    rows: list[Row],
+    domains: dict[str | None, int],
+    owners: dict[str | None, int],
+) -> Chunk:
+    tokens = [tokenizer.encode(row.text) if row.spans else encode(row.text) for row in rows]  # secrets seldom repeat
+    shown = [same if row.redacted is row.text else encode(row.redacted) for same, row in zip(tokens, rows, strict=True)]
+    ids, counts = _flat(tokens)
+    edges = _edges(tokenizer, ids)
+    bases = edges[_starts(counts)[:-1]]
+    return Chunk(
+        ids,
+        counts,
+        *_flat(shown),
+        _covered(edges, bases, [row.spans for row in rows], rows) | (ids == tokenizer.mask_id),
+        _covered(edges, bases, [row.gold for row in rows], rows),
+        np.array([row.private for row in rows], bool),
+        np.array([row.split for row in rows], np.uint8),
+        np.array([domains.setdefault(row.domain, len(domains) - 1) for row in rows], np.int32),
+        np.array([owners.setdefault(row.owner, len(owners) - 1) for row in rows], np.int32),
+    )
+
+
+def _remembering(tokenizer: Tokenizer) -> Callable[[str], list[int]]:
+    """`encode` that keeps the tokens of short texts: in dialogue most turns stand more than once."""
+    kept = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.encode)
+    return lambda text: kept(text) if len(text) <= CACHE_LENGTH else tokenizer.encode(text)
+
+
+def _flat(tokens: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids one after the other, and how many each text has."""
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    return np.fromiter(chain.from_iterable(tokens), np.int32, int(counts.sum())), counts
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
+    """(T + 1,) byte at which each token starts, all texts laid end to end: byte-level tokens tile their text."""
+    return _starts(tokenizer.lengths[ids])
+
+
+def _covered(edges: np.ndarray, bases: np.ndarray, ranges: list[Ranges], rows: list[Row]) -> np.ndarray:
+    """(T,) bool: tokens that share a byte with a range of their text; `bases` is the first byte of each text."""
+    bytes_ = [
+        (base + _byte(row.text, start), base + _byte(row.text, end))
+        for base, some, row in zip(bases.tolist(), ranges, rows, strict=True)
+        if some
+        for start, end in some
+        if start < end
+    ]
+    first, last = np.array(bytes_, np.int64).reshape(-1, 2).T
+    change = np.zeros(len(edges), np.int64)
+    np.add.at(change, np.searchsorted(edges[1:], first, side="right"), 1)
+    np.add.at(change, np.searchsorted(edges[:-1], last, side="left"), -1)
+    return np.cumsum(change)[:-1] > 0
+
+
+def _byte(text: str, character: int) -> int:
+    """Offset in UTF-8 of a character of the text."""
+    return character if text.isascii() else len(text[:character].encode())
+
+
+def _only_mask(view: View) -> np.ndarray:
+    """(N,) bool: points of which nothing but one mask token is left.
+
+    A later copy and a sentence that is <MASK> in the raw text must look alike: neighbouring corpora differ in that.
+    """
+    alone = np.diff(view.starts) == 1
+    alone[alone] = view.private[view.starts[:-1][alone]]
+    return alone

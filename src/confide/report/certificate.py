@@ -1,0 +1,83 @@
+"""A certificate as a page for people: one sentence, every claim with its meaning, what was measured, and how to check it."""
+
+from collections.abc import Iterator
+from string import ascii_lowercase
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def page(found: Json) -> str:
+    """Markdown of certificate.json."""
+    return "\n".join([*opening(found), *claims(found), *measured(found), *ran(found), *closing(found)]) + "\n"
+
+
+def opening(found: Json) -> Iterator[str]:
+    yield from (f"# Certificate of {found['run']}", "", found["says"], "")
+    if found["release_note"]:
+        yield from (f"**{found['release_note'].capitalize()}.**", "")
+    for reason in found["unaccounted"]:
+        yield from (f"**Nothing finite can be claimed: {reason}.**", "")
+
+
+def claims(found: Json) -> Iterator[str]:
+    """Every claim: number, unit, relation, accountant, and letters for its conditions, which follow."""
+    letters: dict[str, str] = {}
+    yield from ("## What is claimed", "", "| claim | ε | δ | unit | relation | accountant | holds if |", "|" + "---|" * 7)
+    for claim in found["claims"]:
+        how = claim["accountant"].upper() + ("" if claim["conversion"] == "none" else f" ({claim['conversion']})")
+        held = [condition for condition in claim["condition"].split("; ") if condition != "none"]
+        marks = [letters.setdefault(condition, ascii_lowercase[len(letters)]) for condition in held]
+        cells = (claim["name"].replace("_", " "), shown(claim["epsilon"]), f"{claim['delta']:.3g}", claim["unit"])
+        yield "| " + " | ".join([*cells, claim["relation"].replace("_", "-"), how, " ".join(marks) or "always"]) + " |"
+    yield from ("", *(f"- **{letter}**: {condition}" for condition, letter in letters.items()), "")
+
+
+def measured(found: Json) -> Iterator[str]:
+    """What the policy misses, with its sample."""
+    policy = found["policy"]
+    yield from ("## What the policy misses", "")
+    if policy["gamma"] is None:
+        yield from ("The corpus has no gold secrets: nothing is known of what the policy misses.", "")
+        return
+    of = f"{policy['sampled']:,} of {policy['secrets']:,} secrets" if policy["sampled"] else "its secrets"
+    level = f"at {policy['confidence']:.0%} confidence"
+    gamma, delta2 = (f"{policy[key]:.4g}, at most {policy[f'{key}_upper']:.4g}" for key in ("gamma", "delta2"))
+    yield f"- γ = {gamma} {level}: share of {of} that leave a trace when masked"
+    yield f"- δ₂ = {delta2}: share that would reach the public pool"
+    yield f"- the most frequent secret: {policy['multiplicity']} points, {policy['multiplicity_distinct']} distinct texts"
+    yield ""
+
+
+def ran(found: Json) -> Iterator[str]:
+    """Updates, public constants and what else is in the model."""
+    yield from ("## What ran", "")
+    yield from (f"- {count:,} updates: {kind}" for kind, count in found["updates"].items())
+    for read in found["reads"]:
+        yield f"- {read['stage']} {read['source']}: {'public' if read['public'] else 'made from protected text'}"
+    for start in found["warm_start"]:
+        yield f"- weights start from {start['source']}: {'public' if start['public'] else 'its updates are priced, too'}"
+    known = [f"{name.replace('_', ' ')} {value}" for name, value in found["public_constants"].items() if value]
+    yield from (f"- taken as known to everybody: {'; '.join(known) or 'nothing'}", "")
+
+
+def closing(found: Json) -> Iterator[str]:
+    yield from ("## Assumptions", "", *(f"- {text}" for text in found["assumptions"]), "")
+    yield from (
+        "## Check it",
+        "",
+        "`confide verify certificate.json` prices the ledger again and compares every byte it can reach:",
+        "",
+    )
+    yield from ("| file | SHA-256 |", "|---|---|")
+    for files in found["files"].values():
+        yield from (f"| {file['path']} | `{file['sha256'][:16]}…` |" for file in files)
+    yield from (
+        "",
+        f"confide {found['code']['version']}, training code {found['code']['train']}, "
+        f"end of the ledger `{found['ledger_head'][:16]}…`",
+    )
+
+
+def shown(epsilon: float | str) -> str:
+    return "**∞**" if epsilon == "inf" else f"{epsilon:.4g}"

@@ -1,0 +1,110 @@
+"""Search what a study releases for the secrets of its private datasets, in many forms; a leak fails the job.
+
+Files are read as raw bytes and as what they contain (`leaks.containers`). The report names files, labels, kinds of variants
+and indices of secrets (`leaks.secrets`), never a text. A clean scan shows that no listed secret stands in a searched file in
+a form that is looked for; it says nothing of what a model has memorised, nor of pixels.
+"""
+
+import csv
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from confide.errors import Failure
+from confide.io import atomic, write_json
+from confide.leaks.containers import files_of, searchable, streams
+from confide.leaks.search import Searcher
+from confide.leaks.secrets import collect, texts
+from confide.leaks.variants import length
+from confide.specs import ScanSpec
+
+PLAIN = ("exact", "case", "separators")  # how a secret stands in public text that makes it no secret
+
+
+def scan(
+    spec: ScanSpec,
+    *,
+    points: list[Path],
+    canaries: list[Path],
+    public: list[Path],
+    files: list[Path],
+    output: Path,
+    table: Path | None = None,
+) -> None:
+    """Search files and folders; write counts to `output`, a line per file to `table`, then raise Failure if there is a leak.
+
+    Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or stands in `public` points.
+    Guarantees: no text of a secret is written or printed; what cannot be searched is an InputError.
+    """
+    labels = collect(points, canaries)
+    wanted = {index: text for index, text in enumerate(labels) if length(text) >= spec.min_length}
+    searcher = Searcher(wanted)
+    known = {hit.secret for hit in searcher.hits(texts(public)) if hit.kind in PLAIN}
+    label_of = list(labels.values())
+    rows = []
+    listed = [(path, path.stat().st_size) for path in files_of(files)]
+    with tqdm(total=sum(size for _, size in listed), unit="B", unit_scale=True, desc="scan", disable=None) as bar:
+        for number, (path, size) in enumerate(listed):
+            rows.append(searched(searcher, path, number, size, known, label_of))
+            bar.update(size)
+    counts = {
+        "secrets": len(labels),
+        "too_short": len(labels) - len(wanted),
+        "public": len(known),
+        "searched": len(wanted) - len(known),
+        "patterns": len(searcher.forms),
+        "labels": Counter(label_of[index] for index in wanted if index not in known),
+    }
+    if not counts["searched"]:
+        print("confide scan: note: there is no secret to look for, so a clean report says nothing", file=sys.stderr)
+    leaks = [row for row in rows if row["hits"]]
+    totals = {"files": len(rows), "bytes": sum(row["bytes"] for row in rows), "hits": sum(row["hits"] for row in rows)}
+    write_json(output, {"secrets": counts, "totals": totals | {"leaking_files": len(leaks)}, "files": rows})
+    if table is not None:
+        write_table(table, rows)
+    if leaks:
+        raise Failure("\n".join(f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})" for row in leaks))
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """CSV with a line per file."""
+    with atomic(path) as temporary, open(temporary, "w", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(("path", "bytes", "hits", "labels"))
+        writer.writerows((row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows)
+
+
+def searched(searcher: Searcher, path: Path, number: int, size: int, known: set[int], label_of: list[str]) -> dict[str, Any]:
+    """What was found in one file, its name included. A name with a secret in it is replaced by the file's number."""
+    kinds: Counter[str] = Counter()
+    labels: Counter[str] = Counter()
+    secrets: set[int] = set()
+
+    def count(stream: Iterable[bytes]) -> int:
+        before = secrets | known  # another view of the same bytes shows the same secrets again
+        for hit in searcher.hits(stream):
+            if hit.secret not in before:
+                kinds[hit.kind] += 1
+                labels[label_of[hit.secret]] += 1
+                secrets.add(hit.secret)
+        return len(secrets)
+
+    named = count([os.fsencode(path)])
+    shown = f"(file {number}: its name holds a secret)" if named else str(path)
+    secrets.clear()
+    with searchable(shown):
+        for stream in streams(path):
+            count(stream)
+    return {
+        "path": shown,
+        "bytes": size,
+        "hits": kinds.total(),
+        "kinds": kinds,
+        "labels": labels,
+        "secrets": sorted(secrets),
+    }

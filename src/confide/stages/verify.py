@@ -1,0 +1,94 @@
+"""Verify a certificate without trusting whoever wrote it, and without loading a model.
+
+The ledger's chain is checked, epsilon is priced again by both accountants, every claim is made again from the files that the
+certificate names, and each of these that can be reached must have the bytes that were hashed. A field that differs is named.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from confide.certificate import VERSION, certificate, sealed
+from confide.errors import InputError
+from confide.io import read_json, sha256
+from confide.specs import CertifySpec, parse
+
+NEEDED = ("ledger", "recall", "neighbours", "start_ledgers")
+
+
+def verify(certificate_file: Path, *, root: Path | None = None) -> None:
+    """Print what holds; InputError names the first field that does not.
+
+    Files are looked for below `root`; without it below the certificate's own folder and all folders above.
+    """
+    found = read(certificate_file)
+    spec = parse(CertifySpec, found["asked"], file=str(certificate_file))
+    folders = [root] if root is not None else [*certificate_file.resolve().parents]
+    files, unreachable = reached(found["files"], folders, certificate_file)
+    again = certificate(spec, files, found["files"])
+    again["code"]["version"] = found["code"].get("version")  # this program's own may be another
+    for key, says, holds in differences(found, again):
+        raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=key)
+    print(f"{certificate_file}: holds for {found['run']}\n  {found['says']}")
+    if found["release_note"]:
+        print(f"  {found['release_note']}")
+    checked = [name for name, paths in files.items() if paths]
+    print(f"  checked: chain and price of the ledger by two accountants, every claim, the bytes of {', '.join(checked)}")
+    if unreachable:
+        print(f"  not here, so not checked: {', '.join(unreachable)}")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A certificate of this version whose seal is whole."""
+    found = read_json(path)
+    if not isinstance(found, dict) or "seal" not in found:
+        raise InputError("is not a certificate", file=path)
+    if found.get("version") != VERSION:
+        raise InputError(f"is of another version than {VERSION}", file=path, key="version", value=found.get("version"))
+    if sealed(found)["seal"] != found["seal"]:
+        raise InputError("was altered: its seal does not match", file=path, key="seal")
+    for key in ("asked", "files", "code", "run", "says", "release_note"):
+        if key not in found:
+            raise InputError("is missing", file=path, key=key)
+    return found
+
+
+def reached(named: Any, folders: list[Path], file: Path) -> tuple[dict[str, list[Path]], list[str]]:
+    """Where the named files lie, and what is nowhere; InputError for one that has other bytes, or that is needed."""
+    files, unreachable = {}, []
+    try:
+        wanted = {name: [(Path(one["path"]), one["sha256"]) for one in some] for name, some in named.items()}
+    except (AttributeError, KeyError, TypeError):
+        raise InputError("expected names with path and sha256", file=file, key="files") from None
+    for name in (*NEEDED, *(name for name in wanted if name not in NEEDED)):
+        if name not in wanted:
+            raise InputError("is missing", file=file, key=f"files.{name}")
+        files[name] = []
+        for path, digest in wanted[name]:
+            place = next((folder / path for folder in folders if (folder / path).is_file()), None)
+            if place is None:
+                if name in NEEDED:
+                    raise InputError(
+                        "is not here, and without it nothing can be verified", file=file, key=name, value=str(path)
+                    )
+                unreachable.append(str(path))
+            elif sha256(place) != digest:
+                raise InputError("is not the file that was certified: other bytes", file=place, key=f"files.{name}")
+            else:
+                files[name].append(place)
+    return files, unreachable
+
+
+def differences(first: Any, second: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Paths at which two JSON values differ, with both values."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        for name in dict.fromkeys([*first, *second]):
+            if name not in first or name not in second:
+                yield f"{key}.{name}".lstrip("."), first.get(name), second.get(name)
+            elif name != "seal":
+                yield from differences(first[name], second[name], f"{key}.{name}".lstrip("."))
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for index, pair in enumerate(zip(first, second, strict=True)):
+            yield from differences(*pair, f"{key}[{index}]")
+    elif first != second:
+        yield key, first, second

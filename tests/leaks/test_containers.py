@@ -1,0 +1,174 @@
+"""A secret is found in every container, plain or nested."""
+
+import base64
+import bz2
+import gzip
+import html
+import io
+import lzma
+import re
+import sqlite3
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from confide.errors import InputError
+from confide.leaks.containers import searchable, streams
+from confide.leaks.search import Searcher
+from confide.report import style
+
+PHONE, CANARY = "555-123-4567", "482913"
+SEARCHER = Searcher({0: PHONE, 1: CANARY})
+CODED = base64.b64encode
+
+
+def found(path: Path) -> list[tuple[int, str]]:
+    return [tuple(hit) for stream in streams(path) for hit in SEARCHER.hits(stream)]
+
+
+def zipped(name: str, data: bytes, kind: int = zipfile.ZIP_DEFLATED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", kind) as archive:
+        archive.writestr("empty", b"")
+        archive.writestr(name, data)
+    return out.getvalue()
+
+
+def png(kind: bytes, body: bytes) -> bytes:
+    chunks = [(b"IHDR", bytes(13)), (kind, body), (b"IEND", b"")]
+    coded = (struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
+
+
+def database(text: bytes) -> bytes:
+    """With overflow pages, so that a value is cut in pieces that lie apart."""
+    memory = sqlite3.connect(":memory:")
+    memory.execute("pragma page_size = 512")
+    memory.execute('create table "a ""b" (id integer primary key, note text, more blob)')
+    memory.executemany('insert into "a ""b" (note, more) values (?, ?)', [(f"row {n}", bytes(9)) for n in range(200)])
+    memory.execute('insert into "a ""b" (note) values (?)', (text.decode(),))
+    memory.commit()
+    return memory.serialize()
+
+
+def arrays(text: bytes) -> bytes:
+    out = io.BytesIO()
+    np.savez_compressed(out, ids=np.arange(1000), text=np.frombuffer(text, np.uint8))
+    return out.getvalue()
+
+
+def glyphs(text: bytes, shift: int) -> bytes:
+    uses = b"\n ".join(b'<use xlink:href="#DejaVuSans-%x" transform="translate(1 0)"/>' % (code - shift) for code in text)
+    return b"<svg><g><path d='M 1 2'/></g>\n <g>" + uses + b"</g></svg>"
+
+
+def data_uri(kind: bytes, data: bytes) -> bytes:
+    return b'<!DOCTYPE html><p>A figure</p><img src="data:' + kind + b";base64," + CODED(data) + b'" alt="none">'
+
+
+CONTAINERS = {
+    "raw": lambda text: text,
+    "gzip": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zip": lambda text: zipped("a.txt", text),
+    "zip of gzip": lambda text: zipped("a.txt.gz", gzip.compress(text)),
+    "zip of zip": lambda text: zipped("a.zip", zipped("a.txt", text)),
+    "npz": arrays,
+    "png tEXt": lambda text: png(b"tEXt", b"Title\0" + text),
+    "png zTXt": lambda text: png(b"zTXt", b"Title\0\0" + zlib.compress(text)),
+    "png iTXt": lambda text: png(b"iTXt", b"Title\0\0\0en\0\0" + text),
+    "png iTXt compressed": lambda text: png(b"iTXt", b"Title\0\1\0en\0\0" + zlib.compress(text)),
+    "sqlite": database,
+    "html": lambda text: b"<html><p>So</p><p>" + html.escape(text.decode()).encode() + b"</p></html>",
+    "html inline": lambda text: b"<html><p>" + text[:3] + b"<b class='x'>" + text[3:] + b"</b></p></html>",
+    "html entities": lambda text: b"<html><p>" + b"".join(b"&#x%x;" % code for code in text) + b"</p></html>",
+    "svg tspans": lambda text: b"<svg><text>" + b"\n".join(b"<tspan>%c</tspan>" % code for code in text) + b"</text></svg>",
+    "svg texts": lambda text: b"<svg>" + b"\n".join(b"<g><text x='1'>%c</text></g>" % code for code in text) + b"</svg>",
+    "svg glyphs by code": lambda text: glyphs(text, 0),
+    "svg glyphs by place": lambda text: glyphs(text, 29),
+    "data uri": lambda text: data_uri(b"text/plain", text),
+    "data uri of png": lambda text: data_uri(b"image/png", png(b"zTXt", b"Title\0\0" + zlib.compress(text))),
+    "data uri of svg in zip": lambda text: zipped("report.html", data_uri(b"image/svg+xml", glyphs(text, 29))),
+}
+
+
+@pytest.mark.parametrize("secret", [PHONE, CANARY])
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_every_container_is_opened(name, secret, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(CONTAINERS[name](secret.encode()))
+    assert {SEARCHER.exact[hit].decode() for hit, _ in found(path)} == {secret}
+    path.write_bytes(CONTAINERS[name](b"5" + secret.encode()[:-1]))
+    assert not found(path)
+
+
+def test_values_that_pages_of_a_database_cut_in_two(tmp_path):
+    path, hidden = tmp_path / "mlflow.db", 0
+    for behind in range(1000, 1020):  # two pages, which are filled from the end
+        path.write_bytes(database(b"x" * 600 + b" " + PHONE.encode() + b" " + b"y" * behind))
+        hidden += not list(SEARCHER.hits([path.read_bytes()]))
+        assert (0, "exact") in found(path)
+    assert hidden > 5
+
+
+def test_other_values_of_a_database(tmp_path):
+    path = tmp_path / "some.db"
+    with sqlite3.connect(path) as file:
+        file.execute("pragma writable_schema = on")
+        foreign = ("table", "a", "a", 0, "create virtual table a using nobody_knows (b)")
+        file.execute("insert into sqlite_master values (?, ?, ?, ?, ?)", foreign)
+        file.execute("create table numbers (number integer) strict")
+        file.execute(f"insert into numbers values ({CANARY})")
+    assert found(path) == [(1, "exact")]
+
+
+def test_neighbours_on_a_page_are_not_joined(tmp_path):
+    path = tmp_path / "table.html"
+    path.write_bytes(b"<table><td>482</td><td>913</td></table> <p>482</p><p>913</p> <text>48</text><text>2913</text>")
+    assert not found(path)
+
+
+def test_safetensors_metadata(tmp_path):
+    path = tmp_path / "model.safetensors"
+    weights = {"w": np.random.default_rng(0).standard_normal(100_000).astype(np.float32)}
+    save_file(weights, path, {"note": f"trained for {CANARY}"})
+    assert found(path) == [(1, "exact")]
+    save_file(weights, path)
+    assert not found(path)
+
+
+def test_a_matplotlib_figure_without_its_comments(tmp_path):
+    with style.settings():
+        drawn = style.figure(3, 2)
+        drawn.add_subplot().set_title(f"My ID is {CANARY}")
+        style.save(drawn, tmp_path / "figure")
+    path = tmp_path / "figure.svg"
+    assert len(found(path)) == 3  # in the raw bytes, and in both views of the whole text
+    path.write_text(re.sub(r"<!--.*?-->", "", path.read_text(), flags=re.DOTALL))
+    assert found(path) == [(1, "exact")]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (gzip.compress(b"a" * 1000)[:-9], "EOFError"),
+        (gzip.compress(b"text")[:10] + b"\xff" * 30, "error"),
+        (zipped("a", b"b" * 99)[:-40], "BadZipFile"),
+        (png(b"zTXt", b"Title\0\0" + zlib.compress(bytes(999))[:-6]), "EOFError"),
+        (png(b"tEXt", b"a")[:-12], "EOFError"),
+        (database(b"text")[:600], "DatabaseError"),
+        (zipped("1", zipped("2", zipped("3", zipped("4", zipped("5", b"text"))))), "nested too deep"),
+    ],
+)
+def test_what_cannot_be_opened_is_an_error(tmp_path, content, reason):
+    path = tmp_path / "damaged"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=reason) as error, searchable(str(path)):
+        found(path)
+    assert str(error.value).startswith(f"{path}: cannot be searched: ")

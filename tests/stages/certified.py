@@ -1,0 +1,82 @@
+"""Made-up ledgers and measurements, and the certificates that follow from them."""
+
+import json
+from itertools import count
+
+from confide.dp.ledger import Ledger, settings_digest
+from confide.specs import CertifySpec, TrainSpec
+from confide.stages.certify import certify
+from confide.types import Release, Step
+
+DELTA = 8e-5
+RECALL = {"multiplicity": 3, "multiplicity_distinct": 2, "pools": {"public": 4, "private": 4}}
+MISSED = {"gamma": 0.1, "gamma_upper": 0.142, "delta2": 0.0, "delta2_upper": 0.0149, "confidence": 0.95}
+MISSED |= {"sampled": 200, "secrets": 200, "census": True, "misaligned": 0, "note": None}
+HASHED = ("model", "config", "original", "redacted", "tokenizer")
+TRAIN = {"method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3}}
+
+
+def step(view, pool, noisy):
+    return Release(Step(view, pool, noisy), *((0.05, 2.0, 1.0) if noisy else (0.0, 0.0, 0.0)), 1)
+
+
+METHODS = {
+    "nonprivate": [step("original", "all", False)] * 5,
+    "redacted": [step("redacted", "all", False)] * 5,
+    "dpsgd": [step("original", "all", True)] * 20,
+    "crt": [step("redacted", "public", False)] * 5 + [step("redacted", "private", True)] * 20,
+    "crt_unredacted": [step("original", "public", False)] * 5 + [step("original", "private", True)] * 20,
+}
+
+
+def ledger_of(releases, epochs=3):
+    ledger, states = Ledger(), count()
+    for number in range(1, epochs + 1):
+        for release in releases:
+            append(ledger, release, next(states))
+        ledger.epoch(number)
+    return ledger
+
+
+def source_of(releases):
+    """A ledger of another run, that is over."""
+    ledger = ledger_of(releases)
+    ledger.end()
+    return ledger
+
+
+def append(ledger, release, state=1_000_000):
+    ledger.append(release, f"{state:064x}" if release.step.noisy else None)
+
+
+def spec_of(**given):
+    """A certificate's specification; keys of a training job go there."""
+    train = {key: given.pop(key) for key in list(given) if key in TrainSpec.model_fields}
+    return CertifySpec(**({"train": TRAIN | {"run": "r/g0.1-s0"} | train, "miss_rate": 0.1} | given))
+
+
+def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, **given):
+    """Flags of a certify job whose input files now lie in the folder."""
+    spec, measured = spec_of(**given), measured or {}
+    ledger = Ledger.load((ledger or ledger_of(releases)).dump())
+    noise = "system" if spec.train.noise_seed is None else "recorded"
+    ledger.start(spec.train.run, settings=settings_digest(spec.train.model_dump_json()), code="abc", noise=noise)
+    ledger.end()
+    (folder / "ledger").write_text(ledger.dump())
+    for name, value in (("recall", RECALL), ("neighbours", MISSED)):
+        (folder / name).write_text(json.dumps(value | {key: new for key, new in measured.items() if key in value}))
+    for name in HASHED:
+        (folder / name).write_text(name)
+    places = {name: folder / name for name in ("ledger", "recall", "neighbours", *HASHED)}
+    places |= {"output": folder / "certificate.json", "words": folder / "certificate.md"}
+    return {"spec": spec, **places, "start_ledgers": start_ledgers}
+
+
+def certificate(folder, releases, measured=None, **given):
+    certify(**files_of(folder, releases, measured, **given))
+    value = json.loads((folder / "certificate.json").read_text())
+    return value, {claim["name"]: claim for claim in value["claims"]}
+
+
+def number(claim):
+    return float(claim["epsilon"])

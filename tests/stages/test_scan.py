@@ -1,0 +1,119 @@
+"""The leak scanner: a leak fails and is never shown, a clean study passes, what cannot be searched is an error."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from confide.cli import main
+from confide.errors import Failure, InputError
+from confide.io import read_json, write_json, write_jsonl
+from confide.specs import ScanSpec
+from confide.stages.scan import scan
+
+PHONE, NAME, CANARY = "555-123-4567", "Mary Smith-Jones", "482913"
+TEXT = b"""{"loss": 0.4829130, "epoch": 12, "note": "nothing here"}
+2026-11-21 15:52:00,123 step 48291 of 4829130 Mary smiths 555-123-456 x482913
+"""
+
+
+@pytest.fixture
+def study(tmp_path) -> dict[str, object]:
+    """Private and public points, canaries, and a folder of released files in which nothing leaks."""
+    texts = [f"USR: I am {NAME}.", f"USR: Call {PHONE}", "USR: yes", "USR: Houston Street", "USR: tea 12"]
+    spans = [(NAME, "name"), (PHONE, "phone"), None, ("Houston Street", "address"), ("12", "number")]
+    rows = []
+    for text, span in zip(texts, spans, strict=True):
+        start = text.index(span[0]) if span else 0
+        rows.append({"key": text[5:8], "text": text, "gold": [[start, start + len(span[0]), span[1], 1.0]] if span else []})
+    write_jsonl(tmp_path / "points.jsonl", rows)
+    write_jsonl(tmp_path / "public.jsonl", [{"text": "SYS: We are at houston street."}])
+    planted = {"secrets": [CANARY], "controls": ["777123"], "audits": [{"secret": "999888", "in": True}], "label": "canary"}
+    write_json(tmp_path / "canaries.json", planted)
+    released = tmp_path / "released"
+    (released / "models").mkdir(parents=True)
+    (released / "log.txt").write_bytes(TEXT + b" in Houston Street, 12")
+    (released / "models" / "empty").write_bytes(b"")
+    return {
+        "points": [tmp_path / "points.jsonl"],
+        "canaries": [tmp_path / "canaries.json"],
+        "public": [tmp_path / "public.jsonl"],
+        "files": [released],
+        "output": tmp_path / "scan.json",
+    }
+
+
+def test_a_clean_study(study):
+    scan(ScanSpec(), **study)
+    first = study["output"].read_bytes()
+    report = json.loads(first)
+    counts = {"secrets": 7, "searched": 5, "too_short": 1, "public": 1}
+    assert counts.items() <= report["secrets"].items()
+    assert report["secrets"]["labels"] == {"name": 1, "phone": 1, "secrets": 1, "controls": 1, "audits": 1}
+    assert report["totals"] == {"files": 2, "bytes": len(TEXT) + 22, "hits": 0, "leaking_files": 0}
+    scan(ScanSpec(), **study)
+    assert study["output"].read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("leak", "label", "index"),
+    [(NAME, "name", 0), (PHONE, "phone", 1), ("999888", "audits", 4), ("777123", "controls", 5), (CANARY, "secrets", 6)],
+)
+def test_a_leak_fails_and_is_not_shown(study, leak, label, index, capsys):
+    path = study["files"][0] / "models" / "notes.gz"
+    path.write_bytes(gzip.compress(TEXT + f"\n<{leak}> {leak.upper()}".encode()))
+    with pytest.raises(Failure) as failure:
+        scan(ScanSpec(), **study)
+    assert str(failure.value) == f"{path}: 2 hits ({label})"
+    report = read_json(study["output"])
+    (row,) = (row for row in report["files"] if row["hits"])
+    assert row["path"] == str(path) and row["labels"] == {label: 2} and row["secrets"] == [index]
+    flags = [f"--{name}={value}" for name, value in study.items() if isinstance(value, Path)]
+    flags += [part for name, value in study.items() if isinstance(value, list) for part in (f"--{name}", *map(str, value))]
+    assert main(["scan", "--spec", "{}", *flags]) == 1
+    shown = capsys.readouterr()
+    assert f"confide scan: failed: {path}: 2 hits ({label})" in shown.err.splitlines()
+    for text in (shown.err, shown.out, study["output"].read_text()):
+        assert leak.lower() not in text.lower()
+
+
+def test_a_secret_in_a_file_name_is_not_shown(study):
+    path = study["files"][0] / f"model of {NAME}.bin"
+    path.write_bytes(gzip.compress(NAME.encode())[:-5])
+    with pytest.raises(InputError) as error:
+        scan(ScanSpec(), **study)
+    path.write_bytes(b"fine")
+    with pytest.raises(Failure) as failure:
+        scan(ScanSpec(), **study)
+    for text in (str(failure.value), str(error.value), study["output"].read_text()):
+        assert "its name holds a secret" in text and "mary" not in text.lower()
+
+
+def test_shorter_secrets_on_demand(study):
+    with pytest.raises(Failure, match=r"log.txt: \d hits \(number\)"):
+        scan(ScanSpec(min_length=2), **study)
+
+
+def test_without_secrets_it_says_so(study, capsys):
+    scan(ScanSpec(), **(study | {"points": [], "canaries": []}))
+    assert "there is no secret to look for" in capsys.readouterr().err
+    assert read_json(study["output"])["secrets"]["searched"] == 0
+
+
+def test_missing_files(study, tmp_path):
+    (study["files"][0] / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="link: cannot be searched: No such file"):
+        scan(ScanSpec(), **study)
+    with pytest.raises(InputError, match="absent: cannot be searched: No such file"):
+        scan(ScanSpec(), **(study | {"files": [tmp_path / "absent"]}))
+    with pytest.raises(InputError, match=r"absent\.json: cannot be read"):
+        scan(ScanSpec(), **(study | {"canaries": [tmp_path / "absent.json"]}))
+    with pytest.raises(InputError, match="no regular file"):
+        scan(ScanSpec(), **(study | {"files": [Path("/dev/null")]}))
+
+
+def test_a_span_outside_of_its_text(study, tmp_path):
+    write_jsonl(tmp_path / "points.jsonl", [{"key": "a", "text": "abc", "gold": [[1, 9, "name", 1.0]]}])
+    with pytest.raises(InputError, match="does not lie in the text"):
+        scan(ScanSpec(), **study)

@@ -1,0 +1,36 @@
+# Certificates against audits: the workflow fails where one does not stand, and the JUnit file says which.
+
+for study in PARAMS.select:
+
+    rule:
+        name:
+            f"gate_{study}"
+        input:
+            [
+                f"results/runs/{run.run}/{stem}.json"
+                for run in jobs.gate(PARAMS, study).runs
+                for stem in (jobs.CERTIFICATE, run.audit)
+            ],
+        output:
+            found=report(
+                f"results/studies/{study}/gate.csv",
+                caption="../report/gate.rst",
+                category=PARAMS.studies[study].title,
+                labels={"figure": "certificates against audits"},
+            ),
+            junit=f"results/studies/{study}/gate.xml",
+        log:
+            f"logs/gate/{study}.log",
+        benchmark:
+            f"logs/benchmarks/gate/{study}.tsv"
+        params:
+            spec=show(jobs.gate(PARAMS, study)),
+            code=code("gate"),
+        shell:
+            "confide gate --spec {params.spec:q} --results results --output {output.found} --junit {output.junit} "
+            "2>&1 | tee {log}"
+
+
+rule gate_all:
+    input:
+        [f"results/studies/{study}/gate.csv" for study in PARAMS.select],
