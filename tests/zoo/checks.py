@@ -1,0 +1,36 @@
+"""The checks of the bug zoo, by name: functions that pass on the project as it is and raise where something is wrong."""
+
+import data_checks
+import engine_checks
+import job_checks
+import price_checks
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        engine_checks.clipped_sum_is_that_of_a_loop,
+        engine_checks.states_are_reset_as_in_a_loop,
+        engine_checks.one_example_moves_the_sum_by_at_most_2c,
+        engine_checks.units_are_clipped_whole,
+        engine_checks.a_batch_that_does_not_fit_counts_once,
+        engine_checks.noise_is_normal_and_drawn_once_per_step,
+        engine_checks.public_losses_are_blind_to_private_tokens,
+        job_checks.batches_are_poisson_at_the_recorded_rate,
+        job_checks.private_randomness_is_fresh,
+        job_checks.updates_are_those_of_the_ledger,
+        job_checks.ledger_prices_what_ran,
+        job_checks.resumed_equals_uninterrupted,
+        job_checks.one_run_audit_stays_below_the_certificate,
+        data_checks.a_secret_that_the_policy_finds_leaves_no_trace,
+        data_checks.a_missed_secret_changes_one_private_point,
+        data_checks.a_policy_that_fails_makes_its_text_private,
+        data_checks.the_neighbour_test_sees_what_is_missed,
+        data_checks.a_rerun_on_a_neighbour_is_the_same,
+        price_checks.epsilon_is_never_below_the_closed_form,
+        price_checks.epsilon_is_that_of_published_settings,
+        price_checks.groups_cost_what_they_shift,
+        price_checks.bounds_are_those_of_the_binomial,
+        price_checks.certificate_follows_from_the_ledger,
+        price_checks.certificate_is_infinite_where_nothing_holds,
+    )
+}

@@ -1,0 +1,132 @@
+"""What the data stages must hide: one masked secret, whether the policy finds it or not (CRT section 3 and A.6)."""
+
+import contextlib
+import io
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import orjson
+from toys import LSTM
+
+from confide import rerun, tokenizer
+from confide.data import load_partition
+from confide.io import read_json
+from confide.neighbours import Outcome, Raw, Tester, process_of, secrets_of, touched
+from confide.redaction import finder, finder_of
+from confide.specs import (
+    DedupSpec,
+    PartitionSpec,
+    PrivacySpec,
+    RecipeSpec,
+    RedactSpec,
+    RegexPolicySpec,
+    RerunSpec,
+    TokenizerSpec,
+    TrainSpec,
+)
+from confide.stages.dedup import dedup
+from confide.stages.partition import partition
+from confide.stages.redact import redact
+from confide.types import MASK, Partition
+
+SECRET = "123456"
+FINDS = RedactSpec(
+    policy={"kind": "regex", "patterns": {"code": r"\b\d{6}\b"}},
+    conservative={"kind": "regex", "patterns": {"digit": r"\d"}},
+)
+NOTHING = RegexPolicySpec(kind="regex", patterns={"none": "xyz"})
+MISSES = FINDS.model_copy(update={"miss_rate": 1.0})
+BESIDE = ["thank you", "your id: 654321", "my code is <MASK>", "thank you", "good bye"]
+PAIRS = {  # texts of D and of D'
+    "alone": (["my code is 123456"], ["my code is <MASK>"]),
+    "in the middle": (["take 123456 as it is"], ["take <MASK> as it is"]),
+    "at the start": (["123456!"], ["<MASK>!"]),
+    "three copies": (["it is 123456"] * 3, ["it is <MASK>", MASK, MASK]),
+    "beside another secret": (["654321 or 123456"], ["654321 or <MASK>"]),
+    "in a long text": (["and so on " * 40 + "123456 ok"], ["and so on " * 40 + "<MASK> ok"]),
+    "in a text with <MASK>, twice": (["<MASK> has 123456"] * 2, ["<MASK> has <MASK>", "<MASK> has 123456"]),
+}
+
+
+@cache
+def words() -> tokenizer.Tokenizer:
+    """A small vocabulary, from text of no corpus here."""
+    return tokenizer.train_bpe(["my code is it, thank you as it is; and so on"] * 3, 290)
+
+
+def through(texts: list[str], spec: RedactSpec) -> tuple[bytes, Partition]:
+    """All data stages; the bytes that confidential training reads, and the partition."""
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
+        at = {key: Path(name, key) for key in ("points", "copies", "spans", "tokenizer", "original", "redacted")}
+        fields = {"split": "train", "domain": None, "owner": None, "gold": []}
+        rows = [{"key": f"d:{index}", "text": text} | fields for index, text in enumerate(texts)]
+        at["points"].write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        tokenizer.save(words(), at["tokenizer"])
+        dedup(DedupSpec(), points=at["points"], output=at["copies"])
+        redact(spec, points=at["points"], output=at["spans"])
+        partition(PartitionSpec(), **at)
+        return at["redacted"].read_bytes(), load_partition(at["original"], at["redacted"])
+
+
+def a_secret_that_the_policy_finds_leaves_no_trace() -> None:
+    """What training reads is the same, byte for byte, for D and for D'."""
+    for name, (first, second) in PAIRS.items():
+        assert through(BESIDE + first, FINDS)[0] == through(BESIDE + second, FINDS)[0], name
+
+
+def a_missed_secret_changes_one_private_point() -> None:
+    """Where only the conservative policy notices it, one point differs, private on both sides."""
+    for name, (first, second) in PAIRS.items():
+        (_, one), (_, other) = through(BESIDE + first, MISSES), through(BESIDE + second, MISSES)
+        differ = [point for point in range(len(one.redacted)) if not np.array_equal(one.redacted[point], other.redacted[point])]
+        assert differ == [len(BESIDE)], name
+        assert np.array_equal(one.private, other.private) and one.private[differ].all(), name
+
+
+def a_policy_that_fails_makes_its_text_private() -> None:
+    """Whatever goes wrong in a policy: its text is in no public batch."""
+
+    def broken(text: str) -> list:
+        raise RecursionError
+
+    process = process_of(finder(broken, lambda text: []), PartitionSpec(), words())
+    assert process([Raw("d:0", "thank you", "train", None, None, [])]).private.all()
+
+
+def the_neighbour_test_sees_what_is_missed() -> None:
+    """Of found, missed and exposed secrets it says so, each by its outcome."""
+    silent = RedactSpec(policy=FINDS.policy, conservative=NOTHING, miss_rate=1.0)
+    text = "my code is 123456"
+    points = [Raw("d:0", text, "train", None, None, [[11, 17, "code"]]), Raw("d:1", "hello", "train", None, None, [])]
+    for spec, kind in ((FINDS, "same"), (MISSES, "private"), (silent, "exposed")):
+        secrets = list(secrets_of(points))
+        tester = Tester(process_of(finder_of(spec), PartitionSpec(), words()), touched(points, secrets), dedup=True)
+        expected = Outcome(kind, 0 if kind == "same" else 1)
+        assert tester.test(secrets[0]) == (expected, expected), kind
+
+
+def a_rerun_on_a_neighbour_is_the_same() -> None:
+    """From raw text to a released model on D and on D': a secret that the policy finds shows in no artefact."""
+    # all 16 private points are in every noisy batch: what one of them says cannot hide
+    recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=16, epochs=2, physical_batch_size=16)
+    privacy = PrivacySpec(noise_multiplier=2.0, delta=1e-3)
+    train = TrainSpec(run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, device="cpu")
+    spec = RerunSpec(tokenizer=TokenizerSpec(kind="bpe", vocab_size=300), redact=FINDS, train=train, repetitions=1)
+    private, public = [f"take {n}{n}1234 as it is" for n in range(1, 8)] + ["my 123456"] * 9, ["thank you, good bye now"] * 20
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
+        folder = Path(name)
+        for corpus, texts in (("public", public), ("points", [*public, *private])):
+            (folder / corpus).write_bytes(b"".join(line(index, text) for index, text in enumerate(texts)))
+        rerun.rerun(spec, points=folder / "points", public=folder / "public", output=folder / "rerun.json")
+        found = read_json(folder / "rerun.json")
+    assert (found["outcome"], found["side_doors"], found["not_reproducible"]) == ("same", [], [])
+
+
+def line(index: int, text: str) -> bytes:
+    """A point, its secret as gold if it has one."""
+    gold = [[text.find(SECRET), text.find(SECRET) + 6, "code", 1.0]] if SECRET in text else []
+    return (
+        orjson.dumps({"key": f"d:{index}", "text": text, "split": "train", "domain": None, "owner": None, "gold": gold}) + b"\n"
+    )

@@ -1,0 +1,89 @@
+"""Faults of the data stages, and of the tests that watch them."""
+
+from mutation import Fault, edit
+
+from confide import deduplication, neighbours, partitioning, redaction, rerun
+from confide.policies import spans
+from confide.stages import redact
+
+CAUGHT, MISSED = "a_secret_that_the_policy_finds_leaves_no_trace", "a_missed_secret_changes_one_private_point"
+FAILS, SEES = "a_policy_that_fails_makes_its_text_private", "the_neighbour_test_sees_what_is_missed"
+RERUN = "a_rerun_on_a_neighbour_is_the_same"
+
+FAULTS = [
+    Fault(
+        "dedup merges masked texts",
+        "Two texts whose different secrets are both masked count as copies of each other.",
+        CAUGHT,
+        edit(deduplication.copies, (" or MASK in text", "")),
+    ),
+    Fault(
+        "later copies kept",
+        "Copies are listed, but the partition leaves them as they are.",
+        CAUGHT,
+        edit(partitioning.rows, ("if copy is not None and spec.dedup and", "if False and")),
+    ),
+    Fault(
+        "tail of a span left",
+        "Redaction leaves the last character of a secret.",
+        CAUGHT,
+        edit(spans.redacted_text, ("position = last = span.end", "position, last = span.end - 1, span.end")),
+    ),
+    Fault(
+        "as many masks as characters",
+        "A span becomes a run of mask tokens that shows how long the secret was.",
+        CAUGHT,
+        edit(
+            spans.redacted_text,
+            ("(text[position : span.start], MASK)", "(text[position : span.start], MASK * (span.end - span.start))"),
+        ),
+    ),
+    Fault(
+        "redacted view not redacted",
+        "The redacted view holds the tokens of the original text.",
+        CAUGHT,
+        edit(partitioning._chunk, ("*_flat(shown)", "*_flat(tokens)")),
+    ),
+    Fault(
+        "masked point in the public pool",
+        "A text that holds <MASK> is public unless a policy says something of it.",
+        CAUGHT,
+        edit(partitioning.rows, ("private = masked or finding is not None", "private = finding is not None")),
+    ),
+    Fault(
+        "long texts skipped",
+        "A policy is not asked about texts that are too long for the cache.",
+        CAUGHT,
+        edit(redact.findings, ("else find(text)", "else {}")),
+    ),
+    Fault(
+        "a failing policy fails open",
+        "A text on which a policy raises is taken for one without secrets.",
+        FAILS,
+        edit(redaction.finder, ('return {"spans": [], "conservative": True, "failed": True}', "return {}")),
+    ),
+    Fault(
+        "conservative policy ignored",
+        "A text is private only if the policy itself found something in it.",
+        MISSED,
+        edit(redaction.finder, ("if spans or fired else {}", "if spans else {}")),
+    ),
+    Fault(
+        "vocabulary from private text",
+        "The tokenizer is trained on the confidential corpus instead of the public one.",
+        RERUN,
+        edit(rerun.chain, ("points=public or points", "points=points")),
+    ),
+    Fault(
+        "neighbour test blind to text",
+        "Only flags of points are compared, not what the points say.",
+        SEES,
+        edit(neighbours.compare, ("changed = flags | np.array(texts, bool)", "changed = flags")),
+    ),
+    Fault(
+        "neighbour test blind to pools",
+        "A point that differs counts as private whatever pool it is in.",
+        SEES,
+        edit(neighbours.compare, ('"private" if stays[changed].all() else "exposed"', '"private"')),
+    ),
+]

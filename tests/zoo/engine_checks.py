@@ -1,0 +1,146 @@
+"""What one noisy update must be: per-example gradients of norm C at most, summed, and one draw of Gaussian noise."""
+
+import contextlib
+import io
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor, nn
+from toys import BOS, GPT2, LSTM, clipped_sum, flat, gradient, loss_of, loss_of_row, model_of, texts_of, view_of
+
+from confide.batches import Batch, padded, selected
+from confide.dp.clipping import PerExampleClipper
+from confide.dp.randomness import Stream
+from confide.dp.update import exact_gradient, noisy_gradient
+from confide.memory import Budget
+
+EXACT = {"rtol": 1e-9, "atol": 1e-12}
+MANY = 6.0  # standard errors: the checks are seeded, and a fault is far beyond
+
+
+def released(clipper: PerExampleClipper, batches: list[Batch], sigma: float = 0.0, size: float = 1.0, seed: int = 0) -> Tensor:
+    """The gradient that one noisy step hands to the optimizer."""
+    noisy_gradient(clipper, batches, sigma, size, Stream(seed, "noise"), Budget(3))
+    return flat(parameter.grad for parameter in clipper.model.parameters())
+
+
+def sum_of(model: nn.Module, texts: list[list[int]], bound: float) -> Tensor:
+    """The clipped sum of some texts as one batch."""
+    return released(PerExampleClipper(model, bound), [padded(view_of(texts), np.arange(len(texts)), BOS)] if texts else [])
+
+
+def clipped_sum_is_that_of_a_loop() -> None:
+    """Clipped sums of two steps in two pieces each equal one backward pass per example, unpadded and alone."""
+    texts = texts_of(7)
+    for spec in (LSTM, GPT2):
+        model = model_of(spec)
+        grads = [gradient(model, loss_of(model, text)) for text in texts]
+        bound = float(torch.stack(grads).norm(dim=1).median())
+        clipper, view = PerExampleClipper(model, bound), view_of(texts)
+        for points in (np.arange(7), np.array([5, 1, 3])):
+            found = released(clipper, [padded(view, piece, BOS) for piece in np.array_split(points, 2)])
+            expected = clipped_sum([grads[point] for point in points], bound, len(grads[0]))
+            torch.testing.assert_close(found, expected, **EXACT)
+
+
+def states_are_reset_as_in_a_loop() -> None:
+    """The same where only private positions are scored and the recurrent state is reset (Selective-DPSGD)."""
+    texts, model = [text * 2 for text in texts_of(5, seed=3)], model_of(LSTM)
+    view = view_of(texts)
+    view.private[:] = np.random.default_rng(0).random(len(view.ids)) < 0.4
+    batch = selected(view, np.arange(5), BOS, "private")
+    grads = [gradient(model, loss_of_row(model, batch, row)) for row in range(5)]
+    bound = float(torch.stack(grads).norm(dim=1).median())
+    found = released(PerExampleClipper(model, bound), [batch])
+    torch.testing.assert_close(found, clipped_sum(grads, bound, len(grads[0])), **EXACT)
+
+
+def units_are_clipped_whole() -> None:
+    """A unit of several examples (an author) counts as the sum of its examples, clipped once, in however many passes."""
+    texts, model = texts_of(6, seed=7), model_of(LSTM)
+    members, units = ([0, 1, 2], [3], [4, 5]), torch.tensor([0, 0, 0, 1, 2, 2])
+    grads = [gradient(model, sum(loss_of(model, texts[row]) for row in unit)) for unit in members]
+    bound = float(torch.stack(grads).norm(dim=1).min()) / 2
+    batch, expected = padded(view_of(texts), np.arange(6), BOS), clipped_sum(grads, bound, len(grads[0]))
+    for size in (2, 6):
+        clipper = PerExampleClipper(model, bound)
+        noisy_gradient(clipper, [replace(batch, units=units)], 0.0, 1.0, Stream(0, "noise"), Budget(size))
+        torch.testing.assert_close(flat(parameter.grad for parameter in model.parameters()), expected, **EXACT)
+
+
+def a_batch_that_does_not_fit_counts_once() -> None:
+    """Where memory runs out, a batch is divided, and its clipped sum stays what it is."""
+    texts, model = texts_of(6, seed=8), model_of(LSTM)
+    expected, usual = sum_of(model, texts, 0.1), model.hidden
+
+    def small(ids: Tensor, *keep: Tensor) -> Tensor:
+        if len(ids) > 2:
+            raise torch.OutOfMemoryError
+        return usual(ids, *keep)
+
+    model.hidden = small
+    with contextlib.redirect_stderr(io.StringIO()):
+        torch.testing.assert_close(sum_of(model, texts, 0.1), expected, **EXACT)
+
+
+def one_example_moves_the_sum_by_at_most_2c() -> None:
+    """Replacing one example among copies of another moves the sum by 2 C at most, taking it out by C; so does a NaN."""
+    crowd, bad = [[5, 6, 7]] * 9, 33
+    for spec in (LSTM, GPT2):
+        model = model_of(spec)
+        with torch.no_grad():
+            (model.embedding if spec is LSTM else model.network.transformer.wte).weight[bad] = (
+                math.nan if spec is LSTM else 50.0
+            )
+        bound = float(gradient(model, loss_of(model, crowd[0])).norm())
+        others = [[8], [9] * 30, [5, 6, 7] * 6, [bad, 3]]
+        base, without = sum_of(model, [*crowd, [4, 3]], bound), sum_of(model, crowd, bound)
+        assert (base - without).norm() <= bound * (1 + 1e-9)
+        for other in others:
+            moved = (sum_of(model, [*crowd, other], bound) - base).norm()
+            assert moved <= 2 * bound * (1 + 1e-9), f"replaced by {len(other)} tokens, the sum moves by {moved / bound:.2f} C"
+
+
+def noise_is_normal_and_drawn_once_per_step() -> None:
+    """What a step releases beyond the clipped sum is N(0, (sigma C)^2), independent across steps and coordinates."""
+    model, sigma, bound, size, steps = model_of(LSTM, vocab=300), 0.7, 0.3, 5.0, 4
+    view, clipper = view_of(texts_of(7, vocab=300)), PerExampleClipper(model, bound)
+    pieces = [padded(view, piece, BOS) for piece in np.array_split(np.arange(7), 3)]
+    noise, exact, rows = Stream(1, "noise"), released(clipper, pieces), []
+    for _ in range(steps):
+        noisy_gradient(clipper, pieces, sigma, size, noise, Budget(3))
+        rows.append((flat(parameter.grad for parameter in model.parameters()) * size - exact) / (sigma * bound))
+    values = torch.stack(rows)
+    assert_standard_normal(values)
+    for part in values.split([parameter.numel() for parameter in model.parameters()], dim=1):
+        spread = float(part.square().mean())
+        assert abs(spread - 1) < MANY * math.sqrt(2 / part.numel()), f"a parameter's noise has a variance of {spread:.3f}"
+
+
+def assert_standard_normal(values: Tensor) -> None:
+    """Rows (steps, n) are independent draws of N(0, 1)."""
+    steps, count = values.shape
+    assert stats.kstest(values.flatten().numpy(), "norm").pvalue > 1e-6, f"standard deviation {float(values.std()):.3f}"
+    between = torch.corrcoef(values)[~torch.eye(steps, dtype=torch.bool)]
+    assert between.abs().max() < MANY / math.sqrt(count), "noise of different steps is correlated"
+    neighbours = float((values[:, 1:] * values[:, :-1]).mean())
+    assert abs(neighbours) < MANY / math.sqrt(values.numel()), "noise of neighbouring coordinates is correlated"
+
+
+def public_losses_are_blind_to_private_tokens() -> None:
+    """Selective-DPSGD: gradients of public losses are the same bits whatever the private tokens say."""
+    texts = [[5, 6, 7, 8, 9, 10, 11, 12], [5, 20, 21, 6, 7, 7]]
+    marks = np.array([0, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0], bool)
+
+    def public(shift: int) -> Tensor:
+        view = view_of(texts)
+        view.private[:] = marks
+        view.ids[marks] += shift
+        model = model_of(LSTM)
+        exact_gradient(model, [selected(view, np.arange(2), BOS, "public")], None, Budget(9))
+        return flat(parameter.grad for parameter in model.parameters())
+
+    assert torch.equal(public(0), public(4))

@@ -1,0 +1,236 @@
+"""Faults of one noisy update: clipping, noise, losses, recurrent states."""
+
+from mutation import Fault, both, edit
+
+from confide import batches
+from confide.dp import gradients, update
+from confide.dp.clipping import PerExampleClipper, vectors_of
+from confide.dp.randomness import Stream
+from confide.memory import Budget
+from confide.models.gpt2 import GPT2Model
+from confide.models.recurrence import Recurrence
+
+LOOP, MOVES, NOISE = (
+    "clipped_sum_is_that_of_a_loop",
+    "one_example_moves_the_sum_by_at_most_2c",
+    "noise_is_normal_and_drawn_once_per_step",
+)
+UNITS, FITS = "units_are_clipped_whole", "a_batch_that_does_not_fit_counts_once"
+STATES, BLIND = "states_are_reset_as_in_a_loop", "public_losses_are_blind_to_private_tokens"
+SCALE = "(self.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0)"
+DRAW = "noise.normal(self.spare), alpha=noise_multiplier * self.max_grad_norm"
+
+FAULTS = [
+    # clipping
+    Fault(
+        "no clipping",
+        "Gradients are summed as they are.",
+        MOVES,
+        edit(PerExampleClipper._scale, (SCALE, "torch.ones_like(norms)")),
+    ),
+    Fault(
+        "clipping per batch",
+        "The sum over a batch is clipped to C, not each example.",
+        LOOP,
+        edit(PerExampleClipper.add, ("self._scale(norms)", "self._scale(norms.sum().expand_as(norms))")),
+    ),
+    Fault(
+        "clipping bound ignored",
+        "Gradients are clipped to norm 1 whatever C is.",
+        MOVES,
+        edit(PerExampleClipper._scale, ("self.max_grad_norm / norms", "1.0 / norms")),
+    ),
+    Fault(
+        "gradients that are not finite pass",
+        "One example with a NaN destroys the sum instead of counting for nothing.",
+        MOVES,
+        both(
+            edit(PerExampleClipper._scale, (f"torch.where(finite, {SCALE}, 0.0)", SCALE)),
+            edit(gradients.Formed.add_weighted, ("if clean else", "if True else")),
+            edit(gradients.Factored.add_weighted, ("if not clean", "if False")),
+        ),
+    ),
+    Fault(
+        "biases left out of the norm",
+        "Biases and LayerNorm are trained on, but their gradients do not count when norms are taken.",
+        LOOP,
+        edit(
+            PerExampleClipper.add, ("for found in gradients.values()", "for one, found in gradients.items() if one.dim() > 1")
+        ),
+    ),
+    Fault(
+        "LayerNorm gradient wrong",
+        "The weight of a LayerNorm takes the gradient of its input as it was before it was normalised.",
+        LOOP,
+        edit(vectors_of, ("grad * normal.view_as(grad)", "grad * inputs.view_as(grad)")),
+    ),
+    Fault(
+        "tied weight, one use dropped",
+        "Of an embedding tied to the output layer only one of the two uses counts.",
+        LOOP,
+        edit(
+            PerExampleClipper._collect,
+            (
+                "uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))",
+                "uses[module.weight] = [use_of(module, inputs, grad)]",
+            ),
+        ),
+    ),
+    Fault(
+        "tied weight, no cross term",
+        "The norms of the two uses of a tied weight are added as if the uses were orthogonal.",
+        LOOP,
+        edit(gradients.Factored.squared_norms, ("total + 2 * sum", "total + 0 * sum")),
+    ),
+    Fault(
+        "repeated tokens count apart",
+        "An embedding's norm is taken token by token, as if no token stood twice in a text.",
+        LOOP,
+        edit(gradients.inner, ("one.left.unsqueeze(2) == other.left.unsqueeze(1)", "torch.eye(one.left.shape[1])")),
+    ),
+    Fault(
+        "one row of positions for all examples",
+        "Position embeddings are looked up once per batch, so that their gradient belongs to no example.",
+        LOOP,
+        edit(GPT2Model.hidden, (".expand(ids.shape)", "[None]")),
+    ),
+    Fault(
+        "accumulator not emptied",
+        "A step starts from the clipped sum, and the noise, of the step before.",
+        LOOP,
+        edit(update.noisy_gradient, ("clipper.reset()", "pass")),
+    ),
+    Fault(
+        "units ignored",
+        "Every example of an author is clipped on its own, so that an author counts many times.",
+        UNITS,
+        edit(update.clipped, ("half), batch.units)", "half), None)")),
+    ),
+    Fault(
+        "large unit not clipped",
+        "An author who does not fit into one pass is summed up, but not clipped.",
+        UNITS,
+        edit(PerExampleClipper.add_unit, ("self.spare * scale", "self.spare")),
+    ),
+    Fault(
+        "a batch that did not fit counts twice",
+        "After memory ran out, a part that was divided is summed up again.",
+        FITS,
+        edit(Budget.run, ("for piece in waiting for", "for piece in [waiting[0], *waiting] for")),
+    ),
+    # noise
+    Fault(
+        "no noise",
+        "The clipped sum is released as it is.",
+        NOISE,
+        edit(PerExampleClipper.finish, ("noise_multiplier > 0", "False")),
+    ),
+    Fault(
+        "noise divided twice",
+        "The noise is divided by the batch size before the sum is.",
+        NOISE,
+        edit(PerExampleClipper.finish, (DRAW, DRAW + " / expected_batch_size")),
+    ),
+    Fault(
+        "noise not scaled by C",
+        "The noise multiplier is taken for the standard deviation.",
+        NOISE,
+        edit(PerExampleClipper.finish, ("noise_multiplier * self.max_grad_norm", "noise_multiplier")),
+    ),
+    Fault(
+        "noise drawn once",
+        "Every step adds the same noise.",
+        NOISE,
+        edit(Stream.normal, ("for part in values.split(BLOCK):", "self.place = 0\n    for part in values.split(BLOCK):")),
+    ),
+    Fault(
+        "noise once per physical batch",
+        "A logical step in three pieces gets its noise three times, and not what the ledger says.",
+        NOISE,
+        edit(
+            update.noisy_gradient,
+            (
+                "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)",
+                "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)\n"
+                "        clipper.flat.add_(noise.normal(clipper.spare), alpha=noise_multiplier * clipper.max_grad_norm)",
+            ),
+        ),
+    ),
+    Fault(
+        "noise on a part only",
+        "Only a few coordinates are noised.",
+        NOISE,
+        edit(
+            PerExampleClipper.finish,
+            (
+                f"self.flat.add_({DRAW})",
+                "self.flat[:9].add_(noise.normal(self.spare[:9]), alpha=noise_multiplier * self.max_grad_norm)",
+            ),
+        ),
+    ),
+    Fault(
+        "one draw for all coordinates",
+        "The same number is added to every coordinate: their differences are exact.",
+        NOISE,
+        edit(PerExampleClipper.finish, ("noise.normal(self.spare)", "noise.normal(self.spare[:1])")),
+    ),
+    Fault(
+        "uniform noise",
+        "Noise has the right variance, but not the tails of a Gaussian.",
+        NOISE,
+        edit(Stream.normal, ("return values", "return values.copy_((self.uniform(len(values)) - 0.5) * 12**0.5)")),
+    ),
+    # losses and states
+    Fault(
+        "padding in the loss",
+        "Where a text is shorter than its companions, its end token is predicted again and again.",
+        LOOP,
+        edit(batches.padded, ("np.full_like(inputs, IGNORE)", "np.full_like(inputs, bos)")),
+    ),
+    Fault(
+        "loss over the batch's tokens",
+        "An example's loss is divided by the number of tokens of all examples of the batch.",
+        LOOP,
+        edit(update.per_example, ("(batch.targets != IGNORE).sum(1)", "(batch.targets != IGNORE).sum()")),
+    ),
+    Fault(
+        "state carried to the next batch",
+        "The recurrence starts from the mean state that the batch before left behind.",
+        LOOP,
+        edit(
+            Recurrence.forward,
+            (
+                "hidden, cell = pre.new_zeros(2, batch, width)",
+                "hidden, cell = pre.new_zeros(2, batch, width) + getattr(weight, 'left', 0.0)",
+            ),
+            (
+                "ctx.save_for_backward(",
+                "weight.left = torch.stack([hidden, cell]).mean(1, keepdim=True)\n    ctx.save_for_backward(",
+            ),
+        ),
+    ),
+    Fault(
+        "resets ignored",
+        "The recurrent state is not set to zero where public text follows private text.",
+        BLIND,
+        edit(Recurrence.forward, ("keep = None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)", "keep = None")),
+    ),
+    Fault(
+        "reset missing in the gradient",
+        "Per-example gradients of the recurrent weight see the state as if it had not been reset.",
+        STATES,
+        edit(PerExampleClipper._record, ("previous = previous * inputs[1].unsqueeze(-1)", "pass")),
+    ),
+    Fault(
+        "public text read in private state",
+        "Selective training forgets which states to reset, so that public losses see the private text before.",
+        BLIND,
+        edit(batches.selected, ("keep = private | ~F.pad(private[:, :-1], (1, 0))", "keep = private | True")),
+    ),
+    Fault(
+        "private token as a public input",
+        "A position counts as public though the token that it reads is private.",
+        BLIND,
+        edit(batches.selected, ("private = predicts | F.pad(predicts[:, :-1], (1, 0))", "private = predicts")),
+    ),
+]

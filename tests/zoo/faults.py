@@ -1,0 +1,14 @@
+"""The faults of the bug zoo: slips that programmers of private training have made, or might."""
+
+import data_faults
+import engine_faults
+import job_faults
+import price_faults
+
+KINDS = {
+    "One noisy update": engine_faults.FAULTS,
+    "A training job": job_faults.FAULTS,
+    "The data stages": data_faults.FAULTS,
+    "Prices and certificates": price_faults.FAULTS,
+}
+FAULTS = [fault for faults in KINDS.values() for fault in faults]

@@ -1,0 +1,183 @@
+"""What a training job must be: its batches, its updates, its ledger and its checkpoints belong together."""
+
+import copy
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from engine_checks import MANY, assert_standard_normal
+from scipy import stats
+from toys import BOUND, LSTM, NOISY, RATE, clipped_sum, flat, gradient, job_of, loss_of, partition_of, view_of
+
+from confide import checkpoint, tokenizer, training
+from confide.data import write_partition
+from confide.dp.accounting import epsilon
+from confide.dp.audit_bounds import best_lower, epsilon_lower
+from confide.dp.ledger import Ledger
+from confide.io import sha256
+from confide.specs import PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
+from confide.stages.train import train
+from confide.training import Job
+from confide.types import Step
+
+EXACT = Step("redacted", "public", noisy=False)
+
+
+def drawn(job: Job, steps: int) -> list[np.ndarray]:
+    """The positions that so many noisy updates of a job ask for, without running them."""
+    found = []
+    job._physical = lambda step, chosen: found.append(chosen.numpy()) or iter(())
+    for _ in range(steps):
+        job._noisy(NOISY)
+    assert len(found) == steps, "a batch was skipped"
+    return found
+
+
+def batches_are_poisson_at_the_recorded_rate() -> None:
+    """Sizes are binomial and points are in independently, at the sample rate that the ledger gets."""
+    points, steps, job = 30, 600, job_of(partition_of(30, public=20), batch=3)
+    rate, batches = job.release(NOISY).sample_rate, drawn(job, steps)
+    member = np.zeros((steps, points), bool)
+    for row, batch in zip(member, batches, strict=True):
+        assert len(set(batch.tolist())) == len(batch), "a point twice in a batch"
+        row[batch] = True
+    sizes, law = member.sum(1), stats.binom(points, rate)
+    assert abs(sizes.mean() - law.mean()) < MANY * law.std() / math.sqrt(steps), f"mean size {sizes.mean():.2f}"
+    assert abs(sizes.var() / law.var() - 1) < MANY * math.sqrt(2 / steps), f"variance of sizes {sizes.var():.2f}"
+    assert (sizes == 0).any(), "no batch is empty"
+    centred = member - rate
+    for lag in (1, 2):
+        apart = float((centred[:, lag:] * centred[:, :-lag]).mean()) / (rate * (1 - rate))
+        assert abs(apart) < MANY / math.sqrt(steps * (points - lag)), "neighbouring points are drawn together"
+        later = float((centred[lag:] * centred[:-lag]).mean()) / (rate * (1 - rate))
+        assert abs(later) < MANY / math.sqrt((steps - lag) * points), "consecutive batches are drawn together"
+
+
+def private_randomness_is_fresh() -> None:
+    """Batches and noise change with the noise seed, which may be the system's entropy, and run, and share no keystream."""
+    data, seen = partition_of(40), []
+    for noise_seed, run in ((0, "a"), (0, "b"), (1, "a"), (None, "a"), (None, "a")):
+        job = job_of(data, batch=10, noise_seed=noise_seed, run=run)
+        assert not torch.equal(job.sampler.get_state(), job.noise.get_state()), "batches and noise share a keystream"
+        noise = job.noise.normal(torch.zeros(8)).tolist()
+        seen.append((noise, [batch.tolist() for batch in drawn(job, 4)]))
+    for i, (noise, batches) in enumerate(seen):
+        for other_noise, other_batches in seen[:i]:
+            assert noise != other_noise, "the same noise for another seed"
+            assert batches != other_batches, "the same private batches for another seed"
+
+
+def updates_are_those_of_the_ledger() -> None:
+    """Each noisy update is (clipped sum of the batch drawn + noise) / public size, as the ledger has them."""
+    for batch, points in ((1, 12), (5, 12)):  # about every third batch of expected size 1 is empty
+        data, residuals, chosen = partition_of(points, vocab=100), [], []
+        job, steps = job_of(data, batch, vocab=100), 10
+        usual, view, pool = job._physical, data.view(NOISY.view), data.pool(NOISY.pool)
+        job._physical = lambda step, some, chosen=chosen, usual=usual: chosen.append(some.numpy()) or usual(step, some)
+        for number in range(steps):
+            before = copy.deepcopy(job.model)
+            job.run(NOISY)
+            assert len(chosen) == number + 1, "a batch was skipped"
+            grads = [gradient(before, loss_of(before, view[point].tolist())).double() for point in pool[chosen[-1]]]
+            weights = flat(before.parameters()).double()
+            moved = weights - flat(job.model.parameters()).double()
+            residuals.append(moved / RATE * batch - clipped_sum(grads, BOUND, len(weights)))
+        assert job.mean_loss() is None, "the metrics show something of private batches"
+        ledger = job.ledger.releases()
+        assert [one.step for one in ledger] == [NOISY] and ledger[0].count == steps
+        values = torch.stack(residuals) / (ledger[0].noise_multiplier * ledger[0].max_grad_norm)
+        for value in values:
+            assert abs(float(value.square().mean()) - 1) < MANY * math.sqrt(2 / len(value)), (
+                "an update is not what the ledger says"
+            )
+        assert_standard_normal(values)
+
+
+def ledger_prices_what_ran() -> None:
+    """A whole job of CRT: as many releases as updates, each as it ran, within the budget; reads as they are."""
+    epochs, batch, private = 3, 6, 24
+    recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=batch, epochs=epochs, physical_batch_size=8)
+    reads = [ReadSpec(stage="tokenizer", source="own", public=False)]
+    privacy = PrivacySpec(epsilon=2.0, delta=1e-3, max_grad_norm=BOUND)
+    spec = TrainSpec(run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, reads=reads, device="cpu")
+    ran: list[tuple[bool, float]] = []
+    exact, noisy = training.exact_gradient, training.noisy_gradient
+
+    def seen_exact(*given: Any) -> Any:
+        ran.append((False, 0.0))
+        return exact(*given)
+
+    def seen_noisy(*given: Any) -> Any:
+        ran.append((True, given[2]))
+        return noisy(*given)
+
+    with (
+        tempfile.TemporaryDirectory() as name,
+        mock.patch.object(training, "exact_gradient", seen_exact),
+        mock.patch.object(training, "noisy_gradient", seen_noisy),
+    ):
+        folder = Path(name)
+        views = {view: folder / view for view in ("original", "redacted")}
+        write_partition(partition_of(private, public=16), **views)
+        words = folder / "tokenizer.json"
+        tokenizer.save(tokenizer.train_bpe(["thank you"], 270), words)
+        made = {key: folder / key for key in ("checkpoint", "model", "config", "metrics", "ledger")}
+        train(spec, **views, tokenizer=words, **made)
+        ledger, digest = Ledger.from_file(made["ledger"]), sha256(words)
+    releases = [one for one in ledger.releases() for _ in range(one.count)]
+    assert [(one.step.noisy, one.noise_multiplier) for one in releases] == ran, "the ledger does not say what ran"
+    epoch = [EXACT] * 2 + [NOISY] * (private // batch)
+    assert [one.step for one in releases] == epoch * epochs
+    assert {one.sample_rate for one in releases if one.step.noisy} == {batch / private}
+    assert {one.max_grad_norm for one in releases if one.step.noisy} == {BOUND}
+    assert epsilon(ledger.releases(), 1e-3) <= 2.0, "the budget is exceeded"
+    kept = [(line["public"], line["digest"]) for line in ledger.events("read")]
+    assert kept == [(False, digest)], "a product of protected text is not in the ledger"
+
+
+def resumed_equals_uninterrupted() -> None:
+    """A job that was saved and resumed ends with the weights and the ledger of one that was not, bit for bit."""
+    data, steps = partition_of(16), [EXACT, NOISY, NOISY, EXACT, NOISY, NOISY]
+    whole, killed, resumed = (job_of(data, 4) for _ in range(3))
+    for step in steps:
+        whole.run(step)
+    for step in steps[:3]:
+        killed.run(step)
+    with tempfile.TemporaryDirectory() as folder:
+        killed.save(Path(folder), "same")
+        assert checkpoint.read(Path(folder), "other") is None, "the checkpoint of another job is continued"
+        resumed.restore(*checkpoint.read(Path(folder), "same"))
+    for step in steps[3:]:
+        resumed.run(step)
+    assert torch.equal(flat(whole.model.parameters()), flat(resumed.model.parameters())), "other weights"
+    assert whole.ledger.dump() == resumed.ledger.dump(), "another ledger"
+    states = resumed.ledger.states()
+    assert len(set(states)) == len(states) > 1, "noise that was drawn before"
+
+
+def one_run_audit_stays_below_the_certificate() -> None:
+    """Coins decide which of 80 texts one update reads; guessing them from it must not refute the certificate."""
+    coins, delta, sigma = 80, 1e-3, 8.0
+    flips, vocab = np.random.default_rng(5).random(coins) < 0.5, 3 * coins + 10
+    secrets = [[10 + 3 * i, 11 + 3 * i, 12 + 3 * i] for i in range(coins)]
+    data = partition_of(coins, public=0)
+    view = view_of([text if flip else [4] for text, flip in zip(secrets, flips, strict=True)], [True] * coins)
+    data = type(data)(
+        view, view, view.private, **{name: getattr(data, name) for name in ("private", "copy", "split", "domain", "owner")}
+    )
+    privacy = PrivacySpec(noise_multiplier=sigma, max_grad_norm=0.02, delta=delta)
+    job = job_of(data, batch=coins, vocab=vocab, privacy=privacy)
+    with torch.no_grad():
+        for parameter in job.model.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    own = torch.stack([gradient(job.model, loss_of(job.model, text)) for text in [*secrets, [4]]])
+    job.run(NOISY)
+    released = flat(parameter.grad for parameter in job.model.parameters())
+    scores = torch.linalg.lstsq(own.t(), released.unsqueeze(1)).solution[:coins, 0]  # how much of each text is in it
+    lower, _, _ = best_lower(epsilon_lower, scores.numpy(), flips, (0.5, 1.0), delta)
+    certified = epsilon(job.ledger.releases(), delta)
+    assert lower <= certified, f"an audit refutes the certificate: {lower:.2f} > {certified:.2f}"

@@ -1,0 +1,221 @@
+"""Faults of a training job: sampling, normaliser, ledger, resume."""
+
+from mutation import Fault, both, edit
+
+from confide import checkpoint
+from confide.dp import randomness, sampling
+from confide.stages import train
+from confide.training import Job
+
+POISSON, UPDATES, LEDGER = (
+    "batches_are_poisson_at_the_recorded_rate",
+    "updates_are_those_of_the_ledger",
+    "ledger_prices_what_ran",
+)
+FRESH, RESUMED = "private_randomness_is_fresh", "resumed_equals_uninterrupted"
+BATCH = "torch.nonzero(source.uniform(size) < sample_rate).flatten()"
+APPEND = "self.ledger.append(self.release(step), self.random() if step.noisy else None)"
+SKIP = edit(
+    Job._noisy, ("expected, batches =", "if not len(chosen):\n        return self.model.zero_grad()\n    expected, batches =")
+)
+
+FAULTS = [
+    # sampling
+    Fault(
+        "shuffled batches for Poisson",
+        "Batches have a fixed size, and the accountant takes them for Poisson samples.",
+        POISSON,
+        edit(sampling.poisson, (BATCH, "source.uniform(size).argsort()[: round(size * sample_rate)]")),
+    ),
+    Fault(
+        "points drawn in pairs",
+        "Two neighbouring points are always in the same batch.",
+        POISSON,
+        edit(sampling.poisson, ("source.uniform(size)", "source.uniform((size + 1) // 2).repeat_interleave(2)[:size]")),
+    ),
+    Fault(
+        "drawn more often than recorded",
+        "Points are drawn at twice the rate in the ledger.",
+        POISSON,
+        edit(
+            Job._noisy,
+            (
+                "poisson(len(self.pools[step.pool]), self.sample_rate(step.pool)",
+                "poisson(len(self.pools[step.pool]), 2 * self.sample_rate(step.pool)",
+            ),
+        ),
+    ),
+    Fault(
+        "sample rate of all points",
+        "The ledger has the batch size over all points; drawn is from the smaller private pool.",
+        POISSON,
+        edit(Job.release, ("Release(step, self.sample_rate(step.pool)", "Release(step, self.sample_rate('all')")),
+    ),
+    Fault(
+        "batches from a constant seed",
+        "Which points are read is the same in every run, and known to everybody.",
+        FRESH,
+        edit(Job.__post_init__, ("Stream(noise_seed, f", "Stream(0, f")),
+    ),
+    Fault(
+        "batches from the public seed",
+        "Which points are read follows from the seed that is published with the run.",
+        FRESH,
+        edit(Job.__post_init__, ("Stream(noise_seed, f", "Stream(seed, f")),
+    ),
+    Fault(
+        "noise from the public seed",
+        "Noise can be computed, and taken off again, from the seed that is published with the run.",
+        FRESH,
+        edit(Job.__post_init__, ("noise_of(noise_seed,", "noise_of(seed,")),
+    ),
+    Fault(
+        "one noise for all runs",
+        "Two models that are trained with one seed have the same noise: their difference has none.",
+        FRESH,
+        edit(Job.__post_init__, ('f"{self.spec.run}: noise"', '"noise"')),
+    ),
+    Fault(
+        "one keystream for batches and noise",
+        "The numbers that choose the batch are the noise, too.",
+        FRESH,
+        edit(randomness.key_of, ('f"{seed}/{name}"', 'f"{seed}"')),
+    ),
+    # updates
+    Fault(
+        "divided by the realised batch size",
+        "The sum is divided by the number of points drawn, which is private.",
+        UPDATES,
+        edit(Job._noisy, ("self.spec.recipe.noisy_batch_size, self._physical", "max(1, len(chosen)), self._physical")),
+    ),
+    Fault(
+        "normaliser from the data set's size",
+        "The divisor is the size of the pool over the number of batches: it changes when a point is added.",
+        UPDATES,
+        edit(
+            Job._noisy,
+            (
+                "self.spec.recipe.noisy_batch_size, self._physical",
+                "int(len(self.pools[step.pool]) / math.ceil(1 / self.sample_rate(step.pool))), self._physical",
+            ),
+        ),
+    ),
+    Fault(
+        "empty batch skipped", "An update without points is not made, so no noise hides that there were none.", UPDATES, SKIP
+    ),
+    Fault(
+        "empty batch not counted",
+        "An update without points is neither made nor recorded.",
+        UPDATES,
+        both(
+            SKIP,
+            edit(
+                Job.run,
+                (
+                    "self._move(step.noisy)",
+                    "if next(self.model.parameters()).grad is None:\n        return\n    self._move(step.noisy)",
+                ),
+            ),
+        ),
+    ),
+    Fault(
+        "less noise than recorded",
+        "Updates run with half the noise multiplier in the ledger.",
+        UPDATES,
+        edit(Job._noisy, ("self.noise_multiplier, expected", "self.noise_multiplier / 2, expected")),
+    ),
+    Fault(
+        "original text for redacted",
+        "Updates read the original view and are recorded as updates on the redacted one.",
+        UPDATES,
+        edit(Job.view, ('step.view if self.spec.redact else "original"', '"original"')),
+    ),
+    Fault(
+        "points of another pool",
+        "Noisy updates draw from the first points of all instead of the private pool.",
+        UPDATES,
+        edit(Job._physical, ("self.pools[step.pool][chosen.numpy()]", 'self.pools["all"][chosen.numpy()]')),
+    ),
+    Fault(
+        "private batches in the metrics",
+        "The log of training shows how many points each private batch had.",
+        UPDATES,
+        edit(
+            Job._noisy,
+            (
+                "self.noise, self.budget, self.half)",
+                "self.noise, self.budget, self.half)\n    return torch.tensor(float(len(chosen)))",
+            ),
+        ),
+    ),
+    # ledger
+    Fault(
+        "a step not recorded",
+        "Every second update is missing in the ledger.",
+        LEDGER,
+        edit(Job.run, (APPEND, f"if self.done % 2 == 0:\n        {APPEND}")),
+    ),
+    Fault(
+        "an exact step recorded as noisy",
+        "Updates without noise are in the ledger as if they had some.",
+        LEDGER,
+        edit(Job.run, (APPEND, "self.ledger.append(self.release(Step(step.view, step.pool, True)), self.random())")),
+    ),
+    Fault(
+        "a noisy step run as exact",
+        "Every second noisy update is made without clipping and noise.",
+        LEDGER,
+        edit(
+            Job.run,
+            ("self._noisy(step) if step.noisy else", "self._noisy(step) if step.noisy and self.done % 2 else"),
+            ("self.losses.append(", "self.queue.clear()\n    self.losses.append("),  # its batches are of another pool
+        ),
+    ),
+    Fault(
+        "noise calibrated to half the steps",
+        "The noise multiplier is chosen for half as many updates as are made.",
+        LEDGER,
+        edit(train.noise_for, ("len(noisy), privacy.relation", "len(noisy) // 2, privacy.relation")),
+    ),
+    Fault(
+        "private vocabulary called public",
+        "The tokenizer was trained on protected text; the ledger says that it was public.",
+        LEDGER,
+        edit(train.open_ledger, ("public=made.public", "public=True")),
+    ),
+    # resume
+    Fault(
+        "noise of another place",
+        "A resumed job draws its noise from the beginning again, and does not compare it with its ledger.",
+        RESUMED,
+        edit(
+            Job.restore,
+            ("source.set_state(", 'name == "noise" or source.set_state('),
+            ("states[-1] != self.random()", "False"),
+        ),
+    ),
+    Fault(
+        "another job's checkpoint",
+        "A job continues whatever checkpoint it finds, with other settings or other noise.",
+        RESUMED,
+        edit(checkpoint.read, ('if values["fingerprint"] != fingerprint', "if False")),
+    ),
+    Fault(
+        "ledger empty after a resume",
+        "What was spent before a job was killed is forgotten.",
+        RESUMED,
+        edit(Job.restore, ('Ledger.load(values["ledger"])', "self.ledger")),
+    ),
+    Fault(
+        "noise repeated after a resume",
+        "A resumed job draws the noise of its first updates again.",
+        RESUMED,
+        edit(Job._sources, (', "noise": self.noise', "")),
+    ),
+    Fault(
+        "batches repeated after a resume",
+        "A resumed job draws the batches of its first updates again.",
+        RESUMED,
+        edit(Job._sources, ('"sampler": self.sampler, ', "")),
+    ),
+]

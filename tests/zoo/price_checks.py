@@ -1,0 +1,182 @@
+"""What a price must be: closed forms, published numbers, and infinity where nothing holds."""
+
+import math
+import tempfile
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+
+import orjson
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+from scipy.stats import beta, binom, norm
+
+from confide.certificate import certificate
+from confide.dp.accounting import ACCOUNTANTS, Bound, epsilon, group, solve
+from confide.dp.audit_bounds import p_value
+from confide.dp.bounds import clopper_pearson
+from confide.dp.confidentiality import bayesian_at
+from confide.dp.curves import Mechanism, rdp_curve
+from confide.dp.ledger import Ledger, settings_digest
+from confide.errors import InputError
+from confide.specs import CertifySpec
+from confide.types import Release, Step
+
+DELTA = 8e-5
+
+
+def noisy(rate: float, sigma: float, count: int) -> list[Release]:
+    return [Release(Step("redacted", "private", True), rate, sigma, 1.0, count)]
+
+
+def exact(view: str, pool: str) -> list[Release]:
+    return [Release(Step(view, pool, False), 0.0, 0.0, 0.0, 3)]
+
+
+def gaussian(mu: float, delta: float) -> float:
+    """Epsilon of N(0, 1) against N(mu, 1) (Balle and Wang 2018)."""
+
+    def left(value: float) -> float:
+        second = math.exp(min(700.0, value + float(log_ndtr(-mu / 2 - value / mu))))
+        return float(norm.cdf(mu / 2 - value / mu)) - second - delta
+
+    return brentq(left, 0, 5 * mu**2 + 50 * mu, xtol=1e-12) if left(0) > 0 else 0.0
+
+
+def epsilon_is_never_below_the_closed_form() -> None:
+    """Without sampling every accountant is at or above the Gaussian mechanism; the tight one is near it."""
+    for relation, size in (("add_or_remove", 1), ("zero_out", 1), ("replace_one", 2)):
+        for sigma, count in ((2.0, 1), (10.0, 25), (40.0, 400)):
+            truth = gaussian(size * math.sqrt(count) / sigma, 1e-5)
+            found = {name: epsilon(noisy(1.0, sigma, count), 1e-5, relation, name) for name in ACCOUNTANTS}
+            assert all(value >= truth * (1 - 1e-7) for value in found.values()), f"{relation}: {found} below {truth}"
+            assert found["pld"] <= truth * 1.02, f"{relation}: {found} above {truth}"
+    for sigma, count in ((2.0, 25), (0.9, 3)):  # lines of a ledger add up
+        together = epsilon(noisy(1.0, sigma, count) * 2, 1e-5)
+        assert together >= gaussian(2 * math.sqrt(2 * count) / sigma, 1e-5) * (1 - 1e-7)
+
+
+def epsilon_is_that_of_published_settings() -> None:
+    """Selective-DPSGD's tables by the classic conversion, and a tenth sampled 100 times by both accountants."""
+    orders = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64))
+    for printed, rate, sigma, steps in ((4.89, 1 / 9994, 0.5, 100 * 9994), (2.51, 1 / 10010, 0.6, 100 * 10010)):
+        assert abs(solve(Bound(rdp_curve((Mechanism(rate, sigma, steps),), "classic", orders)), 8e-5) - printed) < 0.006
+    known = {("add_or_remove", "pld"): 1.82, ("replace_one", "pld"): 3.51, ("add_or_remove", "rdp"): 2.00}
+    for (relation, accountant), expected in known.items():
+        found = epsilon(noisy(0.1, 2.42, 100), 1e-5, relation, accountant)
+        assert abs(found - expected) < 0.006, f"{relation} by {accountant}: {found:.3f} for {expected}"
+    hop = epsilon(noisy(0.1, 2.42, 100), 1e-5 / 10, "add_or_remove", "rdp")
+    assert epsilon(noisy(0.1, 2.42, 100), 1e-5, "replace_one", "rdp") > 2 * hop * 0.95  # two hops at a divided delta
+
+
+def groups_cost_what_they_shift() -> None:
+    """k records without sampling are one record of k times the norm."""
+    for size in (1, 2, 5):
+        truth = gaussian(2 * size * math.sqrt(9) / 40, 1e-5)
+        found, _ = group(noisy(1.0, 40.0, 9), 1e-5, size)
+        assert truth * (1 - 1e-7) <= found <= truth * 1.02, f"a group of {size}: {found} for {truth}"
+
+
+def bounds_are_those_of_the_binomial() -> None:
+    """Clopper-Pearson, the p-value of a one-run audit, and the Bayesian epsilon, by other means."""
+    for events, trials in ((0, 200), (3, 50), (20, 21)):
+        assert math.isclose(clopper_pearson(events, trials), beta.ppf(0.95, events + 1, trials - events), rel_tol=1e-9)
+    for right in (12, 25, 40):
+        law = binom(40, math.e / (1 + math.e))
+        share = max((law.cdf(right - 1) - law.cdf(right - i - 1)) / i for i in range(1, right + 1))
+        expected = min(1.0, law.sf(right - 1) + 2 * 60 * 1e-3 * share)
+        assert math.isclose(p_value(60, 40, right, 1.0, 1e-3), expected, rel_tol=1e-6)
+    for gamma in (0.1, 0.5):
+        found = bayesian_at(lambda delta: gaussian(1.0, delta), 1e-5, gamma)
+        assert math.isclose(found, math.log1p(gamma * math.expm1(gaussian(1.0, 1e-5 / gamma))), rel_tol=1e-9)
+
+
+def ledger_of(*releases: list[Release], state: int = 0) -> Ledger:
+    """A ledger of releases; noisy ones leave the random states state, state + 1, ... behind."""
+    ledger = Ledger()
+    for number, release in enumerate(chain.from_iterable(releases)):
+        ledger.append(release, f"{state + number:064x}" if release.step.noisy else None)
+    ledger.epoch(1)
+    return ledger
+
+
+def source_of(*releases: list[Release], reads: bool = False) -> Ledger:
+    """A ledger of another run, that is over."""
+    ledger = ledger_of(*releases, state=100)
+    if reads:
+        ledger.read("tokenizer", "own", public=False, digest=None)
+    ledger.end()
+    return ledger
+
+
+def started_from(source: Ledger) -> Ledger:
+    """A ledger of one noisy update on the weights of another."""
+    started = Ledger()
+    started.init("source", public=False, ledger=source.dump())
+    started.append(noisy(0.05, 2.0, 60)[0], f"{7:064x}")
+    return started
+
+
+def claims_of(ledger: Ledger, start: Ledger | None = None, alter: Callable[[str], str] = str, **missed: float | None) -> dict:
+    """Epsilons of the certificate that follows, by the names of the claims."""
+    train = {"run": "r/g0-s0", "method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3}}
+    spec = CertifySpec(train=train, miss_rate=0.05)
+    ledger = Ledger.load(ledger.dump())
+    digest = settings_digest(spec.train.model_dump_json())
+    ledger.start(spec.train.run, settings=digest, code="abc", noise="system")
+    ledger.end()
+    rates = {"misaligned": 0, "gamma": 0.1, "gamma_upper": 0.2, "delta2": 0.0, "delta2_upper": 0.01} | missed
+    recall = {"multiplicity": 4, "multiplicity_distinct": 3, "pools": {"public": 4, "private": 4}}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "ledger").write_text(alter(ledger.dump()))
+        (folder / "start").write_text(start.dump() if start else "")
+        (folder / "recall").write_bytes(orjson.dumps(recall))
+        (folder / "neighbours").write_bytes(orjson.dumps(rates))
+        files = {key: [folder / key] for key in ("ledger", "recall", "neighbours")}
+        written = certificate(spec, files | {"start_ledgers": [folder / "start"] if start else []})
+    return {claim["name"]: float(claim["epsilon"]) for claim in written["claims"]}
+
+
+def certificate_follows_from_the_ledger() -> None:
+    """Claims of CRT are the ledger's price, at the measured miss rate, for the group counted, warm starts composed."""
+    ran, at = noisy(0.05, 2.0, 60), lambda delta: epsilon(noisy(0.05, 2.0, 60), delta)
+    found = claims_of(ledger_of(exact("redacted", "public"), ran))
+    assert math.isclose(found["record_replace_one_pld"], at(DELTA), rel_tol=1e-6)
+    assert math.isclose(found["secret_missed"], at(DELTA), rel_tol=1e-6) and found["secret_caught"] == 0
+    assert math.isclose(found["bayesian"], math.log1p(0.1 * math.expm1(at(DELTA / 0.1))), rel_tol=1e-6)
+    assert at(DELTA) < found["group_after_dedup"] < found["group_before_dedup"]
+    both = claims_of(started_from(source := source_of(ran)), start=source)["record_replace_one_pld"]
+    assert math.isclose(both, epsilon(noisy(0.05, 2.0, 120), DELTA), rel_tol=1e-3), "a warm start is not composed"
+
+
+def certificate_is_infinite_where_nothing_holds() -> None:
+    """Exact updates on private text, unaccounted reads, repeated noise, an unknown miss rate; altered ledgers are refused."""
+    ran = noisy(0.05, 2.0, 60)
+    bare = claims_of(ledger_of(exact("original", "all")))
+    assert set(bare.values()) == {math.inf}
+    masked = claims_of(ledger_of(exact("redacted", "private"), ran))
+    assert masked["secret_missed"] == masked["record_replace_one_pld"] == masked["bayesian"] == math.inf
+    read = ledger_of(ran)
+    read.read("tokenizer", "own", public=False, digest=None)
+    twice = Ledger()
+    for release in (*ran, *exact("redacted", "public"), *ran):
+        twice.append(release, f"{1:064x}" if release.step.noisy else None)
+    for ledger in (read, twice):
+        assert set(claims_of(ledger).values()) == {math.inf}, "a reason for which nothing holds is ignored"
+    leaky = source_of(ran, reads=True)
+    assert set(claims_of(started_from(leaky), start=leaky).values()) == {math.inf}, "a warm start launders what it read"
+    assert set(claims_of(ledger_of(ran), misaligned=1).values()) == {math.inf}, "D and D' differ in several points"
+    unknown = claims_of(ledger_of(ran), gamma=None, gamma_upper=None)
+    assert unknown["bayesian"] == unknown["bayesian_upper"] == math.inf, "an unknown miss rate is taken for none"
+    assert refused(ledger_of(ran), lambda text: text.replace(":2.0", ":9.0")), "an altered ledger is priced"
+    assert refused(ledger_of(ran), lambda text: text[: text.rindex("\n", 0, -1) + 1]), "a ledger without its end is priced"
+
+
+def refused(ledger: Ledger, alter: Callable[[str], str]) -> bool:
+    """Whether nothing is certified of an altered ledger."""
+    try:
+        claims_of(ledger, alter=alter)
+    except InputError:
+        return True
+    return False

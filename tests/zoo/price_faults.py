@@ -1,0 +1,142 @@
+"""Faults of accountants, bounds and certificates."""
+
+from mutation import Fault, edit
+
+from confide import certificate
+from confide.dp import accounting, audit_bounds, bounds, claims, confidentiality, curves, pld
+from confide.dp.ledger import Ledger
+
+CLOSED, PUBLISHED = "epsilon_is_never_below_the_closed_form", "epsilon_is_that_of_published_settings"
+BINOMIAL, FOLLOWS = "bounds_are_those_of_the_binomial", "certificate_follows_from_the_ledger"
+GROUPS, INFINITE = "groups_cost_what_they_shift", "certificate_is_infinite_where_nothing_holds"
+
+FAULTS = [
+    Fault(
+        "add_or_remove for replace_one",
+        "The accountant prices one record more or less and calls it the price of replacing one.",
+        CLOSED,
+        edit(curves.pair_of, ('relation == "replace_one"', "False")),
+    ),
+    Fault(
+        "optimistic grid",
+        "Privacy losses are rounded down to the grid.",
+        CLOSED,
+        edit(pld.spread, ("np.append(upper - moved, 0.0) + np.append(0.0, moved)", "np.append(upper, 0.0)")),
+    ),
+    Fault(
+        "one hop for two",
+        "Replacing is one removal and one addition; the Renyi accountant prices only one of them.",
+        CLOSED,
+        edit(accounting.rdp, ('2 if relation == "replace_one" else 1', "1")),
+    ),
+    Fault(
+        "lines of a ledger not added up",
+        "Of updates that stand in several lines, only the last line is priced.",
+        CLOSED,
+        edit(accounting.mechanisms_of, ("counts.get(key, 0) + release.count", "release.count")),
+    ),
+    Fault(
+        "amplification squared",
+        "Moments of a sampled update are taken at the square of its rate.",
+        PUBLISHED,
+        edit(curves.integer_moment, ("j * math.log(rate)", "2 * j * math.log(rate)")),
+    ),
+    Fault(
+        "delta divided twice",
+        "The mechanism is read at delta / gamma^2.",
+        BINOMIAL,
+        edit(confidentiality.spend, ("left / gamma", "left / gamma**2")),
+    ),
+    Fault(
+        "an estimate for a bound",
+        "The share seen in a sample stands for the upper bound of the share.",
+        BINOMIAL,
+        edit(bounds.clopper_pearson, ("float(betaincinv(events + 1, trials - events, confidence))", "events / trials")),
+    ),
+    Fault(
+        "audit off by one",
+        "The p-value of an audit is that of one more right guess: it refutes what is true.",
+        BINOMIAL,
+        edit(
+            audit_bounds.p_value, ("betainc(correct, guesses - correct + 1,", "betainc(correct + 1, max(1, guesses - correct),")
+        ),
+    ),
+    Fault(
+        "audit without its delta",
+        "The p-value of an audit charges delta once instead of for every coin.",
+        BINOMIAL,
+        edit(audit_bounds.p_value, ("2 * coins * delta", "2 * delta")),
+    ),
+    Fault(
+        "group of one",
+        "A secret in many points is priced as if it stood in one.",
+        FOLLOWS,
+        edit(claims.group_claims, ("group(missed, facts.delta, size)", "group(missed, facts.delta, 1)")),
+    ),
+    Fault(
+        "group shifts by its square root",
+        "Without sampling, a group of k is taken to shift the sum by the square root of k.",
+        GROUPS,
+        edit(curves.shift, ("return group *", "return group**0.5 *")),
+    ),
+    Fault(
+        "warm start ignored",
+        "What the starting weights have cost is not in the certificate.",
+        FOLLOWS,
+        edit(certificate.certificate, ("releases = [*before, *ran.releases()]", "releases = ran.releases()")),
+    ),
+    Fault(
+        "simulated miss rate claimed",
+        "The certificate takes the miss rate that was asked for, not the one that was measured.",
+        FOLLOWS,
+        edit(certificate.facts_of, ('missed["gamma"],', "spec.miss_rate,")),
+    ),
+    Fault(
+        "no miss rate is none missed",
+        "Where no secret is known, the policy is taken to miss none.",
+        INFINITE,
+        edit(certificate.facts_of, ('missed["gamma"],', 'missed["gamma"] or 0.0,')),
+    ),
+    Fault(
+        "exact updates are free",
+        "Updates without noise on private text cost nothing.",
+        INFINITE,
+        edit(accounting.price, ('not release.step.noisy and release.step.pool != "public"', "False")),
+    ),
+    Fault(
+        "unaccounted reads ignored",
+        "A tokenizer made of protected text does not spoil the certificate.",
+        INFINITE,
+        edit(certificate.unaccounted, ('if not line["public"]', "if False")),
+    ),
+    Fault(
+        "reads of a start ignored",
+        "A warm start from a model that is not accounted for launders it.",
+        INFINITE,
+        edit(certificate.unaccounted, ("for ledger in history for line in", "for ledger in history[-1:] for line in")),
+    ),
+    Fault(
+        "a ledger cut short",
+        "The last epochs of a ledger may be missing: the rest is priced as if it were all.",
+        INFINITE,
+        edit(certificate._ledger, ("if not ledger.ended()", "if False")),
+    ),
+    Fault(
+        "misaligned neighbours ignored",
+        "That masking one secret changed several points does not spoil the certificate.",
+        INFINITE,
+        edit(certificate.unaccounted, ('if missed["misaligned"]', "if False")),
+    ),
+    Fault(
+        "repeated noise overlooked",
+        "The same noise drawn twice does not spoil the certificate.",
+        INFINITE,
+        edit(certificate.unaccounted, ("if len(set(states)) < len(states)", "if False")),
+    ),
+    Fault(
+        "altered ledger accepted",
+        "Lines of a ledger are not held against their hashes.",
+        INFINITE,
+        edit(Ledger._take, ('if line["hash"] != digest(content)', "if False")),
+    ),
+]
