@@ -164,6 +164,7 @@ def lira(spec: LiraSpec, target: Target) -> dict[str, Any]:
             metrics |= at_few_false_positives(inside, outside, name) | {f"{name}roc": roc(inside, outside)}
         metrics["plain_auc"] = auc(own[member], own[~member])
         metrics["epsilon_heuristic"] = epsilon_heuristic(ratio[member], ratio[~member], spec.delta)
+        metrics["epsilon_heuristic_power"] = epsilon_heuristic(np.ones(member.sum()), np.zeros((~member).sum()), spec.delta)
     metrics |= leave_one_out(models.total / count, models.seen) | {"shadow_loss": float(models.loss[-1].mean())}
     return metrics | {"reasons": _reasons(metrics)}
 
