@@ -25,7 +25,7 @@ SPECS = {
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
     """Models this small only lose time to a second thread."""
     threads = torch.get_num_threads()

@@ -1,6 +1,7 @@
 """Training jobs: every method runs; a killed job resumes bit for bit; public updates cannot see private tokens."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -120,12 +121,13 @@ def test_process_killed_outright_resumes_to_the_same_bytes(tmp_path: Path, vocab
     made, read = outputs(folder), files(folder, partition()) | {"tokenizer": vocabulary}
     flags = [part for name, path in (made | read).items() for part in (f"--{name}", str(path))]
     command = [sys.executable, "-m", "confide.cli", "train", "--spec", long.model_dump_json(), *flags]
-    job, state = subprocess.Popen(command), made["checkpoint"] / "state.safetensors"
+    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # sums are the same for equal numbers
+    job, state = subprocess.Popen(command, env=environment), made["checkpoint"] / "state.safetensors"
     while job.poll() is None and not (state.exists() and read_values(state)["done"] >= 30):
         time.sleep(0.01)
     job.kill()
     assert job.wait() == -signal.SIGKILL and not made["model"].exists()
-    assert subprocess.run(command, check=False).returncode == 0
+    assert subprocess.run(command, env=environment, check=False).returncode == 0
     for name in ("model", "ledger"):
         assert made[name].read_bytes() == whole[name].read_bytes()
 

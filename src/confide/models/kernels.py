@@ -6,7 +6,7 @@ around 1e-5 for that one time (https://github.com/pytorch/pytorch/issues/188792)
 
 import torch
 
-FUNCTIONS = (torch.exp, torch.log, torch.sqrt, torch.tanh, torch.erf)
+FUNCTIONS = (torch.exp, torch.log, torch.sqrt, torch.tanh, torch.erf, torch.sin, torch.cos)
 
 
 def settle() -> None:
