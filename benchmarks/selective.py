@@ -13,7 +13,7 @@ from contenders import BOUND, CASES, SIGMA, adam, model_of
 from machine import machine
 from runner import arguments_of, compared, interleaved, shown
 
-from confide.batches import Batch, by_length, padded, selected
+from confide.batches import Batch, by_length, padded, public_counts, selected
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.randomness import Stream
 from confide.dp.sampling import generator, poisson, shuffled
@@ -36,13 +36,13 @@ def text(share: float) -> View:
     return View(rng.integers(2, CASE.vocab, starts[-1]).astype(np.int32), starts, private)
 
 
-def exact_epoch(view: View, cut: Callable[[np.ndarray], Batch]) -> Callable[[], None]:
+def exact_epoch(lengths: np.ndarray, cut: Callable[[np.ndarray], Batch]) -> Callable[[], None]:
     """Every point once, in batches of similar length."""
     model, source, budget = model_of(CASE), generator(0, "public batches"), Budget(CASE.batch)
-    optimizer, lengths = adam(model), torch.from_numpy(np.diff(view.starts))
+    optimizer = adam(model)
 
     def epoch() -> None:
-        for chosen in shuffled(lengths, CASE.batch, source):
+        for chosen in shuffled(torch.from_numpy(lengths), CASE.batch, source):
             exact_gradient(model, [cut(chosen.numpy())], None, budget)
             optimizer.step()
 
@@ -50,19 +50,19 @@ def exact_epoch(view: View, cut: Callable[[np.ndarray], Batch]) -> Callable[[], 
 
 
 def ordinary(view: View) -> Callable[[], None]:
-    return exact_epoch(view, lambda points: padded(view, points, 1))
+    return exact_epoch(np.diff(view.starts), lambda points: padded(view, points, 1))
 
 
 def private(view: View) -> Callable[[], None]:
-    """As many noisy steps as an epoch has exact ones, on Poisson batches; points without a private token add nothing."""
+    """One pass, in expectation, over the points that hold a private token, in Poisson batches."""
     model, sampler, noise, budget = model_of(CASE), Stream(0, "private batches"), Stream(0, "noise"), Budget(2 * CASE.batch)
     optimizer, clipper = adam(model), PerExampleClipper(model, BOUND)
-    holds = np.logical_or.reduceat(view.private, view.starts[:-1])
+    pool = np.flatnonzero(view.marked())
 
     def epoch() -> None:
-        for _ in range(POINTS // CASE.batch):
-            points = poisson(POINTS, CASE.batch / POINTS, sampler).numpy()
-            pieces = by_length(view, points[holds[points]], 2 * CASE.batch)
+        for _ in range(len(pool) // CASE.batch):
+            points = pool[poisson(len(pool), CASE.batch / len(pool), sampler).numpy()]
+            pieces = by_length(view, points, 2 * CASE.batch)
             batches = [selected(view, piece, 1, "private") for piece in pieces]
             noisy_gradient(clipper, batches, SIGMA, CASE.batch, noise, budget)
             optimizer.step()
@@ -72,7 +72,7 @@ def private(view: View) -> Callable[[], None]:
 
 def selective(view: View) -> Callable[[], None]:
     """Public and private batches drawn independently."""
-    public, hidden = exact_epoch(view, lambda points: selected(view, points, 1, "public")), private(view)
+    public, hidden = exact_epoch(public_counts(view), lambda points: selected(view, points, 1, "public")), private(view)
 
     def epoch() -> None:
         public()

@@ -1,10 +1,12 @@
 """Which positions Selective-DPSGD scores, and that public losses cannot see a private token."""
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from confide.batches import Batch, padded, selected, token_losses
+from confide.batches import Batch, padded, private_positions, public_counts, selected, token_losses
 from confide.dp.update import exact_gradient
 from confide.memory import Budget
 from confide.models import build
@@ -22,6 +24,10 @@ def view(private_shift: int = 0) -> View:
     return View(np.where(MARKS, ids + private_shift, ids).astype(np.int32), STARTS, MARKS)
 
 
+def predicted(batch: Batch) -> list[list[int]]:
+    return [targets[targets != IGNORE].tolist() for targets in batch.targets]
+
+
 def scored(batch: Batch) -> list[list[int]]:
     return [places[targets != IGNORE].tolist() for places, targets in zip(batch.places, batch.targets, strict=True)]
 
@@ -30,14 +36,17 @@ def test_positions_are_private_if_they_read_or_predict_a_private_token() -> None
     points = np.arange(3)
     public, private = selected(view(), points, BOS, "public"), selected(view(), points, BOS, "private")
     # point 0: bos t0 t1 [t2 t3] t4 t5 t6 [t7]; position p reads token p - 1 and predicts token p
-    assert scored(public) == [[0, 1, 5, 6], [0, 1, 2], [0, 1]]
+    carried, whole = selected(view(), points, BOS, "public", "carry"), padded(view(), points, BOS)
+    assert scored(carried) == [[0, 1, 5, 6], [0, 1, 2], [0, 1]]
     assert scored(private) == [[2, 3, 4, 7, 8], [], [2, 3]]
-    whole = padded(view(), points, BOS)
-    assert sum(map(len, scored(public) + scored(private))) == int((whole.targets != IGNORE).sum())
-    for batch in (public, private):
+    assert sum(map(len, scored(carried) + scored(private))) == int((whole.targets != IGNORE).sum())
+    for batch in (carried, private):
         for row, places in enumerate(scored(batch)):
             assert batch.targets[row][batch.targets[row] != IGNORE].tolist() == whole.targets[row, places].tolist()
-    assert (~public.keep[:2]).nonzero().tolist() == [[0, 5]]  # public text after private text begins anew
+    assert predicted(public) == predicted(carried)
+    assert public.inputs[0].tolist() == whole.inputs[0, [0, 1, 5, 6]].tolist()  # what is not scored is not read
+    assert (~public.keep[:2]).nonzero().tolist() == [[0, 2]]  # public text after private text begins anew
+    assert carried.keep is None and public_counts(view()).tolist() == [4, 3, 2]
 
 
 def test_public_loss_gradients_are_the_same_bits_whatever_the_private_tokens() -> None:
@@ -58,6 +67,27 @@ def test_scored_positions_have_the_losses_of_the_whole_where_nothing_is_reset() 
     losses, expected = token_losses(model, part), token_losses(model, whole)
     for row, end in enumerate([2, 3, 2]):  # before the first reset
         torch.testing.assert_close(losses[row, :end], expected[row, :end])
+
+
+def test_public_batches_do_not_know_how_long_private_text_is() -> None:
+    ids, starts = np.array([5, 6, 30, 31, 32, 7, 8, 9], np.int32), np.array([0, 8])
+    long = View(ids, starts, np.array([0, 0, 1, 1, 1, 0, 0, 0], bool))
+    short = View(np.array([5, 6, 33, 7, 8, 9], np.int32), np.array([0, 6]), np.array([0, 0, 1, 0, 0, 0], bool))
+    one, other = (selected(each, np.array([0]), BOS, "public") for each in (long, short))
+    assert all(torch.equal(getattr(one, name), getattr(other, name)) for name in ("inputs", "targets", "keep"))
+    assert public_counts(long).tolist() == public_counts(short).tolist() == [5]
+
+
+def test_public_counts_and_marked_points_are_those_of_a_loop() -> None:
+    source = np.random.default_rng(0)
+    for _ in range(20):
+        lengths = source.integers(0, 9, 7) + np.arange(7) % 2
+        starts = np.concatenate([[0], lengths.cumsum()])
+        some = View(source.integers(3, 40, starts[-1]).astype(np.int32), starts, source.random(starts[-1]) < 0.4)
+        whole = padded(some, np.arange(7), BOS)
+        private = private_positions(some, np.arange(7), tuple(whole.targets.shape))
+        assert public_counts(some).tolist() == (~private & (whole.targets != IGNORE)).sum(1).tolist()
+        assert some.marked().tolist() == [bool(some.private[a:b].any()) for a, b in pairwise(starts)]
 
 
 def test_points_without_a_chosen_position_are_scored_nowhere() -> None:

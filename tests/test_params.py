@@ -230,3 +230,27 @@ def test_the_users_corpus_must_be_there_once_it_is_selected(tmp_path):
     path = edited(tmp_path, simulated, "sim: { reader: lines, path: nowhere.jsonl }")
     with pytest.raises(InputError, match=r"params\.yaml:\d+: corpora\.sim\.path = 'nowhere\.jsonl': there is no such file"):
         load(path)
+
+
+def selective(tmp_path: Path, *changes: tuple[str, str]) -> Path:
+    """The tiny file with crt made selective."""
+    path = edited(tmp_path, "method: crt", "method: selective")
+    text = path.read_text()
+    for old, new in changes:
+        assert text.count(old) >= 1, old
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+def test_selective_training_wants_a_recurrent_model_and_known_noise_if_published(tmp_path):
+    assert load(selective(tmp_path)).runs["crt"].method == "selective"
+    gpt2 = ("lstm: { kind: lstm, embedding: 16, hidden: 16 }", "lstm: { kind: gpt2, layers: 1, width: 8, heads: 2 }")
+    with pytest.raises(InputError, match=r"runs\.crt\.model = 'lstm': is no recurrent model, which selective needs"):
+        load(selective(tmp_path, gpt2))
+    published = ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: published,")
+    with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': has no noise_multiplier"):
+        load(selective(tmp_path, published))
+    load(selective(tmp_path, published, ("{ epsilon: 3.0 }", "{ noise_multiplier: 1.0 }")))
+    with pytest.raises(InputError, match=r"recipes\.quick\.private_state = 'kept'"):
+        load(selective(tmp_path, ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: kept,")))

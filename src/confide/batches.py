@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from confide.models.head import IGNORE
-from confide.types import View
+from confide.types import StateName, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +74,46 @@ def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[i
     return torch.from_numpy(marks)
 
 
-def selected(view: View, points: np.ndarray, bos: int, tokens: Literal["public", "private"]) -> Batch:
+def private_positions(view: View, points: np.ndarray, shape: tuple[int, int]) -> Tensor:
+    """Which positions (B, L) of a padded batch are private: the token that they read, or the one that they predict, is."""
+    predicts = token_masks(view, view.private, points, shape)
+    return predicts | F.pad(predicts[:, :-1], (1, 0))
+
+
+def public_counts(view: View) -> np.ndarray:
+    """(N,) int64: how many positions of each point are public. A run of private tokens takes one more position than it has."""
+    first = np.zeros(len(view.ids) + 1, dtype=bool)
+    first[view.starts[:-1]] = True
+    begins = view.private & (first[:-1] | ~np.concatenate([[False], view.private[:-1]]))
+    before = np.concatenate([[0], np.cumsum(view.private.astype(np.int64) + begins)])
+    return np.diff(view.starts) + 1 - np.diff(before[view.starts])
+
+
+def selected(
+    view: View, points: np.ndarray, bos: int, tokens: Literal["public", "private"], state: StateName = "reset"
+) -> Batch:
     """The given points, of which only the losses on public or on private positions are scored (Selective-DPSGD).
 
-    A position is private if the token that it reads or the one that it predicts is; the recurrent state is zero again where
-    public text follows private text. Guarantees: the public losses are a function of the public positions' tokens alone.
+    reset: the recurrent state is zero again where public text follows private text; any other state is carried on.
+    Guarantees: public, reset: a function of the public positions alone; not even how many private ones there are is in it.
     """
     batch = padded(view, points, bos)
-    predicts = token_masks(view, view.private, points, tuple(batch.targets.shape))
-    private = predicts | F.pad(predicts[:, :-1], (1, 0))
+    private = private_positions(view, points, tuple(batch.targets.shape))
     keep = private | ~F.pad(private[:, :-1], (1, 0))
     chosen = (private == (tokens == "private")) & (batch.targets != IGNORE)
     places = chosen.int().argsort(dim=1, descending=True, stable=True)[:, : max(1, int(chosen.sum(1).max()))]
     targets = torch.where(chosen, batch.targets, IGNORE).gather(1, places)
+    if tokens == "public" and state == "reset":  # what a state that is reset has read is not read at all
+        scored = targets != IGNORE
+        return Batch(torch.where(scored, batch.inputs.gather(1, places), bos), targets, keep=keep.gather(1, places) | ~scored)
     end = int(places[targets != IGNORE].max()) + 1 if chosen.any() else 1  # nothing behind is read for its loss
-    return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), keep[:, :end])
+    kept = keep[:, :end] if state == "reset" else None
+    return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), kept)
 
 
-def by_length(view: View, points: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """The points in pieces of at most `size`, similar lengths together, so that little is padding."""
-    lengths = view.starts[points + 1] - view.starts[points]
+def by_length(view: View, points: np.ndarray, size: int, counts: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """The points in pieces of at most `size`, similar lengths, or counts (N,), together, so that little is padding."""
+    lengths = view.starts[points + 1] - view.starts[points] if counts is None else counts[points]
     points = points[np.argsort(lengths, kind="stable")]
     for start in range(0, len(points), size):
         yield points[start : start + size]

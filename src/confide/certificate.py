@@ -15,10 +15,11 @@ import orjson
 
 from confide.dp.claims import Claim, Facts, all_claims, epoch_claims, headline
 from confide.dp.ledger import Ledger, settings_digest
+from confide.dp.token_claims import token_claims
 from confide.errors import InputError
 from confide.io import number, read_json, sha256
 from confide.specs import CertifySpec, PrivacySpec
-from confide.types import Release
+from confide.types import STATES, Release
 
 VERSION = 1
 RECORDED = "noise reproducible from a recorded seed: not for release"
@@ -47,7 +48,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     releases = [*before, *ran.releases()]
     measured, missed = _measured(paths["recall"], spec), _missed(paths["neighbours"])
     facts = facts_of(spec, releases, measured, missed, unaccounted(history, missed))
-    claims = all_claims(facts)
+    claims = [*all_claims(facts), *token_claims(facts)]
     reproducible = started["noise"] != "system" and any(release.step.noisy for release in releases)
     content = {
         "version": VERSION,
@@ -204,7 +205,7 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
 
 def public_constants(spec: CertifySpec, releases: Sequence[Release]) -> dict[str, Any]:
     """Numbers that shape the updates and are taken as known to everybody."""
-    noisy = [release for release in releases if release.step.noisy]
+    noisy = [release for release in releases if release.step.noisy and release.step != STATES]
     return {
         "expected_batch_size": spec.train.recipe.noisy_batch_size if noisy else None,
         "sample_rates": sorted({release.sample_rate for release in noisy}),
@@ -220,7 +221,12 @@ def updates(releases: Sequence[Release]) -> dict[str, int]:
     """How many updates of each kind ran, warm starts not counted."""
     counts: dict[str, int] = {}
     for release in releases:
-        kind = f"{'noisy' if release.step.noisy else 'exact'} {release.step.view} {release.step.pool}"
+        step = release.step
+        kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
+        if step.tokens != "all":
+            kind += f", {step.tokens} tokens, state {step.state}"
+        if step == STATES:
+            kind = "noised recurrent states of one point, not sampled"
         counts[kind] = counts.get(kind, 0) + release.count
     return counts
 

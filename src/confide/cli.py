@@ -21,6 +21,7 @@ STAGES = (
     "split",
     "plant",
     "tokenizer",
+    "pipeline",
     "dedup",
     "redact",
     "recall",
@@ -60,6 +61,8 @@ def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., No
             continue
         if inspect.isclass(kind) and issubclass(kind, Spec):
             parser.add_argument(f"--{parameter.name}", required=not optional, metavar="JSON|@FILE", help=inspect.getdoc(kind))
+        elif kind is bool:
+            parser.add_argument(f"--{parameter.name}", action="store_true")
         elif typing.get_origin(kind) is list:
             parser.add_argument(f"--{parameter.name}", type=Path, nargs="*", default=[])
         else:

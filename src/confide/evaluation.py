@@ -1,4 +1,7 @@
-"""Perplexity and next-token accuracy: overall, on public and on private (gold secret) tokens; never one without the others."""
+"""Perplexity and next-token accuracy: overall, on public and on private (gold secret) tokens; never one without the others.
+
+Beside them what a model has to beat that reads no context: all tokens alike, or each as often as in the training text.
+"""
 
 import math
 from collections.abc import Iterator
@@ -43,3 +46,33 @@ def evaluate_points(
         metrics[f"ppl{suffix}"] = math.exp(min(loss / tokens, 700.0)) if tokens else None
         metrics[f"accuracy{suffix}"] = hits / tokens if tokens else None
     return metrics
+
+
+def reference_points(
+    view: View, mask: np.ndarray, train: np.ndarray, points: np.ndarray, vocab_size: int, end: int
+) -> dict[str, float | None]:
+    """Perplexity of the given points by a uniform guess, and by the frequency of tokens in the points `train` (each once more).
+
+    Every point ends with the token `end`, which is never private, as in training.
+    """
+    counts = np.ones(vocab_size)
+    for point in train:
+        np.add.at(counts, view[point], 1)
+    counts[end] += len(train)
+    surprise = -np.log(counts / counts.sum())
+    loss, tokens = np.zeros(2), np.zeros(2)  # public, private
+    for point in points:
+        ids, private = view[point], mask[view.starts[point] : view.starts[point + 1]]
+        for side, chosen in enumerate((ids[~private], ids[private])):
+            loss[side] += surprise[chosen].sum()
+            tokens[side] += len(chosen)
+    loss[0] += len(points) * surprise[end]
+    tokens[0] += len(points)
+    found: dict[str, float | None] = {"ppl_uniform": float(vocab_size)}
+    for suffix, spent, count in (
+        ("", loss.sum(), tokens.sum()),
+        ("_public", loss[0], tokens[0]),
+        ("_private", loss[1], tokens[1]),
+    ):
+        found[f"ppl_unigram{suffix}"] = math.exp(spent / count) if count else None
+    return found

@@ -19,6 +19,7 @@ from confide.specs import (
     NeighboursSpec,
     Params,
     PartitionSpec,
+    PolicySpec,
     ReadSpec,
     RedactSpec,
     ReportRun,
@@ -30,6 +31,7 @@ from confide.specs import (
 )
 
 POINT = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads
+PIPELINE = "data/work/pipelines/{}.spacy"
 CERTIFICATE, EVALUATION = "certificate", "evaluate"
 
 
@@ -103,6 +105,7 @@ def sources(params: Params) -> dict[str, SplitSpec]:
     """Each corpus in each cut that a dataset or a tokenizer reads."""
     wanted = [(dataset.corpus, dataset.point, dataset.window) for dataset in params.datasets.values()]
     wanted += [(words.corpus, POINT, 0) for words in params.tokenizers.values() if words.corpus is not None]
+    wanted += [(one.entities, POINT, 0) for one in params.pipelines.values() if one.entities is not None]
     return {
         source_name(*cut): SplitSpec(corpus=params.corpora[cut[0]], point=cut[1], **({"window": cut[2]} if cut[2] else {}))
         for cut in wanted
@@ -115,9 +118,31 @@ def canaries(params: Params, dataset: str) -> CanarySpec:
     return params.canaries[name] if name is not None else CanarySpec(count=0, controls=0)
 
 
+def pipelines(params: Params, policy: PolicySpec) -> list[str]:
+    """Names of the pipelines that a policy runs and that the workflow trains."""
+    if policy.kind == "union":
+        return list(dict.fromkeys(name for one in policy.policies for name in pipelines(params, one)))
+    model = getattr(policy, "model", None)
+    return [model] if model in params.pipelines else []
+
+
+def pipeline_files(params: Params, *policies: str) -> list[str]:
+    """Files of the trained pipelines that these policies run."""
+    names = (name for policy in policies for name in pipelines(params, params.policies[policy]))
+    return [PIPELINE.format(name) for name in dict.fromkeys(names)]
+
+
+def placed(params: Params, policy: PolicySpec) -> PolicySpec:
+    """The policy with the file of each pipeline that the workflow trains, in place of its name."""
+    if policy.kind == "union":
+        return policy.model_copy(update={"policies": [placed(params, one) for one in policy.policies]})
+    names = pipelines(params, policy)
+    return policy.model_copy(update={"model": PIPELINE.format(*names)} if names else {})
+
+
 def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
     spec = params.datasets[dataset]
-    policy, conservative = params.policies[spec.policy], params.policies[spec.conservative]
+    policy, conservative = (placed(params, params.policies[name]) for name in (spec.policy, spec.conservative))
     return RedactSpec(policy=policy, conservative=conservative, miss_rate=gamma, miss_seed=spec.miss_seed)
 
 
@@ -138,12 +163,14 @@ def is_public(params: Params, run: Run) -> bool:
 
 
 def reads(params: Params, run: Run) -> list[ReadSpec]:
-    """Stages before training whose product a model holds. A corpus is public if a dataset of it says so."""
+    """Stages before training whose product a model holds. A corpus is public if a dataset of it says so, a treebank always."""
     dataset = params.datasets[run.row.dataset]
     words = params.tokenizers[dataset.tokenizer]
     public = {one.corpus for one in params.datasets.values() if one.public}
     found = [ReadSpec(stage="tokenizer", source=dataset.tokenizer, public=words.corpus is None or words.corpus in public)]
-    found += [ReadSpec(stage="policy", source=name, public=True) for name in (dataset.policy, dataset.conservative)]
+    for name in (dataset.policy, dataset.conservative):
+        texts = {params.pipelines[one].entities for one in pipelines(params, params.policies[name])}
+        found.append(ReadSpec(stage="policy", source=name, public=texts <= {None, *public}))
     if (source := getattr(params.models[run.row.model], "pretrained", None)) is not None:
         found.append(ReadSpec(stage="pretrained", source=source, public=True))
     return found

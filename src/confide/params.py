@@ -27,6 +27,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # of every definition: names become
 TAKEN = ("certificate", "evaluate")  # files that stand beside an attack's
 REFERENCES = (  # block, field, block that must define the value
     ("tokenizers", "corpus", "corpora"),
+    ("pipelines", "entities", "corpora"),
     ("datasets", "corpus", "corpora"),
     ("datasets", "canaries", "canaries"),
     ("datasets", "policy", "policies"),
@@ -173,6 +174,9 @@ def definitions(params: Params) -> Iterator[Problem]:
         needed = "corpus" if tokenizer.kind == "bpe" else "source"
         if getattr(tokenizer, needed) is None:
             yield Problem(("tokenizers", name, needed), None, f"is missing: kind {tokenizer.kind} needs it")
+    for name, pipeline in params.pipelines.items():
+        if pipeline.treebank is None and pipeline.entities is None:
+            yield Problem(("pipelines", name), None, "needs a treebank, entities, or both")
     for name, attack in params.attacks.items():
         for key in ("label", "limit", "seed") if attack.kind == "lira" else ():
             theirs = getattr(params.shadows[attack.shadows], key)
@@ -192,10 +196,17 @@ def corpora(params: Params) -> Iterator[Problem]:
             yield Problem(("corpora", name, "path"), path, "there is no such file")
 
 
-def needs_noise(method: str) -> bool:
-    """Whether the method's stream has noisy steps."""
-    plan = Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1})
-    return any(step.noisy for steps in METHODS[method](plan) for step in steps)
+def demands(params: Params, name: str) -> Iterator[Problem]:
+    """What the method of a row needs and the row does not have."""
+    row, plan = params.runs[name], Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1, "marked": 1})
+    steps = [step for steps in METHODS[row.method](plan) for step in steps]
+    state, tells_apart = params.recipes[row.recipe].private_state, any(step.tokens != "all" for step in steps)
+    if row.privacy is None and any(step.noisy for step in steps):
+        yield Problem(("runs", name, "privacy"), None, f"is missing: {row.method} adds noise")
+    elif tells_apart and params.models[row.model].kind != "lstm":
+        yield Problem(("runs", name, "model"), row.model, f"is no recurrent model, which {row.method} needs")
+    elif tells_apart and state == "published" and params.privacy[row.privacy].noise_multiplier is None:
+        yield Problem(("runs", name, "privacy"), row.privacy, "has no noise_multiplier, which published training needs")
 
 
 def rows(params: Params) -> Iterator[Problem]:
@@ -203,8 +214,8 @@ def rows(params: Params) -> Iterator[Problem]:
     for name, row in params.runs.items():
         if row.method not in METHODS:
             yield Problem(("runs", name, "method"), row.method, f"not one of {', '.join(METHODS)}")
-        elif row.privacy is None and needs_noise(row.method):
-            yield Problem(("runs", name, "privacy"), None, f"is missing: {row.method} adds noise")
+        else:
+            yield from demands(params, name)
         for field in ("gammas", "seeds", "attacks"):
             values = getattr(row, field)
             if len(set(values)) < len(values):

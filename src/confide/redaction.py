@@ -3,11 +3,12 @@
 Fails closed: a text on which a policy raises counts as a conservative hit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from confide.policies import Policy, policy, with_misses
+from confide.policies import Batched, Policy, batched, batches, has_batches, policy, with_misses
 from confide.specs import RedactSpec
+from confide.types import Span
 
 Finding = dict[str, Any]  # spans, conservative, and failed where a policy raised; empty if there is nothing to say
 
@@ -22,10 +23,35 @@ def finder(approximate: Policy, conservative: Policy) -> Callable[[str], Finding
 
     def find(text: str) -> Finding:
         try:
-            spans = [list(span) for span in approximate(text)]
-            fired = bool(conservative(text))
+            return finding(approximate(text), bool(conservative(text)))
         except Exception:  # whatever went wrong in a policy, the text is private
-            return {"spans": [], "conservative": True, "failed": True}
-        return {"spans": spans, "conservative": fired} if spans or fired else {}
+            return failure()
 
     return find
+
+
+def batch_finder_of(spec: RedactSpec) -> Callable[[Sequence[str]], list[Finding]] | None:
+    """The same as `finder_of`, over many texts; None where neither policy is faster so."""
+    if not (has_batches(spec.policy) or has_batches(spec.conservative)):
+        return None
+    return batch_finder(batches.with_misses(batched(spec.policy), spec.miss_rate, spec.miss_seed), batched(spec.conservative))
+
+
+def batch_finder(approximate: Batched, conservative: Batched) -> Callable[[Sequence[str]], list[Finding]]:
+    """What both policies say of each of many texts."""
+
+    def find(texts: Sequence[str]) -> list[Finding]:
+        both = zip(approximate(texts), conservative(texts), strict=True)
+        return [failure() if spans is None or hits is None else finding(spans, bool(hits)) for spans, hits in both]
+
+    return find
+
+
+def finding(spans: list[Span], fired: bool) -> Finding:
+    """What is said of a text on which neither policy failed."""
+    return {"spans": [list(span) for span in spans], "conservative": fired} if spans or fired else {}
+
+
+def failure() -> Finding:
+    """What is said of a text on which a policy failed."""
+    return {"spans": [], "conservative": True, "failed": True}

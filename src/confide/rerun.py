@@ -128,12 +128,14 @@ def look(folder: Path, secret: Secret) -> Ran:
     """Everything of a finished chain that is compared."""
     releases = Ledger.load(read_bytes(folder / "ledger.jsonl")).releases()
     rows = [{name: value for name, value in row.items() if name != "seconds"} for row in read_jsonl(folder / "metrics.jsonl")]
+    sizes, drawn = pool_sizes(load_partition(folder / "original", folder / "redacted")), {one.step.pool for one in releases}
     public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "ledger.jsonl", "log")}
     public |= {
         "number of updates": sum(release.count for release in releases),
         "sample rates": [release.sample_rate for release in releases],
         "noise multiplier": [release.noise_multiplier for release in releases],
-        "pool sizes": pool_sizes(load_partition(folder / "original", folder / "redacted")),
+        # a missed secret becomes a marked <MASK>: that pool shows only where it is drawn from
+        "pool sizes": {name: size for name, size in sizes.items() if name != "marked" or name in drawn},
         "shapes of weights": header(folder / "model.safetensors"),
         "fields of metrics.jsonl": [[name for name, value in row.items() if value is not None] for row in rows],
     }

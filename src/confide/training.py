@@ -3,23 +3,25 @@
 import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from confide import checkpoint
-from confide.batches import Batch, by_length, padded
+from confide.batches import Batch, by_length, padded, public_counts, selected
+from confide.dp import sequential
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.ledger import Ledger
-from confide.dp.randomness import Noise, Stream, fresh_seed, noise_of
+from confide.dp.randomness import Noise, Stream, dropout_from, fresh_seed, noise_of
 from confide.dp.sampling import generator, poisson, shuffled
 from confide.dp.update import exact_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.memory import Budget
+from confide.models.lstm import State
 from confide.specs import TrainSpec
-from confide.types import Partition, PoolName, Release, Step, View
+from confide.types import POOLS, STATES, Partition, PoolName, Release, Step, View
 
 OPTIMIZERS = {"adam": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
@@ -47,13 +49,14 @@ class Job:
     counts: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     losses: list[Tensor | None] = field(default_factory=list)  # of the current epoch
     queue: list[Tensor] = field(default_factory=list)  # batches left of the exact epoch
+    lengths: dict[Step, np.ndarray] = field(default_factory=dict)  # of the points, as each kind of step sees them
 
     def __post_init__(self) -> None:
         recipe, seed = self.spec.recipe, self.spec.seed
         noise_seed = fresh_seed() if self.spec.noise_seed is None else self.spec.noise_seed
         trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.budget, self.half = Budget(recipe.physical_batch_size), recipe.precision == "bfloat16"
-        self.pools = {name: self.partition.pool(name) for name in ("all", "public", "private")}
+        self.pools = {name: self.partition.pool(name) for name in POOLS}
         self.rates = {noisy: (recipe.noisy_lr or recipe.lr) if noisy else recipe.lr for noisy in (False, True)}
         self.optimizers = {
             noisy: OPTIMIZERS[recipe.optimizer](trainable, lr=rate, weight_decay=recipe.weight_decay, fused=True)
@@ -64,6 +67,9 @@ class Job:
         # and as no other run's: two models with the same noise would give it away
         self.sampler = Stream(noise_seed, f"{self.spec.run}: private batches")
         self.noise = noise_of(noise_seed, f"{self.spec.run}: noise", self.device)
+        self.dropout = generator(noise_seed, f"{self.spec.run}: private dropout", self.device)
+        # noise of recurrent states that are handed on, where they are
+        self.states = noise_of(name=f"{self.spec.run}: states", seed=noise_seed, device=self.device)
         self.clipper = PerExampleClipper(self.model, self.spec.privacy.max_grad_norm) if self.updates[True] else None
 
     def view(self, step: Step) -> View:
@@ -74,18 +80,23 @@ class Job:
 
     def run(self, step: Step) -> None:
         """One update; `losses` gets that of an exact one (a noisy batch's loss is private and not looked at)."""
+        if step.state == "published":
+            self._published(step)
+            return
         self.losses.append(self._noisy(step) if step.noisy else self._exact(step))
         self._move(step.noisy)
         self.ledger.append(self.release(step), self.random() if step.noisy else None)
+        if step.state == "noise" and not step.noisy and not self.queue:  # the end of a pass
+            self._charge_states()
         self.done += 1
 
-    def random(self) -> str:
+    def random(self, source: Noise | None = None) -> str:
         """SHA-256 of the state of the noise: who sees it learns nothing, who draws the same noise again shows."""
-        return hashlib.sha256(self.noise.get_state().numpy().tobytes()).hexdigest()
+        return hashlib.sha256((source or self.noise).get_state().numpy().tobytes()).hexdigest()
 
     def release(self, step: Step) -> Release:
         """What the ledger says of one such update."""
-        step = step if self.spec.redact else Step("original", step.pool, step.noisy)
+        step = step if self.spec.redact else replace(step, view="original")
         if not step.noisy:
             return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=1)
         return Release(step, self.sample_rate(step.pool), self.noise_multiplier, self.spec.privacy.max_grad_norm, 1)
@@ -93,19 +104,68 @@ class Job:
     def _exact(self, step: Step) -> Tensor:
         recipe = self.spec.recipe
         if not self.queue:
-            lengths = torch.from_numpy(np.diff(self.view(step).starts)[self.pools[step.pool]])
-            self.queue = shuffled(lengths, recipe.batch_size, self.shuffle)
+            self.queue = shuffled(self._lengths(step), recipe.batch_size, self.shuffle)
+        if step.state == "noise":
+            return self._handed_on(step, self.queue.pop())
         batches = self._physical(step, self.queue.pop())
         return exact_gradient(self.model, batches, recipe.exact_clip, self.budget, self.half)
 
     def _noisy(self, step: Step) -> None:
         chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step.pool), self.sampler)
         expected, batches = self.spec.recipe.noisy_batch_size, self._physical(step, chosen)
-        noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, self.noise, self.budget, self.half)
+        with dropout_from(self.dropout):
+            noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, self.noise, self.budget, self.half)
 
     def _physical(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
         view, points = self.view(step), self.pools[step.pool][chosen.numpy()]
-        return (padded(view, piece, self.model.bos) for piece in by_length(view, points, self.budget.size))
+        return (self._batch(step, view, piece) for piece in by_length(view, points, self.budget.size, self._counts(step)))
+
+    def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
+        if step.tokens == "all":
+            return padded(view, points, self.model.bos)
+        return selected(view, points, self.model.bos, step.tokens, step.state)
+
+    def _counts(self, step: Step) -> np.ndarray:
+        """(N,) what decides, beside chance, which points meet in a batch: of positions that a public step scores, no others."""
+        if step not in self.lengths:
+            view = self.view(step)
+            self.lengths[step] = public_counts(view) if step.tokens == "public" else np.diff(view.starts)
+        return self.lengths[step]
+
+    def _lengths(self, step: Step) -> Tensor:
+        return torch.from_numpy(self._counts(step)[self.pools[step.pool]])
+
+    def _hand_on(self, state: State) -> State:
+        return sequential.released(state, self.spec.privacy.max_grad_norm, self.noise_multiplier, self.states)
+
+    def _handed_on(self, step: Step, chosen: Tensor) -> Tensor:
+        view, bos = self.view(step), self.model.bos
+        pieces = list(by_length(view, self.pools[step.pool][chosen.numpy()], self.budget.size))
+        batches, sizes = [sequential.runs_of(view, piece, bos) for piece in pieces], [len(piece) for piece in pieces]
+        return sequential.noised_gradient(self.model, batches, sizes, self.spec.recipe.exact_clip, self._hand_on)
+
+    def _charge_states(self) -> None:
+        """Into the ledger: every point's states of this pass, in the open (rate 1), as often as for the point with most."""
+        count = state_releases(self.spec, self.partition)
+        if count:
+            release = Release(STATES, 1.0, self.noise_multiplier, self.spec.privacy.max_grad_norm, count)
+            self.ledger.append(release, self.random(self.states))
+
+    def _published(self, step: Step) -> None:
+        """All updates of one batch by the paper's Algorithm 1; the rate in the ledger is the one that it accounts for."""
+        recipe, points = self.spec.recipe, self.pools[step.pool]
+        if not self.queue:
+            self.queue = shuffled(self._lengths(step), recipe.noisy_batch_size, self.shuffle)
+        chosen = points[self.queue.pop().numpy()]
+        runs, made = sequential.runs_of(self.view(step), chosen, self.model.bos), {False: "public", True: "private"}
+        given = (recipe.exact_clip, self.noise_multiplier, self.noise, self._hand_on)
+        for noisy, loss in sequential.published_updates(self.model, self.clipper, runs, len(chosen), *given):
+            self.losses.append(loss)
+            self.counts = dict.fromkeys((False, True), self.done)  # learning rates move with the batches
+            self._move(noisy)
+            ran = replace(step, noisy=noisy, tokens=made[noisy])
+            self.ledger.append(self.release(ran), self.random() if noisy else None)
+        self.done += 1
 
     def _move(self, noisy: bool) -> None:
         optimizer, total, count = self.optimizers[noisy], self.updates[noisy], self.counts[noisy]
@@ -134,9 +194,9 @@ class Job:
         for noisy, optimizer in self.optimizers.items():
             tensors |= checkpoint.optimizer_tensors(optimizer, f"optimizer{int(noisy)}")
         tensors |= {f"random.{name}": source.get_state() for name, source in self._sources().items()}
-        tensors["random.dropout"] = torch.get_rng_state()
+        tensors["random.torch"] = torch.get_rng_state()
         if self.device.startswith("cuda"):
-            tensors["random.dropout_cuda"] = torch.cuda.get_rng_state(self.device)
+            tensors["random.torch_cuda"] = torch.cuda.get_rng_state(self.device)
         values = {"fingerprint": fingerprint, "done": self.done, "exact": self.counts[False], "noisy": self.counts[True]}
         values |= {"ledger": self.ledger.dump(), "metrics": self.metrics, "noise_multiplier": self.noise_multiplier}
         values |= {
@@ -154,9 +214,9 @@ class Job:
             checkpoint.load_optimizer(optimizer, f"optimizer{int(noisy)}", tensors)
         for name, source in self._sources().items():
             source.set_state(tensors[f"random.{name}"])
-        torch.set_rng_state(tensors["random.dropout"])
+        torch.set_rng_state(tensors["random.torch"])
         if self.device.startswith("cuda"):
-            torch.cuda.set_rng_state(tensors["random.dropout_cuda"], self.device)
+            torch.cuda.set_rng_state(tensors["random.torch_cuda"], self.device)
         self.queue, self.done = list(tensors["queue"].split(values["queue"])), values["done"]
         self.metrics = values["metrics"]
         self.counts = {False: values["exact"], True: values["noisy"]}
@@ -164,11 +224,12 @@ class Job:
         if self.clipper is not None:
             self.clipper.nonfinite.fill_(values["nonfinite"])
         self.noise_multiplier, self.ledger = values["noise_multiplier"], Ledger.load(values["ledger"])
-        if (states := self.ledger.states()) and states[-1] != self.random():
+        if (states := self.ledger.states(besides=STATES)) and states[-1] != self.random():
             raise InputError("the checkpoint's noise does not continue that of its ledger; delete it to start over")
 
     def _sources(self) -> dict[str, torch.Generator | Noise]:
-        return {"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}
+        sources = {"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}
+        return sources | {"states": self.states, "dropout": self.dropout}
 
 
 def check_pools(steps: set[Step], sizes: dict[PoolName, int], noisy_batch_size: int) -> None:
@@ -184,6 +245,12 @@ def check_pools(steps: set[Step], sizes: dict[PoolName, int], noisy_batch_size: 
             )
 
 
+def state_releases(spec: TrainSpec, partition: Partition) -> int:
+    """How many clipped and noised states of one point a pass over the public tokens shows at most: h and c of every layer."""
+    view, points = partition.original, partition.pool("all")
+    return 2 * spec.model.layers * sequential.most_handed_on(view, points)
+
+
 def pool_sizes(partition: Partition) -> dict[PoolName, int]:
     """Sizes of the pools, public numbers by assumption (they do not differ between neighbours)."""
-    return {name: int(np.size(partition.pool(name))) for name in ("all", "public", "private")}
+    return {name: int(np.size(partition.pool(name))) for name in POOLS}

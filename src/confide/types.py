@@ -60,6 +60,11 @@ class View:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    def marked(self) -> np.ndarray:
+        """(N,) bool: points that hold a private token."""
+        before = np.concatenate([[0], np.cumsum(self.private)])
+        return before[self.starts[1:]] > before[self.starts[:-1]]
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -81,11 +86,16 @@ class Partition:
     def pool(self, name: "PoolName") -> np.ndarray:
         """Indices of the training points of a pool, (n,) int64."""
         train = self.split == SPLITS.index("train")
+        if name == "marked":
+            return np.flatnonzero(train & self.original.marked())
         return np.flatnonzero(train if name == "all" else train & (self.private == (name == "private")))
 
 
 ViewName = Literal["original", "redacted"]
-PoolName = Literal["all", "public", "private"]
+PoolName = Literal["all", "public", "private", "marked"]  # marked: holds a private token of the original view
+POOLS: tuple[PoolName, ...] = ("all", "public", "private", "marked")
+TokensName = Literal["all", "public", "private"]
+StateName = Literal["reset", "noise", "carry", "published"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,13 @@ class Step:
     view: ViewName
     pool: PoolName
     noisy: bool  # True: Poisson batch, per-example clipping, Gaussian noise. False: plain gradient of a shuffled batch
+    tokens: TokensName = "all"  # losses of which positions count; private: reads or predicts a private token of the view
+    # What becomes of the recurrent state after private text, where tokens are told apart: it is set to zero, or clipped and
+    # noised, or carried on as it is; published: noised, and one batch for exact and noisy updates, which nothing bounds.
+    state: StateName = "reset"
+
+
+STATES = Step("original", "all", True, "private", "noise")  # a release of recurrent states after private text, noised
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from confide.dp.ledger import START, Ledger, check
 from confide.errors import InputError
-from confide.types import Release, Step
+from confide.types import STATES, Release, Step
 
 EXACT = Release(Step("redacted", "public", False), 0.0, 0.0, 0.0, 1)
 NOISY = Release(Step("redacted", "private", True), 0.05, 1.1, 1.0, 1)
@@ -138,6 +138,9 @@ def test_unknown_events_are_refused_even_if_well_hashed(content):
         {"count": -1},
         {"step": Step("raw", "private", True)},
         {"step": Step("redacted", "some", True)},
+        {"step": Step("redacted", "private", True, "some")},
+        {"step": Step("redacted", "private", True, "private", "kept")},
+        {"step": Step("redacted", "private", True, "all", "noise")},
         {"step": Step("redacted", "private", False)},
     ],
 )
@@ -159,6 +162,13 @@ def test_noise_that_was_drawn_twice_shows():
     ledger.append(NOISY, ledger.states()[-1])  # no run with what went before: the state did not move
     states = Ledger.load(ledger.dump()).states()
     assert len(states) == 2 and len(set(states)) == 1
+
+
+def test_states_of_one_kind_of_step_can_be_left_out():
+    ledger = play(started(), [NOISY, EXACT])
+    ledger.append(Release(STATES, 1.0, 1.1, 1.0, 4), "f" * 64)
+    assert ledger.states() == [*ledger.states(besides=STATES), "f" * 64] and len(ledger.states()) == 2
+    assert Ledger.load(ledger.dump()).releases()[-1].step == STATES
 
 
 def test_a_ledger_that_was_cut_off_does_not_say_that_it_ended():

@@ -1,6 +1,7 @@
 """Made-up ledgers and measurements, and the certificates that follow from them."""
 
 import json
+from dataclasses import replace
 from itertools import count
 
 from confide.dp.ledger import Ledger, settings_digest
@@ -16,8 +17,8 @@ HASHED = ("model", "config", "original", "redacted", "tokenizer")
 TRAIN = {"method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3}}
 
 
-def step(view, pool, noisy):
-    return Release(Step(view, pool, noisy), *((0.05, 2.0, 1.0) if noisy else (0.0, 0.0, 0.0)), 1)
+def step(view, pool, noisy, tokens="all", state="reset"):
+    return Release(Step(view, pool, noisy, tokens, state), *((0.05, 2.0, 1.0) if noisy else (0.0, 0.0, 0.0)), 1)
 
 
 METHODS = {
@@ -25,6 +26,15 @@ METHODS = {
     "redacted": [step("redacted", "all", False)] * 5,
     "dpsgd": [step("original", "all", True)] * 20,
     "crt": [step("redacted", "public", False)] * 5 + [step("redacted", "private", True)] * 20,
+    "selective": [step("original", "all", False, "public")] * 5 + [step("original", "marked", True, "private")] * 20,
+    "selective_noise": [step("original", "all", False, "public", "noise")] * 5
+    + [step("original", "marked", True, "private", "noise")] * 20
+    + [replace(step("original", "all", True, "private", "noise"), sample_rate=1.0, count=4)],
+    "selective_published": [
+        step("original", "all", False, "public", "published"),
+        step("original", "all", True, "private", "published"),
+    ]
+    * 5,
     "crt_unredacted": [step("original", "public", False)] * 5 + [step("original", "private", True)] * 20,
 }
 
@@ -68,7 +78,7 @@ def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, *
     for name in HASHED:
         (folder / name).write_text(name)
     places = {name: folder / name for name in ("ledger", "recall", "neighbours", *HASHED)}
-    places |= {"output": folder / "certificate.json", "words": folder / "certificate.md"}
+    places |= {"output": folder / "certificate.json", "words": folder / "certificate.md", "html": folder / "certificate.html"}
     return {"spec": spec, **places, "start_ledgers": start_ledgers}
 
 

@@ -12,7 +12,7 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import sha256
 from confide.stages.certify import certify
-from confide.types import Release, Step
+from confide.types import STATES, Release, Step
 
 NOISED = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 60)]
 
@@ -25,6 +25,9 @@ NOISED = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 60)]
         ("dpsgd", epsilon(NOISED, DELTA), epsilon(NOISED, DELTA), epsilon(NOISED, DELTA)),
         ("crt", epsilon(NOISED, DELTA), 0.0, epsilon(NOISED, DELTA)),
         ("crt_unredacted", epsilon(NOISED, DELTA), epsilon(NOISED, DELTA), epsilon(NOISED, DELTA)),
+        ("selective", math.inf, epsilon(NOISED, DELTA), math.inf),
+        ("selective_noise", math.inf, epsilon([*NOISED, Release(STATES, 1.0, 2.0, 1.0, 12)], DELTA), math.inf),
+        ("selective_published", math.inf, math.inf, math.inf),
     ],
 )
 def test_theorem_8_part_1_by_method(tmp_path, method, record, caught, missed):
@@ -74,7 +77,7 @@ def test_what_pi_c_may_miss_makes_the_unconditional_claim_infinite(tmp_path):
 
 
 def test_methods_that_read_everything_do_not_depend_on_pi_c(tmp_path):
-    for method in ("dpsgd", "redacted", "nonprivate"):
+    for method in ("dpsgd", "redacted", "nonprivate", "selective"):
         _, claims = certificate(tmp_path, METHODS[method])
         assert "bayesian_unconditional" not in claims
         assert "pi_c" not in claims["secret_missed"]["condition"]
@@ -250,6 +253,9 @@ def test_units_hashes_and_updates(tmp_path):
         assert value["files"][name] == [{"path": str(tmp_path / name), "sha256": sha256(tmp_path / name)}]
     assert value["ledger_head"] == Ledger.from_file(tmp_path / "ledger").head
     assert value["updates"] == {"exact redacted public": 15, "noisy redacted private": 60}
+    found = certificate(tmp_path, METHODS["selective"])[0]["updates"]
+    exact, noisy = "exact original all, public tokens, state reset", "noisy original marked, private tokens, state reset"
+    assert found == {exact: 15, noisy: 60}
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,58 @@ def test_calibrated(capsys):
     assert 1.996 <= row(rows, "epsilon, pld")[0] <= 2.0
 
 
+WIKITEXT = ("--sample_rate", str(1 / 9994), "--steps", str(37 * 9994), "--noise_multiplier", "0.5")
+CUSTOMERSIM = ("--sample_rate", str(1 / 3337), "--steps", str(50 * 3337), "--noise_multiplier", "0.7")
+
+
+@pytest.mark.parametrize(
+    ("plan", "releases", "secret", "known"),
+    [  # zero-out, replacement; k private runs a batch, 3 k releases with the noised states counted
+        (WIKITEXT, 1, (2.1, 2.5), (119, 387)),
+        (WIKITEXT, 2, (14.6, 16.6), (212, 721)),
+        (WIKITEXT, 3, (45, 51), (301, 1046)),
+        (WIKITEXT, 6, (255, 279), (556, 2000)),
+        (WIKITEXT, 9, (574, 607), (803, 2939)),
+        (CUSTOMERSIM, 1, (1.1, 1.6), (88, 279)),
+        (CUSTOMERSIM, 3, (12.7, 15.1), (218, 743)),
+        (CUSTOMERSIM, 9, (211, 237), (573, 2065)),
+    ],
+)
+def test_selective_dp_as_published_costs_more_than_printed(capsys, plan, releases, secret, known):
+    """Its settings, if batches were secret, and as they are; printed are 4.91 and 2.74."""
+    flags = [*plan, "--delta", "8e-5", "--releases_per_step", str(releases)]
+    for more, expected in (((), secret), (("--unamplified",), known)):
+        assert main(["epsilon", *flags, *more]) == 0
+        _, replaced, zero_out = row([line.split() for line in capsys.readouterr().out.splitlines()], "epsilon, pld")
+        assert (zero_out, replaced) == pytest.approx(expected, rel=0.012, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("printed", "rate", "sigma", "steps"),
+    [
+        (4.89, 1 / 9994, 0.5, 100 * 9994),
+        (132.73, 1 / 9994, 0.25, 50 * 9994),
+        (4.91, 1 / 9994, 0.5, round(2.75 * 37 * 9994)),
+        (2.51, 1 / 10010, 0.6, 100 * 10010),
+        (2.74, 1 / 3337, 0.7, round(3.06 * 50 * 3337)),
+    ],
+)
+def test_selective_dp_as_its_paper_counts_it(capsys, printed, rate, sigma, steps):
+    flags = {"sample_rate": rate, "noise_multiplier": sigma, "steps": steps, "delta": 8e-5}
+    assert main(["epsilon", *(part for key, value in flags.items() for part in (f"--{key}", str(value)))]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert row(rows, "epsilon, rdp (classic")[0] == pytest.approx(printed, abs=0.006, rel=6e-4)  # shown rounded up
+
+
+def test_releases_that_share_a_draw_are_calibrated_together(capsys):
+    found = {}
+    for k in (1, 4):
+        _, rows, _ = run(capsys, "--target_epsilon", "2", "--releases_per_step", str(k))
+        found[k] = float(rows[0][1].rstrip(","))
+        assert 1.996 <= row(rows, "epsilon, pld")[1] <= 2.0
+    assert found[4] == pytest.approx(2 * found[1], rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -50,6 +102,7 @@ def test_calibrated(capsys):
         (("--noise_multiplier", "1", "--gamma", "1.5"), "gamma = 1.5: must lie between 0 and 1"),
         (("--noise_multiplier", "1", "--delta2", "-1"), "delta2 = -1.0"),
         (("--noise_multiplier", "1", "--group", "0"), "group = 0"),
+        (("--noise_multiplier", "1", "--releases_per_step", "0"), "releases_per_step = 0"),
         (("--noise_multiplier", "1", "--delta", "2"), "privacy.delta = 2.0"),
         (("--noise_multiplier", "1", "--sample_rate", "0"), "sample_rate = 0.0"),
         (("--noise_multiplier", "1", "--steps", "0"), "steps = 0"),

@@ -56,7 +56,7 @@ def test_everything_is_there(built):
         model = {path.name for path in (built.folder / "models" / run).iterdir()}
         assert model == {"model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl"}
         attacks = set() if "public" in run else {"exposure.json", "address.json", "game.json", "lira.json"}
-        own = {"certificate.json", "certificate.md", "evaluate.json"} | attacks
+        own = {"certificate.json", "certificate.md", "certificate.html", "evaluate.json"} | attacks
         assert {path.name for path in (built.folder / "results/runs" / run).iterdir()} == own
     with open(built.folder / "results/studies/tiny/table.csv") as file:
         rows = {row["name"]: row for row in csv.DictReader(file)}

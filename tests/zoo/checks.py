@@ -19,6 +19,7 @@ CHECKS = {
         job_checks.private_randomness_is_fresh,
         job_checks.updates_are_those_of_the_ledger,
         job_checks.ledger_prices_what_ran,
+        job_checks.states_handed_on_are_clipped_and_in_the_ledger,
         job_checks.resumed_equals_uninterrupted,
         job_checks.one_run_audit_stays_below_the_certificate,
         data_checks.a_secret_that_the_policy_finds_leaves_no_trace,

@@ -60,13 +60,13 @@ FAULTS = [
         "a failing policy fails open",
         "A text on which a policy raises is taken for one without secrets.",
         FAILS,
-        edit(redaction.finder, ('return {"spans": [], "conservative": True, "failed": True}', "return {}")),
+        edit(redaction.failure, ('return {"spans": [], "conservative": True, "failed": True}', "return {}")),
     ),
     Fault(
         "conservative policy ignored",
         "A text is private only if the policy itself found something in it.",
         MISSED,
-        edit(redaction.finder, ("if spans or fired else {}", "if spans else {}")),
+        edit(redaction.finding, ("if spans or fired else {}", "if spans else {}")),
     ),
     Fault(
         "vocabulary from private text",

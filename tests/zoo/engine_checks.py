@@ -131,16 +131,15 @@ def assert_standard_normal(values: Tensor) -> None:
 
 
 def public_losses_are_blind_to_private_tokens() -> None:
-    """Selective-DPSGD: gradients of public losses are the same bits whatever the private tokens say."""
-    texts = [[5, 6, 7, 8, 9, 10, 11, 12], [5, 20, 21, 6, 7, 7]]
-    marks = np.array([0, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0], bool)
+    """Selective-DPSGD: gradients of public losses are the same bits whatever, and however much, the private tokens say."""
 
-    def public(shift: int) -> Tensor:
-        view = view_of(texts)
-        view.private[:] = marks
-        view.ids[marks] += shift
+    def public(shift: int, longer: int = 0) -> Tensor:
+        more = [9] * longer
+        texts = [[5, 6, 7 + shift, *more, 8 + shift, 9, 10, 11 + shift, 12], [5, 20 + shift, *more, 21 + shift, 6, 7, 7]]
+        view, on = view_of(texts), [1] * longer
+        view.private[:] = [0, 0, 1, *on, 1, 0, 0, 1, 0, 0, 1, *on, 1, 0, 0, 0]
         model = model_of(LSTM)
         exact_gradient(model, [selected(view, np.arange(2), BOS, "public")], None, Budget(9))
         return flat(parameter.grad for parameter in model.parameters())
 
-    assert torch.equal(public(0), public(4))
+    assert torch.equal(public(0), public(4)) and torch.equal(public(0), public(4, longer=3))

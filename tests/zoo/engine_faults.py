@@ -212,7 +212,7 @@ FAULTS = [
     Fault(
         "resets ignored",
         "The recurrent state is not set to zero where public text follows private text.",
-        BLIND,
+        STATES,
         edit(Recurrence.forward, ("keep = None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)", "keep = None")),
     ),
     Fault(
@@ -223,14 +223,18 @@ FAULTS = [
     ),
     Fault(
         "public text read in private state",
-        "Selective training forgets which states to reset, so that public losses see the private text before.",
+        "Selective training reads all text for its public losses, and does not reset the state after private text.",
         BLIND,
-        edit(batches.selected, ("keep = private | ~F.pad(private[:, :-1], (1, 0))", "keep = private | True")),
+        edit(
+            batches.selected,
+            ('if tokens == "public" and state == "reset":', "if False:"),
+            ('keep[:, :end] if state == "reset" else None', "None"),
+        ),
     ),
     Fault(
         "private token as a public input",
         "A position counts as public though the token that it reads is private.",
         BLIND,
-        edit(batches.selected, ("private = predicts | F.pad(predicts[:, :-1], (1, 0))", "private = predicts")),
+        edit(batches.private_positions, ("return predicts | F.pad(predicts[:, :-1], (1, 0))", "return predicts")),
     ),
 ]

@@ -3,6 +3,7 @@
 import copy
 import math
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,11 +19,12 @@ from confide.data import write_partition
 from confide.dp.accounting import epsilon
 from confide.dp.audit_bounds import best_lower, epsilon_lower
 from confide.dp.ledger import Ledger
+from confide.dp.sequential import released
 from confide.io import sha256
 from confide.specs import PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.stages.train import train
 from confide.training import Job
-from confide.types import Step
+from confide.types import STATES, Step
 
 EXACT = Step("redacted", "public", noisy=False)
 
@@ -69,6 +71,9 @@ def private_randomness_is_fresh() -> None:
         for other_noise, other_batches in seen[:i]:
             assert noise != other_noise, "the same noise for another seed"
             assert batches != other_batches, "the same private batches for another seed"
+    job, before = job_of(data, batch=10, model=LSTM.model_copy(update={"dropout": 0.5})), torch.get_rng_state()
+    job.run(NOISY)
+    assert torch.equal(before, torch.get_rng_state()), "how much a private batch draws moves what exact updates draw next"
 
 
 def updates_are_those_of_the_ledger() -> None:
@@ -137,6 +142,27 @@ def ledger_prices_what_ran() -> None:
     assert epsilon(ledger.releases(), 1e-3) <= 2.0, "the budget is exceeded"
     kept = [(line["public"], line["digest"]) for line in ledger.events("read")]
     assert kept == [(False, digest)], "a product of protected text is not in the ledger"
+
+
+def states_handed_on_are_clipped_and_in_the_ledger() -> None:
+    """Selective-DPSGD with noised states: each is clipped, and each pass is charged for the point that shows most of them."""
+    data, layers = partition_of(6, public=3, seed=2), 2
+    data.original.private[:] = np.random.default_rng(3).random(len(data.original.ids)) < 0.4
+    recipe = RecipeSpec(batch_size=4, noisy_batch_size=2, physical_batch_size=3, private_state="noise")
+    job = job_of(data, 2, method="selective", recipe=recipe, model=LSTM.model_copy(update={"layers": layers}))
+    for _ in range(2 * 3):  # two passes
+        job.run(Step("original", "all", False, "public", "noise"))
+    most = 0
+    for start, end in pairwise(data.original.starts):
+        marks = data.original.private[start:end].tolist()
+        touched = [reads or predicts for reads, predicts in zip([False, *marks], [*marks, False], strict=True)]
+        most = max(most, sum(before and not now for before, now in pairwise(touched)))  # public text after private text
+    shown = [(one.step, one.sample_rate, one.count) for one in job.ledger.releases() if one.step.noisy]
+    assert most > 1 and shown == [(STATES, 1.0, 2 * layers * most)] * 2, "states are not charged as they are released"
+    given = [(torch.full((2, 8), 5.0), torch.full((2, 8), -1e-3))]
+    for before, after in zip(given[0], released(given, BOUND, 0.0, job.states)[0], strict=True):
+        assert (after.norm(dim=1) <= BOUND * (1 + 1e-6)).all(), "a state is larger than what the noise is for"
+        assert bool((after * before > 0).all())
 
 
 def resumed_equals_uninterrupted() -> None:

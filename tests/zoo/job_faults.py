@@ -2,8 +2,8 @@
 
 from mutation import Fault, both, edit
 
-from confide import checkpoint
-from confide.dp import randomness, sampling
+from confide import checkpoint, training
+from confide.dp import randomness, sampling, sequential
 from confide.stages import train
 from confide.training import Job
 
@@ -12,6 +12,7 @@ POISSON, UPDATES, LEDGER = (
     "updates_are_those_of_the_ledger",
     "ledger_prices_what_ran",
 )
+HANDED = "states_handed_on_are_clipped_and_in_the_ledger"
 FRESH, RESUMED = "private_randomness_is_fresh", "resumed_equals_uninterrupted"
 BATCH = "torch.nonzero(source.uniform(size) < sample_rate).flatten()"
 APPEND = "self.ledger.append(self.release(step), self.random() if step.noisy else None)"
@@ -80,6 +81,12 @@ FAULTS = [
         "The numbers that choose the batch are the noise, too.",
         FRESH,
         edit(randomness.key_of, ('f"{seed}/{name}"', 'f"{seed}"')),
+    ),
+    Fault(
+        "one dropout for all",
+        "Private batches and exact updates share a generator for dropout: the latter know how much the former drew.",
+        FRESH,
+        edit(Job._noisy, ("with dropout_from(self.dropout):", "if True:")),
     ),
     # updates
     Fault(
@@ -182,6 +189,24 @@ FAULTS = [
         "The tokenizer was trained on protected text; the ledger says that it was public.",
         LEDGER,
         edit(train.open_ledger, ("public=made.public", "public=True")),
+    ),
+    Fault(
+        "recurrent states not recorded",
+        "States are noised and handed on, and the ledger does not know.",
+        HANDED,
+        edit(Job._charge_states, ("if count:", "if False:")),
+    ),
+    Fault(
+        "one state for two",
+        "Of the two states of a layer, hidden and cell, one is counted.",
+        HANDED,
+        edit(training.state_releases, ("2 * spec.model.layers", "spec.model.layers")),
+    ),
+    Fault(
+        "states not clipped",
+        "Noise for a state of norm C is added to one of any norm.",
+        HANDED,
+        edit(sequential.released, ("part * scale +", "part +")),
     ),
     # resume
     Fault(

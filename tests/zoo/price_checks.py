@@ -20,7 +20,7 @@ from confide.dp.curves import Mechanism, rdp_curve
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.specs import CertifySpec
-from confide.types import Release, Step
+from confide.types import STATES, Release, Step
 
 DELTA = 8e-5
 
@@ -29,8 +29,14 @@ def noisy(rate: float, sigma: float, count: int) -> list[Release]:
     return [Release(Step("redacted", "private", True), rate, sigma, 1.0, count)]
 
 
-def exact(view: str, pool: str) -> list[Release]:
-    return [Release(Step(view, pool, False), 0.0, 0.0, 0.0, 3)]
+def exact(view: str, pool: str, tokens: str = "all", state: str = "reset") -> list[Release]:
+    return [Release(Step(view, pool, False, tokens, state), 0.0, 0.0, 0.0, 3)]
+
+
+def selective(state: str = "reset", tokens: str = "public") -> list[Release]:
+    """Exact updates on public tokens of all points, noisy ones on private tokens of those that have some."""
+    step = Step("original", "marked", True, "private", state)
+    return [*exact("original", "all", tokens, state), Release(step, 0.05, 2.0, 1.0, 60)]
 
 
 def gaussian(mu: float, delta: float) -> float:
@@ -146,6 +152,11 @@ def certificate_follows_from_the_ledger() -> None:
     assert math.isclose(found["secret_missed"], at(DELTA), rel_tol=1e-6) and found["secret_caught"] == 0
     assert math.isclose(found["bayesian"], math.log1p(0.1 * math.expm1(at(DELTA / 0.1))), rel_tol=1e-6)
     assert at(DELTA) < found["group_after_dedup"] < found["group_before_dedup"]
+    tokens = claims_of(ledger_of(selective()))
+    assert math.isclose(tokens["secret_caught"], at(DELTA), rel_tol=1e-6), "a caught secret's tokens are read with noise alone"
+    states = Release(STATES, 1.0, 2.0, 1.0, 12)
+    both = claims_of(ledger_of([*selective("noise"), states]))["secret_caught"]
+    assert both > gaussian(2 * math.sqrt(12) / 2.0, DELTA), "states that were handed on are not counted"
     both = claims_of(started_from(source := source_of(ran)), start=source)["record_replace_one_pld"]
     assert math.isclose(both, epsilon(noisy(0.05, 2.0, 120), DELTA), rel_tol=1e-3), "a warm start is not composed"
 
@@ -157,6 +168,12 @@ def certificate_is_infinite_where_nothing_holds() -> None:
     assert set(bare.values()) == {math.inf}
     masked = claims_of(ledger_of(exact("redacted", "private"), ran))
     assert masked["secret_missed"] == masked["record_replace_one_pld"] == masked["bayesian"] == math.inf
+    missed = claims_of(ledger_of(selective()), gamma=1e-3)
+    names = ("secret_missed", "record_replace_one_pld", "bayesian", "group_after_dedup")
+    assert {missed[name] for name in names} == {math.inf}, "public tokens hold the secrets that the policy misses"
+    for spoiled in (selective("carry"), selective("published"), selective("noise"), selective(tokens="private")):
+        found = claims_of(ledger_of(spoiled))
+        assert {value for name, value in found.items() if name != "as_published"} == {math.inf}, "private text is read exactly"
     read = ledger_of(ran)
     read.read("tokenizer", "own", public=False, digest=None)
     twice = Ledger()

@@ -104,6 +104,42 @@ FAULTS = [
         edit(accounting.price, ('not release.step.noisy and release.step.pool != "public"', "False")),
     ),
     Fault(
+        "public tokens are no secrets",
+        "Exact updates on the tokens that the policy calls public cost nothing, whatever it misses.",
+        INFINITE,
+        edit(accounting.price, ('release.step.pool != "public"]', '"public" not in (release.step.pool, release.step.tokens)]')),
+    ),
+    Fault(
+        "private tokens taken for public ones",
+        "Exact updates on private tokens cost a secret that the policy catches nothing.",
+        INFINITE,
+        edit(accounting.price, ('release.step.tokens != "public"', 'release.step.tokens == "all"')),
+    ),
+    Fault(
+        "a carried state is free",
+        "Public text is read in the state that private text left behind, and the certificate does not mind.",
+        INFINITE,
+        edit(accounting.unbounded, ('release.step.state == "carry" and', "False and")),
+    ),
+    Fault(
+        "published training priced",
+        "Batches that exact updates have read are priced as if they were secret.",
+        INFINITE,
+        edit(accounting.unbounded, ('if "published" in states', "if False")),
+    ),
+    Fault(
+        "noised states are free",
+        "What is released without sampling, such as recurrent states, is left out of the price.",
+        FOLLOWS,
+        edit(accounting.mechanisms_of, ("and release.count:", "and release.count and release.step.pool != 'all':")),
+    ),
+    Fault(
+        "missed secrets priced as caught ones",
+        "The Bayesian epsilon of selective training is that of a secret that the policy catches.",
+        INFINITE,
+        edit(claims.bayesian_epsilon, ("if facts.price.by_token and facts.price.missed is None", "if False")),
+    ),
+    Fault(
         "unaccounted reads ignored",
         "A tokenizer made of protected text does not spoil the certificate.",
         INFINITE,

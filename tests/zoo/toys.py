@@ -83,7 +83,8 @@ def loss_of(model: nn.Module, text: list[int]) -> Tensor:
 
 def loss_of_row(model: nn.Module, batch: Batch, row: int) -> Tensor:
     """The same of a row of a batch in which only some positions are scored and states are reset."""
-    ids, keep, real = batch.inputs[row], batch.keep[row], batch.targets[row] != IGNORE
+    ids, real = batch.inputs[row], batch.targets[row] != IGNORE
+    keep = torch.ones_like(ids) if batch.keep is None else batch.keep[row]
     starts = [0, *(place for place in range(1, len(ids)) if not keep[place]), len(ids)]
     hidden = torch.cat([model.hidden(ids[None, a:b])[0] for a, b in pairwise(starts)])[batch.places[row][real]]
     return F.cross_entropy(F.linear(hidden, model.head.weight, model.head.bias), batch.targets[row][real])

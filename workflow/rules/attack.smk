@@ -13,8 +13,9 @@ rule certify:
         tokenizer=tokenizer_file,
     output:
         certificate="results/runs/{run}/certificate.json",
-        words=report(
-            "results/runs/{run}/certificate.md",
+        words="results/runs/{run}/certificate.md",
+        html=report(
+            "results/runs/{run}/certificate.html",
             caption="../report/certificate.rst",
             category="Certificates",
             labels={"run": "{run}"},
@@ -31,6 +32,7 @@ rule certify:
         "confide certify --spec {params.spec:q} --ledger {input.ledger} {params.start_ledgers} --recall {input.recall} "
         "--neighbours {input.neighbours} --model {input.model} --config {input.config} --original {input.original} "
         "--redacted {input.redacted} --tokenizer {input.tokenizer} --output {output.certificate} --words {output.words} "
+        "--html {output.html} "
         "> {log} 2>&1"
 
 

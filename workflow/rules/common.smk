@@ -51,6 +51,7 @@ wildcard_constraints:
     source="[A-Za-z0-9_]+-[a-z0-9]+",
     dataset="[A-Za-z0-9_]+",
     tokenizer="[A-Za-z0-9_]+",
+    pipeline="[A-Za-z0-9_]+",
     attack="[A-Za-z0-9_]+",
     gamma=r"[0-9]+(\.[0-9]+)?",
     run=r"[A-Za-z0-9_]+/g[0-9]+(\.[0-9]+)?-s-?[0-9]+",
@@ -87,6 +88,21 @@ def tokenizer_files(spec):
     if spec.source == "archive":
         return {"archive": "data/raw/gpt2-bpe.jsonl"}
     return {}
+
+
+def pipeline_texts(spec):
+    """Public text that a spaCy pipeline is trained on."""
+    files = {"treebank": f"data/raw/{spec.treebank}.jsonl"} if spec.treebank else {}
+    if spec.entities is not None:
+        source = jobs.source_name(spec.entities, jobs.POINT, 0)
+        files["points"] = f"data/work/{source}/points.jsonl"
+    return files
+
+
+def pipeline_files(wildcards):
+    """Pipelines that the policies of a dataset run."""
+    dataset = DATASETS[wildcards.dataset]
+    return jobs.pipeline_files(PARAMS, dataset.policy, dataset.conservative)
 
 
 def views(wildcards):

@@ -86,7 +86,8 @@ rule dedup:
 
 rule redact:
     input:
-        "data/work/{dataset}/points.jsonl",
+        points="data/work/{dataset}/points.jsonl",
+        pipelines=pipeline_files,
     output:
         "data/work/{dataset}/g{gamma}/spans.jsonl",
     log:
@@ -97,7 +98,7 @@ rule redact:
         spec=lambda w: show(jobs.redaction(PARAMS, w.dataset, float(w.gamma))),
         code=code("redact"),
     shell:
-        "confide redact --spec {params.spec:q} --points {input} --output {output} > {log} 2>&1"
+        "confide redact --spec {params.spec:q} --points {input.points} --output {output} > {log} 2>&1"
 
 
 # What the policy misses, counted against the secrets that the corpus knows of.
@@ -146,6 +147,7 @@ rule partition:
 rule neighbours:
     input:
         points="data/work/{dataset}/points.jsonl",
+        pipelines=pipeline_files,
         tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
     output:
         "data/work/{dataset}/g{gamma}-{dedup}/neighbours.json",

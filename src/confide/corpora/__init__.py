@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from confide.corpora import customersim, dialog_files, lines, wikitext
+from confide.corpora import customersim, dialog_files, lines, treebank, wikitext
 from confide.specs import CorpusSpec
 from confide.types import Record
 
@@ -11,5 +11,6 @@ READERS: dict[str, Callable[[CorpusSpec, Path | None], Iterator[Record]]] = {
     "customersim": customersim.read,
     "dialog_files": dialog_files.read,
     "lines": lines.read,
+    "treebank": treebank.read,
     "wikitext": wikitext.read,
 }

@@ -29,6 +29,7 @@ class Archive:
 
 
 RAW = "https://raw.githubusercontent.com/pytorch/examples/main/word_language_model/data/wikitext-2/"
+UNER = ("train", "dev", "test")
 GPT2 = "https://huggingface.co/openai-community/gpt2/resolve/main/"
 
 ARCHIVES: dict[str, Archive] = {
@@ -57,6 +58,22 @@ ARCHIVES: dict[str, Archive] = {
         urls=(f"{GPT2}vocab.json", f"{GPT2}merges.txt"),
         members=r"(?:[^/]+/)*(vocab\.json|merges\.txt)",
         content_sha256="6d4a83e52e6b5883fefb8dbc7f3c79b955f0bf6be41e61735c7e9476a50d0829",
+    ),
+    # CC BY-SA 4.0: English Web Treebank (its sources hold one file per document), and its entities by Universal NER. The mirror
+    # has no entities for the training documents. The publishers' newest version may differ from the one whose digest this is.
+    "ud-ewt": Archive(
+        mirror="ud-ewt.tar.xz",
+        mirror_sha256="7e39865a551c18bab8146f271ec641117c49669a44efadb064a7c12447f7dd42",
+        urls=(
+            "https://github.com/UniversalDependencies/UD_English-EWT/archive/refs/heads/dev.tar.gz",
+            *(
+                f"https://raw.githubusercontent.com/UniversalNER/UNER_English-EWT/master/en_ewt-ud-{split}.iob2"
+                for split in UNER
+            ),
+        ),
+        members=r"(?:[^/]+/)*(?:en_ewt-ud-)?([^/]+\.xml\.conllu|files\.(?:train|dev|test)|(?:train|dev|test)\.iob2)",
+        content_sha256="1377c463a44ac6a0a2c6ea8ec95104e499a254d918240f36ee4cd97112a9a477",
+        unverified=("train.iob2",),
     ),
 }
 

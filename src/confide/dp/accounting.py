@@ -1,8 +1,9 @@
 """Prices of a ledger's releases: epsilon at a given delta, by two accountants that must agree in order (DESIGN rules 5, 6).
 
 An update with noise on a pool costs its Poisson-subsampled Gaussian. An exact update costs nothing to a secret only where its
-points cannot hold that secret: on the public pool (if the conservative policy catches every miss of the policy), or on
-the redacted text (if the policy catches it). Everything else is epsilon = infinity. An unknown event raises.
+points cannot hold that secret: on the public pool (if the conservative policy catches every miss of the policy), on
+the redacted text (if the policy catches it), or on public tokens (Selective-DPSGD; the same). Everything else is epsilon =
+infinity. An unknown event raises.
 """
 
 import math
@@ -15,7 +16,7 @@ from scipy.special import ndtr
 
 from confide.dp.curves import Conversion, Curve, Mechanism, Mechanisms, Relation, pld_curve, rdp_curve, unsampled_curve
 from confide.dp.ledger import check_release
-from confide.types import Release
+from confide.types import STATES, Release
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
 MOST_MIXED = 128  # records of a group whose mixture is priced on a grid: tenths of a second
@@ -160,6 +161,14 @@ class Price:
     missed: list[Release] | None  # a secret that the redaction policy misses
     caught: list[Release] | None  # a secret that the redaction policy catches
     conditional: bool  # a pool that the conservative policy defines was read: all holds if that policy catches every miss
+    by_token: bool = False  # tokens were told apart: what is protected is a secret's tokens, not their number or place
+    published: tuple[Release, ...] = ()  # noised updates of training that nothing bounds, as the paper counts them
+    reason: str | None = None  # why nothing is bounded, if exact updates are not to blame
+
+    @property
+    def drawn(self) -> list[Release] | None:
+        """What a secret drawn at random costs: as one that is missed, or as one that is caught if only those are protected."""
+        return self.missed if self.missed is not None or not self.by_token else self.caught
 
 
 def price(releases: Sequence[Release]) -> Price:
@@ -169,10 +178,28 @@ def price(releases: Sequence[Release]) -> Price:
     ran = [release for release in releases if release.count]
     noisy = [release for release in ran if release.step.noisy]
     exposing = [release for release in ran if not release.step.noisy and release.step.pool != "public"]
-    in_clear = any(release.step.view == "original" for release in exposing)
+    reason = unbounded(ran)
+    in_clear = any(release.step.view == "original" and release.step.tokens != "public" for release in exposing)
+    closed = in_clear or reason is not None
     return Price(
-        record=None if exposing else noisy,
-        missed=None if exposing else noisy,
-        caught=None if in_clear else [release for release in noisy if release.step.view == "original"],
-        conditional=any(release.step.pool != "all" for release in ran),
+        record=None if exposing or reason else noisy,
+        missed=None if exposing or reason else noisy,
+        caught=None if closed else [release for release in noisy if release.step.view == "original"],
+        conditional=any(release.step.pool in ("public", "private") for release in ran),
+        by_token=any(release.step.tokens != "all" for release in ran),
+        published=tuple(release for release in noisy if release.step.state == "published"),
+        reason=reason,
     )
+
+
+def unbounded(ran: Sequence[Release]) -> str | None:
+    """Why nothing is bounded by releases that tell tokens apart; None if that is no reason."""
+    states = {release.step.state for release in ran}
+    if "published" in states:
+        return "exact and noisy updates read the same batches, so that sampling is no secret"
+    if any(release.step.state == "carry" and not release.step.noisy for release in ran):
+        return "exact updates on public tokens read a recurrent state that private ones had left behind"
+    handed_on = any(release.step.state == "noise" and not release.step.noisy for release in ran)
+    if handed_on and not any(release.step == STATES and release.sample_rate == 1 for release in ran):
+        return "recurrent states were handed on, but no release of them is recorded"
+    return None

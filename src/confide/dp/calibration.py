@@ -1,6 +1,7 @@
 """Noise for a budget: the smallest noise multiplier whose enumerated updates stay within a target epsilon (CRT A.3)."""
 
 import math
+from dataclasses import replace
 
 from confide.dp.accounting import RELATIONS, epsilon
 from confide.errors import InputError
@@ -10,8 +11,12 @@ SMALLEST, LARGEST = 1e-3, 1e6
 RELATIVE = 1e-3  # the epsilon reached lies at most so far below the target (unless SMALLEST is enough)
 
 
-def calibrate(target: float, delta: float, sample_rate: float, steps: int, relation: str = "replace_one") -> float:
-    """Noise multiplier for `steps` noisy updates; InputError where no noise reaches the target or a value is out of range.
+def calibrate(
+    target: float, delta: float, sample_rate: float, steps: int, relation: str = "replace_one", shown: int = 0
+) -> float:
+    """Noise multiplier for `steps` noisy updates and `shown` releases that are not sampled.
+
+    InputError where no noise reaches the target or a value is out of range.
 
     Guarantees: the certificate's epsilon (PLD, same relation and delta) of exactly these updates is at most `target`.
     """
@@ -19,7 +24,7 @@ def calibrate(target: float, delta: float, sample_rate: float, steps: int, relat
 
     def spent(sigma: float) -> float:
         release = Release(Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps)
-        return epsilon([release], delta, relation)
+        return epsilon([release, replace(release, sample_rate=1.0, count=shown)], delta, relation)
 
     low = high = 1.0
     while spent(high) > target:

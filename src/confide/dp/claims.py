@@ -5,11 +5,11 @@ CRT Theorem 8 in three parts, each claim with its unit, neighbour relation, delt
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confide.dp.accounting import ACCOUNTANTS, Bound, Price, agree, group, mechanisms_of, price, solve
-from confide.dp.confidentiality import bayesian_at
+from confide.dp.confidentiality import bayesian_at, caught_only
 from confide.dp.curves import Relation, grid, pld_curve
 from confide.types import Release
 
@@ -25,6 +25,8 @@ CONSERVATIVE = "conditional on pi_c catching every miss of pi"
 CONTEXT_FREE = "pi finds a secret without regard to the text around it (no other finding changes when it is masked)"
 POISSON = "Poisson batches normalised by their public expected size; sizes of the pools are public"
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
+TOKENS = "one secret's tokens, their number public"
+NEIGHBOURS = "neighbours differ only in tokens that the policy marks in both, not in marks, other tokens or the cut into points"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,22 @@ class Facts:
 
     @property
     def price(self) -> Price:
-        return Price(None, None, None, price(self.releases).conditional) if self.unaccounted else price(self.releases)
+        found = price(self.releases)
+        return replace(found, record=None, missed=None, caught=None) if self.unaccounted else found
 
     @property
     def hopeless(self) -> list[str]:
         """Condition of a claim that nothing can make finite."""
-        return [f"none can help: {reason}" for reason in self.unaccounted or ["exact updates read it"]]
+        return [f"none can help: {why}" for why in self.unaccounted or [self.price.reason or "exact updates read it"]]
 
     @property
     def unit(self) -> str:
         return UNITS.get(self.point, f"one {self.point}")
+
+    @property
+    def secret(self) -> str:
+        """What is protected of a secret that the policy catches or misses."""
+        return TOKENS if self.price.by_token else f"one secret within {self.unit}"
 
     @property
     def conditional(self) -> bool:
@@ -116,11 +124,12 @@ def record_claims(facts: Facts) -> list[Claim]:
 
 def secret_claims(facts: Facts) -> list[Claim]:
     """Theorem 8.1: confidentiality of one secret that pi catches, that it misses, and that pi_c misses as well."""
-    reached, unit = facts.price, f"one secret within {facts.unit}"
+    reached, unit = facts.price, facts.secret
     caught, missed = spent(reached.caught)(facts.delta), spent(reached.missed)(facts.delta)
     given = [CONSERVATIVE] if facts.conditional else []
+    sampled = [POISSON, NEIGHBOURS] if reached.by_token else [POISSON]
     parts = [
-        ("secret_caught", caught, [CONTEXT_FREE, MARKS_KEPT] if caught == 0 else [POISSON], "that the policy catches"),
+        ("secret_caught", caught, [CONTEXT_FREE, MARKS_KEPT] if caught == 0 else sampled, "that the policy catches"),
         ("secret_missed", missed, [*given, POISSON, MARKS_KEPT], "that the policy misses"),
     ]
     parts = [(name, value, facts.hopeless if value == math.inf else held, which) for name, value, held, which in parts]
@@ -139,6 +148,8 @@ def bayesian_epsilon(
     caught = facts.price.caught
     if caught is None:
         return math.inf
+    if facts.price.by_token and facts.price.missed is None:
+        return math.inf if gamma is None else caught_only(at, facts.delta, gamma)
     if caught:
         gamma = 1.0
     return math.inf if gamma is None else bayesian_at(at, facts.delta, gamma, delta2, divide=divide)
@@ -146,8 +157,8 @@ def bayesian_epsilon(
 
 def bayesian_claims(facts: Facts) -> list[Claim]:
     """Theorem 8.3 with gamma as measured and at its bound, with and without reading the mechanism at delta / gamma."""
-    missed = facts.price.missed
-    at, published = spent(missed), spent(missed, "add_or_remove")
+    drawn = facts.price.drawn
+    at, published = spent(drawn), spent(drawn, "add_or_remove")
     given = [CONSERVATIVE] if facts.conditional else []
     bound = f"gamma at its one-sided {facts.confidence:.0%} bound"
     rows = [
@@ -157,6 +168,8 @@ def bayesian_claims(facts: Facts) -> list[Claim]:
         ("bayesian_upper_undivided", facts.gamma_upper, at, 0.0, False, bound),
         ("bayesian_as_published", facts.gamma, published, 0.0, True, "gamma as measured"),
     ]
+    if facts.price.by_token:  # where a missed secret is not protected at all, gamma amplifies nothing
+        rows = [row for row in rows if row[0] in ("bayesian", "bayesian_upper")]
     found = [_bayesian(facts, *row, given) for row in rows]
     if facts.gamma_upper is not None and facts.price.caught == []:
         conditions, unit = [CONTEXT_FREE, MARKS_KEPT, bound], f"one random secret within {facts.unit}"
@@ -181,17 +194,20 @@ def _bayesian(
 ) -> Claim:
     epsilon = bayesian_epsilon(facts, gamma, at, delta2, divide=divide)
     relation = "add_or_remove" if name == "bayesian_as_published" else "replace_one"
-    unknown = gamma is None and not facts.price.caught
-    conditions = [*given, CONTEXT_FREE, MARKS_KEPT, POISSON, *([words] if not unknown else [])]
+    unknown = gamma is None and not (facts.price.caught and facts.price.missed)
+    neighbours = [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, MARKS_KEPT]
+    conditions = [*given, *neighbours, POISSON, *([words] if not unknown else [])]
     if unknown:
         conditions = ["no gold secrets in the corpus: the share that the policy misses is unknown"]
-    if facts.unaccounted:
+    if facts.unaccounted or facts.price.reason:
         conditions = facts.hopeless
     if relation == "add_or_remove":
         conditions.append("the paper's relation; confidentiality replaces, so the replace_one claims are the sound ones")
     how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
+    how = f"{words}; a share gamma of delta is for what is missed" if facts.price.by_token else how
     says = f"Bayesian confidentiality of a secret drawn as in the corpus ({how})"
-    return claim(name, f"one random secret within {facts.unit}", relation, epsilon, facts.delta, conditions, says)
+    unit = f"one random secret within {facts.unit}" if not facts.price.by_token else TOKENS.replace("one", "one random")
+    return claim(name, unit, relation, epsilon, facts.delta, conditions, says)
 
 
 def group_claims(facts: Facts) -> list[Claim]:
@@ -218,11 +234,11 @@ def group_claims(facts: Facts) -> list[Claim]:
 def headline(facts: Facts) -> dict[str, Any]:
     """The numbers that figures use: replace_one, PLD, conditional on pi_c, gamma as measured and at its bound."""
     reached = facts.price
-    at = spent(reached.missed)
+    at = spent(reached.drawn)
     return {
         "relation": "replace_one",
         "accountant": "pld",
-        "unit": facts.unit,
+        "unit": TOKENS if reached.by_token else facts.unit,
         "delta": facts.delta,
         "record_epsilon": spent(reached.record)(facts.delta),
         "bayesian_epsilon": bayesian_epsilon(facts, facts.gamma, at),
@@ -242,8 +258,8 @@ def epoch_claims(
     so_far, found = list(before), []
     for number, releases in epochs:
         so_far += releases
-        missed = None if facts.unaccounted else price(so_far).missed
-        at = spent(missed, interval=interval)
+        reached = replace(facts, releases=tuple(so_far)).price
+        record, at = (spent(some, interval=interval) for some in (reached.record, reached.drawn))
         epsilon = bayesian_epsilon(facts, facts.gamma, at)
-        found.append({"epoch": number, "record_epsilon": at(facts.delta), "bayesian_epsilon": epsilon})
+        found.append({"epoch": number, "record_epsilon": record(facts.delta), "bayesian_epsilon": epsilon})
     return found

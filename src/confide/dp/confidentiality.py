@@ -84,6 +84,15 @@ def bayesian_at(
     return amplified(epsilon_at(available if divide else min(delta, available)), gamma)
 
 
+def caught_only(epsilon_at: Callable[[float], float], delta: float, gamma: float) -> float:
+    """Bayesian epsilon at total `delta` where a caught secret costs the mechanism's epsilon and a missed one is not protected.
+
+    What may go wrong for a share gamma of the secrets goes into delta: (1 - gamma) d + gamma = delta gives the d to read at.
+    """
+    check_fraction("gamma", gamma)
+    return math.inf if delta <= gamma else epsilon_at((delta - gamma) / (1 - gamma))
+
+
 def dedup(copies: Sequence[int], *, all_in_group: bool) -> int:
     """Proposition 7: size of the group after deduplication, from how many copies each distinct text has.
 

@@ -19,7 +19,7 @@ import orjson
 
 from confide.errors import InputError
 from confide.io import read_bytes
-from confide.types import PoolName, Release, Step, ViewName
+from confide.types import PoolName, Release, StateName, Step, TokensName, ViewName
 
 START = "0" * 64  # what the first line follows
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -132,9 +132,10 @@ class Ledger:
         lines, ends = self.lines(), self.events("end")
         return len(ends) == 1 and ends[0] is lines[-1] and ends[0]["updates"] == sum(r.count for r in self.releases())
 
-    def states(self) -> list[str]:
-        """Digests of the random states after each line of noised updates."""
-        return [line["random"] for line in self.lines() if line.get("random") is not None]
+    def states(self, besides: Step | None = None) -> list[str]:
+        """Digests of the random states after each line of noised updates; `besides`: not of this step's lines."""
+        noised = [line for line in self.lines() if line.get("random") is not None]
+        return [line["random"] for line in noised if besides is None or line["release"]["step"] != asdict(besides)]
 
     def _event(self, **content: Any) -> None:
         self._seal()
@@ -213,6 +214,10 @@ def check_release(release: Release) -> None:
     step = release.step
     if step.view not in typing.get_args(ViewName) or step.pool not in typing.get_args(PoolName):
         raise ValueError(f"unknown view or pool: {step.view}, {step.pool}")
+    if step.tokens not in typing.get_args(TokensName) or step.state not in typing.get_args(StateName):
+        raise ValueError(f"unknown tokens or state: {step.tokens}, {step.state}")
+    if step.tokens == "all" and step.state != "reset":
+        raise ValueError("a recurrent state is told apart only where tokens are")
     if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
         raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")
     numbers = (release.sample_rate, release.noise_multiplier, release.max_grad_norm)

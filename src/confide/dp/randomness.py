@@ -8,6 +8,8 @@ cryptographic).
 import hashlib
 import math
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -65,6 +67,21 @@ class Stream:
         """Continue from a state."""
         stored = state.numpy().tobytes()
         self.key, self.place = stored[:16], int.from_bytes(stored[16:], "big")
+
+
+@contextmanager
+def dropout_from(source: torch.Generator) -> Iterator[None]:
+    """Let dropout draw from `source` meanwhile: how much a private batch draws must not move what exact updates draw next."""
+    device = source.device
+    on_cpu = device.type == "cpu"
+    usual = torch.get_rng_state() if on_cpu else torch.cuda.get_rng_state(device)
+    place = torch.set_rng_state if on_cpu else lambda state: torch.cuda.set_rng_state(state, device)
+    place(source.get_state())
+    try:
+        yield
+    finally:
+        source.set_state(torch.get_rng_state() if on_cpu else torch.cuda.get_rng_state(device))
+        place(usual)
 
 
 class DeviceNoise:

@@ -12,9 +12,9 @@ from confide.dp.randomness import Stream, key_of
 BUCKET = 8
 
 
-def generator(seed: int, name: str) -> torch.Generator:
+def generator(seed: int, name: str, device: str = "cpu") -> torch.Generator:
     """An independent generator of torch's per purpose, for what needs no secrecy."""
-    return torch.Generator().manual_seed(int.from_bytes(key_of(seed, name)[:8], "big") >> 1)
+    return torch.Generator(device).manual_seed(int.from_bytes(key_of(seed, name)[:8], "big") >> 1)
 
 
 def poisson(size: int, sample_rate: float, source: Stream) -> Tensor:

@@ -25,7 +25,7 @@ def exact_gradient(
             counts.append(count)
             for parameter, grad in zip(parameters, grads, strict=True):
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
-    tokens = torch.stack(counts).sum()
+    tokens = torch.stack(counts).sum().clamp(min=1)  # none: a batch without a public position
     torch._foreach_div_([parameter.grad for parameter in parameters], tokens)
     if max_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, max_norm)

@@ -7,6 +7,7 @@ from confide.methods.dpsgd import dpsgd
 from confide.methods.nonprivate import nonprivate
 from confide.methods.plan import Plan
 from confide.methods.redacted import redacted
+from confide.methods.selective import selective
 from confide.types import Step
 
 METHODS: dict[str, Callable[[Plan], Iterator[list[Step]]]] = {
@@ -14,4 +15,5 @@ METHODS: dict[str, Callable[[Plan], Iterator[list[Step]]]] = {
     "redacted": redacted,
     "dpsgd": dpsgd,
     "crt": crt,
+    "selective": selective,
 }

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from confide.types import PoolName, Step, ViewName
+from confide.types import PoolName, StateName, Step, TokensName, ViewName
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,13 +13,16 @@ class Plan:
     batch_size: int
     noisy_batch_size: int
     sizes: dict[PoolName, int]
+    private_state: StateName = "reset"  # of a method that tells tokens apart
 
-    def exact(self, view: ViewName, pool: PoolName) -> list[Step]:
+    def exact(self, view: ViewName, pool: PoolName, tokens: TokensName = "all", state: StateName = "reset") -> list[Step]:
         """One epoch of ordinary updates."""
-        return [Step(view, pool, noisy=False)] * math.ceil(self.sizes[pool] / self.batch_size)
+        return [Step(view, pool, False, tokens, state)] * math.ceil(self.sizes[pool] / self.batch_size)
 
-    def noisy(self, view: ViewName, pool: PoolName, epoch: int) -> list[Step]:
+    def noisy(
+        self, view: ViewName, pool: PoolName, epoch: int, tokens: TokensName = "all", state: StateName = "reset"
+    ) -> list[Step]:
         """Epoch number `epoch`'s share of the noisy updates: all epochs together make noisy_epochs passes in expectation."""
         updates = max(1, round(self.noisy_epochs * self.sizes[pool] / self.noisy_batch_size))
         share = updates * (epoch + 1) // self.epochs - updates * epoch // self.epochs
-        return [Step(view, pool, noisy=True)] * share
+        return [Step(view, pool, True, tokens, state)] * share

@@ -31,6 +31,14 @@ class LSTMModel(nn.Module):
             x = self.dropout(layer(x, keep))
         return x
 
+    def resume(self, ids: Tensor, lengths: Tensor, state: State) -> tuple[Tensor, State]:
+        """Read on from a state: ids (n, L), lengths (n,) of them real -> hidden (n, L, H), state after the real ones."""
+        x, after = self.dropout(self.embedding(ids)), []
+        for layer, (hidden, cell) in zip(self.layers, state, strict=True):
+            x, *last = layer.resume(x, lengths, hidden, cell)
+            x, after = self.dropout(x), [*after, tuple(last)]
+        return x, after
+
     def forward(self, ids: Tensor) -> Tensor:
         return self.head(self.hidden(ids))
 

@@ -107,6 +107,19 @@ class LSTMLayer(nn.Module):
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         if self.open or keep is not None:
             return self.recurrent(self.inputs(x), keep)
-        weights = [self.inputs.weight, self.recurrent.weight, self.inputs.bias, torch.zeros_like(self.inputs.bias)]
         zero = x.new_zeros(1, len(x), self.recurrent.weight.shape[1])
-        return torch.lstm(x, (zero, zero), weights, True, 1, 0.0, self.training, False, True)[0]
+        return torch.lstm(x, (zero, zero), self._weights(), True, 1, 0.0, self.training, False, True)[0]
+
+    def resume(self, x: Tensor, lengths: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Read on from h and c (n, H): x (n, L, in), lengths (n,) of it real -> (n, L, H), h and c after the real ones."""
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        first = tuple(part[packed.sorted_indices].unsqueeze(0) for part in (hidden, cell))
+        out, *last = torch.lstm(packed.data, packed.batch_sizes, first, self._weights(), True, 1, 0.0, self.training, False)
+        packed = nn.utils.rnn.PackedSequence(out, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
+        whole, _ = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
+        hidden, cell = (part[0][packed.unsorted_indices] for part in last)
+        return whole, hidden, cell
+
+    def _weights(self) -> list[Tensor]:
+        """As torch's kernel wants them; its second bias is zero."""
+        return [self.inputs.weight, self.recurrent.weight, self.inputs.bias, torch.zeros_like(self.inputs.bias)]

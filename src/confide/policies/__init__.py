@@ -1,18 +1,21 @@
-"""Policies: text -> spans. `POLICIES` maps the kind in a specification to the function that builds the policy."""
+"""Policies: text -> spans. `POLICIES` maps the kind in a specification to the function that builds the policy.
+
+`BATCHED` has those that are faster over many texts at once; they find the same as one text at a time.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
+from confide.policies import batches
+from confide.policies.batches import Batched, one_by_one
+from confide.policies.contextual import contextual, contextual_batched
 from confide.policies.everything import everything
 from confide.policies.misses import with_misses
+from confide.policies.ner import ner, ner_batched
+from confide.policies.presidio import presidio
 from confide.policies.regex import regex
 from confide.policies.spans import Policy, covered, masks, merge, redacted_text, union
-from confide.specs import PolicySpec
-
-POLICIES: dict[str, Callable[[Any], Policy]] = {
-    "everything": everything,
-    "regex": regex,
-}
+from confide.specs import PolicySpec, UnionPolicySpec
 
 
 def policy(spec: PolicySpec) -> Policy:
@@ -20,4 +23,48 @@ def policy(spec: PolicySpec) -> Policy:
     return POLICIES[spec.kind](spec)
 
 
-__all__ = ["POLICIES", "Policy", "covered", "masks", "merge", "policy", "redacted_text", "union", "with_misses"]
+def has_batches(spec: PolicySpec) -> bool:
+    """Whether the policy is faster over many texts at once."""
+    return any(map(has_batches, spec.policies)) if spec.kind == "union" else spec.kind in BATCHED
+
+
+def batched(spec: PolicySpec) -> Batched:
+    """The policy over many texts, whichever kind it is."""
+    if spec.kind == "union":
+        return batches.union(*map(batched, spec.policies))
+    return BATCHED[spec.kind](spec) if spec.kind in BATCHED else one_by_one(policy(spec))
+
+
+def any_of(spec: UnionPolicySpec) -> Policy:
+    """The policy that flags what any of its policies flags."""
+    return union(*map(policy, spec.policies))
+
+
+POLICIES: dict[str, Callable[[Any], Policy]] = {
+    "everything": everything,
+    "regex": regex,
+    "ner": ner,
+    "contextual": contextual,
+    "presidio": presidio,
+    "union": any_of,
+}
+BATCHED: dict[str, Callable[[Any], Batched]] = {
+    "ner": ner_batched,
+    "contextual": contextual_batched,
+}
+
+__all__ = [
+    "BATCHED",
+    "POLICIES",
+    "Batched",
+    "Policy",
+    "batched",
+    "covered",
+    "has_batches",
+    "masks",
+    "merge",
+    "policy",
+    "redacted_text",
+    "union",
+    "with_misses",
+]

@@ -1,15 +1,28 @@
 """A certificate as a page for people: one sentence, every claim with its meaning, what was measured, and how to check it."""
 
 from collections.abc import Iterator
+from html import escape
 from string import ascii_lowercase
 from typing import Any
 
 Json = dict[str, Any]
+STYLE = """body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222}
+table{border-collapse:collapse}td,th{border:1px solid #ddd;padding:.25em .6em;text-align:left;vertical-align:top}
+code{color:#555}td:nth-child(-n+3){white-space:nowrap}"""
 
 
 def page(found: Json) -> str:
     """Markdown of certificate.json."""
     return "\n".join([*opening(found), *claims(found), *measured(found), *ran(found), *closing(found)]) + "\n"
+
+
+def as_html(text: str, title: str) -> str:
+    """The page for a browser, in one file."""
+    from markdown_it import MarkdownIt
+
+    body = MarkdownIt("commonmark").enable("table").render(text)
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
+    return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>\n"
 
 
 def opening(found: Json) -> Iterator[str]:
@@ -28,7 +41,12 @@ def claims(found: Json) -> Iterator[str]:
         how = claim["accountant"].upper() + ("" if claim["conversion"] == "none" else f" ({claim['conversion']})")
         held = [condition for condition in claim["condition"].split("; ") if condition != "none"]
         marks = [letters.setdefault(condition, ascii_lowercase[len(letters)]) for condition in held]
-        cells = (claim["name"].replace("_", " "), shown(claim["epsilon"]), f"{claim['delta']:.3g}", claim["unit"])
+        cells = (
+            claim["name"].replace("_", " "),
+            shown(claim["epsilon"]),
+            f"{claim['delta']:.3g}".replace("e-0", "e-"),
+            claim["unit"],
+        )
         yield "| " + " | ".join([*cells, claim["relation"].replace("_", "-"), how, " ".join(marks) or "always"]) + " |"
     yield from ("", *(f"- **{letter}**: {condition}" for condition, letter in letters.items()), "")
 
@@ -80,4 +98,6 @@ def closing(found: Json) -> Iterator[str]:
 
 
 def shown(epsilon: float | str) -> str:
-    return "**∞**" if epsilon == "inf" else f"{epsilon:.4g}"
+    if epsilon == "inf":
+        return "**∞**"
+    return f"{epsilon:.4g}" if epsilon < 1000 else f"{epsilon:,.0f}"

@@ -33,7 +33,8 @@ class Meaning(NamedTuple):
     @property
     def words(self) -> str:
         relation = self.relation.replace("_", "-")
-        return f"{relation}, one random secret within {self.unit}, δ = {plain(self.delta)}, {self.accountant.upper()}"
+        secret = self.unit if "secret" in self.unit else f"one random secret within {self.unit}"
+        return f"{relation}, {secret}, δ = {plain(self.delta)}, {self.accountant.upper()}"
 
 
 class Epoch(NamedTuple):

@@ -49,6 +49,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("ppl_private", "utility", "test perplexity, tokens of gold secrets", _quality("ppl_private")),
     Column("ppl_masked", "utility", "test perplexity on the redacted text (only there is a model of redacted text at home)",
            _quality("ppl_masked")),
+    Column("ppl_uniform", "utility", "perplexity of a guess among all tokens alike", _quality("ppl_uniform")),
+    Column("ppl_unigram", "utility", "perplexity of guessing each token as often as it stands in the training text",
+           _quality("ppl_unigram")),
+    Column("ppl_unigram_public", "utility", "the same outside gold secrets", _quality("ppl_unigram_public")),
+    Column("ppl_unigram_private", "utility", "the same in gold secrets: what is above it has learned nothing of them",
+           _quality("ppl_unigram_private")),
     Column("accuracy", "utility", "share of test tokens predicted exactly", _quality("accuracy")),
     Column("accuracy_public", "utility", "the same outside gold secrets", _quality("accuracy_public")),
     Column("accuracy_private", "utility", "the same in gold secrets", _quality("accuracy_private")),
@@ -58,6 +64,10 @@ COLUMNS: tuple[Column, ...] = (
            lambda r: r.claim("record_replace_one_pld")),
     Column("epsilon_add_or_remove", "certified", "the same, add-or-remove: what most papers print",
            lambda r: r.claim("record_add_or_remove_pld")),
+    Column("epsilon_secret_caught", "certified", "ε of a secret that the policy catches (replace-one)",
+           lambda r: r.claim("secret_caught")),
+    Column("epsilon_published", "certified", "ε as Selective-DPSGD counts it, which does not hold",
+           lambda r: r.claim("as_published")),
     Column("epsilon_secret_missed", "certified", "ε of a secret that the policy misses (replace-one)",
            lambda r: r.claim("secret_missed")),
     Column("epsilon_group", "certified", "ε of the most frequent secret if missed everywhere, in all distinct texts (dedup)",
@@ -164,6 +174,7 @@ def epoch_rows(results: Iterable[Result]) -> list[Row]:
 
 
 PROTECTS = {  # unit as certificates name it -> what its choice means
+    "one secret's tokens, their number public": "what a secret says that the policy catches; where one is, is public",
     "one turn of a dialogue": "a secret within one line; most turns can be public, but what several say together is a group",
     "one whole dialogue": "all that one dialogue says together; nearly all hold a secret, so little is public",
     "one sentence": "a secret within one sentence; what several sentences say together is a group",

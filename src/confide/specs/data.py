@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Count, Fraction, Natural, Spec
+from confide.specs.base import Count, Fraction, Natural, Positive, Spec
 
 
 class Sizes(Spec):
@@ -52,7 +52,16 @@ class WikiTextSpec(Spec):
     lines: Natural | None = None  # first so many non-empty lines of each split
 
 
-CorpusSpec = Annotated[CustomerSimSpec | DialogFilesSpec | LinesSpec | WikiTextSpec, Field(discriminator="reader")]
+class TreebankSpec(Spec):
+    """Sentences of the English Web Treebank, with the persons, organisations and locations of Universal NER as gold spans."""
+
+    reader: Literal["treebank"]
+    archive: Literal["ud-ewt"] = "ud-ewt"
+
+
+CorpusSpec = Annotated[
+    CustomerSimSpec | DialogFilesSpec | LinesSpec | WikiTextSpec | TreebankSpec, Field(discriminator="reader")
+]
 
 
 class FetchSpec(Spec):
@@ -107,7 +116,69 @@ class EverythingPolicySpec(Spec):
     kind: Literal["everything"]
 
 
-PolicySpec = Annotated[RegexPolicySpec | EverythingPolicySpec, Field(discriminator="kind")]
+class NerPolicySpec(Spec):
+    """Named entities that a spaCy pipeline finds, scored by a beam over its parses.
+
+    `conservative` is the pi_c of CRT's MultiWOZ runs: every entity of the best parse whatever its score, and every token that
+    lies outside of all entities with a probability below `outside`.
+    """
+
+    kind: Literal["ner"]
+    model: str  # one of `pipelines`, an installed package such as en_core_web_sm, or a path
+    labels: list[str] | None = None  # None: all that the pipeline knows
+    threshold: Fraction = 0.3  # an entity of the beam counts where its score is above
+    conservative: bool = False
+    outside: Fraction = 0.9
+    beam_width: Natural = 4
+
+
+Part = Literal["entities", "subjects", "objects", "proper_nouns", "pronouns"]
+
+
+class ContextualPolicySpec(Spec):
+    """Entities, subjects, objects, proper nouns and pronouns: the contextual policy of Selective-DP, section 6."""
+
+    kind: Literal["contextual"]
+    model: str  # as for ner; its pipeline needs what the parts are read from: entities, a parser, a tagger
+    parts: Annotated[list[Part], Field(min_length=1)] = ["entities", "subjects", "objects", "proper_nouns", "pronouns"]
+
+
+class PresidioPolicySpec(Spec):
+    """What Microsoft Presidio's recognisers report; the extra `presidio` installs it."""
+
+    kind: Literal["presidio"]
+    model: str | None = None  # as for ner; None: patterns and checksums alone
+    entities: list[str] | None = None  # of Presidio, such as PHONE_NUMBER; None: all
+    threshold: Fraction = 0.0
+
+
+class UnionPolicySpec(Spec):
+    """Flags what any of its policies flags."""
+
+    kind: Literal["union"]
+    policies: Annotated[list["PolicySpec"], Field(min_length=1)]
+
+
+PolicySpec = Annotated[
+    RegexPolicySpec | EverythingPolicySpec | NerPolicySpec | ContextualPolicySpec | PresidioPolicySpec | UnionPolicySpec,
+    Field(discriminator="kind"),
+]
+
+
+class PipelineSpec(Spec):
+    """A small spaCy pipeline, trained on public text: tagger and parser on a treebank, entities on a corpus's gold spans."""
+
+    treebank: Literal["ud-ewt"] | None = None
+    entities: str | None = None  # name of a public corpus with gold spans
+    sentences: Natural | None = None  # of the treebank, first so many; None: all
+    epochs: Natural = 1
+    entity_epochs: Natural = 8
+    lr: Positive = 0.006  # falls to 0 in a straight line
+    width: Natural = 64
+    depth: Natural = 2
+    batch_size: Natural = 16
+    dropout: Fraction = 0.1
+    seed: int = 0
 
 
 class RedactSpec(Spec):

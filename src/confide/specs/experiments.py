@@ -5,7 +5,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from confide.specs.base import Count, Fraction, Natural, Positive, Spec
-from confide.specs.data import CanarySpec, CorpusSpec, DedupSpec, PartitionSpec, PolicySpec, RedactSpec, TokenizerSpec
+from confide.specs.data import (
+    CanarySpec,
+    CorpusSpec,
+    DedupSpec,
+    PartitionSpec,
+    PipelineSpec,
+    PolicySpec,
+    RedactSpec,
+    TokenizerSpec,
+)
 from confide.specs.training import AttackSpec, ModelSpec, PrivacySpec, RecipeSpec, ShadowsSpec, TrainSpec
 
 
@@ -134,6 +143,7 @@ class Params(Spec):
 
     corpora: dict[str, CorpusSpec]
     tokenizers: dict[str, TokenizerSpec]
+    pipelines: dict[str, PipelineSpec] = {}
     policies: dict[str, PolicySpec]
     canaries: dict[str, CanarySpec]
     datasets: dict[str, DatasetSpec]

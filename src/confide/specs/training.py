@@ -56,6 +56,9 @@ class RecipeSpec(Spec):
     exact_clip: Positive | None = 1.0  # global gradient norm of exact updates
     physical_batch_size: Natural = 256  # memory bound: examples in one forward pass; halved where they do not fit
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; norms, noise and weights stay float32
+    # selective: the recurrent state after private text is set to zero, clipped and noised (and charged), or carried on
+    # (epsilon = infinity); published: training and counting as in the paper (epsilon = infinity, its number beside it)
+    private_state: Literal["reset", "noise", "carry", "published"] = "reset"
 
 
 class ReadSpec(Spec):

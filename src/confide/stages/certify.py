@@ -11,7 +11,7 @@ from confide.dp.accounting import mechanisms_of
 from confide.dp.cross_check import google
 from confide.dp.ledger import Ledger
 from confide.io import atomic, write_json
-from confide.report.certificate import page
+from confide.report.certificate import as_html, page
 from confide.specs import CertifySpec
 
 
@@ -28,15 +28,21 @@ def certify(
     tokenizer: Path,
     output: Path,
     words: Path,
+    html: Path,
     start_ledgers: list[Path] | None = None,
 ) -> None:
-    """Write certificate.json to `output` and its page to `words`. `start_ledgers`: of the runs that this one started from."""
+    """Write certificate.json to `output` and its page to `words` (Markdown) and `html`.
+
+    `start_ledgers`: of the runs that this one started from.
+    """
     single = {"ledger": ledger, "recall": recall, "neighbours": neighbours, "model": model, "config": config}
     single |= {"original": original, "redacted": redacted, "tokenizer": tokenizer}
     files = {name: [path] for name, path in single.items()} | {"start_ledgers": start_ledgers or []}
     written = certificate(spec, files)
     for relation in ("add_or_remove", "replace_one"):
         google(mechanisms_of(Ledger.from_file(ledger).releases()), relation, written["headline"]["delta"])
-    with atomic(words) as temporary:
-        temporary.write_text(page(written))
+    text = page(written)
+    for path, shown in ((words, text), (html, as_html(text, f"Certificate of {written['run']}"))):
+        with atomic(path) as temporary:
+            temporary.write_text(shown)
     write_json(output, written)

@@ -23,18 +23,26 @@ def epsilon(
     gamma: float | None = None,
     delta2: float | None = None,
     group: int | None = None,
+    releases_per_step: int | None = None,
+    unamplified: bool = False,
 ) -> None:
     """Print epsilon by relation and accountant; with group, gamma and delta2 also group and Bayesian confidentiality.
 
     target_epsilon instead of noise_multiplier: first calibrate the noise to it, for `relation` (replace_one by default).
+    releases_per_step: so many releases of a record share one draw of the batch. unamplified: who is drawn is no secret, and
+    each record in steps * sample_rate of the batches (Selective-DPSGD as published).
     """
     relation = relation or "replace_one"
     check_ranges(1.0 if target_epsilon is None else target_epsilon, delta, sample_rate, steps, relation)
-    check(noise_multiplier, target_epsilon, gamma, delta2, group)
+    check(noise_multiplier, target_epsilon, gamma, delta2, group, releases_per_step)
+    shared = math.sqrt(releases_per_step or 1)  # k Gaussians about one record are one with sigma / sqrt(k)
+    rate, count = (1.0, max(1, round(steps * sample_rate))) if unamplified else (sample_rate, steps)
     if noise_multiplier is None:
-        noise_multiplier = calibrate(target_epsilon, delta, sample_rate, steps, relation)
-    releases = [Release(Step("redacted", "private", noisy=True), sample_rate, noise_multiplier, 1.0, steps)]
+        noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, relation)
+    releases = [Release(Step("redacted", "private", noisy=True), rate, noise_multiplier / shared, 1.0, count)]
     print(f"noise_multiplier {noise_multiplier:.5g}, sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}")
+    if releases_per_step or unamplified:
+        print(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {noise_multiplier / shared:.5g}")
     for row in table(releases, delta, gamma, delta2 or 0.0, group):
         print(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
 
@@ -45,6 +53,7 @@ def check(
     gamma: float | None,
     delta2: float | None,
     group: int | None,
+    releases_per_step: int | None,
 ) -> None:
     """InputError naming the first flag whose value makes no sense."""
     if (noise_multiplier is None) == (target_epsilon is None):
@@ -54,8 +63,9 @@ def check(
     for key, value in (("gamma", gamma), ("delta2", delta2)):
         if value is not None and not 0 <= value <= 1:
             raise InputError("must lie between 0 and 1", key=key, value=value)
-    if group is not None and group < 1:
-        raise InputError("must be at least 1", key="group", value=group)
+    for key, value in (("group", group), ("releases_per_step", releases_per_step)):
+        if value is not None and value < 1:
+            raise InputError("must be at least 1", key=key, value=value)
 
 
 def table(releases: Sequence[Release], delta: float, gamma: float | None, delta2: float, group: int | None) -> Iterator[Row]:

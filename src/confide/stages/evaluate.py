@@ -5,7 +5,7 @@ from pathlib import Path
 from confide import models
 from confide.data import load_partition
 from confide.errors import InputError
-from confide.evaluation import evaluate_points
+from confide.evaluation import evaluate_points, reference_points
 from confide.io import write_json
 from confide.memory import keep_pages
 from confide.specs import EvaluateSpec
@@ -23,5 +23,7 @@ def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path,
         raise InputError("no points in this split", file=original, key="split", value=spec.split)
     found = evaluate_points(network, partition.original, partition.secret, points, device)
     masked = evaluate_points(network, partition.redacted, partition.redacted.private, points, device)
-    extra = {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
+    train = partition.pool("all")
+    extra = reference_points(partition.original, partition.secret, train, points, network.vocab_size, network.bos)
+    extra |= {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
     write_json(output, {"run": spec.run, "split": spec.split, "points": len(points)} | found | extra)

@@ -27,7 +27,7 @@ from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.specs import TrainSpec
 from confide.tokenizer import load as load_tokenizer
-from confide.training import Job, check_pools, device_of, pool_sizes
+from confide.training import Job, check_pools, device_of, pool_sizes, state_releases
 from confide.types import SPLITS, Partition, Step
 
 
@@ -69,8 +69,10 @@ def enumerate_steps(spec: TrainSpec, partition: Partition) -> list[list[Step]]:
         raise InputError(f"is not one of {', '.join(METHODS)}", key="method", value=spec.method)
     recipe, sizes = spec.recipe, pool_sizes(partition)
     noisy_epochs = recipe.noisy_epochs or recipe.epochs
-    plan = Plan(recipe.epochs, noisy_epochs, recipe.batch_size, recipe.noisy_batch_size, sizes)
+    plan = Plan(recipe.epochs, noisy_epochs, recipe.batch_size, recipe.noisy_batch_size, sizes, recipe.private_state)
     epochs = list(METHODS[spec.method](plan))
+    if spec.model.kind != "lstm" and any(step.tokens != "all" for steps in epochs for step in steps):
+        raise InputError(f"is no recurrent model, which {spec.method} needs", key="model.kind", value=spec.model.kind)
     check_pools({step for steps in epochs for step in steps}, sizes, recipe.noisy_batch_size)
     return epochs
 
@@ -91,7 +93,9 @@ def prepare(
         models.load_weights(network, init)
     noisy = [step for steps in epochs for step in steps if step.noisy]
     updates = {True: len(noisy), False: sum(map(len, epochs)) - len(noisy)}
-    job = Job(spec, partition, network.to(device).train(), noise_for(spec, noisy, partition), updates, device)
+    if any(step.state == "published" for step in noisy):
+        updates[False] = len(noisy)  # a step makes updates of both kinds
+    job = Job(spec, partition, network.to(device).train(), noise_for(spec, epochs, partition), updates, device)
     open_ledger(job, tokenizer)
     if init is not None:
         job.ledger.init(spec.init, public=spec.init_public, ledger=init_ledger.read_text())
@@ -108,8 +112,9 @@ def open_ledger(job: Job, tokenizer: Path) -> None:
         job.ledger.read(made.stage, made.source, public=made.public, digest=digest)
 
 
-def noise_for(spec: TrainSpec, noisy: list[Step], partition: Partition) -> float:
+def noise_for(spec: TrainSpec, epochs: list[list[Step]], partition: Partition) -> float:
     """The given noise_multiplier, or the smallest that keeps the enumerated noisy steps within the target epsilon."""
+    noisy = [step for steps in epochs for step in steps if step.noisy]
     if not noisy:
         return 0.0
     privacy = spec.privacy
@@ -120,8 +125,12 @@ def noise_for(spec: TrainSpec, noisy: list[Step], partition: Partition) -> float
     pools = {step.pool for step in noisy}
     if len(pools) > 1:
         raise InputError("noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon")
+    if any(step.state == "published" for step in noisy):
+        raise InputError("has no meaning for published training: give noise_multiplier", key="privacy.epsilon")
     sample_rate = spec.recipe.noisy_batch_size / len(partition.pool(pools.pop()))
-    return calibrate(privacy.epsilon, privacy.delta, sample_rate, len(noisy), privacy.relation)
+    passes = sum(any(step.state == "noise" and not step.noisy for step in steps) for steps in epochs)
+    shown = passes * state_releases(spec, partition) if passes else 0
+    return calibrate(privacy.epsilon, privacy.delta, sample_rate, len(noisy), privacy.relation, shown)
 
 
 def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) -> None:

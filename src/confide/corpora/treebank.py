@@ -1,0 +1,118 @@
+"""The English Web Treebank (CC BY-SA 4.0): dependency trees in CoNLL-U, and the entities of Universal NER in IOB2.
+
+As a corpus it has one document per annotated text, a sentence a line, with persons, organisations and locations as gold
+spans. The mirror has entities for the dev and test documents alone; dev then serves as training text but for its last tenth of
+documents, as for WikiText-2. The trees of all documents serve the stage `pipeline`.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from confide.corpora.archives import read_members
+from confide.errors import InputError
+from confide.specs import TreebankSpec
+from confide.types import Record, Span, SplitName
+
+NAMES: dict[SplitName, str] = {"train": "train", "valid": "dev", "test": "test"}  # of a split in the treebank
+
+
+class Tree(NamedTuple):
+    """A sentence with tags and heads; `heads` are indices of words, and the root's is its own."""
+
+    text: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...]  # of the Penn Treebank
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]  # of Universal Dependencies; ROOT for the root
+
+
+def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
+    """Documents whose entities are annotated, by split."""
+    members = dict(read_members(raw))
+    known = {
+        split: list(_documents(members[f"{name}.iob2"], raw)) for split, name in NAMES.items() if f"{name}.iob2" in members
+    }
+    if "train" not in known and "valid" in known:
+        rest = len(known["valid"]) * 9 // 10
+        known["train"], known["valid"] = known["valid"][:rest], known["valid"][rest:]
+    for split in NAMES:
+        if split not in known:
+            raise InputError(f"holds no {NAMES[split]}.iob2", file=raw)
+        for doc, lines in known[split]:
+            text, spans = "", []
+            for line, found in lines:
+                spans += [span._replace(start=span.start + len(text), end=span.end + len(text)) for span in found]
+                text += line + "\n"
+            yield Record(text.removesuffix("\n"), doc, spans=tuple(spans), split=split)
+
+
+def trees(raw: Path) -> dict[SplitName, list[Tree]]:
+    """All sentences by split, in the order of the published lists of files. InputError where a file is missing."""
+    members = dict(read_members(raw))
+    found: dict[SplitName, list[Tree]] = {}
+    for split, name in NAMES.items():
+        if f"files.{name}" not in members:
+            raise InputError(f"holds no files.{name}", file=raw)
+        found[split] = []
+        for line in members[f"files.{name}"].split():
+            path = line.rpartition("/")[2]
+            if path not in members:
+                raise InputError("names a file that is not there", file=raw, key=f"files.{name}", value=path)
+            found[split] += parse(members[path])
+    return found
+
+
+def parse(text: str) -> Iterator[Tree]:
+    """Sentences of a CoNLL-U file; ranges of words (1-2) and empty words (8.1) carry no tree of their own and are left out."""
+    for comments, rows in _sentences(text):
+        rows = [row for row in rows if row[0].isdigit()]
+        heads = [int(row[6]) - 1 for row in rows]
+        yield Tree(
+            comments.get("text", ""),
+            tuple(row[1] for row in rows),
+            tuple(row[4] for row in rows),
+            tuple(index if head < 0 else head for index, head in enumerate(heads)),
+            tuple("ROOT" if head < 0 else row[7] for head, row in zip(heads, rows, strict=True)),
+        )
+
+
+def _sentences(text: str) -> Iterator[tuple[dict[str, str], list[list[str]]]]:
+    """Comments "# key = value", and the columns of each word."""
+    for block in text.replace("\r\n", "\n").split("\n\n"):
+        lines = block.split("\n")
+        rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+        pairs = (line[1:].partition(" = ") for line in lines if line.startswith("#"))
+        if rows:
+            yield {key.strip(): value for key, _, value in pairs}, rows
+
+
+def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[str, list[Span]]]]]:
+    """Name of each document, and its sentences with their entities."""
+    name, lines = "", []
+    for comments, rows in _sentences(text):
+        if "newdoc id" in comments:
+            if lines:
+                yield name, lines
+            name, lines = comments["newdoc id"], []
+        lines.append((comments["text"], list(_entities(comments["text"], rows, raw))))
+    if lines:
+        yield name, lines
+
+
+def _entities(text: str, rows: list[list[str]], raw: Path | None) -> Iterator[Span]:
+    """Entities of a sentence; its words stand in its text, one after the other."""
+    places, end = [], 0
+    for row in rows:
+        start = text.find(row[1], end)
+        if start < 0:
+            raise InputError("has a word that its sentence does not hold", file=raw, key="text")
+        end = start + len(row[1])
+        places.append((start, end, row[2]))
+    begins = [index for index, (_, _, tag) in enumerate(places) if tag.startswith("B-")]
+    for index, following in pairwise([*begins, len(places)]):
+        last = index
+        while last + 1 < following and places[last + 1][2].startswith("I-"):
+            last += 1
+        yield Span(places[index][0], places[last][1], places[index][2][2:])

@@ -1,0 +1,78 @@
+"""Named entities as a policy, with the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's "all entities").
+
+pi flags every entity of the beam whose score is above the threshold. Its conservative sibling adds the entities of the best
+parse, whatever their score, and each token that lies outside of all entities with too small a probability; it flags
+whatever pi of the same pipeline flags. Both look at the whole text, so masking one secret may change what else they find:
+what they may claim of a caught secret is what the neighbour test measures (CRT's proof assumes a policy without context).
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from confide.policies.batches import Batched, alone, closed
+from confide.policies.pipelines import ENTITIES, Scores, load, run
+from confide.policies.spans import Policy, merge
+from confide.specs import NerPolicySpec
+from confide.types import Span
+
+UNCERTAIN = "uncertain"
+
+
+class Entities(NamedTuple):
+    """What a pipeline says of one text."""
+
+    tokens: list[tuple[int, int]]  # characters of each
+    scores: Scores
+    best: set[tuple[int, int, str]]  # the entities of the best parse
+
+
+def ner(spec: NerPolicySpec) -> Policy:
+    """The policy over one text; InputError where the pipeline cannot be had."""
+    return alone(ner_batched(spec))
+
+
+def ner_batched(spec: NerPolicySpec) -> Batched:
+    """The same over many texts, in one pass of the network."""
+    load(spec.model, ENTITIES)  # now, so that a missing one is no failure of a text
+    return closed(lambda texts: [flagged(found, spec) for found in entities(spec.model, tuple(texts), spec.beam_width)])
+
+
+@lru_cache(maxsize=1)  # pi and its conservative sibling ask the same in turn
+def entities(model: str, texts: tuple[str, ...], beam_width: int) -> list[Entities]:
+    """What the pipeline says of each text."""
+    nlp = load(model, ENTITIES)
+    with nlp.memory_zone():  # else every new word stays in memory
+        return [
+            Entities(
+                [(token.idx, token.idx + len(token)) for token in doc],
+                scores,
+                {(entity.start, entity.end, entity.label_) for entity in doc.ents},
+            )
+            for doc, scores in run(nlp, texts, beam_width)
+        ]
+
+
+def flagged(found: Entities, spec: NerPolicySpec) -> list[Span]:
+    """Spans of one text.
+
+    Guarantees: with `conservative`, every character that is flagged without it.
+    """
+    tokens, scores, best = found
+    known = {entity: score for entity, score in scores.items() if spec.labels is None or entity[2] in spec.labels}
+    spans = [
+        Span(tokens[start][0], tokens[end - 1][1], label, score)
+        for (start, end, label), score in known.items()
+        if score > spec.threshold or (spec.conservative and (start, end, label) in best)
+    ]
+    if spec.conservative:
+        spans += [Span(*tokens[index], UNCERTAIN) for index in uncertain(len(tokens), known, spec.outside)]
+    return merge(spans)
+
+
+def uncertain(length: int, scores: Scores, outside: float) -> list[int]:
+    """Tokens that lie outside of all entities with a probability below `outside`."""
+    inside = [0.0] * length
+    for (start, end, _), score in scores.items():
+        for index in range(start, end):
+            inside[index] += score
+    return [index for index, probability in enumerate(inside) if round(1 - probability, 6) < outside]

@@ -1,0 +1,119 @@
+"""spaCy pipelines as policies use them: loaded once, without the components that no policy reads, and run on many texts.
+
+A pipeline is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities are scored as CRT's policies
+need it (section 5): spaCy's parser gives none, so a beam of parses is kept, and an entity's score is the weight of the parses
+that have it. The scores of a parser that was trained greedily, as most are, run high: recall and the neighbour test measure
+what a threshold misses.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from confide.errors import InputError
+from confide.io import read_bytes
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+ENTITIES = ("ner", "beam_ner", "entity_ruler", "span_ruler")  # factories of components that write entities
+PARSER = ("parser", "beam_parser")
+TAGGER = ("tagger", "morphologizer", "attribute_ruler")
+SHARED = ("tok2vec", "transformer", "curated_transformer")  # vectors that other components listen to
+DIGITS = 4  # of a score: what is left of the order of additions lies below
+
+GROUP = 64  # documents whose beams move on together
+
+Scores = dict[tuple[int, int, str], float]  # (first token, end, label) -> score
+
+
+@lru_cache(maxsize=4)
+def load(model: str, *needs: tuple[str, ...]) -> "Language":
+    """The pipeline with the components of the given groups alone; InputError where it is not installed or lacks a group."""
+    nlp = read(model)
+    factories = {name: nlp.get_pipe_meta(name).factory for name in nlp.pipe_names}
+    for group in needs:
+        if not set(group) & set(factories.values()):
+            raise InputError(f"has no {' or '.join(group[:2])}, which the policy needs", key="model", value=model)
+    kept = {name for name, factory in factories.items() if any(factory in group for group in needs)}
+    for name, factory in factories.items():
+        if factory in SHARED:
+            listeners = getattr(nlp.get_pipe(name), "listening_components", None)
+            if listeners is None or kept & set(listeners):
+                kept.add(name)
+    for name in set(factories) - kept:
+        nlp.remove_pipe(name)
+    return nlp
+
+
+def read(model: str) -> "Language":
+    """A pipeline as it is; InputError says how to install it, or which file cannot be used."""
+    import spacy
+
+    path = Path(model)
+    if path.is_file():
+        return from_bytes(read_bytes(path), path)
+    if not path.is_dir() and not spacy.util.is_package(model):
+        if path.parent != Path(".") or path.suffix:
+            raise InputError("there is no such file or folder", key="model", value=model)
+        raise InputError(f"is not installed: python -m spacy download {model}", key="model", value=model)
+    try:
+        return spacy.load(path if path.is_dir() else model)
+    except Exception as error:
+        raise InputError(f"cannot be loaded by spaCy: {_line(error)}", key="model", value=model) from None
+
+
+def from_bytes(data: bytes, path: Path) -> "Language":
+    """A pipeline from what `Language.to_bytes` gave; InputError names the file."""
+    import spacy
+    import srsly
+    from thinc.api import Config
+
+    try:
+        config = Config().from_bytes(srsly.msgpack_loads(data)["config.cfg"], interpolate=False)
+        return spacy.util.get_lang_class(config["nlp"]["lang"]).from_config(config).from_bytes(data)
+    except Exception as error:
+        raise InputError(f"is no pipeline of this project's: {_line(error)}", file=path) from None
+
+
+def _line(error: Exception) -> str:
+    """The first line of an error of spaCy's, which may be long."""
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:200]}"
+
+
+def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tuple["Doc", Scores]]:
+    """Annotated documents, and the scores of their entities; with a beam of 1 all score 1, and so do those of rules.
+
+    Raises where spaCy does, also on a text longer than nlp.max_length: nothing is cut.
+    """
+    from spacy.pipeline import EntityRecognizer
+
+    docs = [nlp.make_doc(text) for text in texts]
+    scores: list[Scores] = [{} for _ in docs]
+    for _, component in nlp.pipeline:
+        if beam_width > 1 and isinstance(component, EntityRecognizer):
+            for alike in _by_length(docs):
+                some = [docs[index] for index in alike]
+                beams = component.beam_parse(some, beam_width=beam_width)
+                component.set_annotations(some, beams)
+                for index, found in zip(alike, component.scored_ents(beams), strict=True):
+                    scores[index] = {entity: round(score, DIGITS) for entity, score in found.items()}
+        elif hasattr(component, "pipe"):
+            docs = list(component.pipe(docs, batch_size=max(1, len(docs))))
+        else:
+            docs = [component(doc) for doc in docs]
+    for doc, found in zip(docs, scores, strict=True):
+        for entity in doc.ents:
+            found.setdefault((entity.start, entity.end, entity.label_), 1.0)
+    return list(zip(docs, scores, strict=True))
+
+
+def _by_length(docs: list["Doc"]) -> list[list[int]]:
+    """Indices of documents in groups of similar length: a beam goes on until the longest of its group is done.
+
+    Empty ones are left out, as nothing has no parse.
+    """
+    order = sorted((index for index, doc in enumerate(docs) if len(doc)), key=lambda index: len(docs[index]))
+    return [order[first : first + GROUP] for first in range(0, len(order), GROUP)]

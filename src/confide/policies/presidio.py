@@ -1,0 +1,66 @@
+"""Microsoft Presidio's recognisers as a policy: an optional extra, `pip install 'confide[presidio]'`.
+
+Its patterns and checksums run beside the entities of a spaCy pipeline, if one is named; nothing is ever downloaded. Presidio
+skips a pattern that takes too long and goes on; here the text then counts as one on which the policy failed, so that it is
+private. Presidio raises the score of a pattern by the words around it, so its findings depend on context, too.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from confide.errors import InputError
+from confide.policies.pipelines import ENTITIES, load
+from confide.policies.spans import Policy, merge
+from confide.specs import PresidioPolicySpec
+from confide.types import Span
+
+if TYPE_CHECKING:
+    from presidio_analyzer import AnalyzerEngine
+
+LOG = "presidio-analyzer"
+
+
+def presidio(spec: PresidioPolicySpec) -> Policy:
+    """The policy; InputError where Presidio or the pipeline is not installed, or an entity is unknown to it."""
+    try:
+        engine = analyzer(spec.model)
+    except ImportError:
+        raise InputError("is not installed: pip install 'confide[presidio]'", key="kind", value="presidio") from None
+    known = engine.get_supported_entities("en")
+    for name in spec.entities or ():
+        if name not in known:
+            raise InputError(f"is unknown: one of {', '.join(sorted(known))}", key="entities", value=name)
+    logging.getLogger(LOG).addFilter(refuse_timeouts)
+
+    def find(text: str) -> list[Span]:
+        found = engine.analyze(text, language="en", entities=spec.entities)
+        return merge(Span(one.start, one.end, one.entity_type, one.score) for one in found if one.score > spec.threshold)
+
+    return find
+
+
+def analyzer(model: str | None) -> "AnalyzerEngine":
+    """An engine for English with all of Presidio's own recognisers, offline."""
+    import spacy
+    import tldextract
+    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
+
+    # it would fetch the list of public suffixes when it sees the first address of an e-mail; the packaged one serves as well
+    tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+    log = logging.getLogger(LOG)
+    log.setLevel(logging.ERROR)  # its warnings are about recognisers for other languages
+    words = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": model or "blank"}])
+    words.nlp = {"en": load(model, ENTITIES) if model is not None else spacy.blank("en")}
+    registry = RecognizerRegistry()
+    registry.load_predefined_recognizers(languages=["en"], nlp_engine=words)
+    engine = AnalyzerEngine(registry=registry, nlp_engine=words)
+    log.setLevel(logging.WARNING)
+    return engine
+
+
+def refuse_timeouts(record: logging.LogRecord) -> bool:
+    """A filter of Presidio's log that raises where a pattern was given up; no other warning is shown."""
+    if "timed out" in record.getMessage():
+        raise TimeoutError("a pattern took too long")
+    return record.levelno >= logging.ERROR

@@ -1,0 +1,140 @@
+"""Selective-DPSGD: what is claimed of caught and missed secrets in each of its ways, and what its paper would print."""
+
+import math
+from typing import Any
+
+import pytest
+
+from confide.dp.accounting import epsilon, group, price, solve
+from confide.dp.claims import TOKENS, Claim, Facts, all_claims, epoch_claims, headline
+from confide.dp.confidentiality import caught_only
+from confide.dp.curves import gaussian_curve
+from confide.dp.token_claims import token_claims
+from confide.types import STATES, Release, Step
+
+DELTA = 8e-5
+SIGMA = 2.0
+
+
+def exact(tokens: str = "public", state: str = "reset", view: str = "original", pool: str = "all") -> Release:
+    return Release(Step(view, pool, False, tokens, state), 0.0, 0.0, 0.0, 5)
+
+
+def noisy(state: str = "reset", count: int = 60, pool: str = "marked", rate: float = 0.05) -> Release:
+    return Release(Step("original", pool, True, "private", state), rate, SIGMA, 1.0, count)
+
+
+def shown(count: int) -> Release:
+    return Release(STATES, 1.0, SIGMA, 1.0, count)
+
+
+RESET = [exact(), noisy()]
+NOISE = [exact(state="noise"), shown(12), noisy("noise")]
+CARRY = [exact(state="carry"), noisy("carry")]
+PUBLISHED = [exact(state="published"), noisy("published", pool="all")] * 3
+
+
+def claims(releases: list[Release], **given: Any) -> dict[str, Claim]:
+    known = {"gamma": 0.0, "gamma_upper": 0.01, "delta2_upper": 0.01, "points_after": 2, "points_before": 3}
+    facts = Facts(releases, DELTA, **known | given)
+    return {claim["name"]: claim for claim in [*all_claims(facts), *token_claims(facts)]}
+
+
+def test_only_noised_updates_reach_a_caught_secret_and_exact_ones_a_missed_one() -> None:
+    found = price(RESET)
+    assert found.record is found.missed is None and found.caught == RESET[1:]
+    assert found.by_token and not found.conditional and found.reason is None
+    assert price(NOISE).caught == NOISE[1:]
+
+
+@pytest.mark.parametrize("tokens", ["all", "private"])
+def test_an_exact_update_on_private_tokens_spoils_all(tokens: str) -> None:
+    assert price([*RESET, exact(tokens)]).caught is None
+    assert price([*RESET, exact(tokens, view="redacted")]).caught == RESET[1:]
+
+
+def test_what_tells_tokens_apart_may_follow_what_does_not() -> None:
+    crt = Release(Step("redacted", "private", True), 0.1, SIGMA, 1.0, 5)
+    found = price([crt, *RESET])
+    assert found.caught == RESET[1:] and found.missed is None and found.conditional
+    open_ = Release(Step("original", "all", False), 0.0, 0.0, 0.0, 1)
+    assert price([open_, *RESET]).caught is None
+    quiet = price([noisy()])  # no exact update at all: a noised one bounds every record
+    assert quiet.record == quiet.missed == quiet.caught == [noisy()]
+
+
+@pytest.mark.parametrize("releases", [CARRY, PUBLISHED, [exact(state="noise"), noisy("noise")]])
+def test_where_states_or_batches_tell_nothing_is_bounded_and_the_reason_is_given(releases: list[Release]) -> None:
+    reason = price(releases).reason
+    found = claims(releases)
+    values = {name: claim["epsilon"] for name, claim in found.items() if name != "as_published"}
+    assert reason and set(values.values()) == {math.inf}
+    assert reason in found["secret_caught"]["condition"] and reason in found["bayesian"]["condition"]
+
+
+def test_claims_of_reset_states() -> None:
+    found = claims(RESET)
+    value = epsilon(RESET[1:], DELTA)
+    assert found["secret_caught"]["epsilon"] == pytest.approx(value)
+    assert found["secret_caught"]["unit"] == TOKENS == "one secret's tokens, their number public"
+    assert {found[name]["epsilon"] for name in ("record_replace_one_pld", "secret_missed", "group_after_dedup")} == {math.inf}
+    assert found["tokens_zero_out_pld"]["epsilon"] == pytest.approx(epsilon(RESET[1:], DELTA, "zero_out"))
+    assert found["tokens_zero_out_pld"]["epsilon"] < value <= found["tokens_replace_one_rdp"]["epsilon"]
+    assert found["group_caught"]["epsilon"] == pytest.approx(group(RESET[1:], DELTA, 2)[0])
+    assert claims(RESET, points_after=None)["group_caught"]["epsilon"] > found["group_caught"]["epsilon"]
+    assert "as_published" not in found
+
+
+def test_gamma_counts_what_is_missed_as_unprotected() -> None:
+    value = epsilon(RESET[1:], DELTA)
+    assert claims(RESET)["bayesian"]["epsilon"] == pytest.approx(value)  # nothing is missed: as one that is caught
+    assert claims(RESET)["bayesian_upper"]["epsilon"] == math.inf
+    assert claims(RESET, gamma=0.1)["bayesian"]["epsilon"] == claims(RESET, gamma=None)["bayesian"]["epsilon"] == math.inf
+    little = claims(RESET, gamma=1e-5)["bayesian"]["epsilon"]
+    assert little == pytest.approx(epsilon(RESET[1:], (DELTA - 1e-5) / (1 - 1e-5))) and little > value
+    rest = claims(RESET)["bayesian_missing"]
+    assert rest["epsilon"] == pytest.approx(value) and rest["delta"] == pytest.approx(0.01 + 0.99 * DELTA)
+
+
+def test_caught_only_bounds_every_mixture() -> None:
+    """A missed secret may be told for certain: randomized response with a share gamma of certainty."""
+    gamma, value = 0.02, 0.7
+    keep = math.exp(value) / (1 + math.exp(value))
+    mixture = [(1 - gamma) * keep + gamma, (1 - gamma) * (1 - keep)]
+    other = [(1 - gamma) * (1 - keep), (1 - gamma) * keep + gamma]
+    delta = 0.05
+    found = caught_only(lambda _: value, delta, gamma)
+    assert sum(max(0.0, p - math.exp(found) * q) for p, q in zip(mixture, other, strict=True)) <= delta
+    assert caught_only(lambda d: -math.log(d), delta, gamma) == pytest.approx(-math.log((delta - gamma) / (1 - gamma)))
+    assert caught_only(lambda _: value, delta, delta) == math.inf and caught_only(lambda _: value, delta, 0.0) == value
+
+
+def test_noised_states_cost_what_unsampled_gaussians_cost() -> None:
+    found = claims(NOISE)["secret_caught"]["epsilon"]
+    states = solve_gaussian(2 * math.sqrt(12) / SIGMA)
+    assert states < found < states + epsilon(NOISE[2:], DELTA)
+    assert found > 5 * claims(RESET)["secret_caught"]["epsilon"]
+
+
+def solve_gaussian(mu: float) -> float:
+    from confide.dp.accounting import Bound
+
+    return solve(Bound(gaussian_curve(mu)), DELTA)
+
+
+def test_the_papers_number_stands_beside_infinity() -> None:
+    rate, count = 1 / 3337, round(3.06 * 50 * 3337)
+    step = Step("original", "all", True, "private", "published")
+    found = claims([exact(state="published"), Release(step, rate, 0.7, 5e-3, count)])
+    assert found["as_published"]["epsilon"] == pytest.approx(2.74, abs=0.006)  # CustomerSim, Table 2
+    assert "not a valid bound" in found["as_published"]["condition"]
+    assert (found["as_published"]["accountant"], found["as_published"]["conversion"]) == ("rdp", "classic")
+
+
+def test_headline_and_epochs_agree() -> None:
+    facts = Facts(RESET, DELTA, gamma=0.0, gamma_upper=0.01)
+    epochs = [(1, [exact()]), (2, [noisy(count=20)]), (3, [noisy(count=40)])]
+    rows, head = epoch_claims(facts, [], epochs), headline(facts)
+    assert [row["record_epsilon"] for row in rows] == [math.inf] * 3 and head["record_epsilon"] == math.inf
+    values = [row["bayesian_epsilon"] for row in rows]
+    assert values[0] == 0 < values[1] < values[2] == pytest.approx(head["bayesian_epsilon"])

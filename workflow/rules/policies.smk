@@ -1,0 +1,21 @@
+# Pipelines that policies run, trained on public text. A policy that names another model needs none of this.
+
+
+rule pipeline:
+    input:
+        unpack(lambda w: pipeline_texts(PARAMS.pipelines[w.pipeline])),
+    output:
+        pipeline="data/work/pipelines/{pipeline}.spacy",
+        scores="data/work/pipelines/{pipeline}.json",
+    log:
+        "logs/pipeline/{pipeline}.log",
+    benchmark:
+        "logs/benchmarks/pipeline/{pipeline}.tsv"
+    params:
+        spec=lambda w: show(PARAMS.pipelines[w.pipeline]),
+        treebank=lambda w, input: flag("treebank", input.get("treebank")),
+        points=lambda w, input: flag("points", input.get("points")),
+        code=code("pipeline"),
+    shell:
+        "confide pipeline --spec {params.spec:q} {params.treebank} {params.points} "
+        "--output {output.pipeline} --scores {output.scores} > {log} 2>&1"
