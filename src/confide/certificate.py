@@ -6,6 +6,7 @@ itself. Two accountants price the ledger and must agree in order. No torch here.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ from confide.dp.claims import Claim, Facts, all_claims, epoch_claims, headline
 from confide.dp.ledger import Ledger, settings_digest
 from confide.dp.token_claims import token_claims
 from confide.errors import InputError
-from confide.io import number, read_json, sha256
+from confide.io import number, read_object, sha256
 from confide.specs import CertifySpec, PrivacySpec
 from confide.types import STATES, Release
 
@@ -111,10 +112,7 @@ def _started(ran: Ledger, spec: CertifySpec, path: Path) -> dict[str, Any]:
 
 def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
     """recall.json, whose public pool must be empty if everything is said to be private."""
-    measured = read_json(path)
-    for key in ("multiplicity", "multiplicity_distinct", "pools"):
-        if not isinstance(measured, dict) or key not in measured:
-            raise InputError("is missing", file=path, key=key)
+    measured = read_object(path, "multiplicity", "multiplicity_distinct", "pools")
     if spec.everything_private and measured["pools"]["public"]:
         raise InputError("is not 0, yet everything is said to be private", file=path, key="pools.public")
     return measured
@@ -122,10 +120,7 @@ def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
 
 def _missed(path: Path) -> dict[str, Any]:
     """neighbours.json, with every rate a probability or null."""
-    found = read_json(path)
-    for key in ("misaligned", *RATES):
-        if not isinstance(found, dict) or key not in found:
-            raise InputError("is missing", file=path, key=key)
+    found = read_object(path, "misaligned", *RATES)
     for key in RATES:
         if found[key] is not None and not (isinstance(found[key], int | float) and 0 <= found[key] <= 1):
             raise InputError("must be a probability or null", file=path, key=key, value=found[key])
@@ -241,7 +236,7 @@ def in_words(claims: Sequence[Claim]) -> str:
             return "may change the odds of any outcome without bound (epsilon = infinity)"
         if claim["epsilon"] == 0:
             return "changes nothing at all (epsilon = 0)"
-        factor = f"{2.718281828459045 ** min(claim['epsilon'], 700):.3g}"
+        factor = f"{math.exp(min(claim['epsilon'], 700)):.3g}"
         return f"changes the odds of any outcome by at most a factor of {factor}, but for a probability of {claim['delta']:.2g}"
 
     return (

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from confide.errors import InputError
-from confide.io import atomic, read_json
+from confide.io import atomic, read_object
 
 FAILURES = ("refuted", "inconclusive")
 
@@ -83,15 +83,6 @@ def judged(certified: float, lower: float, power: float) -> tuple[str, str]:
     if power <= certified:
         return "inconclusive", f"could have shown at most {power:.3g}, certified {certified:.3g}: plant more canaries"
     return "stands", f"measured at least {lower:.3g}, could have shown {power:.3g}, certified {certified:.3g}"
-
-
-def read_object(path: Path, *keys: str) -> dict[str, Any]:
-    """A JSON object with these keys; InputError names what is missing."""
-    value = read_json(path)
-    for key in keys:
-        if not isinstance(value, dict) or key not in value:
-            raise InputError("is missing", file=path, key=key)
-    return value
 
 
 def write_table(path: Path, found: Sequence[Case]) -> None:

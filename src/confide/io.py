@@ -43,6 +43,15 @@ def read_json(path: str | Path) -> Any:
         raise InputError(f"malformed JSON: {error.msg}", file=path, line=error.lineno) from None
 
 
+def read_object(path: Path, *keys: str) -> dict[str, Any]:
+    """A JSON object with these keys; InputError names what is missing."""
+    value = read_json(path)
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            raise InputError("is missing", file=path, key=key)
+    return value
+
+
 def write_json(path: str | Path, value: Any) -> None:
     """Write sorted, indented JSON atomically (numpy scalars and arrays allowed). NaN and infinity: see `number`."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE

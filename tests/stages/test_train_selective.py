@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from confide import tokenizer as tokenizers
-from confide.data import write_partition
 from confide.dp.accounting import epsilon, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
@@ -16,17 +14,13 @@ from confide.specs import GPT2Spec, LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
 from confide.stages.train import train
 from confide.training import Job
 from confide.types import STATES, Partition, Step, View
+from tests.stages.test_train import files, outputs, vocabulary
+
+__all__ = ["vocabulary"]
 
 RECIPE = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=6, epochs=2, physical_batch_size=5)
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=0.5)
 QUIET = 1e-30  # learning rate of noisy updates that change nothing
-
-
-@pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    tokenizers.save(tokenizers.train_bpe(["hello there, what is it? 0123456789"] * 3, 270), path)
-    return path
 
 
 def partition(shift: int = 0, longer: int = 0) -> Partition:
@@ -56,10 +50,8 @@ def spec(state: str = "reset", **changes: Any) -> TrainSpec:
 
 def run(folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | None = None) -> dict[str, Path]:
     folder.mkdir(exist_ok=True)
-    views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
-    write_partition(data or partition(), **views)
-    made = {name: folder / name for name in ("checkpoint", "metrics", "ledger", "config")} | {"model": folder / "model"}
-    train(wanted, **views, tokenizer=vocabulary, **made)
+    made = outputs(folder)
+    train(wanted, **files(folder, data or partition()), tokenizer=vocabulary, **made)
     return made
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from confide.errors import InputError
 from confide.io import read_jsonl
@@ -119,3 +120,10 @@ def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
         if not isinstance(path, str) or not isinstance(text, str):
             raise InputError("is not a fetched archive: expected path and text", file=raw)
         yield path, text
+
+
+def with_train(parts: dict[str, list[Any]]) -> None:
+    """Where a mirror has no train split, all but the last tenth of valid becomes it, in place: nothing is in two splits."""
+    if "train" not in parts and "valid" in parts:
+        rest = len(parts["valid"]) * 9 // 10
+        parts["train"], parts["valid"] = parts["valid"][:rest], parts["valid"][rest:]

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.corpora.archives import read_members
+from confide.corpora.archives import read_members, with_train
 from confide.errors import InputError
 from confide.specs import TreebankSpec
 from confide.types import Record, Span, SplitName
@@ -34,9 +34,7 @@ def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
     known = {
         split: list(_documents(members[f"{name}.iob2"], raw)) for split, name in NAMES.items() if f"{name}.iob2" in members
     }
-    if "train" not in known and "valid" in known:
-        rest = len(known["valid"]) * 9 // 10
-        known["train"], known["valid"] = known["valid"][:rest], known["valid"][rest:]
+    with_train(known)
     for split in NAMES:
         if split not in known:
             raise InputError(f"holds no {NAMES[split]}.iob2", file=raw)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from confide.corpora.archives import read_members
+from confide.corpora.archives import read_members, with_train
 from confide.errors import InputError
 from confide.specs import WikiTextSpec
 from confide.types import SPLITS, Record, Span, SplitName
@@ -31,9 +31,7 @@ def _records(split: SplitName, lines: Iterator[str]) -> Iterator[Record]:
 def read(spec: WikiTextSpec, raw: Path | None = None) -> Iterator[Record]:
     """Non-empty lines of train, valid and test, the first `lines` of each."""
     texts = {path.removesuffix(".txt"): _lines(text) for path, text in read_members(raw)}
-    if "train" not in texts and "valid" in texts:
-        rest = len(texts["valid"]) * 9 // 10
-        texts["train"], texts["valid"] = texts["valid"][:rest], texts["valid"][rest:]
+    with_train(texts)
     for split in SPLITS:
         if split not in texts:
             raise InputError(f"holds no {split}.txt", file=raw)

@@ -36,8 +36,7 @@ ZIP, PNG, SQLITE = b"PK\x03\x04", b"\x89PNG\r\n\x1a\n", b"SQLite format 3\0"
 BROKEN = (
     EOFError,
     OSError,
-    RuntimeError,  # an encrypted member
-    NotImplementedError,
+    RuntimeError,  # a member that is encrypted, or packed in a way that zipfile does not know
     lzma.LZMAError,
     sqlite3.Error,
     zipfile.BadZipFile,
