@@ -23,7 +23,7 @@ from data_stages import CONSERVATIVE, POLICY, dialogues
 from machine import machine
 
 from confide.corpora.treebank import trees
-from confide.policies import batched, policy
+from confide.policies import batched, detector, policy
 from confide.redaction import batch_finder_of, finder_of
 from confide.specs import ContextualPolicySpec, FetchSpec, NerPolicySpec, RedactSpec, RegexPolicySpec
 from confide.stages.fetch import fetch
@@ -49,7 +49,7 @@ def patterns(megabytes: float, rounds: int) -> dict[str, float]:
     size = sum(len(text.encode()) for text in texts) / 1e6
     finders = {
         "policy": policy(RegexPolicySpec(**POLICY)),
-        "conservative": policy(RegexPolicySpec(**CONSERVATIVE)),
+        "conservative": detector(RegexPolicySpec(**CONSERVATIVE)),
         "redaction": finder_of(spec),
     }
     return {name: size / seconds(lambda find=find: [find(text) for text in texts], rounds) for name, find in finders.items()}

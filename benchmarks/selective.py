@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from contenders import BOUND, CASES, SIGMA, adam, model_of
 from machine import machine
-from runner import arguments_of, compared, interleaved, shown
+from runner import arguments_of, compared, interleaved, peak_memory, shown
 
 from confide.batches import Batch, by_length, padded, public_counts, selected
 from confide.dp.clipping import PerExampleClipper
@@ -87,7 +87,12 @@ def main() -> None:
     steps = {"ordinary": ordinary(views[SHARES[0]])}
     steps |= {f"selective, {share:.0%} private": selective(view) for share, view in views.items()}
     found = compared(interleaved(steps, arguments.rounds), "ordinary")
+    built = {"ordinary": (ordinary, views[SHARES[0]])}
+    built |= {f"selective, {share:.0%} private": (selective, view) for share, view in views.items()}
+    for name, (build, view) in built.items():
+        found[name]["peak_mib"] = peak_memory(build, view, calls=1)
     for name, row in found.items():
+        row["memory_ratio"] = row["peak_mib"] / found["ordinary"]["peak_mib"]
         shown(name, row)
     shares = {f"selective, {share:.0%} private": float(view.private.mean()) for share, view in views.items()}
     write_json(arguments.output, {"hardware": machine("torch"), "cases": {"lstm": found}, "measured_share": shares})

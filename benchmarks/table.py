@@ -97,6 +97,10 @@ def growth() -> Iterator[str]:
         yield from table(("what", "median", "time", "memory"), lines)
 
 
+def memory(row: dict[str, float]) -> tuple[str, str]:
+    return f"{row['peak_mib']:,.0f} MiB", times(row["memory_ratio"])
+
+
 def selective() -> Iterator[str]:
     found = load("selective")
     if found is None:
@@ -104,8 +108,8 @@ def selective() -> Iterator[str]:
     yield from ("## An epoch of Selective-DPSGD, states reset", "", f"`python benchmarks/selective.py`. {hardware(found)}", "")
     rows = sorted(found["cases"]["lstm"].items(), key=lambda item: item[1]["ratio"])
     yield from table(
-        ("epoch", "median", "time"),
-        [(name, f"{row['milliseconds'] / 1000:.1f} s", times(row["ratio"])) for name, row in rows],
+        ("epoch", "median", "time", "peak memory", "memory"),
+        [(name, f"{row['milliseconds'] / 1000:.1f} s", times(row["ratio"]), *memory(row)) for name, row in rows],
     )
 
 

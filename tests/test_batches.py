@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from confide.batches import Batch, padded, private_positions, public_counts, selected, token_losses
+from confide.batches import Batch, padded, private_positions, public_counts, selected, token_losses, unmasked
 from confide.dp.update import exact_gradient
 from confide.memory import Budget
 from confide.models import build
@@ -47,6 +47,15 @@ def test_positions_are_private_if_they_read_or_predict_a_private_token() -> None
     assert public.inputs[0].tolist() == whole.inputs[0, [0, 1, 5, 6]].tolist()  # what is not scored is not read
     assert (~public.keep[:2]).nonzero().tolist() == [[0, 2]]  # public text after private text begins anew
     assert carried.keep is None and public_counts(view()).tolist() == [4, 3, 2]
+
+
+def test_masks_are_read_but_never_predicted() -> None:
+    points, batch = np.arange(3), unmasked(view(), np.arange(3), BOS)
+    whole = padded(view(), points, BOS)
+    assert torch.equal(batch.inputs, whole.inputs)
+    ids = view().ids
+    expected = [[*(int(i) for i, m in zip(ids[a:b], MARKS[a:b], strict=True) if not m), BOS] for a, b in pairwise(STARTS)]
+    assert predicted(batch) == expected and predicted(whole) != expected
 
 
 def test_public_loss_gradients_are_the_same_bits_whatever_the_private_tokens() -> None:

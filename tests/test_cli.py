@@ -74,14 +74,15 @@ def test_every_stage_has_the_signature_that_the_command_line_needs(name):
     first, *others = inspect.signature(function).parameters.values()
     assert first.name == "spec" and all(parameter.kind is parameter.KEYWORD_ONLY for parameter in others)
     for parameter in others:
-        assert parameter.annotation in (Path, Path | None, list[Path], list[Path] | None), parameter
+        number = parameter.annotation is int and parameter.default is not parameter.empty
+        assert number or parameter.annotation in (Path, Path | None, list[Path], list[Path] | None), parameter
 
 
 def test_flags_of_each_kind():
     import argparse
 
     def stage(
-        spec: SplitSpec, *, one: Path, many: list[Path], some: list[Path] | None = None, maybe: Path | None = None
+        spec: SplitSpec, *, one: Path, many: list[Path], some: list[Path] | None = None, maybe: Path | None = None, n: int = 3
     ) -> None:
         """A stage."""
 
@@ -89,6 +90,7 @@ def test_flags_of_each_kind():
     cli.add_flags(parser, stage)
     given = parser.parse_args(["--spec", "{}", "--one", "a", "--many", "b", "c"])
     assert (given.one, given.many, given.maybe) == (Path("a"), [Path("b"), Path("c")], None) and not given.some
+    assert given.n == 3 and parser.parse_args(["--spec", "{}", "--one", "a", "--many", "--n", "5"]).n == 5
     given = parser.parse_args(["--spec", "{}", "--one", "a", "--some", "d", "--maybe", "e"])
     assert (given.some, given.maybe, given.many) == ([Path("d")], Path("e"), [])
 

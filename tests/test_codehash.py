@@ -48,6 +48,16 @@ def test_a_change_anywhere_in_the_closure_counts(root, name):
     assert fresh(root) != before
 
 
+def test_a_table_beside_a_module_of_its_name_counts_and_no_other_does(root):
+    before = fresh(root)
+    (root / "pack/elsewhere.csv").write_text("a,b\n")
+    assert fresh(root) == before
+    (root / "pack/lazy.csv").write_text("a,b\n")
+    with_table = fresh(root)
+    (root / "pack/lazy.csv").write_text("a,c\n")
+    assert len({before, with_table, fresh(root)}) == 3
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -10,7 +10,7 @@ import torch
 
 from confide import models
 from confide.data import write_partition
-from confide.evaluation import reference_points
+from confide.evaluation import backoff, reference_points, share_of
 from confide.io import read_json
 from confide.specs import EvaluateSpec, LSTMSpec
 from confide.stages.evaluate import evaluate
@@ -53,7 +53,8 @@ def test_a_share_without_tokens_is_none_and_no_training_text_is_uniform() -> Non
 def test_references_stand_beside_a_model_that_has_learned_nothing(tmp_path: Path) -> None:
     some, none = view(), np.full(12, -1, np.int32)
     split = np.where(np.arange(12) < 8, 0, 2).astype(np.uint8)
-    data = Partition(some, some, some.private, some.marked(), np.zeros(12, bool), split, none, none)
+    domain = np.where(np.arange(12) < 3, 1, 0).astype(np.int32)
+    data = Partition(some, some, some.private, some.marked(), np.zeros(12, bool), split, domain, none, ("a", "b"))
     paths = {name: tmp_path / f"{name}.safetensors" for name in ("original", "redacted")}
     write_partition(data, **paths)
     torch.manual_seed(0)
@@ -66,3 +67,23 @@ def test_references_stand_beside_a_model_that_has_learned_nothing(tmp_path: Path
     found = read_json(tmp_path / "out.json")
     assert found["ppl"] == pytest.approx(found["ppl_uniform"]) == VOCAB
     assert found["ppl_unigram"] < VOCAB and found["ppl_unigram_private"] is not None
+    assert found["ppl_marked"] == pytest.approx(VOCAB)
+    # here the masks of the redacted view are the marked tokens themselves: each is guessed twice
+    assert found["ppl_marked_backoff"] == pytest.approx(VOCAB**2)
+    assert found["domains"]["a"]["ppl"] == pytest.approx(VOCAB) and set(found["domains"]) == {"a"}  # b is not in this split
+    train = slice(0, some.starts[8])
+    assert found["marked_share"] == pytest.approx(some.private[train].mean())
+
+
+def test_text_behind_a_mask_costs_the_mask_once_and_a_guess_for_each_of_its_tokens() -> None:
+    masked = {"ppl_private": 5.0, "tokens_private": 2}  # two masks, for seven tokens in all
+    expected = math.exp((2 * math.log(5) + 7 * math.log(VOCAB)) / 7)
+    assert backoff(masked, 7, VOCAB) == pytest.approx(expected)
+    assert backoff(masked, 0, VOCAB) is None and backoff({"ppl_private": None}, 7, VOCAB) is None
+
+
+def test_share_of_marked_tokens_counts_the_given_points_alone() -> None:
+    some = view()
+    tokens = np.concatenate([some.private[some.starts[i] : some.starts[i + 1]] for i in (2, 5)])
+    assert share_of(some, np.array([2, 5])) == pytest.approx(tokens.mean())
+    assert share_of(some, np.zeros(0, np.int64)) is None

@@ -14,14 +14,14 @@ from confide.codehash import closure, imports
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 LAYERS = (  # lower first; a module may import its own layer and those below
-    ("types", "specs", "errors", "io", "codehash", "provenance", "memory"),
+    ("types", "specs", "errors", "io", "codehash", "provenance", "memory", "yaml_lines"),
     (
         *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
         *("deduplication", "redaction", "partitioning"),
     ),
-    ("evaluation", "training", "checkpoint", "methods", "attacks", "report", "neighbours", "certificate", "gate"),
+    ("evaluation", "training", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours", "certificate", "gate"),
     ("stages",),
-    ("cli", "params", "jobs", "mirror", "rerun"),
+    ("cli", "params", "jobs", "policy_files", "mirror", "rerun"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = ("torch", "transformers", "mlflow", "snakemake", "matplotlib", "sklearn", "opacus", "spacy", "dvc")

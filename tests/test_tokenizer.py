@@ -191,3 +191,41 @@ def test_published_gpt2_vocabulary(tmp_path):
     loaded = load(tmp_path / "t.json")
     assert (loaded.bos_id, loaded.mask_id, loaded.pad_id, loaded.vocab_size) == (50256, 50257, 50258, 50259)
     assert loaded.encode("Hello world") == [15496, 995]  # as published
+
+
+CONTROL = ["<_soc_>", "<_eoc_>", "<AIR>", "USR:"]
+CONTROLLED = train_bpe(TEXTS, 320, CONTROL)
+
+
+@pytest.fixture(params=["ours", "gpt2"])
+def controlled(request, tmp_path):
+    if request.param == "ours":
+        save(train_bpe([*TEXTS, "<_soc_> <AIR> USR: hello there <_eoc_>"] * 3, 320, CONTROL), tmp_path / "t.json")
+    else:
+        spec = TokenizerSpec(kind="gpt2", source=str(tiny_gpt2(tmp_path)), control=CONTROL)
+        stage(spec, output=tmp_path / "t.json")
+    return load(tmp_path / "t.json")
+
+
+def test_control_strings_are_one_token_each_wherever_they_stand(controlled):
+    text = "<_soc_> <AIR> USR: the 12<_eoc_> <MASK>"
+    ids = controlled.encode(text)
+    assert [ids.count(controlled.whole[one]) for one in [*CONTROL, MASK]] == [1] * 5
+    assert controlled.decode(ids) == text
+    assert controlled.lengths[ids].sum() == len(text.encode())
+    first = controlled.whole[CONTROL[0]]
+    assert [controlled.whole[one] for one in CONTROL] == list(range(first, first + 4))  # in the order given
+    for token in CONTROL:
+        assert len(controlled.encode(token[:-1])) > 1 and len(controlled.encode(token)) == 1
+
+
+@given(text=st.lists(st.sampled_from((*PIECES, *CONTROL, "USR", "<AIR"))).map("".join))
+def test_words_and_control_strings_give_the_ids_of_the_backend(text):
+    made = CONTROLLED
+    assert made.encode(text) == made.backend.encode(text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("control", [["<MASK>"], ["a", "ab"], ["x", "x"], ["<pad>!"], ["|end"], ["«é»"]])
+def test_control_strings_that_cannot_be_told_apart_are_refused(control):
+    with pytest.raises(InputError, match="control"):
+        train_bpe(TEXTS, 320, control)

@@ -74,6 +74,13 @@ def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[i
     return torch.from_numpy(marks)
 
 
+def unmasked(view: View, points: np.ndarray, bos: int) -> Batch:
+    """The given points of the redacted view, whose masks are read but never predicted (JFT's first stage)."""
+    batch = padded(view, points, bos)
+    masks = token_masks(view, view.private, points, tuple(batch.targets.shape))
+    return replace(batch, targets=batch.targets.masked_fill(masks, IGNORE))
+
+
 def private_positions(view: View, points: np.ndarray, shape: tuple[int, int]) -> Tensor:
     """Which positions (B, L) of a padded batch are private: the token that they read, or the one that they predict, is."""
     predicts = token_masks(view, view.private, points, shape)

@@ -22,6 +22,7 @@ STAGES = (
     "plant",
     "tokenizer",
     "pipeline",
+    "domain_policy",
     "dedup",
     "redact",
     "recall",
@@ -32,6 +33,7 @@ STAGES = (
     "certify",
     "evaluate",
     "attack",
+    "trajectory",
     "gate",
     "report",
     "scan",
@@ -46,7 +48,7 @@ def stage(name: str) -> typing.Callable[..., None]:
 
 
 def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., None]) -> None:
-    """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several, `X | None` may be left out.
+    """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several; a default makes it optional.
 
     A Path before the * of the signature is an argument without a flag.
     """
@@ -66,7 +68,8 @@ def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., No
         elif typing.get_origin(kind) is list:
             parser.add_argument(f"--{parameter.name}", type=Path, nargs="*", default=[])
         else:
-            parser.add_argument(f"--{parameter.name}", type=kind, required=not optional, default=None)
+            default = None if parameter.default is parameter.empty else parameter.default
+            parser.add_argument(f"--{parameter.name}", type=kind, required=not optional and default is None, default=default)
 
 
 def read_spec(cls: type[Spec], text: str) -> Spec:

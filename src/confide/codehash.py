@@ -1,7 +1,7 @@
 """Content hash of a module and of every module of its package that it reaches, so that a workflow reruns on changed code.
 
-Comments, docstrings and layout do not count, nor does a file's date; imports inside functions do. A package's `__init__`
-belongs to each of its modules, as Python runs it. Modules are parsed, never imported.
+Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and a table m.csv beside m.py
+do. A package's `__init__` belongs to each of its modules, as Python runs it. Modules are parsed, never imported.
 """
 
 import ast
@@ -54,8 +54,11 @@ def mentioned(node: ast.AST, package: str) -> Iterator[str]:
 
 @cache
 def module_hash(root: Path, module: str) -> str:
-    """Hex SHA-256 of what the module says to Python."""
-    return hashlib.sha256("".join(canonical(parse(root, module))).encode()).hexdigest()
+    """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
+    found, table = hashlib.sha256("".join(canonical(parse(root, module))).encode()), file_of(root, module).with_suffix(".csv")
+    if table.is_file():
+        found.update(table.read_bytes())
+    return found.hexdigest()
 
 
 def canonical(value: object) -> Iterator[str]:

@@ -4,7 +4,8 @@ redacted.safetensors is all that confidentially redacted training reads; origina
 was and the gold secrets, for other methods and for evaluation. No torch here.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,18 @@ def load_partition(original: Path, redacted: Path) -> Partition:
         owner=second["owner"],
         domains=domains,
     )
+
+
+def within(partition: Partition, domains: Sequence[str], file: Path) -> Partition:
+    """The points of some domains; the others belong to no split. InputError for a domain without points to train on."""
+    for name in domains:
+        if name not in partition.domains:
+            known = ", ".join(partition.domains) or "there are none"
+            raise InputError(f"is not one of the corpus's domains: {known}", file=file, key="domains", value=name)
+        if not ((partition.domain == partition.domains.index(name)) & (partition.split == 0)).any():
+            raise InputError("has no points to train on", file=file, key="domains", value=name)
+    chosen = np.isin(partition.domain, [partition.domains.index(name) for name in domains])
+    return replace(partition, split=np.where(chosen, partition.split, len(SPLITS)).astype(np.uint8))
 
 
 def _save(path: Path, arrays: dict[str, np.ndarray], types: dict[str, Any], metadata: dict[str, str] | None = None) -> None:

@@ -76,3 +76,23 @@ def reference_points(
     ):
         found[f"ppl_unigram{suffix}"] = math.exp(spent / count) if count else None
     return found
+
+
+def backoff(masked: dict[str, float | None], tokens: int, vocab_size: int) -> float | None:
+    """Perplexity of `tokens` marked tokens by a model of redacted text: it predicts the mask, what that is for is guessed.
+
+    `masked`: metrics over the redacted view, whose private tokens are the masks. Every token behind a mask is one of the
+    vocabulary, all alike, and their number is known; without this a model that never saw the text behind masks is tested on
+    what it was trained never to predict (Selective-DP Figure 5).
+    """
+    if not tokens or masked["ppl_private"] is None:
+        return None
+    return math.exp(min(math.log(masked["ppl_private"]) * masked["tokens_private"] / tokens, 700.0)) * vocab_size
+
+
+def share_of(view: View, points: np.ndarray) -> float | None:
+    """Share of the tokens of some points that are marked; None where there are none."""
+    lengths = np.diff(view.starts)[points]
+    before = np.concatenate([[0], np.cumsum(view.private)])
+    marked = (before[view.starts[1:]] - before[view.starts[:-1]])[points]
+    return float(marked.sum() / lengths.sum()) if lengths.sum() else None

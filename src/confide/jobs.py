@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+from confide.policy_files import files_of, placed, trained
 from confide.specs import (
     AttackJobSpec,
+    AttackSpec,
     CanarySpec,
     CertifySpec,
     DatasetSpec,
@@ -19,7 +21,6 @@ from confide.specs import (
     NeighboursSpec,
     Params,
     PartitionSpec,
-    PolicySpec,
     ReadSpec,
     RedactSpec,
     ReportRun,
@@ -28,11 +29,12 @@ from confide.specs import (
     SplitSpec,
     TrackSpec,
     TrainSpec,
+    TrajectorySpec,
 )
 
 POINT = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads
-PIPELINE = "data/work/pipelines/{}.spacy"
-CERTIFICATE, EVALUATION = "certificate", "evaluate"
+MODEL_FILES = ("model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl", "epochs.safetensors")
+CERTIFICATE, EVALUATION, TRAJECTORY = "certificate", "evaluate", "trajectory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def selected(params: Params) -> dict[str, Run]:
     """All runs that the selected studies list, each after the run that it starts from."""
     names = dict.fromkeys(name for study in params.select for name in params.studies[study].runs)
     listed = [run for name in names for run in of_row(params, name)]
+    listed += [one for run in listed for one in references(params, [*run.row.attacks, *run.row.trajectory])]
     return {run.run: run for last in listed for run in [*reversed(ancestors(params, last)), last]}
 
 
@@ -106,6 +109,7 @@ def sources(params: Params) -> dict[str, SplitSpec]:
     wanted = [(dataset.corpus, dataset.point, dataset.window) for dataset in params.datasets.values()]
     wanted += [(words.corpus, POINT, 0) for words in params.tokenizers.values() if words.corpus is not None]
     wanted += [(one.entities, POINT, 0) for one in params.pipelines.values() if one.entities is not None]
+    wanted += [(one.corpus, POINT, 0) for one in params.domain_policies.values()]
     return {
         source_name(*cut): SplitSpec(corpus=params.corpora[cut[0]], point=cut[1], **({"window": cut[2]} if cut[2] else {}))
         for cut in wanted
@@ -118,28 +122,6 @@ def canaries(params: Params, dataset: str) -> CanarySpec:
     return params.canaries[name] if name is not None else CanarySpec(count=0, controls=0)
 
 
-def pipelines(params: Params, policy: PolicySpec) -> list[str]:
-    """Names of the pipelines that a policy runs and that the workflow trains."""
-    if policy.kind == "union":
-        return list(dict.fromkeys(name for one in policy.policies for name in pipelines(params, one)))
-    model = getattr(policy, "model", None)
-    return [model] if model in params.pipelines else []
-
-
-def pipeline_files(params: Params, *policies: str) -> list[str]:
-    """Files of the trained pipelines that these policies run."""
-    names = (name for policy in policies for name in pipelines(params, params.policies[policy]))
-    return [PIPELINE.format(name) for name in dict.fromkeys(names)]
-
-
-def placed(params: Params, policy: PolicySpec) -> PolicySpec:
-    """The policy with the file of each pipeline that the workflow trains, in place of its name."""
-    if policy.kind == "union":
-        return policy.model_copy(update={"policies": [placed(params, one) for one in policy.policies]})
-    names = pipelines(params, policy)
-    return policy.model_copy(update={"model": PIPELINE.format(*names)} if names else {})
-
-
 def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
     spec = params.datasets[dataset]
     policy, conservative = (placed(params, params.policies[name]) for name in (spec.policy, spec.conservative))
@@ -147,7 +129,7 @@ def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
 
 
 def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
-    return PartitionSpec(dedup=dedup, scope=params.datasets[dataset].scope)
+    return PartitionSpec(dedup=dedup, scope=(spec := params.datasets[dataset]).scope, merge_masks=spec.merge_masks)
 
 
 def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> NeighboursSpec:
@@ -169,7 +151,7 @@ def reads(params: Params, run: Run) -> list[ReadSpec]:
     public = {one.corpus for one in params.datasets.values() if one.public}
     found = [ReadSpec(stage="tokenizer", source=dataset.tokenizer, public=words.corpus is None or words.corpus in public)]
     for name in (dataset.policy, dataset.conservative):
-        texts = {params.pipelines[one].entities for one in pipelines(params, params.policies[name])}
+        texts = set(trained(params, params.policies[name]).values())
         found.append(ReadSpec(stage="policy", source=name, public=texts <= {None, *public}))
     if (source := getattr(params.models[run.row.model], "pretrained", None)) is not None:
         found.append(ReadSpec(stage="pretrained", source=source, public=True))
@@ -185,11 +167,13 @@ def training(params: Params, run: Run) -> TrainSpec:
         recipe=params.recipes[row.recipe],
         privacy=params.privacy[row.privacy] if row.privacy is not None else None,
         redact=row.redact,
+        domains=row.domains,
         init=start.run if start is not None else None,
         init_public=start is not None and is_public(params, start),
         reads=reads(params, run),
         seed=run.seed,
         noise_seed=row.noise_seed,
+        every_epoch=bool(row.trajectory),
     )
 
 
@@ -215,7 +199,30 @@ def shadows(params: Params, run: Run, attack: str) -> str | None:
 
 
 def attack(params: Params, run: Run, name: str) -> AttackJobSpec:
-    return AttackJobSpec(run=run.run, attack=params.attacks[name])
+    return AttackJobSpec(run=run.run, attack=judged(params, name))
+
+
+def judged(params: Params, name: str) -> AttackSpec:
+    """An attack with the policies that judge it in place of their names."""
+    spec = params.attacks[name]
+    judges = getattr(spec, "judges", {})
+    found = {label: placed(params, params.policies[policy]) for label, policy in judges.items()}
+    return spec.model_copy(update={"judges": found} if judges else {})
+
+
+def judge_files(params: Params, attacks: list[str]) -> list[str]:
+    """Files that the policies run which judge attacks."""
+    return files_of(params, *(policy for name in attacks for policy in getattr(params.attacks[name], "judges", {}).values()))
+
+
+def references(params: Params, attacks: list[str]) -> list[Run]:
+    """The runs that attacks take for reference models: the first of each row that they name."""
+    rows = [row for attack in attacks if (row := getattr(params.attacks[attack], "reference", None)) is not None]
+    return [of_row(params, row)[0] for row in dict.fromkeys(rows)]
+
+
+def trajectory(params: Params, run: Run) -> TrajectorySpec:
+    return TrajectorySpec(run=run.run, attacks={name: judged(params, name) for name in run.row.trajectory})
 
 
 # Studies -----------------------------------------------------------------------------------------------------------
@@ -223,7 +230,7 @@ def attack(params: Params, run: Run, name: str) -> AttackJobSpec:
 
 def outcomes(run: Run) -> list[str]:
     """Stems of the files that are made of one trained model."""
-    return [CERTIFICATE, EVALUATION, *run.row.attacks]
+    return [CERTIFICATE, EVALUATION, *run.row.attacks, *([TRAJECTORY] if run.row.trajectory else [])]
 
 
 def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
@@ -233,8 +240,9 @@ def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
     for name in names:
         alike = sum(looks[name] == other for other in looks.values()) > 1
         for run in of_row(params, name):
-            fields = {"run": run.run, "name": name, "gamma": run.gamma, "seed": run.seed, "variant": name if alike else None}
-            yield ReportRun(**fields, **looks[name], attacks=run.row.attacks)
+            variant = run.row.label or (name if alike else None)
+            fields = {"run": run.run, "name": name, "gamma": run.gamma, "seed": run.seed, "variant": variant}
+            yield ReportRun(**fields, **looks[name], attacks=run.row.attacks, trajectory=run.row.trajectory)
 
 
 def look(row: RunSpec) -> dict[str, str | bool]:
@@ -244,7 +252,8 @@ def look(row: RunSpec) -> dict[str, str | bool]:
 
 def study(params: Params, name: str) -> ReportSpec:
     spec = params.studies[name]
-    return ReportSpec(study=name, title=spec.title, figures=spec.figures, runs=list(rows_of(params, name)))
+    fields = {"title": spec.title, "figures": spec.figures, "published": spec.published}
+    return ReportSpec(study=name, runs=list(rows_of(params, name)), **fields)
 
 
 def gate(params: Params, name: str) -> GateSpec:
@@ -257,8 +266,9 @@ def gate(params: Params, name: str) -> GateSpec:
 
 def tables(params: Params, name: str) -> list[str]:
     """What the report of a study writes beside its figures and table.csv."""
-    files = ["table.md", "summary.json", "epochs.csv"]
-    return [*files, "amplification.csv"] if "amplification" in params.studies[name].figures else files
+    spec, files = params.studies[name], ["table.md", "summary.json", "epochs.csv"]
+    files += ["amplification.csv"] if "amplification" in spec.figures else []
+    return [*files, "published.csv"] if spec.published else files
 
 
 def tracking(params: Params) -> TrackSpec:

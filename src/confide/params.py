@@ -18,16 +18,23 @@ from confide import jobs
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.report.published import sources
 from confide.specs import Params
+from confide.yaml_lines import KeyPath, compose, locate
 
 FILE = Path("params.yaml")
 SCHEMA = Path("workflow/schemas/params.schema.yaml")
-FIGURES = ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "roc")
+FIGURES = (
+    *("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "roc"),
+    *("learning", "trajectory", "private_ppl", "leak", "domain_epsilon", "domain_roc", "schedules"),
+)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # of every definition: names become folders, and "-" and "/" join them there
-TAKEN = ("certificate", "evaluate")  # files that stand beside an attack's
+TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand beside an attack's
+SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
 REFERENCES = (  # block, field, block that must define the value
     ("tokenizers", "corpus", "corpora"),
     ("pipelines", "entities", "corpora"),
+    ("domain_policies", "corpus", "corpora"),
     ("datasets", "corpus", "corpora"),
     ("datasets", "canaries", "canaries"),
     ("datasets", "policy", "policies"),
@@ -39,17 +46,18 @@ REFERENCES = (  # block, field, block that must define the value
     ("runs", "privacy", "privacy"),
     ("runs", "init", "runs"),
     ("runs", "attacks", "attacks"),
+    ("runs", "trajectory", "attacks"),
+    ("attacks", "reference", "runs"),
+    ("attacks", "judges", "policies"),
     ("attacks", "shadows", "shadows"),
     ("studies", "runs", "runs"),
 )
-
-Path_ = tuple[str | int, ...]
 
 
 class Problem(NamedTuple):
     """What is wrong with the value at a path of keys."""
 
-    path: Path_
+    path: KeyPath
     value: Any
     message: str
 
@@ -70,52 +78,6 @@ def check(config: Any, file: Path | None = FILE) -> Params:
         for problem in find(params):
             raise refused(problem, node, file)
     return params
-
-
-def compose(file: Path) -> tuple[yaml.Node | None, Any]:
-    """A YAML file as nodes that know their lines, and as plain values. InputError if it is malformed or repeats a key."""
-    try:
-        text = file.read_text()
-        node, value = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise InputError(f"malformed YAML: {error.problem}", file=file, line=line) from None
-    if node is not None:
-        for path, line in repeated(node):
-            raise InputError("is defined twice", file=file, line=line, key=".".join(path))
-    return node, value
-
-
-def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Paths and lines of keys that stand twice in one mapping; YAML itself would let the last one win."""
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if key.value in seen:
-                yield (*path, key.value), key.start_mark.line + 1
-            seen.add(key.value)
-            yield from repeated(value, (*path, key.value))
-
-
-def locate(node: yaml.Node | None, path: Path_) -> tuple[int | None, str]:
-    """Line of the deepest node of a path that the file has, and the path without the tags of alternatives."""
-    line, shown = (1 if node is not None else None), []
-    for number, part in enumerate(path):
-        last = number == len(path) - 1
-        if isinstance(node, yaml.MappingNode):
-            pairs = {key.value: (key, value) for key, value in node.value}
-            if str(part) in pairs:
-                key, node = pairs[str(part)]
-                line = key.start_mark.line + 1
-            elif not last:
-                continue  # the tag of an alternative: no key of the file
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-            line = node.start_mark.line + 1
-        shown.append(str(part))
-    return line, ".".join(shown)
 
 
 def refused(problem: Problem, node: yaml.Node | None, file: Path | None) -> InputError:
@@ -154,7 +116,9 @@ def references(params: Params) -> Iterator[Problem]:
     for block, field, target in REFERENCES:
         for name, spec in getattr(params, block).items():
             value = getattr(spec, field, None)
-            if isinstance(value, list):
+            if isinstance(value, dict):
+                used += [((block, name, field, key), item, target) for key, item in value.items()]
+            elif isinstance(value, list):
                 used += [((block, name, field, index), item, target) for index, item in enumerate(value)]
             elif value is not None:
                 used.append(((block, name, field), value, target))
@@ -177,6 +141,10 @@ def definitions(params: Params) -> Iterator[Problem]:
     for name, pipeline in params.pipelines.items():
         if pipeline.treebank is None and pipeline.entities is None:
             yield Problem(("pipelines", name), None, "needs a treebank, entities, or both")
+    for name, policy in params.policies.items():
+        fitted = params.domain_policies.get(policy.model) if policy.kind in ("keyword", "classifier") else None
+        if fitted is not None and fitted.fit.kind != policy.kind:
+            yield Problem(("policies", name, "model"), policy.model, f"is of kind {fitted.fit.kind}")
     for name, attack in params.attacks.items():
         for key in ("label", "limit", "seed") if attack.kind == "lira" else ():
             theirs = getattr(params.shadows[attack.shadows], key)
@@ -192,7 +160,7 @@ def corpora(params: Params) -> Iterator[Problem]:
     for run in jobs.selected(params).values():
         name = params.datasets[run.row.dataset].corpus
         path = getattr(params.corpora[name], "path", None)
-        if path is not None and not Path(path).is_file():
+        if path is not None and not Path(path).exists():
             yield Problem(("corpora", name, "path"), path, "there is no such file")
 
 
@@ -200,8 +168,10 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
     """What the method of a row needs and the row does not have."""
     row, plan = params.runs[name], Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1, "marked": 1})
     steps = [step for steps in METHODS[row.method](plan) for step in steps]
-    state, tells_apart = params.recipes[row.recipe].private_state, any(step.tokens != "all" for step in steps)
-    if row.privacy is None and any(step.noisy for step in steps):
+    state, tells_apart = params.recipes[row.recipe].private_state, any(step.tokens in ("public", "private") for step in steps)
+    if row.method == "domain_only" and row.domains is None:
+        yield Problem(("runs", name, "domains"), None, "are missing: domain_only needs some")
+    elif row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("runs", name, "privacy"), None, f"is missing: {row.method} adds noise")
     elif tells_apart and params.models[row.model].kind != "lstm":
         yield Problem(("runs", name, "model"), row.model, f"is no recurrent model, which {row.method} needs")
@@ -216,16 +186,29 @@ def rows(params: Params) -> Iterator[Problem]:
             yield Problem(("runs", name, "method"), row.method, f"not one of {', '.join(METHODS)}")
         else:
             yield from demands(params, name)
-        for field in ("gammas", "seeds", "attacks"):
+        for field in ("gammas", "seeds", "attacks", "trajectory"):
             values = getattr(row, field)
             if len(set(values)) < len(values):
                 yield Problem(("runs", name, field), values, "lists a value twice")
-        for index, attack in enumerate(row.attacks):
-            if params.attacks[attack].kind in ("exposure", "game") and params.datasets[row.dataset].canaries is None:
-                yield Problem(("runs", name, "attacks", index), attack, f"the dataset {row.dataset} has no canaries")
-        kinds = [params.attacks[attack].kind for attack in row.attacks]
-        if len(set(kinds)) < len(kinds):
-            yield Problem(("runs", name, "attacks"), row.attacks, "has two attacks of one kind")
+        for field in ("attacks", "trajectory"):
+            yield from attacks(params, name, field)
+
+
+def attacks(params: Params, name: str, field: str) -> Iterator[Problem]:
+    """Attacks of a row that it cannot bear, or that a report could not tell apart."""
+    row = params.runs[name]
+    listed = getattr(row, field)
+    for index, attack in enumerate(listed):
+        if params.attacks[attack].kind in ("exposure", "game") and params.datasets[row.dataset].canaries is None:
+            yield Problem(("runs", name, field, index), attack, f"the dataset {row.dataset} has no canaries")
+        if field == "trajectory" and params.attacks[attack].kind == "lira":
+            yield Problem(("runs", name, field, index), attack, "needs shadow models, which are for the final model alone")
+    alone = [params.attacks[attack] for attack in listed if params.attacks[attack].kind not in SEVERAL]
+    kinds = [(one.kind, getattr(one, "published_setting", False)) for one in alone]
+    if len(set(kinds)) < len(kinds):
+        yield Problem(("runs", name, field), listed, "has two attacks of one kind")
+    if field == "trajectory" and len(theirs := jobs.references(params, listed)) > 1:
+        yield Problem(("runs", name, field), listed, f"has several reference models: {', '.join(run.name for run in theirs)}")
 
 
 def warm_starts(params: Params) -> Iterator[Problem]:
@@ -252,7 +235,10 @@ def studies(params: Params) -> Iterator[Problem]:
         for index, figure in enumerate(study.figures):
             if figure not in FIGURES:
                 yield Problem(("studies", name, "figures", index), figure, f"not one of {', '.join(FIGURES)}")
-        for field in ("runs", "figures"):
+        for index, source in enumerate(study.published):
+            if source not in sources():
+                yield Problem(("studies", name, "published", index), source, f"not one of {', '.join(sources())}")
+        for field in ("runs", "figures", "published"):
             values = getattr(study, field)
             if len(set(values)) < len(values):
                 yield Problem(("studies", name, field), values, "lists a value twice")

@@ -14,7 +14,7 @@ import numpy as np
 
 from confide.data import Join
 from confide.errors import InputError
-from confide.policies import redacted_text
+from confide.policies import merged_masks, redacted_text
 from confide.specs import PartitionSpec
 from confide.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, Span, View
@@ -87,6 +87,7 @@ def rows(spec: PartitionSpec, points: Iterable[Raw], copied: Join, found: Join, 
             continue
         inside = _ranges(finding["spans"], text, found.path, key) if finding else ()
         shown = redacted_text(text, [Span(start, end, "") for start, end in inside])
+        shown = merged_masks(shown) if spec.merge_masks else shown
         yield Row(text, shown, inside, secrets, True, *place)
     copied.finish()
     found.finish()

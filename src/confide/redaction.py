@@ -6,7 +6,7 @@ Fails closed: a text on which a policy raises counts as a conservative hit.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from confide.policies import Batched, Policy, batched, batches, has_batches, policy, with_misses
+from confide.policies import Batched, Policy, batched, batches, detector, has_batches, policy, with_misses
 from confide.specs import RedactSpec
 from confide.types import Span
 
@@ -15,15 +15,15 @@ Finding = dict[str, Any]  # spans, conservative, and failed where a policy raise
 
 def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:
     """What the policies of a specification say, the first one made to miss the chosen share of secrets."""
-    return finder(with_misses(policy(spec.policy), spec.miss_rate, spec.miss_seed), policy(spec.conservative))
+    return finder(with_misses(policy(spec.policy), spec.miss_rate, spec.miss_seed), detector(spec.conservative))
 
 
-def finder(approximate: Policy, conservative: Policy) -> Callable[[str], Finding]:
+def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str], Finding]:
     """What both policies say of one text."""
 
     def find(text: str) -> Finding:
         try:
-            return finding(approximate(text), bool(conservative(text)))
+            return finding(approximate(text), fires(text))
         except Exception:  # whatever went wrong in a policy, the text is private
             return failure()
 

@@ -42,7 +42,7 @@ from confide.types import Release
 
 NUMBERS = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan")  # seconds and perplexities in the lines of a log
 SIDES = ("D", "D'")
-RELEASED = ("model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl")
+RELEASED = ("model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl", "epochs.safetensors")
 
 
 class Ran(NamedTuple):

@@ -1,8 +1,8 @@
 """Byte-level BPE tokenizers: ours, with every digit a token of its own, and GPT-2's.
 
 <MASK> in a text becomes the mask token, so that a secret masked in the raw text and one that redaction took out give
-the same tokens. Any other special string in a text (<bos>, <pad>, <|endoftext|>) is ordinary text: nobody can type a
-control token. A byte-level token covers a known number of bytes, from which spans are found without offsets.
+the same tokens; so do control strings that a tokenizer is made with (of dialogues: <_soc_>, USR:). Any other special string in
+a text (<bos>, <pad>, <|endoftext|>) is ordinary text. A token covers a known number of bytes, from which spans are found.
 """
 
 import re
@@ -56,19 +56,19 @@ class Tokenizer:
     vocab_size: int
     lengths: np.ndarray  # (V,) int64: bytes of text that each token covers
     words: Words = field(repr=False)
+    whole: dict[str, int]  # strings that are matched in text as one token: <MASK> and the control strings
     pattern: re.Pattern[str] | None = None  # cuts ASCII text into words; None: only the backend knows how
+    borders: re.Pattern[str] | None = None  # finds what is matched whole
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; <MASK> becomes mask_id."""
         if self.pattern is None or not text.isascii():
             return self.backend.encode(text, add_special_tokens=False).ids
-        if MASK not in text:
+        if not self.borders.search(text):
             return list(chain.from_iterable(map(self.words.__getitem__, self.pattern.findall(text))))
-        first, *rest = text.split(MASK)
-        ids = self.encode(first)
-        for part in rest:
-            ids.append(self.mask_id)
-            ids += self.encode(part)
+        ids: list[int] = []
+        for part in self.borders.split(text):  # every second one is a match
+            ids += (self.whole[part],) if part in self.whole else self.encode(part)
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
@@ -81,50 +81,66 @@ class Tokenizer:
         return self.backend.decode([int(token) for token in ids], skip_special_tokens=False)
 
 
-def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+def train_bpe(texts: Iterable[str], vocab_size: int, control: Sequence[str] = ()) -> Tokenizer:
     """Byte-level BPE with single digits, trained on public texts; InputError if bytes and specials do not fit.
+
+    `control`: strings that become one token each, with the ids after the specials, in this order.
 
     Guarantees: none for its training texts: whole words of them are in the vocabulary.
     """
-    if vocab_size < SMALLEST:
-        raise InputError(f"bytes and special tokens alone take {SMALLEST}", key="vocab_size", value=vocab_size)
+    check_control(control)
+    if vocab_size < SMALLEST + len(control):
+        raise InputError(f"bytes and special tokens alone take {SMALLEST + len(control)}", key="vocab_size", value=vocab_size)
     backend = Backend(models.BPE())
     backend.pre_tokenizer = _ours()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
-        special_tokens=list(SPECIALS),
+        special_tokens=[*SPECIALS, *control],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    backend.train_from_iterator(chain.from_iterable(text.split(MASK) for text in texts), trainer)
+    cut = _borders([MASK, *control])
+    parts = (part for text in texts for part in cut.split(text)[::2])
+    backend.train_from_iterator(parts, trainer)
     model = orjson.loads(backend.to_str())["model"]
-    return _build(model["vocab"], model["merges"], _ours())
+    return _build(model["vocab"], model["merges"], _ours(), control)
 
 
-def from_files(vocab: bytes, merges: str, *, source: str | Path) -> Tokenizer:
-    """GPT-2's tokenizer from its vocab.json and merges.txt, with <MASK> and <pad> after its own ids."""
+def check_control(control: Sequence[str]) -> None:
+    """InputError for control strings that could not be told apart, or that the specials are."""
+    for number, string in enumerate(control):
+        others = [*SPECIALS, END, *control[:number], *control[number + 1 :]]
+        if any(string in other or other in string for other in others):
+            raise InputError("is part of another token, or has one in it", key="control", value=string)
+        if not string.isascii():
+            raise InputError("is not ASCII, as a byte-level decoder needs it", key="control", value=string)
+
+
+def from_files(vocab: bytes, merges: str, *, source: str | Path, control: Sequence[str] = ()) -> Tokenizer:
+    """GPT-2's tokenizer from its vocab.json and merges.txt, with <MASK>, <pad> and control strings after its own ids."""
     try:
         table = orjson.loads(vocab)
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed JSON in vocab.json: {error.msg}", file=source, line=error.lineno) from None
     lines = [line for line in merges.split("\n") if line and not line.startswith("#version")]
-    return from_vocab(table, lines, source=source)
+    return from_vocab(table, lines, source=source, control=control)
 
 
-def from_vocab(vocab: dict[str, int], merges: list[Any], *, source: str | Path) -> Tokenizer:
-    """A GPT-2-like byte-level BPE with <MASK> and <pad> appended; <|endoftext|> serves as begin and end."""
+def from_vocab(vocab: dict[str, int], merges: list[Any], *, source: str | Path, control: Sequence[str] = ()) -> Tokenizer:
+    """A GPT-2-like byte-level BPE with <MASK>, <pad> and control strings appended; <|endoftext|> serves as begin and end."""
+    check_control(control)
     if END not in vocab or sorted(vocab.values()) != list(range(len(vocab))):
         raise InputError(f"not GPT-2's byte-level vocabulary (no {END}, or gaps in the ids)", file=source)
     vocab = dict(vocab)
-    for token in (MASK, PAD):
+    for token in (MASK, PAD, *control):
         vocab.setdefault(token, len(vocab))
     try:
-        return _build(vocab, merges, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True))
+        return _build(vocab, merges, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), control)
     except Exception as error:  # the backend has no exception type of its own
         raise InputError(f"vocabulary and merges do not fit together: {error}", file=source) from None
 
 
-def from_hub(name: str) -> Tokenizer:
+def from_hub(name: str, control: Sequence[str] = ()) -> Tokenizer:
     """The same from a model's name; only byte-level BPE vocabularies with <|endoftext|> are taken."""
     from transformers import AutoTokenizer
 
@@ -136,7 +152,7 @@ def from_hub(name: str) -> Tokenizer:
     described = orjson.loads(source.to_str())
     if described["model"]["type"] != "BPE" or (described["pre_tokenizer"] or {}).get("type") != "ByteLevel":
         raise InputError("not a byte-level BPE tokenizer", key="source", value=name)
-    return from_vocab(described["model"]["vocab"], described["model"]["merges"], source=name)
+    return from_vocab(described["model"]["vocab"], described["model"]["merges"], source=name, control=control)
 
 
 def save(tokenizer: Tokenizer, path: Path) -> None:
@@ -167,29 +183,38 @@ def _spell(pattern: str, *, letters: str, digits: str) -> str:
     return pattern
 
 
-def _build(vocab: dict[str, int], merges: list[Any], pre_tokenizer: pre_tokenizers.PreTokenizer) -> Tokenizer:
-    """A backend in which <MASK> is the only string that is matched in text as a token."""
+def _borders(whole: Iterable[str]) -> re.Pattern[str]:
+    """Finds any of some strings, of which none is part of another."""
+    return re.compile(f"({'|'.join(map(re.escape, whole))})")
+
+
+def _build(
+    vocab: dict[str, int], merges: list[Any], pre_tokenizer: pre_tokenizers.PreTokenizer, control: Sequence[str] = ()
+) -> Tokenizer:
+    """A backend in which <MASK> and the control strings are the only ones that are matched in text as a token."""
     pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges]
     backend = Backend(models.BPE(vocab=vocab, merges=pairs))
     backend.pre_tokenizer = pre_tokenizer
     backend.decoder = decoders.ByteLevel()
-    added = {"content": MASK, "id": vocab[MASK], "special": False, "normalized": False}
-    described = orjson.loads(backend.to_str())
-    described["added_tokens"] = [added | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)]
+    described, rest = orjson.loads(backend.to_str()), ("special", "normalized", "single_word", "lstrip", "rstrip")
+    whole = sorted((vocab[token], token) for token in (MASK, *control))
+    described["added_tokens"] = [{"content": token, "id": index} | dict.fromkeys(rest, False) for index, token in whole]
     return _wrap(Backend.from_str(orjson.dumps(described).decode()))
 
 
 def _wrap(backend: Backend) -> Tokenizer:
     """The frozen object around a backend; KeyError or ValueError if it is not one of ours."""
     vocab = backend.get_vocab(with_added_tokens=True)
-    kind = orjson.loads(backend.to_str())["pre_tokenizer"]
+    described = orjson.loads(backend.to_str())
+    kind, whole = described["pre_tokenizer"], {added["content"]: added["id"] for added in described["added_tokens"]}
     gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     pattern = GPT2 if gpt2.items() <= kind.items() else OURS
     if pattern is OURS and kind != orjson.loads(_probe()):
         raise ValueError("unknown pre-tokenizer")
     lengths = np.zeros(len(vocab), np.int64)
     for token, index in vocab.items():
-        lengths[index] = len(token)  # each byte is spelled as one character
+        # each byte is spelled as one character, but for what is matched whole
+        lengths[index] = len(token.encode()) if token in whole else len(token)
     return Tokenizer(
         backend=backend,
         pad_id=vocab[PAD],
@@ -198,6 +223,8 @@ def _wrap(backend: Backend) -> Tokenizer:
         vocab_size=len(vocab),
         lengths=lengths,
         words=Words(backend),
+        whole=whole,
+        borders=_borders(whole),
         pattern=re.compile(_spell(pattern, letters="A-Za-z", digits="0-9"), re.ASCII),
     )
 

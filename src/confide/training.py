@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from confide import checkpoint
-from confide.batches import Batch, by_length, padded, public_counts, selected
+from confide.batches import Batch, by_length, padded, public_counts, selected, unmasked
 from confide.dp import sequential
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.ledger import Ledger
@@ -123,6 +123,8 @@ class Job:
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
         if step.tokens == "all":
             return padded(view, points, self.model.bos)
+        if step.tokens == "unmasked":
+            return unmasked(view, points, self.model.bos)
         return selected(view, points, self.model.bos, step.tokens, step.state)
 
     def _counts(self, step: Step) -> np.ndarray:

@@ -94,7 +94,7 @@ class Partition:
 ViewName = Literal["original", "redacted"]
 PoolName = Literal["all", "public", "private", "marked"]  # marked: holds a private token of the original view
 POOLS: tuple[PoolName, ...] = ("all", "public", "private", "marked")
-TokensName = Literal["all", "public", "private"]
+TokensName = Literal["all", "public", "private", "unmasked"]
 StateName = Literal["reset", "noise", "carry", "published"]
 
 
@@ -105,7 +105,8 @@ class Step:
     view: ViewName
     pool: PoolName
     noisy: bool  # True: Poisson batch, per-example clipping, Gaussian noise. False: plain gradient of a shuffled batch
-    tokens: TokensName = "all"  # losses of which positions count; private: reads or predicts a private token of the view
+    # losses of which positions count; private: reads or predicts a private token of the view; unmasked: predicts none
+    tokens: TokensName = "all"
     # What becomes of the recurrent state after private text, where tokens are told apart: it is set to zero, or clipped and
     # noised, or carried on as it is; published: noised, and one batch for exact and noisy updates, which nothing bounds.
     state: StateName = "reset"

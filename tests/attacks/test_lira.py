@@ -222,7 +222,7 @@ def test_too_few_candidates_are_refused(made, tmp_path):
 
 def test_later_copies_of_a_candidate_follow_it(tmp_path):
     """All points that hold the secret are in or out together."""
-    from confide.attacks.membership import first_occurrences
+    from confide.attacks.members import first_occurrences
 
     write_jsonl(tmp_path / "points.jsonl", [*rows(), rows()[0]])
     chosen = list(first_occurrences(tmp_path / "points.jsonl", "order"))

@@ -8,7 +8,9 @@ import torch
 
 from confide.attacks import ATTACKS, Target
 from confide.attacks.blind import BASELINES
-from confide.attacks.membership import choose, first_occurrences, grouped, secret_log_probs, tokens_of
+from confide.attacks.members import choose, first_occurrences, tokens_of
+from confide.attacks.membership import grouped
+from confide.attacks.scores import secret_log_probs
 from confide.errors import InputError
 from confide.io import write_jsonl
 from confide.specs import MembershipSpec

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from confide.attacks.metrics import accuracy_null, auc, auc_null, balanced_accuracy, bootstrap, tpr_at_fpr
+from confide.attacks.metrics import (
+    accuracy_null,
+    auc,
+    auc_null,
+    balanced_accuracy,
+    best_threshold,
+    bootstrap,
+    calibrated_accuracy,
+    tpr_at_fpr,
+)
 
 
 def scores(m: int, n: int, shift: float, levels: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,6 +65,40 @@ def test_balanced_accuracy_is_the_median_rule():
     assert balanced_accuracy(member, other) == pytest.approx(((member > median).mean() + (other <= median).mean()) / 2)
     assert balanced_accuracy(np.zeros(9), np.zeros(9)) == 0.5
     assert balanced_accuracy(np.ones(9), np.zeros(9)) == 1.0
+
+
+@pytest.mark.parametrize(("levels", "shift"), [(None, 0.7), (2, 0.7), (1, 0.0)])
+def test_the_best_threshold_is_that_of_all_thresholds(levels, shift):
+    member, other = scores(30, 17, shift, levels, 3)
+
+    def accuracy(bar: float) -> float:
+        return (sum(score > bar for score in member) / 30 + sum(score <= bar for score in other) / 17) / 2
+
+    assert accuracy(best_threshold(member, other)) == pytest.approx(max(map(accuracy, [-np.inf, *member, *other])))
+    assert best_threshold(np.array([1.0, 3.0, 5.0]), np.array([0.0, 2.0, 4.0])) == 2.5  # as good as 0.5 and 4.5
+
+
+def test_calibrated_accuracy_judges_those_that_the_threshold_was_not_chosen_on():
+    """Nothing known gives 0.5 on average, where the best threshold in hindsight gives more; ties give exactly 0.5."""
+    found, hindsight = [], []
+    for seed in range(400):
+        member, other = scores(20, 20, 0.0, None, seed)
+        bar = best_threshold(member, other)
+        hindsight.append(((member > bar).mean() + (other <= bar).mean()) / 2)
+        found.append(calibrated_accuracy(member, other, np.random.default_rng(seed)))
+    assert np.mean(found) == pytest.approx(0.5, abs=4 * np.std(found) / 20) and np.mean(hindsight) > 0.58
+    rng = np.random.default_rng(0)
+    assert calibrated_accuracy(np.full(9, 2.0), np.full(8, 2.0), rng) == 0.5
+    assert calibrated_accuracy(np.arange(20, 30.0), np.arange(10.0), rng) == 1.0
+    assert calibrated_accuracy(np.arange(10.0), np.arange(20, 30.0), rng) == pytest.approx(0.5)  # never below all: not turned
+
+
+def test_calibrated_accuracy_in_closed_form():
+    """By hand: 3 and 0 give 1.5, 5 and 2 give 3.5, and 2 and 3 are then wrong; the other split gives 2.5 twice, no error."""
+    member, other = np.array([3.0, 5.0]), np.array([0.0, 2.0])
+    assert {calibrated_accuracy(member, other, np.random.default_rng(seed)) for seed in range(20)} == {0.5, 1.0}
+    member, other = scores(4000, 4000, 1.0, None, 5)
+    assert calibrated_accuracy(member, other, np.random.default_rng(0)) == pytest.approx(0.6915, abs=0.02)  # Phi(1 / 2)
 
 
 def test_bootstrap_covers_and_repeats():

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from confide.dp.accounting import epsilon, group, price, solve
-from confide.dp.claims import TOKENS, Claim, Facts, all_claims, epoch_claims, headline
+from confide.dp.claims import CONTEXT_FREE, NEIGHBOURS, TOKENS, Claim, Facts, all_claims, epoch_claims, headline
 from confide.dp.confidentiality import caught_only
 from confide.dp.curves import gaussian_curve
 from confide.dp.token_claims import token_claims
@@ -78,8 +78,8 @@ def test_claims_of_reset_states() -> None:
     assert found["secret_caught"]["epsilon"] == pytest.approx(value)
     assert found["secret_caught"]["unit"] == TOKENS == "one secret's tokens, their number public"
     assert {found[name]["epsilon"] for name in ("record_replace_one_pld", "secret_missed", "group_after_dedup")} == {math.inf}
-    assert found["tokens_zero_out_pld"]["epsilon"] == pytest.approx(epsilon(RESET[1:], DELTA, "zero_out"))
-    assert found["tokens_zero_out_pld"]["epsilon"] < value <= found["tokens_replace_one_rdp"]["epsilon"]
+    assert found["caught_zero_out_pld"]["epsilon"] == pytest.approx(epsilon(RESET[1:], DELTA, "zero_out"))
+    assert found["caught_zero_out_pld"]["epsilon"] < value <= found["caught_replace_one_rdp"]["epsilon"]
     assert found["group_caught"]["epsilon"] == pytest.approx(group(RESET[1:], DELTA, 2)[0])
     assert claims(RESET, points_after=None)["group_caught"]["epsilon"] > found["group_caught"]["epsilon"]
     assert "as_published" not in found
@@ -94,6 +94,24 @@ def test_gamma_counts_what_is_missed_as_unprotected() -> None:
     assert little == pytest.approx(epsilon(RESET[1:], (DELTA - 1e-5) / (1 - 1e-5))) and little > value
     rest = claims(RESET)["bayesian_missing"]
     assert rest["epsilon"] == pytest.approx(value) and rest["delta"] == pytest.approx(0.01 + 0.99 * DELTA)
+
+
+def test_fine_tuning_twice_protects_caught_secrets_by_its_second_stage_alone() -> None:
+    first, second = exact("unmasked", view="redacted"), Release(Step("original", "all", True), 0.05, SIGMA, 1.0, 60)
+    paid = price([first, second])
+    assert (paid.record, paid.missed, paid.caught) == (None, None, [second])
+    assert paid.screened and not paid.by_token and paid.drawn == [second]
+    found, value = claims([first, second]), epsilon([second], DELTA)
+    assert found["secret_caught"]["epsilon"] == found["bayesian"]["epsilon"] == pytest.approx(value)
+    assert found["secret_missed"]["epsilon"] == found["record_replace_one_pld"]["epsilon"] == math.inf
+    assert claims([first, second], gamma=0.1)["bayesian"]["epsilon"] == math.inf
+    assert CONTEXT_FREE in found["secret_caught"]["condition"] and NEIGHBOURS not in found["secret_caught"]["condition"]
+    assert found["group_caught"]["epsilon"] == pytest.approx(group([second], DELTA, 2)[0])
+    assert found["caught_replace_one_rdp"]["epsilon"] >= value and "caught_zero_out_pld" not in found
+    assert "one secret within" in found["secret_caught"]["unit"]
+    after_first = claims([first])
+    assert after_first["secret_caught"]["epsilon"] == 0 and after_first["bayesian"]["epsilon"] == 0
+    assert claims([first], gamma=0.1)["bayesian"]["epsilon"] == math.inf
 
 
 def test_caught_only_bounds_every_mixture() -> None:

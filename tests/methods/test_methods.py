@@ -1,11 +1,17 @@
 """Every method: what it promises about the steps it yields. New methods are covered by being in the dict."""
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.optimize import brentq
 
+from confide.dp.accounting import epsilon
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.methods.schedule import SCHEDULES
+from confide.types import Release, Step
 
 PLAN = Plan(
     epochs=4, noisy_epochs=3, batch_size=10, noisy_batch_size=16, sizes={"all": 100, "public": 60, "private": 40, "marked": 30}
@@ -16,10 +22,10 @@ PLAN = Plan(
 def test_one_list_of_steps_per_epoch_and_the_same_each_time(name: str) -> None:
     first, second = list(METHODS[name](PLAN)), list(METHODS[name](PLAN))
     assert first == second
-    assert len(first) == PLAN.epochs and all(first)
+    assert len(first) == PLAN.epochs + (PLAN.noisy_epochs if name == "jft" else 0) and all(first)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", sorted(METHODS.keys() - {"schedule"}))
 def test_noisy_updates_make_the_planned_passes(name: str) -> None:
     noisy = [step for steps in METHODS[name](PLAN) for step in steps if step.noisy]
     for pool in {step.pool for step in noisy}:
@@ -50,6 +56,58 @@ def test_selective_hands_its_state_to_every_step(state: str) -> None:
     assert {step.state for steps in epochs for step in steps} == {state}
     if state == "published":
         assert [len(steps) for steps in epochs] == [7] * 4  # a step a batch of all points
+
+
+def test_jft_learns_from_redacted_text_without_predicting_masks_then_from_the_original_with_noise() -> None:
+    epochs = [{(step.view, step.pool, step.noisy, step.tokens) for step in steps} for steps in METHODS["jft"](PLAN)]
+    first, second = ("redacted", "all", False, "unmasked"), ("original", "all", True, "all")
+    assert epochs == [{first}] * PLAN.epochs + [{second}] * PLAN.noisy_epochs
+
+
+SHARES = {  # of updates on redacted text, integrated over training: closed forms
+    "linear": 0.5,
+    "step": 0.5,
+    "staircase": 0.45,
+    "exp_convex": (1 - math.exp(-2 * 5)) / (2 * 5),
+    "exp_concave": 1 - (1 - math.exp(-2)) / 2,
+}
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_a_schedule_goes_over_from_redacted_to_original_text(kind: str) -> None:
+    plan = replace(PLAN, epochs=5, batch_size=1, sizes={"all": 4000}, redaction_schedule=kind, eta=2.0)
+    exact = np.array([not step.noisy for steps in METHODS["schedule"](plan) for step in steps])
+    assert len(exact) == 20_000
+    spread = math.sqrt(0.25 / len(exact))
+    assert abs(exact.mean() - SHARES[kind]) < 4 * spread
+    probabilities = np.array([SCHEDULES[kind](s / 20_000, 5, 2.0) for s in range(20_000)])
+    assert (probabilities >= 0).all() and (probabilities <= 1).all() and (np.diff(probabilities) <= 0).all()
+    for tenth in range(10):  # and locally
+        part = slice(2000 * tenth, 2000 * (tenth + 1))
+        assert abs(exact[part].mean() - probabilities[part].mean()) < 4 * math.sqrt(0.25 / 2000)
+    other = np.array([not step.noisy for steps in METHODS["schedule"](replace(plan, seed=1)) for step in steps])
+    assert (other != exact).any() or kind == "step"
+
+
+def test_a_schedule_tells_views_apart() -> None:
+    kinds = {(step.view, step.pool, step.noisy) for steps in METHODS["schedule"](PLAN) for step in steps}
+    assert kinds == {("redacted", "all", False), ("original", "all", True)}
+
+
+def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_of_noised_updates() -> None:
+    """About 35 % (Johnson et al. 2023, section 6.4): noise made for 5 epochs at epsilon 8, spent on 6.7 % of the updates."""
+    size, batch, epochs = 8000, 4, 5
+    plan = replace(PLAN, epochs=epochs, batch_size=batch, sizes={"all": size}, eta=15.0, redaction_schedule="exp_concave")
+    steps = [step for steps in METHODS["schedule"](plan) for step in steps]
+    noisy, delta = sum(step.noisy for step in steps), size**-1.1
+    assert noisy / len(steps) == pytest.approx(1 / 15, rel=0.1)
+
+    def spent(sigma: float, count: int) -> float:
+        release = Release(Step("original", "all", True), batch / size, sigma, 0.1, count)
+        return epsilon([release], delta, "add_or_remove", "rdp")
+
+    sigma = brentq(lambda one: spent(one, len(steps)) - 8, 0.35, 0.5, xtol=1e-4)
+    assert 0.40 < sigma < 0.42 and 0.33 < 1 - spent(sigma, noisy) / 8 < 0.40
 
 
 def test_crt_without_public_points_is_dpsgd_on_the_redacted_text() -> None:

@@ -78,18 +78,15 @@ def test_a_model_depends_on_its_own_points_alone():
         assert torch.equal(first[0], second[0]) and not first[1].any() and second[1].any()
 
 
-def test_fit_is_the_same_for_any_number_of_threads_and_learns():
+def test_fit_is_the_same_for_any_number_of_processes_and_learns():
     view, count = texts(40), PART + 2
     learns = np.random.default_rng(0).random((count, 40)) < 0.5
     recipe = {"epochs": 3, "lr": 0.02, "batch_size": 8, "bos": BOS}
-    results, before = [], torch.get_num_threads()
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
+    results = []
+    for processes in (1, 2):
         stack = StackedLSTM.of([model.float() for model in ordinary(count)])
-        losses = fit(stack, view, learns, **recipe, source=torch.Generator().manual_seed(0))
-        assert torch.get_num_threads() == threads
+        losses = fit(stack, view, learns, **recipe, source=torch.Generator().manual_seed(0), processes=processes)
         results.append((losses, [parameter.clone() for parameter in stack.parameters()]))
-    torch.set_num_threads(before)
     (first, weights_), (second, others) = results
     assert np.array_equal(first, second) and all(map(torch.equal, weights_, others))
     assert first.shape == (3, count) and (first[-1] < first[0]).all()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.errors import InputError
-from confide.policies import POLICIES, policy
+from confide.policies import POLICIES, detector, policy
 from confide.specs import EverythingPolicySpec, RegexPolicySpec
 from confide.types import Span
 
@@ -49,6 +49,7 @@ def test_disjoint_patterns_together_find_what_each_finds_alone(text):
 def test_shared_conditions_do_not_change_the_meaning(patterns, text):
     alone = {(m.span(), label) for label, pattern in patterns.items() for m in re.finditer(pattern, text)}
     assert {((s.start, s.end), s.label) for s in regex(**patterns)(text)} == alone
+    assert detector(RegexPolicySpec(kind="regex", patterns=patterns))(text) == bool(alone)
 
 
 def test_first_label_wins_at_the_same_character():
@@ -61,7 +62,10 @@ def test_secret_group_narrows_the_span():
 
 
 def test_patterns_that_cannot_be_combined_are_scanned_apart():
-    found = regex(twice=r"(\w)\1", any=r"(?i)hello", number=r"\d")("HeLlo aa 7 bb")
+    patterns = {"twice": r"(\w)\1", "any": r"(?i)hello", "number": r"\d"}
+    found = regex(**patterns)("HeLlo aa 7 bb")
+    fires = detector(RegexPolicySpec(kind="regex", patterns=patterns))
+    assert [fires(text) for text in ("HELlo", "x7", "aa", "abc")] == [True, True, True, False]
     assert found == [Span(0, 5, "any"), Span(6, 8, "twice"), Span(9, 10, "number"), Span(11, 13, "twice")]
     assert regex(quote=r"(?P<q>['\"])(?P<secret>\w+)(?P=q)")("say 'x'") == [Span(5, 6, "quote")]
 

@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.policies import masks, merge, redacted_text, union
+from confide.policies import masks, merge, merged_masks, redacted_text, union
 from confide.types import MASK, Span
 
 ranges = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda pair: Span(min(pair), max(pair), "x")))
@@ -38,6 +38,11 @@ def test_a_secret_masked_by_hand_and_one_found_leave_the_same_text():
     assert redacted_text("call 12 now", [Span(5, 7, "n")]) == redacted_text("call <MASK> now", []) == "call <MASK> now"
     assert redacted_text("1234", [Span(0, 2, "a"), Span(2, 4, "b")]) == MASK
     assert redacted_text("<MASK>34", [Span(6, 8, "b")]) == MASK
+
+
+def test_masks_apart_by_white_space_alone_are_one_on_demand():
+    assert merged_masks("at <MASK> \n<MASK><MASK> in <MASK>, <MASK>") == "at <MASK> in <MASK>, <MASK>"
+    assert merged_masks("none") == "none"
 
 
 def test_union_flags_what_either_flags():

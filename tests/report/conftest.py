@@ -1,4 +1,4 @@
-"""A study with realistic numbers: two datasets would only repeat the first, so one, with all CRT methods."""
+"""Studies with realistic numbers: one with all CRT methods (two datasets would only repeat the first), one of domains."""
 
 import json
 import math
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prompted import DOMAINS, PPL, domain_lira, leak
 from scipy.stats import rankdata
 
 from confide.attacks.exposure import judged
@@ -15,13 +16,17 @@ from confide.attacks.metrics import accuracy_null, auc, auc_null
 from confide.specs import GameSpec, ReportSpec
 
 EPOCHS = 10
+CRT = ("nonprivate", "redacted", "dpsgd", "crt", "selective")
+DPT = ("nonprivate", "redacted", "dpsgd", "jft", "schedule", "domain_only")
 FINAL = {"nonprivate": 3.1, "redacted": 3.9, "dpsgd": 11.0, "crt": 5.2, "selective": 9.0}  # perplexity
+FINAL |= {"jft": 4.4, "schedule": 4.8, "domain_only": 7.0}
 RECORD = {"nonprivate": math.inf, "redacted": math.inf, "dpsgd": 3.0, "crt": 3.0, "selective": 3.0}
+RECORD |= {"jft": 3.0, "schedule": 3.0, "domain_only": math.inf}
 
 
 def bayesian(method: str, gamma: float, record: float) -> float:
     """As certificates price it: redaction amplifies crt and redacted, selective is as if priced without misses."""
-    if method in ("nonprivate", "dpsgd"):
+    if method in ("nonprivate", "dpsgd", "jft", "schedule", "domain_only"):
         return record
     if gamma == 0:
         return record * 0.8 if method == "selective" else 0.0
@@ -52,12 +57,16 @@ def certificate(run: str, method: str, gamma: float) -> dict:
     claims += [{"name": "group_after_dedup", "epsilon": stored(4 * RECORD[method])}]
     claims += [{"name": "record_replace_one_rdp", "epsilon": stored(1.2 * RECORD[method])}]
     caught = 0.0 if method in ("redacted", "crt") else RECORD[method]
+    secret = "one secret's tokens, their number public" if method == "selective" else f"one secret within {unit}"
+    means = {"relation": "replace_one", "unit": secret, "delta": 8e-5, "accountant": "pld"}
     claims += [
-        {"name": "secret_caught", "epsilon": stored(caught)},
-        {"name": "secret_missed", "epsilon": stored(RECORD[method])},
+        {"name": "secret_caught", "epsilon": stored(caught)} | means,
+        {"name": "secret_missed", "epsilon": stored(RECORD[method])} | means,
     ]
     policy = {"gamma": gamma, "census": True, "delta2": 0.0}
-    return {"run": run, "unit": unit, "headline": headline, "claims": claims, "epochs": epochs, "policy": policy}
+    noise, norm = ([0.7], [0.005]) if math.isfinite(RECORD[method]) else ([], [])
+    found = {"run": run, "unit": unit, "headline": headline, "claims": claims, "epochs": epochs, "policy": policy}
+    return found | {"public_constants": {"noise_multipliers": noise, "max_grad_norms": norm}}
 
 
 def game(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
@@ -96,6 +105,15 @@ def membership(run: str, method: str, gamma: float, rng: np.random.Generator) ->
     return row
 
 
+def along(attack: dict, epoch: int) -> dict:
+    """The file of an attack as it would be after an epoch: what is above chance grows with the square of the epoch."""
+    share = (epoch / EPOCHS) ** 2
+    if attack["attack"] == "exposure":
+        found = [min(value, 1.5) + share * max(value - 1.5, 0) for value in attack["exposures"]]
+        return attack | {"exposures": found, "mean": float(np.mean(found)), "max": max(found)}
+    return attack | {name: 0.5 + share * (attack[name] - 0.5) for name in ("auc", "acc_balanced")}
+
+
 def likelihood_ratio(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
     edge = {"nonprivate": 2.0, "redacted": 2 * gamma, "selective": 2 * gamma, "dpsgd": 0.1, "crt": 0.0}[method]
     row = {"attack": "lira", "run": run, "members": 200, "non_members": 200, "label": "address", "shadow_models": 32}
@@ -107,10 +125,18 @@ def likelihood_ratio(run: str, method: str, gamma: float, rng: np.random.Generat
 
 def evaluation(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
     ppl = FINAL[method] * (1 + 0.02 * rng.normal())
-    private = {"nonprivate": 150, "redacted": 9000 / (1 + 20 * gamma), "dpsgd": 30_000, "crt": 4000, "selective": 20_000}
+    private = dict.fromkeys(FINAL, 5000.0)
+    private |= {"nonprivate": 150, "redacted": 9000 / (1 + 20 * gamma), "dpsgd": 30_000, "crt": 4000, "selective": 20_000}
     row = {"run": run, "split": "test", "ppl": ppl, "ppl_public": ppl**0.6, "ppl_private": private[method]}
+    marked = {"nonprivate": 120, "redacted": 3e7, "dpsgd": 30_000, "crt": 9e6}.get(method, 20_000)
+    row |= {"marked_share": 0.1, "ppl_marked": marked * (1 + 0.2 * rng.random()), "ppl_uniform": 50_258.0}
+    row |= {"ppl_marked_backoff": 60_000 * (1 + 0.2 * rng.random()), "ppl_unigram_private": 3000.0}
     row |= {"ppl_masked": ppl**0.8, "accuracy": 0.75 - ppl / 100, "accuracy_public": 0.8, "accuracy_private": 0.1}
     return row | {"tokens": 9000, "tokens_private": 900}
+
+
+def each_domain(ppl: float) -> dict:
+    return {name: {"ppl": ppl * PPL[name], "ppl_public": ppl * 0.7, "ppl_private": None} for name in DOMAINS}
 
 
 def metrics(method: str, rng: np.random.Generator) -> list[dict]:
@@ -122,18 +148,38 @@ def metrics(method: str, rng: np.random.Generator) -> list[dict]:
     return rows
 
 
-def write_study(root: Path, seeds: int = 2, figures: tuple[str, ...] = ()) -> ReportSpec:
+def answers(method: str, rng: np.random.Generator) -> dict[str, dict]:
+    """Attacks on domains, each with the prompts of one."""
+    found = {f"leak_{name}": {"attack": "leak"} | leak(method, (name,), rng) for name in DOMAINS[:2]}
+    return found | {"ratio_AIRLINE": {"attack": "domain_lira"} | domain_lira(method, "AIRLINE", rng)}
+
+
+def write_study(
+    root: Path,
+    seeds: int = 2,
+    figures: tuple[str, ...] = (),
+    methods: tuple[str, ...] = CRT,
+    gammas: tuple[float, ...] = (0, 0.1, 0.3, 0.5),
+) -> ReportSpec:
     """Write every file of a study below root; returns its specification."""
     runs = []
-    for method in FINAL:
-        for gamma in (0.0, 0.1, 0.3, 0.5) if method not in ("nonprivate", "dpsgd") else (0.0,):
+    for method in methods:
+        for gamma in gammas if method not in ("nonprivate", "dpsgd", "domain_only") else (0.0,):
             for seed in range(seeds):
                 run = f"{method}/g{gamma:g}-s{seed}"
                 rng = np.random.default_rng([len(run), seed, int(gamma * 100), ord(method[0])])
                 files = {"certificate": certificate(run, method, gamma), "evaluate": evaluation(run, method, gamma, rng)}
-                files |= {"canaries": exposure(run, method, gamma, rng), "mia": membership(run, method, gamma, rng)}
-                files |= {"coins": game(run, method, gamma, rng), "ratio": likelihood_ratio(run, method, gamma, rng)}
-                for name, value in files.items():
+                shown, attacks = {}, {}
+                if methods == CRT:
+                    shown = {"canaries": exposure(run, method, gamma, rng), "mia": membership(run, method, gamma, rng)}
+                    attacks = {"coins": game(run, method, gamma, rng), "ratio": likelihood_ratio(run, method, gamma, rng)}
+                    course = [{"epoch": n} | {key: along(shown[key], n) for key in shown} for n in range(1, EPOCHS + 1)]
+                    files |= {"trajectory": {"run": run, "epochs": course}}
+                else:
+                    attacks = answers(method, rng)
+                    files["evaluate"]["domains"] = each_domain(files["evaluate"]["ppl"])
+                attacks = shown | attacks
+                for name, value in (files | attacks).items():
                     path = root / "results" / "runs" / run / f"{name}.json"
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(json.dumps(value))
@@ -141,7 +187,7 @@ def write_study(root: Path, seeds: int = 2, figures: tuple[str, ...] = ()) -> Re
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("".join(json.dumps(row) + "\n" for row in metrics(method, rng)))
                 runs.append({"run": run, "name": method, "method": method, "dataset": "customersim", "model": "lstm",
-                             "gamma": gamma, "seed": seed, "attacks": ["canaries", "mia", "coins", "ratio"]})  # fmt: skip
+                             "gamma": gamma, "seed": seed, "attacks": list(attacks), "trajectory": list(shown)})  # fmt: skip
     return ReportSpec(study="crt", title="CRT on CustomerSim", figures=list(figures), runs=runs)
 
 
@@ -149,3 +195,9 @@ def write_study(root: Path, seeds: int = 2, figures: tuple[str, ...] = ()) -> Re
 def study(tmp_path_factory) -> tuple[Path, ReportSpec]:
     root = tmp_path_factory.mktemp("study")
     return root, write_study(root)
+
+
+@pytest.fixture(scope="session")
+def domain_study(tmp_path_factory) -> tuple[Path, ReportSpec]:
+    root = tmp_path_factory.mktemp("domains")
+    return root, write_study(root, methods=DPT, gammas=(0.0,))

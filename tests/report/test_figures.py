@@ -27,6 +27,14 @@ def spec(study):
     return study[1].model_copy(update={"amplification": AmplificationSpec(epsilons=(1.0,))})
 
 
+@pytest.fixture(scope="module")
+def shown(spec, results, domain_study):
+    """Specification and results of a study that a figure is for."""
+    root, domains = domain_study
+    found = load(domains.runs, root / "results", root / "models")
+    return lambda name: (domains, found) if name in ("leak", "domain_epsilon", "domain_roc") else (spec, results)
+
+
 @pytest.fixture(autouse=True)
 def settings():
     with style.settings():
@@ -48,10 +56,10 @@ def bands(axes):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_same_bytes_twice_and_nothing_of_the_day(name, spec, results, tmp_path):
+def test_same_bytes_twice_and_nothing_of_the_day(name, shown, tmp_path):
     for folder in ("first", "second"):
         (tmp_path / folder).mkdir()
-        style.save(FIGURES[name](spec, results), tmp_path / folder / name)
+        style.save(FIGURES[name](*shown(name)), tmp_path / folder / name)
     for ending in ("png", "svg"):
         first, second = ((tmp_path / folder / f"{name}.{ending}").read_bytes() for folder in ("first", "second"))
         assert first == second
@@ -60,7 +68,8 @@ def test_same_bytes_twice_and_nothing_of_the_day(name, spec, results, tmp_path):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_has_title_caption_and_labelled_axes(name, spec, results):
+def test_every_figure_has_title_caption_and_labelled_axes(name, shown):
+    spec, results = shown(name)
     figure = FIGURES[name](spec, results)
     assert spec.title in figure.get_suptitle() and len(figure.get_supxlabel()) > 80
     assert any(axes.get_xlabel() for axes in figure.axes) and figure.dpi >= 150

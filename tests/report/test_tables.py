@@ -67,14 +67,35 @@ def test_summary_is_flat_means_over_seeds_without_bare_infinity(table):
 
 
 def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, table):
-    text = tables.markdown(study[1], table, ["conditional on x", "conditional on x"], ["one whole dialogue"] * 2)
+    spec = study[1].model_copy(update={"published": ["crt_f3", "crt_f6"]})
+    text = tables.markdown(spec, table, ["conditional on x", "conditional on x"], ["one whole dialogue"] * 2)
     assert text.count("What is protected: one whole dialogue, that is all that one dialogue says together") == 1
     assert text.count("conditional on x") == 1
     ppl = [row_of(table, f"crt/g0.3-s{seed}")["ppl"] for seed in (0, 1)]
     assert f"{fmean(ppl):.3g} ± {stdev(ppl):.2g}" in text
     certified = text.split("## What is certified")[1].split("##")[0]
-    assert "| nonprivate | 0 | 2 | 8e-05 | ∞ | ∞ |" in certified and "nan" not in text
+    assert "| nonprivate | 0 | 2 | 8e-05 | – | – | ∞ | ∞ |" in certified and "nan" not in text
     assert "0.116" in text and "4.23" in text
+
+
+def test_settings_of_the_noise_and_scores_of_marked_tokens_are_columns(results, table):
+    noised, exact = row_of(table, "dpsgd/g0-s0"), row_of(table, "redacted/g0-s0")
+    assert (noised["noise_multiplier"], noised["max_grad_norm"]) == (0.7, 0.005)
+    assert (exact["noise_multiplier"], exact["max_grad_norm"]) == (None, None)
+    own = next(result for result in results if result.run.run == "redacted/g0-s0").evaluation
+    for name in ("marked_share", "ppl_marked", "ppl_marked_backoff"):
+        assert exact[name] == own[name] is not None
+    assert exact["mia_lowercase_auc"] is None
+
+
+def test_markdown_tells_variants_of_a_method_apart(study, results):
+    assert "| name | γ |" in tables.markdown(study[1], tables.rows(results))
+    told = [
+        replace(r, run=r.run.model_copy(update={"variant": "C = 1e-3"})) if r.run.method == "selective" else r for r in results
+    ]
+    certified = tables.markdown(study[1], tables.rows(told)).split("## What is certified")[1]
+    assert "| name | variant | γ | seeds |" in certified
+    assert "| selective | C = 1e-3 | 0.1 | 2 |" in certified and "| crt | – | 0.1 | 2 |" in certified
 
 
 def test_markdown_marks_what_was_not_measured(study, results):

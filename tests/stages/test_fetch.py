@@ -244,4 +244,5 @@ def test_real_mirrors_verify(name, tmp_path):
         pytest.skip("not in this mirror")
     fetching.fetch(FetchSpec(archive=name), output=tmp_path / "raw.jsonl")
     rows = list(read_jsonl(tmp_path / "raw.jsonl"))
-    assert len(rows) == {"customersim": 12_000, "wikitext-2": 2, "gpt2-bpe": 2, "ud-ewt": 1179}[name]
+    counts = {"customersim": 12_000, "wikitext-2": 2, "gpt2-bpe": 2, "ud-ewt": 1179, "multidogo": 9, "sgd": 47}
+    assert len(rows) == counts[name]

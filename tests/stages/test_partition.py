@@ -106,6 +106,15 @@ def test_which_copies_are_masked(tmp_path, spec, masked):
     assert result.secret.sum() == 2 * (3 - len({1, 2} & set(masked)))
 
 
+def test_adjoining_masks_are_one_if_asked_whether_found_or_in_the_raw_text(tmp_path):
+    found, raw = point(0, "at Ann 12, 7"), point(1, "at <MASK> 12, 7")
+    spans = [finding(0, (3, 6), (7, 9), (11, 12)), finding(1, (10, 12), (14, 15))]
+    apart, merged = (run(tmp_path / str(flag), [found, raw], (), spans, merge_masks=flag) for flag in (False, True))
+    for result, masks in ((apart, 3), (merged, 2)):
+        assert result.redacted[0].tolist() == result.redacted[1].tolist()
+        assert result.redacted[0].tolist().count(TOKENIZER.mask_id) == masks
+
+
 def test_split_domain_and_owner(tmp_path):
     points = [
         point(0, "a", "valid", domain="x", owner="u"),

@@ -151,7 +151,7 @@ def test_names_of_pipelines_become_files_and_others_stay():
     spec = jobs.redaction(ready, "sim", 0.1)
     assert [one.model for one in spec.policy.policies] == [f"data/work/pipelines/{name}.spacy" for name in ("names", "trees")]
     assert spec.conservative.model == "en_core_web_sm"
-    assert jobs.pipeline_files(ready, "policy", "conservative") == [one.model for one in spec.policy.policies]
+    assert jobs.files_of(ready, "policy", "conservative") == [one.model for one in spec.policy.policies]
     assert "public-turn" in jobs.sources(ready)
 
 

@@ -7,23 +7,31 @@ import re
 
 import pytest
 
+from confide.params import FIGURES
+
 pytestmark = pytest.mark.slow
 
 SHOWN = {"report_tiny": 1, "scan_tiny": 1}
 AUDITED = SHOWN | {"gate_tiny": 1}
-ALL = {"certify": 5, "evaluate": 5, "shadows": 1, "attack": 16, **AUDITED}
+ALONG = {"trajectory": 1}
+ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}
 CHANGES = [  # where, from, to, the jobs that it touches
-    ("params.yaml", "{ kind: exposure }", "{ kind: exposure, chunk: 100 }", {"attack": 4, **SHOWN}),
-    ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 4, **SHOWN}),
+    ("params.yaml", "{ kind: exposure }", "{ kind: exposure, chunk: 100 }", {"attack": 5, **ALONG, **SHOWN}),
+    ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 6, **ALONG, **SHOWN}),
     ("params.yaml", "title: Tiny", "title: Small", {**SHOWN}),
     ("params.yaml", "experiment: tiny", "experiment: small", {}),
     (
         "params.yaml",
         "pretrain: { lr: 0.02",
         "pretrain: { lr: 0.03",
-        {"train": 2, "certify": 2, "evaluate": 2, "attack": 4, **AUDITED},
+        {"train": 2, "certify": 2, "evaluate": 2, "attack": 5, **ALONG, **AUDITED},  # and what has it for a reference
     ),
-    ("params.yaml", "epsilon: 3.0", "epsilon: 2.0", {"train": 2, "certify": 2, "evaluate": 2, "attack": 8, **AUDITED}),
+    (
+        "params.yaml",
+        "epsilon: 3.0",
+        "epsilon: 2.0",
+        {"train": 4, "certify": 4, "evaluate": 4, "attack": 12, **ALONG, **AUDITED},
+    ),
     (
         "params.yaml",
         "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick,",
@@ -36,34 +44,37 @@ CHANGES = [  # where, from, to, the jobs that it touches
         "gammas: [0.2], attacks",
         {"redact": 1, "recall": 1, "partition": 1, "neighbours": 1},
     ),
-    ("params.yaml", "vocab_size: 300", "vocab_size: 320", {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 5, **ALL}),
+    ("params.yaml", "vocab_size: 300", "vocab_size: 320", {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 7, **ALL}),
     (
         "params.yaml",
         "copies: 4",
         "copies: 5",
-        {"plant": 1, "dedup": 1, "redact": 2, "recall": 2, "partition": 2, "neighbours": 2, "train": 4}
+        {"plant": 1, "dedup": 1, "redact": 2, "recall": 2, "partition": 2, "neighbours": 2, "train": 6}
         | ALL
-        | {"certify": 4, "evaluate": 4},
+        | {"certify": 6, "evaluate": 6},
     ),
     ("src/confide/stages/certify.py", '"""', '"""Another word: ', {}),
-    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 5, **AUDITED}),
-    ("src/confide/attacks/exposure.py", "\ndef ", "\nNEW = 1\n\n\ndef ", {"shadows": 1, "attack": 16, **AUDITED}),
+    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 7, **AUDITED}),
+    ("src/confide/attacks/exposure.py", "\ndef ", "\nNEW = 1\n\n\ndef ", {"shadows": 1, "attack": 20, **ALONG, **AUDITED}),
 ]
 
 
 def test_everything_is_there(built):
-    for run in ("public/g0-s0", "nonprivate/g0-s0", "redacted/g0.1-s0", "dpsgd/g0-s0", "crt/g0.1-s0"):
+    for run in ("public/g0-s0", "nonprivate/g0-s0", "redacted/g0.1-s0", "dpsgd/g0-s0", "crt/g0.1-s0", "selective/g0.1-s0"):
         model = {path.name for path in (built.folder / "models" / run).iterdir()}
-        assert model == {"model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl"}
+        assert model == {"model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl", "epochs.safetensors"}
         attacks = set() if "public" in run else {"exposure.json", "address.json", "game.json", "lira.json"}
+        attacks = attacks - {"lira.json"} | {"bare.json", "trajectory.json"} if "selective" in run else attacks
         own = {"certificate.json", "certificate.md", "certificate.html", "evaluate.json"} | attacks
         assert {path.name for path in (built.folder / "results/runs" / run).iterdir()} == own
     with open(built.folder / "results/studies/tiny/table.csv") as file:
         rows = {row["name"]: row for row in csv.DictReader(file)}
-    assert set(rows) == {"nonprivate", "redacted", "dpsgd", "crt"}
+    assert set(rows) == {"nonprivate", "redacted", "dpsgd", "crt", "selective", "jft"}
     assert rows["nonprivate"]["epsilon_bayesian"] == "inf" and 2.9 < float(rows["dpsgd"]["epsilon_replace_one"]) <= 3
     assert float(rows["crt"]["epsilon_bayesian"]) < 3
-    for figure in ("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "roc"):
+    quoted = (built.folder / "results/studies/tiny/published.csv").read_text()
+    assert "crt_f6" in quoted and "sdp_t3" in quoted
+    for figure in FIGURES:
         for suffix in ("png", "svg"):
             assert (built.folder / f"results/studies/tiny/{figure}.{suffix}").stat().st_size > 1000
 

@@ -130,7 +130,7 @@ def ledger_prices_what_ran() -> None:
         write_partition(partition_of(private, public=16), **views)
         words = folder / "tokenizer.json"
         tokenizer.save(tokenizer.train_bpe(["thank you"], 270), words)
-        made = {key: folder / key for key in ("checkpoint", "model", "config", "metrics", "ledger")}
+        made = {key: folder / key for key in ("checkpoint", "model", "config", "metrics", "ledger", "epochs")}
         train(spec, **views, tokenizer=words, **made)
         ledger, digest = Ledger.from_file(made["ledger"]), sha256(words)
     releases = [one for one in ledger.releases() for _ in range(one.count)]

@@ -182,7 +182,7 @@ FAULTS = [
         "noise calibrated to half the steps",
         "The noise multiplier is chosen for half as many updates as are made.",
         LEDGER,
-        edit(train.noise_for, ("len(noisy), privacy.relation", "len(noisy) // 2, privacy.relation")),
+        edit(train.noise_for, ("sample_rate, count, privacy.relation", "sample_rate, count // 2, privacy.relation")),
     ),
     Fault(
         "private vocabulary called public",

@@ -137,7 +137,7 @@ FAULTS = [
         "missed secrets priced as caught ones",
         "The Bayesian epsilon of selective training is that of a secret that the policy catches.",
         INFINITE,
-        edit(claims.bayesian_epsilon, ("if facts.price.by_token and facts.price.missed is None", "if False")),
+        edit(claims.bayesian_epsilon, ("if facts.price.caught_alone:", "if False:")),
     ),
     Fault(
         "unaccounted reads ignored",

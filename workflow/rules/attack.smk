@@ -71,23 +71,25 @@ rule shadows:
         "logs/benchmarks/shadows/{dataset}-{shadows}.tsv"
     wildcard_constraints:
         shadows="|".join(PARAMS.shadows) or "none",
-    threads: 1
+    threads: 4  # processes of one thread each: the same numbers for any number of them
     params:
         spec=lambda w: show(PARAMS.shadows[w.shadows]),
         code=code("shadows"),
     shell:
-        "confide shadows --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
-        "--output {output} 2>&1 | tee {log}"
+        "OMP_NUM_THREADS=1 confide shadows --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
+        "--processes {threads} --output {output} 2>&1 | tee {log}"
 
 
 rule attack:
     input:
         unpack(shadow_files),
+        unpack(reference_file),
         model="models/{run}/model.safetensors",
         config="models/{run}/config.json",
         tokenizer=tokenizer_file,
         points=dataset_file("points.jsonl"),
         canaries=dataset_file("canaries.json"),
+        judges=lambda w: jobs.judge_files(PARAMS, [w.attack]),
     output:
         "results/runs/{run}/{attack}.json",
     log:
@@ -103,10 +105,43 @@ rule attack:
     params:
         spec=lambda w: show(jobs.attack(PARAMS, RUNS[w.run], w.attack)),
         shadows=lambda w, input: flag("shadows", input.get("shadows")),
+        reference=lambda w, input: flag("reference", input.get("reference")),
         code=code("attack"),
     shell:
         "confide attack --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
-        "--points {input.points} --canaries {input.canaries} {params.shadows} --output {output} 2>&1 | tee {log}"
+        "--points {input.points} --canaries {input.canaries} {params.shadows} {params.reference} "
+        "--output {output} 2>&1 | tee {log}"
+
+
+# The same attacks on the model as it was after every epoch, where a row asks for that.
+rule trajectory:
+    input:
+        unpack(trajectory_reference),
+        epochs="models/{run}/epochs.safetensors",
+        model="models/{run}/model.safetensors",
+        config="models/{run}/config.json",
+        tokenizer=tokenizer_file,
+        points=dataset_file("points.jsonl"),
+        canaries=dataset_file("canaries.json"),
+        judges=lambda w: jobs.judge_files(PARAMS, RUNS[w.run].row.trajectory),
+    output:
+        f"results/runs/{{run}}/{jobs.TRAJECTORY}.json",
+    log:
+        "logs/trajectory/{run}.log",
+    benchmark:
+        "logs/benchmarks/trajectory/{run}.tsv"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=240,
+    params:
+        spec=lambda w: show(jobs.trajectory(PARAMS, RUNS[w.run])),
+        reference=lambda w, input: flag("reference", input.get("reference")),
+        code=code("trajectory"),
+    shell:
+        "confide trajectory --spec {params.spec:q} --epochs {input.epochs} --model {input.model} "
+        "--tokenizer {input.tokenizer} --points {input.points} --canaries {input.canaries} {params.reference} "
+        "--output {output} 2>&1 | tee {log}"
 
 
 rule attack_all:

@@ -52,6 +52,8 @@ wildcard_constraints:
     dataset="[A-Za-z0-9_]+",
     tokenizer="[A-Za-z0-9_]+",
     pipeline="[A-Za-z0-9_]+",
+    fitted=r"[A-Za-z0-9_]+",
+    form="json|safetensors",
     attack="[A-Za-z0-9_]+",
     gamma=r"[0-9]+(\.[0-9]+)?",
     run=r"[A-Za-z0-9_]+/g[0-9]+(\.[0-9]+)?-s-?[0-9]+",
@@ -99,10 +101,15 @@ def pipeline_texts(spec):
     return files
 
 
+def domain_texts(spec):
+    """Public or held-out text that a policy of domains is fitted to."""
+    return f"data/work/{jobs.source_name(spec.corpus, jobs.POINT, 0)}/points.jsonl"
+
+
 def pipeline_files(wildcards):
     """Pipelines that the policies of a dataset run."""
     dataset = DATASETS[wildcards.dataset]
-    return jobs.pipeline_files(PARAMS, dataset.policy, dataset.conservative)
+    return jobs.files_of(PARAMS, dataset.policy, dataset.conservative)
 
 
 def views(wildcards):
@@ -120,6 +127,22 @@ def shadow_files(wildcards):
     """The shadow models that an attack needs, if it needs any."""
     name = jobs.shadows(PARAMS, RUNS[wildcards.run], wildcards.attack)
     return {"shadows": f"data/work/{name}"} if name else {}
+
+
+def reference_file(wildcards):
+    """Weights of the model that an attack compares with, if it compares with one."""
+    return reference_of([wildcards.attack])
+
+
+def trajectory_reference(wildcards):
+    """The same for the attacks after every epoch."""
+    return reference_of(RUNS[wildcards.run].row.trajectory)
+
+
+def reference_of(attacks):
+    """At most one: params.yaml is refused where attacks after every epoch name several."""
+    runs = jobs.references(PARAMS, attacks)
+    return {"reference": f"models/{run.run}/model.safetensors" for run in runs}
 
 
 def recall_file(wildcards):

@@ -19,3 +19,22 @@ rule pipeline:
     shell:
         "confide pipeline --spec {params.spec:q} {params.treebank} {params.points} "
         "--output {output.pipeline} --scores {output.scores} > {log} 2>&1"
+
+
+# Keywords (json) or a classifier (safetensors) of the domains of a public or held-out corpus.
+rule domain_policy:
+    input:
+        points=lambda w: domain_texts(PARAMS.domain_policies[w.fitted]),
+    output:
+        fitted="data/work/domain_policies/{fitted}.{form}",
+        scores="data/work/domain_policies/{fitted}.{form}.scores",
+    log:
+        "logs/domain_policy/{fitted}.{form}.log",
+    benchmark:
+        "logs/benchmarks/domain_policy/{fitted}.{form}.tsv"
+    params:
+        spec=lambda w: show(PARAMS.domain_policies[w.fitted]),
+        code=code("domain_policy"),
+    shell:
+        "confide domain_policy --spec {params.spec:q} --points {input.points} "
+        "--output {output.fitted} --scores {output.scores} > {log} 2>&1"

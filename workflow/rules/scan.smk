@@ -45,12 +45,7 @@ for study in PARAMS.select:
             [
                 f"models/{run.run}/{file}"
                 for run in scanned_runs(study)
-                for file in (
-                    "model.safetensors",
-                    "config.json",
-                    "metrics.jsonl",
-                    "ledger.jsonl",
-                )
+                for file in jobs.MODEL_FILES
             ],
             getattr(rules, f"report_{study}").output,
             getattr(rules, f"gate_{study}").output,

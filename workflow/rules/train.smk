@@ -11,6 +11,7 @@ rule train:
         config="models/{run}/config.json",
         metrics="models/{run}/metrics.jsonl",
         ledger="models/{run}/ledger.jsonl",
+        epochs="models/{run}/epochs.safetensors",
     log:
         "logs/train/{run}.log",
     benchmark:
@@ -28,18 +29,10 @@ rule train:
         "confide train --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
         "--tokenizer {input.tokenizer} {params.init} {params.init_ledger} --checkpoint .checkpoints/{wildcards.run} "
         "--model {output.model} --config {output.config} --metrics {output.metrics} --ledger {output.ledger} "
+        "--epochs {output.epochs} "
         "2>&1 | tee {log}"
 
 
 rule train_all:
     input:
-        expand(
-            "models/{run}/{file}",
-            run=RUNS,
-            file=[
-                "model.safetensors",
-                "config.json",
-                "metrics.jsonl",
-                "ledger.jsonl",
-            ],
-        ),
+        expand("models/{run}/{file}", run=RUNS, file=jobs.MODEL_FILES),

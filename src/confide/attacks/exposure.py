@@ -4,6 +4,8 @@ Values are ranked by total log-probability in the canary's sentence (not per tok
 tokens), ties at mid-rank. The null is exact too: the rank of a secret that the model never saw is uniform, its exposure
 exponential with rate ln 2 (mean 1.44 bits), and the largest of ten such has mean 4.23 bits, not 0. The interval of a mean
 that is not the null's is a bootstrap over canaries, and with as few as ten somewhat too short.
+
+`published`: beside it the exposure as Selective-DP ranks it (published.py).
 """
 
 import math
@@ -18,6 +20,7 @@ from scipy.stats import gamma
 from tqdm import tqdm
 
 from confide.attacks.candidates import candidate_blocks
+from confide.attacks.published import published_ranks, published_summary
 from confide.attacks.ranking import log_probs_apart, ranks_among
 from confide.attacks.target import Target
 from confide.errors import InputError
@@ -96,12 +99,17 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
     if target.canaries is None:
         raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
     planted = read_canaries(target.canaries)
-    ranks, sizes = ranked(target, planted, [secret for key in GROUPS.values() for secret in planted[key]], spec.chunk)
+    secrets = [secret for key in GROUPS.values() for secret in planted[key]]
+    ranks, sizes = ranked(target, planted, secrets, spec.chunk)
+    values = np.array([int(secret) for secret in secrets], dtype=np.int64)
+    again, reason = published_ranks(target, planted, values, ranks, sizes, spec.chunk) if spec.published else (None, "")
     metrics: dict[str, Any] = sizes | {"copies": planted["copies"]}
     start = 0
     for prefix, key in GROUPS.items():
         own = slice(start, start := start + len(planted[key]))
         found = judged(None if ranks is None else ranks[own], len(planted[key]), sizes["candidates"])
+        if spec.published:
+            found |= published_summary(None if again is None else again[own], reason, sizes["candidates"])
         metrics |= {f"{prefix}{name}": value for name, value in found.items()}
     return metrics
 

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confide.attacks import shadows
-from confide.attacks.membership import RATES, choose, first_occurrences, report_on, secret_log_probs, tokens_of
+from confide.attacks.members import choose, first_occurrences, tokens_of
+from confide.attacks.membership import RATES, report_on
 from confide.attacks.metrics import auc, tpr_at_fpr
+from confide.attacks.scores import secret_log_probs
 from confide.attacks.target import Target
 from confide.dp.bounds import clopper_pearson
 from confide.errors import InputError

@@ -13,7 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from confide.attacks.membership import Candidate
+from confide.attacks.members import Candidate
 from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import atomic

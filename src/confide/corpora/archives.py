@@ -76,6 +76,23 @@ ARCHIVES: dict[str, Archive] = {
         content_sha256="1377c463a44ac6a0a2c6ea8ec95104e499a254d918240f36ee4cd97112a9a477",
         unverified=("train.iob2",),
     ),
+    # CDLA-Permissive 1.0. Three of the domains annotated by turn; the others, and both speakers, are read from a folder.
+    "multidogo": Archive(
+        mirror="multidogo.tar.gz",
+        mirror_sha256="aff5d2e352d9ba34a43a1b0aabdd17c47f9b01a46d042d7cc4ecd66f74b1d811",
+        urls=("https://github.com/awslabs/multi-domain-goal-oriented-dialogues-dataset/archive/HEAD.tar.gz",),
+        members=r"(?:multidogo|[^/]+/data/paper_splits/splits_annotated_at_turn_level)"
+        r"/(airline|insurance|media)/((?:train|dev|test)\.tsv)",
+        content_sha256="af22281e65203534a590b825ac2202bb07d8a61d9878fa1a7ccd0d6bf9733cc9",
+    ),
+    # CC BY-SA 4.0. The mirror's files alone: most train and some dev files of one domain per dialogue, and no test files.
+    "sgd": Archive(
+        mirror="sgd.tar.xz",
+        mirror_sha256="01043c12c147b76ffa3ff815073ef7ec1eaff533dca357d1cd4f5c272674411a",
+        urls=("https://github.com/google-research-datasets/dstc8-schema-guided-dialogue/archive/HEAD.tar.gz",),
+        members=r"[^/]+/(train/dialogues_0(?:0[1-9]|[12]\d|3[0-689]|4[0-3])\.json|dev/dialogues_00[1-5]\.json)",
+        content_sha256="ee802fd2223866680518603fa206b05dfbec98fe1b9da920c2287d39d9ea0b60",
+    ),
 }
 
 

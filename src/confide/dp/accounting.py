@@ -162,13 +162,19 @@ class Price:
     caught: list[Release] | None  # a secret that the redaction policy catches
     conditional: bool  # a pool that the conservative policy defines was read: all holds if that policy catches every miss
     by_token: bool = False  # tokens were told apart: what is protected is a secret's tokens, not their number or place
+    screened: bool = False  # exact updates read redacted text, so that what the policy finds must not depend on the secret
     published: tuple[Release, ...] = ()  # noised updates of training that nothing bounds, as the paper counts them
     reason: str | None = None  # why nothing is bounded, if exact updates are not to blame
 
     @property
+    def caught_alone(self) -> bool:
+        """A secret that the policy catches costs the noised updates, and one that it misses is not protected at all."""
+        return self.missed is None and bool(self.caught)
+
+    @property
     def drawn(self) -> list[Release] | None:
         """What a secret drawn at random costs: as one that is missed, or as one that is caught if only those are protected."""
-        return self.missed if self.missed is not None or not self.by_token else self.caught
+        return self.caught if self.caught_alone else self.missed
 
 
 def price(releases: Sequence[Release]) -> Price:
@@ -186,7 +192,8 @@ def price(releases: Sequence[Release]) -> Price:
         missed=None if exposing or reason else noisy,
         caught=None if closed else [release for release in noisy if release.step.view == "original"],
         conditional=any(release.step.pool in ("public", "private") for release in ran),
-        by_token=any(release.step.tokens != "all" for release in ran),
+        by_token=any(release.step.tokens in ("public", "private") for release in ran),
+        screened=any(release.step.view == "redacted" for release in exposing),
         published=tuple(release for release in noisy if release.step.state == "published"),
         reason=reason,
     )

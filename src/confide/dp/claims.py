@@ -127,9 +127,10 @@ def secret_claims(facts: Facts) -> list[Claim]:
     reached, unit = facts.price, facts.secret
     caught, missed = spent(reached.caught)(facts.delta), spent(reached.missed)(facts.delta)
     given = [CONSERVATIVE] if facts.conditional else []
-    sampled = [POISSON, NEIGHBOURS] if reached.by_token else [POISSON]
+    kept = [CONTEXT_FREE, MARKS_KEPT]
+    sampled = [POISSON, NEIGHBOURS] if reached.by_token else [POISSON, *kept] if reached.screened else [POISSON]
     parts = [
-        ("secret_caught", caught, [CONTEXT_FREE, MARKS_KEPT] if caught == 0 else sampled, "that the policy catches"),
+        ("secret_caught", caught, kept if caught == 0 else sampled, "that the policy catches"),
         ("secret_missed", missed, [*given, POISSON, MARKS_KEPT], "that the policy misses"),
     ]
     parts = [(name, value, facts.hopeless if value == math.inf else held, which) for name, value, held, which in parts]
@@ -148,7 +149,7 @@ def bayesian_epsilon(
     caught = facts.price.caught
     if caught is None:
         return math.inf
-    if facts.price.by_token and facts.price.missed is None:
+    if facts.price.caught_alone:
         return math.inf if gamma is None else caught_only(at, facts.delta, gamma)
     if caught:
         gamma = 1.0
@@ -168,7 +169,7 @@ def bayesian_claims(facts: Facts) -> list[Claim]:
         ("bayesian_upper_undivided", facts.gamma_upper, at, 0.0, False, bound),
         ("bayesian_as_published", facts.gamma, published, 0.0, True, "gamma as measured"),
     ]
-    if facts.price.by_token:  # where a missed secret is not protected at all, gamma amplifies nothing
+    if facts.price.caught_alone:  # where a missed secret is not protected at all, gamma amplifies nothing
         rows = [row for row in rows if row[0] in ("bayesian", "bayesian_upper")]
     found = [_bayesian(facts, *row, given) for row in rows]
     if facts.gamma_upper is not None and facts.price.caught == []:
@@ -204,7 +205,7 @@ def _bayesian(
     if relation == "add_or_remove":
         conditions.append("the paper's relation; confidentiality replaces, so the replace_one claims are the sound ones")
     how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
-    how = f"{words}; a share gamma of delta is for what is missed" if facts.price.by_token else how
+    how = f"{words}; a share gamma of delta is for what is missed" if facts.price.caught_alone else how
     says = f"Bayesian confidentiality of a secret drawn as in the corpus ({how})"
     unit = f"one random secret within {facts.unit}" if not facts.price.by_token else TOKENS.replace("one", "one random")
     return claim(name, unit, relation, epsilon, facts.delta, conditions, says)
@@ -258,8 +259,8 @@ def epoch_claims(
     so_far, found = list(before), []
     for number, releases in epochs:
         so_far += releases
-        reached = replace(facts, releases=tuple(so_far)).price
-        record, at = (spent(some, interval=interval) for some in (reached.record, reached.drawn))
-        epsilon = bayesian_epsilon(facts, facts.gamma, at)
+        now = replace(facts, releases=tuple(so_far))
+        record, at = (spent(some, interval=interval) for some in (now.price.record, now.price.drawn))
+        epsilon = bayesian_epsilon(now, facts.gamma, at)
         found.append({"epoch": number, "record_epsilon": record(facts.delta), "bayesian_epsilon": epsilon})
     return found

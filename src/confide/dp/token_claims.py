@@ -1,42 +1,43 @@
-"""What Selective-DPSGD (Shi et al. 2022) may claim of the tokens of a caught secret, and what its paper prints.
+"""What may be claimed where only a caught secret is protected, by noised updates: Selective-DPSGD (Shi et al. 2022) and JFT.
 
-Neighbours are the paper's F-neighbours (Definition 3) made definite: one point's private tokens are others, or add nothing to
-any sum; which tokens are private, all public tokens, and the cut into points are the same. A point's private losses are one
-contribution of norm C to each update that draws it, so the pair of distributions is that of replacing or leaving out a point.
+For Selective-DPSGD neighbours are the paper's F-neighbours (Definition 3) made definite: one point's private tokens are others,
+or add nothing to any sum; which tokens are private, all public tokens, and the cut into points are the same. A point's private
+losses are one contribution of norm C to each update that draws it, so the pair of distributions is that of replacing or leaving
+out a point. For JFT a secret is replaced within its point, as everywhere else. What the first paper prints stands beside.
 """
 
 from confide.dp.accounting import agree, epsilon, group
-from confide.dp.claims import NEIGHBOURS, POISSON, TOKENS, Claim, Facts, claim
+from confide.dp.claims import CONTEXT_FREE, MARKS_KEPT, NEIGHBOURS, POISSON, TOKENS, Claim, Facts, claim
 
 
 def token_claims(facts: Facts) -> list[Claim]:
-    """Empty unless training told tokens apart. The claim for replaced tokens by PLD is `secret_caught`."""
-    return [*published_claims(facts), *(caught_claims(facts) if facts.price.by_token and facts.price.caught else [])]
+    """Empty where more or less than caught secrets is protected. The claim for replaced ones by PLD is `secret_caught`."""
+    return [*published_claims(facts), *(caught_claims(facts) if facts.price.caught_alone else [])]
 
 
 def caught_claims(facts: Facts) -> list[Claim]:
-    """A caught secret's tokens, replaced or left out of every sum, by both accountants; and one that stands in many points."""
-    caught, held, found = facts.price.caught or [], [POISSON, NEIGHBOURS], []
-    prices = {relation: agree(caught, facts.delta, relation) for relation in ("replace_one", "zero_out")}
-    for relation, words in (("replace_one", "replaced"), ("zero_out", "left out of every sum")):
+    """A caught secret, replaced or (its tokens) left out of every sum, by both accountants; one that stands in many points."""
+    caught, by_token, found = facts.price.caught or [], facts.price.by_token, []
+    held = [POISSON, NEIGHBOURS] if by_token else [POISSON, CONTEXT_FREE, MARKS_KEPT]
+    words = {"replace_one": "replaced"} | ({"zero_out": "left out of every sum"} if by_token else {})
+    what = "Privacy of a caught secret's tokens" if by_token else "Confidentiality of a caught secret"
+    prices = {relation: agree(caught, facts.delta, relation) for relation in words}
+    for relation, way in words.items():
         for accountant, value in prices[relation].items():
             if (relation, accountant) != ("replace_one", "pld"):
-                says, conversion = (
-                    f"Privacy of a caught secret's tokens, {words}",
-                    "none" if accountant == "pld" else "improved",
-                )
+                conversion = "none" if accountant == "pld" else "improved"
                 conversion += ", two hops of zero_out" if (relation, accountant) == ("replace_one", "rdp") else ""
-                how = {"accountant": accountant, "conversion": conversion}
-                found.append(claim(f"tokens_{relation}_{accountant}", TOKENS, relation, value, facts.delta, held, says, **how))
+                how, name = {"accountant": accountant, "conversion": conversion}, f"caught_{relation}_{accountant}"
+                found.append(claim(name, facts.secret, relation, value, facts.delta, held, f"{what}, {way}", **how))
     if facts.gamma_upper is not None:  # as `bayesian_missing` of redaction: what is missed is what delta is for
         says, delta = "Confidentiality of a random secret but for the chance that the policy misses it", facts.gamma_upper
-        delta, unit = delta + (1 - delta) * facts.delta, TOKENS.replace("one", "one random")
+        delta, unit = delta + (1 - delta) * facts.delta, facts.secret.replace("one", "one random", 1)
         found.append(claim("bayesian_missing", unit, "replace_one", prices["replace_one"]["pld"], delta, held, says))
     size = facts.points_before if facts.points_after is None else facts.points_after
     if size is not None:
-        value, way = group(caught, facts.delta, size)
-        says, unit = f"Confidentiality of a caught secret that stands in {size} points", f"all occurrences of {TOKENS}"
-        found.append(claim("group_caught", unit, "replace_one", value, facts.delta, held, says, conversion=way))
+        value, conversion = group(caught, facts.delta, size)
+        says, unit = f"Confidentiality of a caught secret that stands in {size} points", f"all occurrences of {facts.secret}"
+        found.append(claim("group_caught", unit, "replace_one", value, facts.delta, held, says, conversion=conversion))
     return found
 
 

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from confide.methods.crt import crt
+from confide.methods.domain_only import domain_only
 from confide.methods.dpsgd import dpsgd
+from confide.methods.jft import jft
 from confide.methods.nonprivate import nonprivate
 from confide.methods.plan import Plan
 from confide.methods.redacted import redacted
+from confide.methods.schedule import schedule
 from confide.methods.selective import selective
 from confide.types import Step
 
@@ -16,4 +19,7 @@ METHODS: dict[str, Callable[[Plan], Iterator[list[Step]]]] = {
     "dpsgd": dpsgd,
     "crt": crt,
     "selective": selective,
+    "jft": jft,
+    "schedule": schedule,
+    "domain_only": domain_only,
 }

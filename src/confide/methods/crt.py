@@ -12,4 +12,4 @@ from confide.types import Step
 def crt(plan: Plan) -> Iterator[list[Step]]:
     """Every epoch: one of SGD on the public points, then one of DP-SGD on the private points, both redacted."""
     for epoch in range(plan.epochs):
-        yield plan.exact("redacted", "public") + plan.noisy("redacted", "private", epoch)
+        yield plan.exact("redacted", "public") + plan.noisy("redacted", "private", epoch, plan.epochs)

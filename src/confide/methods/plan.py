@@ -14,15 +14,18 @@ class Plan:
     noisy_batch_size: int
     sizes: dict[PoolName, int]
     private_state: StateName = "reset"  # of a method that tells tokens apart
+    redaction_schedule: str = "exp_concave"  # of a method that mixes views, with its temperature
+    eta: float = 15.0
+    seed: int = 0  # of coins that are public
 
     def exact(self, view: ViewName, pool: PoolName, tokens: TokensName = "all", state: StateName = "reset") -> list[Step]:
         """One epoch of ordinary updates."""
         return [Step(view, pool, False, tokens, state)] * math.ceil(self.sizes[pool] / self.batch_size)
 
     def noisy(
-        self, view: ViewName, pool: PoolName, epoch: int, tokens: TokensName = "all", state: StateName = "reset"
+        self, view: ViewName, pool: PoolName, part: int, parts: int, tokens: TokensName = "all", state: StateName = "reset"
     ) -> list[Step]:
-        """Epoch number `epoch`'s share of the noisy updates: all epochs together make noisy_epochs passes in expectation."""
+        """Part number `part` of the noisy updates: all `parts` together make noisy_epochs passes in expectation."""
         updates = max(1, round(self.noisy_epochs * self.sizes[pool] / self.noisy_batch_size))
-        share = updates * (epoch + 1) // self.epochs - updates * epoch // self.epochs
+        share = updates * (part + 1) // parts - updates * part // parts
         return [Step(view, pool, True, tokens, state)] * share

@@ -24,4 +24,4 @@ def selective(plan: Plan) -> Iterator[list[Step]]:
             yield [Step("original", "all", True, "private", state)] * batches
             continue
         public = plan.exact("original", "all", "public", state)
-        yield public + plan.noisy("original", "marked", epoch, "private", state)
+        yield public + plan.noisy("original", "marked", epoch, plan.epochs, "private", state)

@@ -7,8 +7,10 @@ they become probabilities and gradient before the next model's are made, so noth
 Shapes: K models, B points, L positions, n scored positions, E embedding, H hidden, V vocabulary.
 """
 
+import multiprocessing
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +21,12 @@ from tqdm import tqdm
 
 from confide.batches import Batch, padded
 from confide.dp.sampling import shuffled
+from confide.memory import keep_pages
 from confide.models.head import IGNORE
 from confide.models.lstm import LSTMModel
 from confide.types import View
 
-PART = 8  # models that one thread trains at a time
+PART = 8  # models that one process trains at a time
 TILE = 128  # rows of logits made at once: they and their probabilities stay in the second-level cache
 
 
@@ -183,42 +186,62 @@ def fit(
     batch_size: int,
     bos: int,
     source: torch.Generator,
+    processes: int = 1,
 ) -> np.ndarray:
     """Train on the view's points, learns (K, N) bool saying which model on which; returns mean losses (epochs, K) in nats.
 
     Adam, whose rate falls linearly to 0; batches of similar lengths in random order, the same ones for all models. Eight
-    models at a time on each of torch's threads: the numbers do not depend on how many threads there are.
+    models at a time, with one thread in each of `processes` (operations this small wait for the interpreter, so that threads
+    would gain nothing); the numbers do not depend on how many there are. On a GPU all models at once.
     """
     lengths = torch.from_numpy(np.diff(view.starts))
     plan = [shuffled(lengths, batch_size, source) for _ in range(epochs)]
-    return train(stack, view, torch.from_numpy(learns), plan, lr, bos)
+    return train(stack, view, torch.from_numpy(learns), plan, lr, bos, processes)
 
 
-def train(stack: StackedLSTM, view: View, learns: Tensor, plan: list[list[Tensor]], lr: float, bos: int) -> np.ndarray:
+def train(
+    stack: StackedLSTM, view: View, learns: Tensor, plan: list[list[Tensor]], lr: float, bos: int, processes: int = 1
+) -> np.ndarray:
     """The same with learns (K, N) and the batches of each epoch given."""
-    threads, parts, masks = torch.get_num_threads(), stack.split(PART), learns.split(PART)
-    try:
-        with (
-            tqdm(total=len(parts) * sum(map(len, plan)), desc="shadows", unit="step", disable=None) as bar,
-            ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool,
-        ):
-            found = pool.map(lambda part, mask: _train(part, view, mask, plan, lr, bos, bar), parts, masks)
-            return np.concatenate(list(found), axis=1)
-    finally:
-        torch.set_num_threads(threads)
+    if stack.head.is_cuda:
+        return _train(stack, view, learns, plan, lr, bos)
+    parts, masks = stack.split(PART), [mask.numpy() for mask in learns.split(PART)]
+    weights = [[tensor.numpy() for tensor in part.parameters()] for part in parts]
+    fixed = view, [[points.numpy() for points in batches] for batches in plan], lr, bos
+    with ProcessPoolExecutor(min(processes, len(parts)), multiprocessing.get_context("spawn")) as pool:
+        trained = pool.map(_in_a_process, weights, masks, range(len(parts)), *map(repeat, fixed))
+        losses = []
+        for part, (found, loss) in zip(parts, trained, strict=True):
+            for tensor, numbers in zip(part.parameters(), found, strict=True):
+                tensor.copy_(torch.from_numpy(numbers))
+            losses.append(loss)
+    return np.concatenate(losses, axis=1)
+
+
+def _in_a_process(
+    weights: list[np.ndarray], learns: np.ndarray, number: int, view: View, plan: list[list[np.ndarray]], lr: float, bos: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Train the part of this number; returns its weights and losses. Arrays are sent, since a tensor would be shared memory."""
+    keep_pages()
+    torch.set_num_threads(1)
+    stack = StackedLSTM(*map(torch.from_numpy, weights))
+    batches = [[torch.from_numpy(points) for points in epoch] for epoch in plan]
+    losses = _train(stack, view, torch.from_numpy(learns), batches, lr, bos, number)
+    return weights, losses
 
 
 def _train(
-    stack: StackedLSTM, view: View, learns: Tensor, plan: list[list[Tensor]], lr: float, bos: int, bar: tqdm
+    stack: StackedLSTM, view: View, learns: Tensor, plan: list[list[Tensor]], lr: float, bos: int, number: int = 0
 ) -> np.ndarray:
     optimizer = torch.optim.AdamW(stack.parameters(), lr=lr, weight_decay=0.0, fused=True)
     total, device, means = sum(map(len, plan)), stack.head.device, []
-    for batches in plan:
-        losses = []
-        for points in batches:
-            optimizer.param_groups[0]["lr"] = lr * (1 - (len(means) * len(batches) + len(losses)) / total)
-            losses.append(stack.gradient(padded(view, points.numpy(), bos).to(device), learns[:, points].to(device)))
-            optimizer.step()
-            bar.update()
-        means.append(torch.stack(losses).mean(0))
+    with tqdm(total=total, desc=f"shadows, part {number + 1}", unit="step", position=number, disable=None) as bar:
+        for batches in plan:
+            losses = []
+            for points in batches:
+                optimizer.param_groups[0]["lr"] = lr * (1 - (len(means) * len(batches) + len(losses)) / total)
+                losses.append(stack.gradient(padded(view, points.numpy(), bos).to(device), learns[:, points].to(device)))
+                optimizer.step()
+                bar.update()
+            means.append(torch.stack(losses).mean(0))
     return torch.stack(means).cpu().numpy()

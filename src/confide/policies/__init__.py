@@ -9,18 +9,29 @@ from typing import Any
 from confide.policies import batches
 from confide.policies.batches import Batched, one_by_one
 from confide.policies.contextual import contextual, contextual_batched
+from confide.policies.domain_classifier import classifier, classifier_batched
 from confide.policies.everything import everything
+from confide.policies.keyword import keyword
 from confide.policies.misses import with_misses
 from confide.policies.ner import ner, ner_batched
 from confide.policies.presidio import presidio
+from confide.policies.regex import detector as regex_detector
 from confide.policies.regex import regex
-from confide.policies.spans import Policy, covered, masks, merge, redacted_text, union
+from confide.policies.spans import Policy, covered, masks, merge, merged_masks, redacted_text, union
 from confide.specs import PolicySpec, UnionPolicySpec
 
 
 def policy(spec: PolicySpec) -> Policy:
     """The policy that a specification describes."""
     return POLICIES[spec.kind](spec)
+
+
+def detector(spec: PolicySpec) -> Callable[[str], bool]:
+    """Whether the policy finds anything in a text."""
+    if spec.kind == "regex":
+        return regex_detector(spec)
+    find = policy(spec)
+    return lambda text: bool(find(text))
 
 
 def has_batches(spec: PolicySpec) -> bool:
@@ -46,11 +57,14 @@ POLICIES: dict[str, Callable[[Any], Policy]] = {
     "ner": ner,
     "contextual": contextual,
     "presidio": presidio,
+    "keyword": keyword,
+    "classifier": classifier,
     "union": any_of,
 }
 BATCHED: dict[str, Callable[[Any], Batched]] = {
     "ner": ner_batched,
     "contextual": contextual_batched,
+    "classifier": classifier_batched,
 }
 
 __all__ = [
@@ -60,9 +74,11 @@ __all__ = [
     "Policy",
     "batched",
     "covered",
+    "detector",
     "has_batches",
     "masks",
     "merge",
+    "merged_masks",
     "policy",
     "redacted_text",
     "union",

@@ -21,15 +21,36 @@ ALONE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)")  # back-references
 
 def regex(spec: RegexPolicySpec) -> Policy:
     """Policy of a pattern table; InputError names the label whose pattern is unusable."""
-    for label, pattern in spec.patterns.items():
-        _check(label, pattern)
-    shared = {label: pattern for label, pattern in spec.patterns.items() if _shareable(pattern)}
-    alone = {label: pattern for label, pattern in spec.patterns.items() if label not in shared}
+    shared, alone = _sorted(spec)
     scans = [_together(shared)] if shared else []
     scans += [_apart(label, pattern) for label, pattern in alone.items()]
     if len(scans) == 1:
         return scans[0]
     return lambda text: merge(span for scan in scans for span in scan(text))
+
+
+def detector(spec: RegexPolicySpec) -> Callable[[str], bool]:
+    """Whether the policy finds anything in a text: stops at the first match."""
+    shared, alone = _sorted(spec)
+    scans = [_automaton(shared)] if shared else []
+    scans += map(re.compile, alone.values())
+
+    def fires(text: str) -> bool:
+        for scan in scans:
+            for match in scan.finditer(text):
+                if match.end() > match.start():
+                    return True
+        return False
+
+    return fires
+
+
+def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
+    """The checked patterns that share a scan, and those that need one each."""
+    for label, pattern in spec.patterns.items():
+        _check(label, pattern)
+    shared = {label: pattern for label, pattern in spec.patterns.items() if _shareable(pattern)}
+    return shared, {label: pattern for label, pattern in spec.patterns.items() if label not in shared}
 
 
 def _check(label: str, pattern: str) -> None:
@@ -46,15 +67,20 @@ def _shareable(pattern: str) -> bool:
     return not ALONE.search(pattern) and set(NAMED.findall(pattern)) <= {"secret"}
 
 
-def _together(table: dict[str, str]) -> Policy:
-    """One scan for all patterns of the table."""
-    labels, conditions = tuple(table), _common_conditions(list(table.values()))
+def _automaton(table: dict[str, str]) -> re.Pattern[str]:
+    """All patterns of the table as one: the one listed at place i is the group p<i>, its secret s<i>."""
+    conditions = _common_conditions(list(table.values()))
     parts = (
         f"(?P<p{index}>{pattern.removeprefix(conditions).replace('(?P<secret>', f'(?P<s{index}>')})"
         for index, pattern in enumerate(table.values())
     )
-    automaton = re.compile(f"{conditions}(?:{'|'.join(parts)})")
-    names = {f"p{index}": (label, f"s{index}") for index, label in enumerate(labels)}
+    return re.compile(f"{conditions}(?:{'|'.join(parts)})")
+
+
+def _together(table: dict[str, str]) -> Policy:
+    """One scan for all patterns of the table."""
+    automaton = _automaton(table)
+    names = {f"p{index}": (label, f"s{index}") for index, label in enumerate(table)}
     if any(secret in automaton.groupindex for _, secret in names.values()):
         groups = {name: (label, secret if secret in automaton.groupindex else name) for name, (label, secret) in names.items()}
         return _finder(automaton, lambda match: groups[match.lastgroup])

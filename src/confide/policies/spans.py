@@ -4,11 +4,13 @@ A policy maps a text to its sensitive character ranges. Claims need policies tha
 (CRT section 3.2); nothing here looks at more than one text.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from confide.types import MASK, Span
 
+ADJOINING = re.compile(rf"{MASK}(?:\s*{MASK})+")
 Policy = Callable[[str], list[Span]]  # sorted, non-overlapping spans of one text
 
 
@@ -50,6 +52,11 @@ def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:
             break
         start = max(start, last)
     return start >= end
+
+
+def merged_masks(text: str) -> str:
+    """The text with masks that only white space separates as one, whoever put them there."""
+    return ADJOINING.sub(MASK, text)
 
 
 def redacted_text(text: str, spans: Iterable[Span]) -> str:

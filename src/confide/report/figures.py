@@ -5,11 +5,18 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from confide.report.amplification import amplification
+from confide.report.domain_epsilon import domain_epsilon
+from confide.report.domain_roc import domain_roc
 from confide.report.frontier import frontier
+from confide.report.leak import leak
 from confide.report.leakage import exposure, group_membership, membership
+from confide.report.learning import learning
+from confide.report.private_ppl import private_ppl
 from confide.report.results import Result
 from confide.report.roc import roc
+from confide.report.schedules import schedules
 from confide.report.tradeoff import tradeoff
+from confide.report.trajectory import trajectory
 from confide.report.utility import utility
 from confide.specs import ReportSpec
 
@@ -22,4 +29,11 @@ FIGURES: dict[str, Callable[[ReportSpec, list[Result]], Figure]] = {
     "amplification": amplification,
     "frontier": frontier,
     "roc": roc,
+    "learning": learning,
+    "trajectory": trajectory,
+    "private_ppl": private_ppl,
+    "leak": leak,
+    "domain_epsilon": domain_epsilon,
+    "domain_roc": domain_roc,
+    "schedules": schedules,
 }

@@ -4,14 +4,14 @@ Every panel carries the score of a model that remembers nothing, with its 95 % b
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from confide.report.results import Result
+from confide.report.results import Json, Result
 from confide.report.series import Series, against_gamma, datasets, group, shifts
 from confide.report.style import FAINT, INK, NULL, figure, legend, title
 from confide.specs import ReportSpec
@@ -55,7 +55,7 @@ def _membership(spec: ReportSpec, results: list[Result], prefix: str, name: str)
     size = _listed({result.metric("membership", "group") for result in known})
     of = f"disjoint groups of {size} {_labels(known)} secrets (scores summed)" if prefix else f"{_labels(known)} secrets"
     caption = (
-        f"{sizes} member and as many non-member {of}; members occur in train only, non-members in held-out text only. "
+        f"{sizes} member and as many non-member {of}; {asked(result.attacks['membership'] for result in known)}. "
         "Balanced accuracy: the half with the lower perplexity is called member. "
         f"{_seeds(known, 'whiskers: 95 % bootstrap interval')} Grey band: where scores that know nothing fall in 95 % of cases "
         "at this size. Only what exceeds the blind baseline, which never sees the model, is evidence of memorisation."
@@ -64,6 +64,16 @@ def _membership(spec: ReportSpec, results: list[Result], prefix: str, name: str)
     handles = [series.handle() for series in group(known)]
     legend(drawn, [*handles, _line("blind baseline\n(character n-grams)", (0, (1, 1.5))), _null("guessing, 95 %")])
     return drawn
+
+
+def asked(attacks: Iterable[Json]) -> str:
+    """Who is asked about in some membership attacks, for captions."""
+    others = {attack.get("non_members_from", "held_out") for attack in attacks}
+    words = {
+        "held_out": "members occur in train only, non-members in held-out text only",
+        "random": "non-members are random strings of spaces and digits, which their form tells apart (as published)",
+    }
+    return "; or ".join(words[name] for name in sorted(others))
 
 
 def _grid(results: list[Result], panels: list[Panel], ylabel: str) -> Figure:

@@ -1,4 +1,5 @@
-"""The one place that knows the fields of the files a study reads: certificates, evaluations, attacks, training metrics.
+"""The one place that knows the fields of the files a study reads: certificates, evaluations, attacks, training metrics;
+and attacks on the model after each epoch, where a run asked for them.
 
 Runs are listed by the specification and never searched for: a leftover folder cannot enter a table.
 """
@@ -59,10 +60,20 @@ class Result:
     evaluation: Json
     attacks: dict[str, Json]  # by kind: exposure, membership
     epochs: tuple[Epoch, ...]
+    trajectory: dict[int, dict[str, Json]]  # by epoch, then by kind: the same attacks after each epoch; empty: not run
 
     def metric(self, kind: str, name: str) -> Any:
         """A number of an attack, None where the attack was not run or could not tell."""
         return self.attacks.get(kind, {}).get(name)
+
+    def all_of(self, kind: str) -> list[Json]:
+        """Attacks of a kind that a run may have several of, one per domain of prompts."""
+        return [metrics for metrics in self.attacks.values() if metrics["attack"] == kind]
+
+    def along(self, kind: str, name: str) -> list[tuple[int, Any]]:
+        """A number of an attack after each epoch, (epoch, value); epochs that it could not tell are left out."""
+        found = ((epoch, attacks.get(kind, {}).get(name)) for epoch, attacks in sorted(self.trajectory.items()))
+        return [(epoch, value) for epoch, value in found if value is not None]
 
     def headline(self, name: str) -> float | None:
         """An epsilon or rate of the certificate's headline; None where it is unknown."""
@@ -71,8 +82,20 @@ class Result:
 
     def claim(self, name: str) -> float | None:
         """Epsilon of a claim by its name, None where the certificate makes no such claim."""
-        found = [claim["epsilon"] for claim in self.certificate.get("claims", []) if claim["name"] == name]
-        return float(found[0]) if found else None
+        found = self._claim(name)
+        return None if found is None else float(found["epsilon"])
+
+    def meaning_of(self, name: str) -> Meaning | None:
+        """What a claim's epsilon means, None where the certificate makes no such claim."""
+        found = self._claim(name)
+        return None if found is None else Meaning(found["relation"], found["unit"], float(found["delta"]), found["accountant"])
+
+    def _claim(self, name: str) -> Json | None:
+        return next((claim for claim in self.certificate["claims"] if claim["name"] == name), None)
+
+    def constant(self, name: str) -> list[float]:
+        """Values of a public constant of the noised updates, such as noise_multipliers; none where nothing is noised."""
+        return self.certificate.get("public_constants", {}).get(name) or []
 
     @property
     def bayesian_epsilon(self) -> float:
@@ -112,11 +135,32 @@ def _load(run: ReportRun, folder: Path, model: Path) -> Result:
     for name in run.attacks:
         path = folder / f"{name}.json"
         metrics = _object(path, ("attack",))
-        if metrics["attack"] in attacks:
-            raise InputError("two attacks of one kind in a run of a study", file=path, key="attack", value=metrics["attack"])
-        attacks[metrics["attack"]] = metrics
+        if (kind := kind_of(metrics)) in attacks and metrics.get("pairs") != []:
+            raise InputError("two attacks of one kind in a run of a study", file=path, key="attack", value=kind)
+        attacks[kind] = metrics
     epochs = _epochs(certificate, list(read_jsonl(model / "metrics.jsonl")), folder / "certificate.json")
-    return Result(run, certificate, evaluation, attacks, epochs)
+    return Result(run, certificate, evaluation, attacks, epochs, _trajectory(run, folder / "trajectory.json", epochs))
+
+
+def kind_of(metrics: Json) -> str:
+    """Kind of an attack; of membership, the paper's setting is a kind of its own, and so are other domains of prompts."""
+    if prompts := dict.fromkeys(pair["prompt"] for pair in metrics.get("pairs", ())):
+        return f"{metrics['attack']} {'+'.join(prompts)}"
+    honest = metrics.get("non_members_from", "held_out") == "held_out" and metrics.get("context", "text") == "text"
+    return metrics["attack"] if honest else f"{metrics['attack']}_published"
+
+
+def _trajectory(run: ReportRun, path: Path, epochs: tuple[Epoch, ...]) -> dict[int, dict[str, Json]]:
+    """Attacks by epoch and kind; InputError where an attack or the epoch's validation is missing."""
+    found: dict[int, dict[str, Json]] = {}
+    for row in _object(path, ("epochs",))["epochs"] if run.trajectory else ():
+        _require(row, ("epoch", *run.trajectory), path)
+        if row["epoch"] not in {epoch.epoch for epoch in epochs}:
+            raise InputError("is no epoch of metrics.jsonl", file=path, key="epochs", value=row["epoch"])
+        for name in run.trajectory:
+            _require(row[name], ("attack",), path)
+        found[row["epoch"]] = {kind_of(row[name]): row[name] for name in run.trajectory}
+    return found
 
 
 def _object(path: Path, keys: tuple[str, ...]) -> Json:

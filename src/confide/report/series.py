@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from confide.report.results import Result
-from confide.report.style import FILLS, Look, look
+from confide.report.style import FILLS, Look, look, tinted
 
 Value = Callable[[Result], float | None]
 
@@ -25,7 +25,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """All runs of one `name`; `fill` tells apart the models and ablations of one method."""
+    """All runs of one `name`; `fill` and tint tell apart the models, variants and ablations of one method."""
 
     label: str
     look: Look
@@ -80,10 +80,10 @@ def group(results: Iterable[Result], dataset: str | None = None) -> list[Series]
     for name in names:
         own = first[name]
         labels = list(dict.fromkeys(_label(first[other], models) for other in names if first[other].method == own.method))
-        fill = FILLS[labels.index(_label(own, models)) % len(FILLS)]
+        place = labels.index(_label(own, models)) % len(FILLS)
         members = tuple(r for r in results if r.run.name == name and dataset in (None, r.run.dataset))
         if members:
-            found.append(Series(_label(own, models), look(own.method), fill, members))
+            found.append(Series(_label(own, models), tinted(look(own.method), place), FILLS[place], members))
     return found
 
 

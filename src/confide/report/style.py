@@ -13,11 +13,19 @@ import matplotlib
 import matplotlib.ticker
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 DPI = 170
 INK, FAINT, NULL = "#222222", "#8a8a8a", "#e4e4e4"
-FILLS = ("full", "left", "bottom", "right", "top")  # tells a second model or ablation of one method; "none": conditional
+FILLS = (
+    "full",
+    "left",
+    "bottom",
+    "right",
+    "top",
+)  # tells a second model, variant or ablation of one method; "none": conditional
+TINTS = (0.0, 0.45, -0.45, 0.7, -0.65)  # beside the fills: towards black, or white if negative
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -72,6 +80,17 @@ METHODS: dict[str, Look] = {
 def look(method: str) -> Look:
     """Look of a method; one that is not listed is drawn in black under its own name."""
     return METHODS.get(method, Look(method, "#000000", "p", "-"))
+
+
+def shade(color: str, amount: float) -> str:
+    """A colour mixed with black (amount from 0 to 1) or with white (from 0 to -1)."""
+    other, share = (0.0, amount) if amount > 0 else (1.0, -amount)
+    return to_hex([(1 - share) * part + share * other for part in to_rgb(color)])
+
+
+def tinted(own: Look, place: int) -> Look:
+    """Look of a method's first, second, ... variant: the first is the method's own."""
+    return own._replace(color=shade(own.color, TINTS[place])) if TINTS[place] else own
 
 
 def figure(width: float, height: float) -> Figure:

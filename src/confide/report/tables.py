@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from confide.io import number
+from confide.report import domain_columns
+from confide.report.published import quotes
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
@@ -55,11 +57,20 @@ COLUMNS: tuple[Column, ...] = (
     Column("ppl_unigram_public", "utility", "the same outside gold secrets", _quality("ppl_unigram_public")),
     Column("ppl_unigram_private", "utility", "the same in gold secrets: what is above it has learned nothing of them",
            _quality("ppl_unigram_private")),
+    Column("marked_share", "utility", "share of the training tokens that the policy marks", _quality("marked_share")),
+    Column("ppl_marked", "utility", "test perplexity, tokens that the policy marks, original text", _quality("ppl_marked")),
+    Column("ppl_marked_backoff", "utility",
+           "the same tokens, fair to a model of masked text: the mask, then each token behind it guessed among all alike",
+           _quality("ppl_marked_backoff")),
     Column("accuracy", "utility", "share of test tokens predicted exactly", _quality("accuracy")),
     Column("accuracy_public", "utility", "the same outside gold secrets", _quality("accuracy_public")),
     Column("accuracy_private", "utility", "the same in gold secrets", _quality("accuracy_private")),
     Column("seconds", "utility", "wall-clock seconds of training with validation", lambda r: r.seconds),
     Column("delta", "certified", "δ of every ε here", lambda r: r.meaning.delta),
+    Column("noise_multiplier", "certified", "σ of the noised updates (the smallest, were there several)",
+           lambda r: min(r.constant("noise_multipliers"), default=None)),
+    Column("max_grad_norm", "certified", "C, the norm that they clip to (the largest, were there several)",
+           lambda r: max(r.constant("max_grad_norms"), default=None)),
     Column("epsilon_replace_one", "certified", "ε of one record of the pools trained on with noise, replace-one (PLD)",
            lambda r: r.claim("record_replace_one_pld")),
     Column("epsilon_add_or_remove", "certified", "the same, add-or-remove: what most papers print",
@@ -85,6 +96,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("exposure_mean", "exposure", "mean exposure of the canaries, bits", _attack("exposure", "mean")),
     Column("exposure_median", "exposure", "median", _attack("exposure", "median")),
     Column("exposure_max", "exposure", "maximum, as CRT reports it", _attack("exposure", "max")),
+    Column("exposure_published_mean", "exposure", "mean if ranked as Selective-DP does: per token, the first not counted",
+           _attack("exposure", "published_mean")),
+    Column("exposure_published_max", "exposure", "maximum of these", _attack("exposure", "published_max")),
     Column("exposure_null_mean_low", "exposure", "band of the mean of canaries never seen (table.csv: _low, _high)",
            _attack("exposure", "null_mean_low")),
     Column("exposure_null_mean_high", "exposure", "its upper end", _attack("exposure", "null_mean_high")),
@@ -97,6 +111,16 @@ COLUMNS: tuple[Column, ...] = (
     Column("mia_auc_low", "membership", "bootstrap interval of the AUC (table.csv: _low, _high)",
            _attack("membership", "auc_low")),
     Column("mia_auc_high", "membership", "its upper end", _attack("membership", "auc_high")),
+    Column("mia_accuracy_calibrated", "membership", "balanced accuracy at a threshold from other secrets",
+           _attack("membership", "acc_calibrated")),
+    Column("mia_lowercase_auc", "membership", "AUC of the perplexity over that of the secret in lower case",
+           _attack("membership", "lowercase_auc")),
+    Column("mia_zlib_auc", "membership", "AUC of the perplexity over the size that zlib packs the secret to",
+           _attack("membership", "zlib_auc")),
+    Column("mia_reference_auc", "membership", "AUC of the perplexity over that of a reference model",
+           _attack("membership", "reference_auc")),
+    Column("mia_min_k_auc", "membership", "AUC of Min-K%++: the secret's least likely tokens, standardised",
+           _attack("membership", "min_k_auc")),
     Column("mia_tpr_at_fpr_0.01", "membership", "true positive rate at 1 % false positives",
            _attack("membership", "tpr_at_fpr_0.01")),
     Column("group_mia_accuracy", "membership", "balanced accuracy on groups of secrets",
@@ -123,28 +147,23 @@ BLOCKS = {
     "utility": "What the model is worth",
     "exposure": "What it remembers: canaries",
     "membership": "What it remembers: membership",
+    "leak": "What it says of other domains when prompted with one",
+    "ratios": "Whether likelihood ratios tell what it says of other domains",
     "audit": "What an audit refutes: lower bounds on ε, to stand beside the certified ones",
 }
 
-PUBLISHED = (
-    ("CRT, section 5.4 and Figure 6", "Bayesian ε at ε' = 1, γ = 0.1", "0.12 (first version: 0.2)",
-     "0.116 with ε' at δ/γ, 0.159 at δ; both for add-or-remove and a known γ"),
-    ("CRT, Figure 3", "largest exposure of 10 canaries, CRT", "≈ 0",
-     "an unbiased rank has mean 1.44 bits, the largest of ten 4.23: about 0 is below chance"),
-    ("CRT, Figures 4 and 5", "accuracy of membership inference, CRT", "≈ 0.5", "guessing"),
-    ("Selective DP-SGD, Table 2", "CustomerSim, non-private: perplexity / accuracy", "3.06 ± 0.01 / 0.75",
-     "another tokenizer and split: compare order, not value"),
-    ("Selective DP-SGD, Table 2", "CustomerSim, DP-SGD: perplexity / accuracy / ε", "11.82 ± 0.76 / 0.70 / 2.51",
-     "ε of add-or-remove, batches shuffled but priced as Poisson"),
-    ("Selective DP-SGD, Table 2", "CustomerSim, selective: perplexity / accuracy / ε", "10.42 ± 0.91 / 0.69 / 2.74",
-     "∞ for every secret that the policy misses"),
-    ("Selective DP-SGD, results files", "exposure of a canary, non-private", "19.93 of 19.93", "fully extracted"),
-)  # fmt: skip
-
 
 def rows(results: Iterable[Result]) -> list[Row]:
-    """One row per run, in the order of the specification."""
-    return [{column.name: column.value(result) for column in COLUMNS} for result in results]
+    """One row per run, in the order of the specification; all have the same keys, those of COLUMNS and what was found."""
+    found = [{column.name: column.value(result) for column in COLUMNS} | domain_columns.columns(result) for result in results]
+    names = dict.fromkeys(name for row in found for name in row)
+    return [{name: row.get(name) for name in names} for row in found]
+
+
+def columns(table: list[Row]) -> list[Column]:
+    """The columns of a table: COLUMNS, and those that were found in the data."""
+    more = [(name, domain_columns.described(name)) for name in table[0]]
+    return [*COLUMNS, *(Column(name, *own[1:], lambda result: None) for name, own in more if own is not None)]
 
 
 def as_csv(table: list[Row]) -> str:
@@ -158,7 +177,7 @@ def as_csv(table: list[Row]) -> str:
 
 def summary(table: list[Row]) -> dict[str, float | str]:
     """Flat numbers, mean over seeds: "name.g0.1.column"."""
-    numeric = [c.name for c in COLUMNS if c.block != "run"]
+    numeric = [c.name for c in columns(table) if c.block != "run"]
     found: dict[str, float | str] = {}
     for (name, gamma), group in _groups(table).items():
         for column in numeric:
@@ -195,16 +214,24 @@ def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = (),
     ]
     groups = _groups(table)
     for block, words in BLOCKS.items():
-        own = [column for column in COLUMNS if column.block == block]
+        own = [column for column in columns(table) if column.block == block]
         used = [column for column in own if any(row[column.name] is not None for row in table)]
         if used:
             lines += [f"## {words}", "", *_block(used, groups), "", *_meaning(used), ""]
-    lines += ["## What the papers print", "", *_lines(["source", "quantity", "printed", "note"], PUBLISHED), ""]
+    if spec.published:
+        head = ["source", "method", "quantity", "printed", "note"]
+        lines += ["## What the papers print", "", *_lines(head, (quote[1:] for quote in quotes(spec.published))), ""]
     return "\n".join(lines)
 
 
 def _meaning(columns: list[Column]) -> list[str]:
-    return [f"- `{_heading(column.name)}`: {column.words}" for column in columns if not column.name.endswith("_high")]
+    """What columns mean; those of one form that were found in the data, once."""
+    lines = []
+    for column in columns:
+        if not column.name.endswith("_high"):
+            found = domain_columns.described(column.name)
+            lines.append(f"- `{found[0] if found else _heading(column.name)}`: {column.words}")
+    return list(dict.fromkeys(lines))
 
 
 def _groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
@@ -218,10 +245,15 @@ def _groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
 def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) -> list[str]:
     """Lines of one table; a pair of columns x_low, x_high becomes one interval x."""
     shown = [column.name for column in columns if not column.name.endswith("_high")]
-    head = ["name", "γ", "seeds", *(_heading(name) for name in shown)]
+    told = {key: group[0]["variant"] for key, group in groups.items() if group[0]["variant"] not in (None, key[0])}
+    head = ["name", *["variant"] * bool(told), "γ", "seeds", *(_heading(name) for name in shown)]
     body = [
-        [name, f"{gamma:g}", str(len(group)), *(_cell(group, column) for column in shown)]
-        for (name, gamma), group in groups.items()
+        [
+            *([key[0], told.get(key, "–")] if told else [key[0]]),
+            *(f"{key[1]:g}", str(len(group))),
+            *(_cell(group, column) for column in shown),
+        ]
+        for key, group in groups.items()
     ]
     return _lines(head, body)
 

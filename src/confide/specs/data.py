@@ -1,10 +1,11 @@
-"""Corpora, and the stages from raw text to a partition."""
+"""Corpora, and the stages from raw text to a partition; policies have a module of their own."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+from confide.specs.base import Count, Fraction, Natural, Spec
+from confide.specs.policies import PolicySpec
 
 
 class Sizes(Spec):
@@ -59,8 +60,67 @@ class TreebankSpec(Spec):
     archive: Literal["ud-ewt"] = "ud-ewt"
 
 
+class DialoguesSpec(Spec):
+    """What readers of multi-domain dialogues have in common."""
+
+    secrets: list[str]  # slots that are gold secrets: names of slots, in which * is any text
+    domains: Annotated[list[str], Field(min_length=1)] | None = None  # None: all there are
+    skip: Count = 0  # dialogues of each domain and split that are left out, so that two corpora can share a source
+    sizes: Sizes | None = None  # at most so many dialogues of each domain, after these
+    control_tokens: bool = True  # a dialogue is one line of the model's control tokens; False: an utterance a line
+    domain_tokens: bool = True  # of the control tokens those that name the domain
+    valid: Fraction = 0.2  # shares of each domain's dialogues, where splits are drawn
+    test: Fraction = 0.2
+    seed: int = 0
+
+
+class MultiDogoSpec(DialoguesSpec):
+    """MultiDoGO: labelled turns of customers, in the paper's splits, or both speakers (`path`: the folder data/unannotated)."""
+
+    reader: Literal["multidogo"]
+    part: Literal["annotated", "unannotated"] = "annotated"
+    path: str | None = None  # of the annotated part: the folder of DOMAIN/SPLIT.tsv; None: the archive, of three domains
+    archive: Literal["multidogo"] | None = Field(default_factory=lambda given: None if given.get("path") else "multidogo")
+    secrets: list[str] = [
+        *("name", "username", "password", "ssn", "email_address", "phone_number", "address", "*zipcode", "card_number"),
+        *("account_id", "*account_number", "policyid", "claimid", "booking_confirmation_number"),
+    ]
+
+
+class SchemaGuidedSpec(DialoguesSpec):
+    """Schema-Guided Dialogues. The archive has those train and dev files of one domain per dialogue that could be verified."""
+
+    reader: Literal["sgd"]
+    path: str | None = None  # the folder of train, dev and test; None: the archive
+    archive: Literal["sgd"] | None = Field(default_factory=lambda given: None if given.get("path") else "sgd")
+    splits: Literal["published", "drawn"] | None = None  # None: published where train, dev and test are there
+    several: Literal["first", "multi"] = "first"  # domain of a dialogue of several: the first one, or MULTI
+    secrets: list[str] = [
+        *("phone_number", "address", "street_address", "address_of_location", "venue_address", "receiver", "contact_name"),
+        *("recipient_name", "recipient_account_name", "doctor_name", "dentist_name", "stylist_name", "therapist_name"),
+    ]
+
+
+class MultiWozSpec(DialoguesSpec):
+    """MultiWOZ 2.2; its files have no digest here, so `path` is the folder of the publisher's train, dev and test."""
+
+    reader: Literal["multiwoz22"]
+    path: str
+    splits: Literal["published", "drawn"] | None = None  # as for sgd
+    several: Literal["first", "multi"] = "first"
+    secrets: list[str] = ["*-ref", "*-phone", "*-postcode", "*-address", "*-name", "*-trainid"]
+
+
 CorpusSpec = Annotated[
-    CustomerSimSpec | DialogFilesSpec | LinesSpec | WikiTextSpec | TreebankSpec, Field(discriminator="reader")
+    CustomerSimSpec
+    | DialogFilesSpec
+    | LinesSpec
+    | WikiTextSpec
+    | TreebankSpec
+    | MultiDogoSpec
+    | SchemaGuidedSpec
+    | MultiWozSpec,
+    Field(discriminator="reader"),
 ]
 
 
@@ -105,82 +165,6 @@ class DedupSpec(Spec):
     digest: Literal["hmac-sha1", "sha1"] = "hmac-sha1"
 
 
-class RegexPolicySpec(Spec):
-    kind: Literal["regex"]
-    patterns: dict[str, str]  # label -> pattern
-
-
-class EverythingPolicySpec(Spec):
-    """Fires on every text: pi_c = 1 of CRT section 3.2, where no conservative policy is at hand."""
-
-    kind: Literal["everything"]
-
-
-class NerPolicySpec(Spec):
-    """Named entities that a spaCy pipeline finds, scored by a beam over its parses.
-
-    `conservative` is the pi_c of CRT's MultiWOZ runs: every entity of the best parse whatever its score, and every token that
-    lies outside of all entities with a probability below `outside`.
-    """
-
-    kind: Literal["ner"]
-    model: str  # one of `pipelines`, an installed package such as en_core_web_sm, or a path
-    labels: list[str] | None = None  # None: all that the pipeline knows
-    threshold: Fraction = 0.3  # an entity of the beam counts where its score is above
-    conservative: bool = False
-    outside: Fraction = 0.9
-    beam_width: Natural = 4
-
-
-Part = Literal["entities", "subjects", "objects", "proper_nouns", "pronouns"]
-
-
-class ContextualPolicySpec(Spec):
-    """Entities, subjects, objects, proper nouns and pronouns: the contextual policy of Selective-DP, section 6."""
-
-    kind: Literal["contextual"]
-    model: str  # as for ner; its pipeline needs what the parts are read from: entities, a parser, a tagger
-    parts: Annotated[list[Part], Field(min_length=1)] = ["entities", "subjects", "objects", "proper_nouns", "pronouns"]
-
-
-class PresidioPolicySpec(Spec):
-    """What Microsoft Presidio's recognisers report; the extra `presidio` installs it."""
-
-    kind: Literal["presidio"]
-    model: str | None = None  # as for ner; None: patterns and checksums alone
-    entities: list[str] | None = None  # of Presidio, such as PHONE_NUMBER; None: all
-    threshold: Fraction = 0.0
-
-
-class UnionPolicySpec(Spec):
-    """Flags what any of its policies flags."""
-
-    kind: Literal["union"]
-    policies: Annotated[list["PolicySpec"], Field(min_length=1)]
-
-
-PolicySpec = Annotated[
-    RegexPolicySpec | EverythingPolicySpec | NerPolicySpec | ContextualPolicySpec | PresidioPolicySpec | UnionPolicySpec,
-    Field(discriminator="kind"),
-]
-
-
-class PipelineSpec(Spec):
-    """A small spaCy pipeline, trained on public text: tagger and parser on a treebank, entities on a corpus's gold spans."""
-
-    treebank: Literal["ud-ewt"] | None = None
-    entities: str | None = None  # name of a public corpus with gold spans
-    sentences: Natural | None = None  # of the treebank, first so many; None: all
-    epochs: Natural = 1
-    entity_epochs: Natural = 8
-    lr: Positive = 0.006  # falls to 0 in a straight line
-    width: Natural = 64
-    depth: Natural = 2
-    batch_size: Natural = 16
-    dropout: Fraction = 0.1
-    seed: int = 0
-
-
 class RedactSpec(Spec):
     policy: PolicySpec
     conservative: PolicySpec
@@ -199,10 +183,12 @@ class TokenizerSpec(Spec):
     corpus: str | None = None  # bpe: name of the public corpus it is trained on
     vocab_size: Natural = 1024
     source: str | None = None  # gpt2: "archive", a folder with vocab.json and merges.txt, or a hub name
+    control: list[Annotated[str, Field(min_length=1)]] = []  # strings that are one token each wherever they stand in a text
 
 
 class PartitionSpec(Spec):
     dedup: bool = True
+    merge_masks: bool = False  # masks with nothing but white space between them are one (JFT)
     scope: Literal["private", "all"] = "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
 
 

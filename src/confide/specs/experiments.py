@@ -10,11 +10,10 @@ from confide.specs.data import (
     CorpusSpec,
     DedupSpec,
     PartitionSpec,
-    PipelineSpec,
-    PolicySpec,
     RedactSpec,
     TokenizerSpec,
 )
+from confide.specs.policies import DomainPolicySpec, PipelineSpec, PolicySpec
 from confide.specs.training import AttackSpec, ModelSpec, PrivacySpec, RecipeSpec, ShadowsSpec, TrainSpec
 
 
@@ -32,6 +31,7 @@ class ReportRun(Spec):
     dedup: bool = True
     redact: bool = True
     attacks: list[str] = []
+    trajectory: list[str] = []  # attacks that were run on the model after every epoch, too
 
 
 class AmplificationSpec(Spec):
@@ -53,6 +53,7 @@ class ReportSpec(Spec):
     figures: list[str] = []
     runs: Annotated[list[ReportRun], Field(min_length=1)]
     gamma: Fraction | None = None
+    published: list[str] = []
     amplification: AmplificationSpec = AmplificationSpec()
 
 
@@ -94,6 +95,7 @@ class DatasetSpec(Spec):
     canaries: str | None = None
     dedup: DedupSpec = DedupSpec()
     scope: Literal["private", "all"] = "private"
+    merge_masks: bool = False
     policy: str
     conservative: str
     miss_seed: int = 0
@@ -111,10 +113,13 @@ class RunSpec(Spec):
     init: str | None = None  # run to warm-start from (its first gamma and seed)
     dedup: bool = True
     redact: bool = True
+    domains: Annotated[list[str], Field(min_length=1)] | None = None  # only points of these are trained on
     gammas: Annotated[list[Fraction], Field(min_length=1)] = [0.0]
     seeds: Annotated[list[int], Field(min_length=1)] = [0]
     noise_seed: int | None = 0
     attacks: list[str] = []
+    trajectory: list[str] = []  # attacks that are run on the model after every epoch, too: all of these are then released
+    label: str | None = None  # what figures and tables call it beside its method
 
 
 class StudySpec(Spec):
@@ -123,6 +128,7 @@ class StudySpec(Spec):
     title: str
     runs: Annotated[list[str], Field(min_length=1)]
     figures: list[str] = []
+    published: list[str] = []  # figures and tables of the papers whose numbers its report quotes
 
 
 class TrackingSpec(Spec):
@@ -144,6 +150,7 @@ class Params(Spec):
     corpora: dict[str, CorpusSpec]
     tokenizers: dict[str, TokenizerSpec]
     pipelines: dict[str, PipelineSpec] = {}
+    domain_policies: dict[str, DomainPolicySpec] = {}
     policies: dict[str, PolicySpec]
     canaries: dict[str, CanarySpec]
     datasets: dict[str, DatasetSpec]

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Fraction, Natural, Positive, Spec
+from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+from confide.specs.policies import PolicySpec
 
 
 class LSTMSpec(Spec):
@@ -39,6 +40,7 @@ class PrivacySpec(Spec):
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
     max_grad_norm: Positive = 1.0
     relation: Literal["add_or_remove", "replace_one", "zero_out"] = "replace_one"
+    calibrate: Literal["drawn", "every_step"] = "drawn"  # every_step: as if all updates were noisy (DPT as published)
 
 
 class RecipeSpec(Spec):
@@ -59,6 +61,9 @@ class RecipeSpec(Spec):
     # selective: the recurrent state after private text is set to zero, clipped and noised (and charged), or carried on
     # (epsilon = infinity); published: training and counting as in the paper (epsilon = infinity, its number beside it)
     private_state: Literal["reset", "noise", "carry", "published"] = "reset"
+    # schedule: how the probability of an update on redacted text falls from 1 to 0; eta is the temperature of the exp_ ones
+    redaction_schedule: Literal["linear", "step", "staircase", "exp_convex", "exp_concave"] = "exp_concave"
+    eta: Positive = 15.0
 
 
 class ReadSpec(Spec):
@@ -78,6 +83,7 @@ class TrainSpec(Spec):
     recipe: RecipeSpec
     privacy: PrivacySpec | None = None
     redact: bool = True  # False (ablation): steps that ask for the redacted view read the original one
+    domains: Annotated[list[str], Field(min_length=1)] | None = None  # only points of these are read; None: of all
     init: str | None = None  # name of the run whose weights are the start
     init_public: bool = False  # that run saw public text only (its dataset says so)
     reads: list[ReadSpec] = []  # what else is in the model
@@ -85,6 +91,7 @@ class TrainSpec(Spec):
     noise_seed: int | None = 0  # None: system entropy; a recorded seed makes the noise reproducible: not for release
     device: str = "auto"  # auto: cuda where there is one, else cpu
     checkpoint_every: Natural = 50  # updates
+    every_epoch: bool = False  # the weights after every epoch are released, too
 
 
 class CertifySpec(Spec):
@@ -108,15 +115,28 @@ class EvaluateSpec(Spec):
 class ExposureSpec(Spec):
     kind: Literal["exposure"]
     chunk: Natural = 4_096  # prefix-tree states of one depth held at once
+    published: bool = False  # rank per token of the whole sentence, too, as in Selective-DP
 
 
 class MembershipSpec(Spec):
+    """Membership of secrets; random non-members scored bare are the setting of Selective-DP on WikiText."""
+
     kind: Literal["membership"]
     label: str = "address"  # kind of gold secret that is attacked
     limit: Natural = 1000  # members and non-members each
+    non_members: Literal["held_out", "random"] = "held_out"  # random: strings of spaces and digits, told apart by their form
+    context: Literal["text", "bare"] = "text"  # bare: the secret after a space, and no text around it
+    scores: list[Literal["lowercase", "zlib", "min_k"]] = ["lowercase", "zlib", "min_k"]  # beside the log-probabilities
+    min_k: Annotated[float, Field(gt=0, le=100)] = 20.0  # % of a secret's tokens that the score min_k looks at
+    reference: str | None = None  # name of a row of runs: the score `reference` is against its first run's model
     group: Natural = 20
     bootstrap: Natural = 1000
     seed: int = 0
+
+    @property
+    def published_setting(self) -> bool:
+        """Whether candidates or their scores are as in the paper, so that a row may have the honest setting beside it."""
+        return self.non_members == "random" or self.context == "bare"
 
 
 class GameSpec(Spec):
@@ -158,10 +178,67 @@ class LiraSpec(Spec):
     seed: int = 0
 
 
-AttackSpec = Annotated[ExposureSpec | GameSpec | LiraSpec | MembershipSpec, Field(discriminator="kind")]
+class SamplingSpec(Spec):
+    """How a model's next token is drawn: divided by the temperature, the top k, of these the nucleus of probability top_p."""
+
+    temperature: Positive = 1.0
+    top_k: Natural | None = 40  # None: all tokens
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    max_new_tokens: Natural = 64  # the paper: 256
+
+
+class PromptedSpec(Spec):
+    """Held-out dialogues of some domains, cut after every utterance, for the model to go on; who finds other domains in it.
+
+    A judge is a policy whose labels are domains; in params.yaml its name under policies, in a job the policy itself.
+    """
+
+    prompts: Annotated[list[str], Field(min_length=1)]  # domains of the dialogues
+    targets: Annotated[list[str], Field(min_length=1)]  # domains whose text must not come out
+    judges: Annotated[dict[str, str | PolicySpec], Field(min_length=1)]
+    dialogues: Natural = 10  # of the test split of each domain, first so many
+    prefixes: Natural = 10  # of a dialogue, at most
+    samples: Natural = 10  # of a prefix
+    sampling: SamplingSpec = SamplingSpec()
+    min_secret: Natural = 6  # letters and digits of a gold secret that is searched for
+    held_out: Natural = 1000  # real utterances of a domain that the judges see, too
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    seed: int = 0
+
+
+class LeakSpec(PromptedSpec):
+    """How often text of other domains comes out (Domain Private Transformers, section 6.2, there called LiRA success rate)."""
+
+    kind: Literal["leak"]
+
+
+class DomainLiraSpec(PromptedSpec):
+    """Likelihood ratios of what came out, and C of domain privacy (Definition 4.1): `reference` never saw the targets.
+
+    One target domain for each reference that lacks it alone is the definition; several at once are the paper's code.
+    """
+
+    kind: Literal["domain_lira"]
+    reference: str  # name of a row of runs, whose first run was trained without the target domains
+    top: list[Natural] = [10, 50, 100]  # precision among so many of the highest ratios
+    examples: Count = 0  # above 0: so many texts of the model are written out, masked by the judges; they are no metrics
+    bootstrap: Natural = 500
+
+
+AttackSpec = Annotated[
+    DomainLiraSpec | ExposureSpec | GameSpec | LeakSpec | LiraSpec | MembershipSpec, Field(discriminator="kind")
+]
 
 
 class AttackJobSpec(Spec):
     run: str
     attack: AttackSpec
+    device: str = "auto"
+
+
+class TrajectorySpec(Spec):
+    """Attacks on the model as it was after each epoch, by name."""
+
+    run: str
+    attacks: dict[str, AttackSpec]
     device: str = "auto"

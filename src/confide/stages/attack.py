@@ -3,13 +3,11 @@
 import time
 from pathlib import Path
 
-from confide import models
-from confide.attacks import ATTACKS, Target
-from confide.errors import InputError
+from confide.attacks import ATTACKS
+from confide.attacks.target import opened
 from confide.io import write_json
 from confide.memory import keep_pages
 from confide.specs import AttackJobSpec
-from confide.tokenizer import load as load_tokenizer
 from confide.training import device_of
 
 
@@ -22,16 +20,14 @@ def attack(
     output: Path,
     canaries: Path | None = None,
     shadows: Path | None = None,
+    reference: Path | None = None,
 ) -> None:
-    """Write the attack's metrics; all but "seconds" are the same in every run.
+    """Write the attack's metrics; all but "seconds" are the same in every run. `reference`: weights of the reference model.
 
     Guarantees: holds no secret and no text, only numbers; planted canaries are known by their index.
     """
     keep_pages()
-    network, words = models.load(model.parent).to(device_of(spec.device)), load_tokenizer(tokenizer)
-    if network.vocab_size != words.vocab_size:
-        raise InputError(f"has {words.vocab_size} tokens, the model {network.vocab_size}", file=tokenizer)
-    target = Target(network, words, points, canaries, shadows)
+    target = opened(model, tokenizer, device_of(spec.device), points, canaries, shadows, reference)
     begun = time.perf_counter()
     metrics = ATTACKS[spec.attack.kind](spec.attack, target)
     write_json(output, {"attack": spec.attack.kind, "run": spec.run} | metrics | {"seconds": time.perf_counter() - begun})

@@ -8,6 +8,7 @@ from confide.io import write_json
 from confide.report import style, tables
 from confide.report.amplification import rows as amplification_rows
 from confide.report.figures import FIGURES
+from confide.report.published import quotes
 from confide.report.results import load
 from confide.specs import ReportSpec
 
@@ -15,15 +16,19 @@ from confide.specs import ReportSpec
 def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> None:
     """Write table.csv, table.md, summary.json, epochs.csv and the spec's figures (PNG and SVG) to the folder `output`.
 
-    All files appear, or none does; the same inputs give the same bytes. InputError names a missing run's file.
+    Beside them amplification.csv with that figure, and published.csv where the spec names what to quote. All
+    files appear, or none does; the same inputs give the same bytes. InputError names a missing run's file.
     """
     for name in spec.figures:
         if name not in FIGURES:
             raise InputError(f"is not one of {', '.join(FIGURES)}", key="figures", value=name)
+    quoted = quotes(spec.published)
     found = load(spec.runs, results, models)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
         _write(spec, found, Path(folder))
+        if quoted:
+            (Path(folder) / "published.csv").write_text(tables.as_csv([quote._asdict() for quote in quoted]))
         output.mkdir(exist_ok=True)
         for path in sorted(Path(folder).iterdir()):
             path.replace(output / path.name)

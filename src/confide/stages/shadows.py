@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from confide.attacks.membership import FEWEST, choose, first_occurrences, secret_log_probs, tokens_of
+from confide.attacks.members import choose, first_occurrences, tokens_of
+from confide.attacks.membership import FEWEST
+from confide.attacks.scores import secret_log_probs
 from confide.attacks.shadows import Shadows, assignment, first_lines, holders, write
 from confide.dp.sampling import generator
 from confide.errors import InputError
@@ -26,7 +28,7 @@ from confide.training import device_of
 from confide.types import View
 
 
-def shadows(spec: ShadowsSpec, *, points: Path, tokenizer: Path, output: Path) -> None:
+def shadows(spec: ShadowsSpec, *, points: Path, tokenizer: Path, output: Path, processes: int = 1) -> None:
     """Train the shadow models and write their scores of every candidate.
 
     Guarantees: the output holds numbers alone, no secret and no text.
@@ -40,7 +42,7 @@ def shadows(spec: ShadowsSpec, *, points: Path, tokenizer: Path, output: Path) -
     seen = assignment(spec.models, len(chosen), rng)
     texts, learns = training_set(list(holders(points, spec.label, chosen)), seen, spec.background, rng)
     like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
-    total, count, loss = trained(spec, like, words, encoded(texts, words), learns, tokens_of(chosen, words))
+    total, count, loss = trained(spec, like, words, encoded(texts, words), learns, tokens_of(chosen, words), processes)
     write(Shadows(spec, seen, total, count, member, first_lines(points, spec.label, chosen), loss), output)
 
 
@@ -76,7 +78,7 @@ def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
 
 
 def trained(
-    spec: ShadowsSpec, like: LSTMSpec, words: Tokenizer, view: View, learns: np.ndarray, candidates: View
+    spec: ShadowsSpec, like: LSTMSpec, words: Tokenizer, view: View, learns: np.ndarray, candidates: View, processes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores (K, M) and token counts (M,) of the candidates, and the losses (epochs, K) of training."""
     (view, candidates), bos, size = compact([view, candidates], words.bos_id)
@@ -84,7 +86,7 @@ def trained(
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
     stack = StackedLSTM.of([model.to(device_of(spec.device)) for model in fresh])
     recipe = {"epochs": spec.epochs, "lr": spec.lr, "batch_size": spec.batch_size, "bos": bos}
-    losses = fit(stack, view, learns, **recipe, source=generator(spec.seed, "shadows"))
+    losses = fit(stack, view, learns, **recipe, source=generator(spec.seed, "shadows"), processes=processes)
     if not np.isfinite(losses).all():
         raise InputError("training diverged: a loss is not finite", key="lr", value=spec.lr)
     print(

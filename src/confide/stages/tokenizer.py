@@ -26,7 +26,8 @@ def tokenizer(spec: TokenizerSpec, *, output: Path, points: Path | None = None, 
 def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
     if points is None:
         raise InputError("kind bpe needs the points of a public corpus", key="points")
-    return train_bpe((text for text, split in read_rows(points, "text", "split") if split == "train"), spec.vocab_size)
+    texts = (text for text, split in read_rows(points, "text", "split") if split == "train")
+    return train_bpe(texts, spec.vocab_size, spec.control)
 
 
 def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
@@ -39,12 +40,12 @@ def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
         for name in FILES:
             if name not in found:
                 raise InputError("missing file", file=archive, key=name)
-        return from_files(found[FILES[0]].encode(), found[FILES[1]], source=archive)
+        return from_files(found[FILES[0]].encode(), found[FILES[1]], source=archive, control=spec.control)
     folder = Path(spec.source)
     if folder.is_dir():
         vocab, merges = (read_bytes(folder / name) for name in FILES)
-        return from_files(vocab, merges.decode("utf-8", "replace"), source=folder)
-    return from_hub(spec.source)
+        return from_files(vocab, merges.decode("utf-8", "replace"), source=folder, control=spec.control)
+    return from_hub(spec.source, spec.control)
 
 
 def _packed(archive: Path) -> Iterator[tuple[str, str]]:

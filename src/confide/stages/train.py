@@ -14,9 +14,9 @@ from tqdm import tqdm
 
 import confide
 from confide import checkpoint as checkpoints
-from confide import models
+from confide import models, snapshots
 from confide.codehash import code_hash
-from confide.data import load_partition
+from confide.data import load_partition, within
 from confide.dp.calibration import calibrate
 from confide.dp.ledger import settings_digest
 from confide.errors import InputError
@@ -25,10 +25,10 @@ from confide.io import atomic, sha256, write_jsonl
 from confide.memory import keep_pages
 from confide.methods import METHODS
 from confide.methods.plan import Plan
-from confide.specs import TrainSpec
+from confide.specs import RecipeSpec, TrainSpec
 from confide.tokenizer import load as load_tokenizer
 from confide.training import Job, check_pools, device_of, pool_sizes, state_releases
-from confide.types import SPLITS, Partition, Step
+from confide.types import SPLITS, Partition, PoolName, Step
 
 
 def train(
@@ -42,20 +42,28 @@ def train(
     config: Path,
     metrics: Path,
     ledger: Path,
+    epochs: Path,
     init: Path | None = None,
     init_ledger: Path | None = None,
 ) -> None:
-    """Read a partition, write model.safetensors, config.json, metrics.jsonl and ledger.jsonl."""
+    """Read a partition, write model.safetensors, config.json, metrics.jsonl, ledger.jsonl and the weights after every epoch.
+
+    These are in `epochs` if the specification asks for them, else that file is empty of tensors.
+    """
     inputs = [path for path in (original, redacted, tokenizer, init, init_ledger) if path is not None]
     keep_pages()
     with checkpoints.exclusive(checkpoint):
-        epochs = enumerate_steps(spec, partition := load_partition(original, redacted))
-        job = prepare(spec, partition, epochs, tokenizer, init, init_ledger)
+        partition = load_partition(original, redacted)
+        if spec.domains is not None:
+            partition = within(partition, spec.domains, redacted)
+        plan = enumerate_steps(spec, partition)
+        job = prepare(spec, partition, plan, tokenizer, init, init_ledger)
         fingerprint = fingerprint_of(spec, inputs)
         if (state := checkpoints.read(checkpoint, fingerprint)) is not None:
             job.restore(*state)
-        run(job, epochs, checkpoint, fingerprint)
+        run(job, plan, checkpoint, fingerprint)
         job.ledger.end()
+        snapshots.join(checkpoint, len(plan) if spec.every_epoch else 0, epochs)
         models.save(job.model, model, config)
         write_jsonl(metrics, job.metrics)
         with atomic(ledger) as temporary:
@@ -67,14 +75,21 @@ def enumerate_steps(spec: TrainSpec, partition: Partition) -> list[list[Step]]:
     """The whole stream of steps, one list per epoch, from public numbers alone."""
     if spec.method not in METHODS:
         raise InputError(f"is not one of {', '.join(METHODS)}", key="method", value=spec.method)
+    if spec.method == "domain_only" and spec.domains is None:
+        raise InputError("are missing: domain_only needs some", key="domains")
     recipe, sizes = spec.recipe, pool_sizes(partition)
-    noisy_epochs = recipe.noisy_epochs or recipe.epochs
-    plan = Plan(recipe.epochs, noisy_epochs, recipe.batch_size, recipe.noisy_batch_size, sizes, recipe.private_state)
-    epochs = list(METHODS[spec.method](plan))
-    if spec.model.kind != "lstm" and any(step.tokens != "all" for steps in epochs for step in steps):
+    epochs = list(METHODS[spec.method](plan_of(recipe, sizes, spec.seed)))
+    if spec.model.kind != "lstm" and any(step.tokens in ("public", "private") for steps in epochs for step in steps):
         raise InputError(f"is no recurrent model, which {spec.method} needs", key="model.kind", value=spec.model.kind)
     check_pools({step for steps in epochs for step in steps}, sizes, recipe.noisy_batch_size)
     return epochs
+
+
+def plan_of(recipe: RecipeSpec, sizes: dict[PoolName, int], seed: int) -> Plan:
+    """All that a method may know."""
+    noisy_epochs, batches = recipe.noisy_epochs or recipe.epochs, (recipe.batch_size, recipe.noisy_batch_size)
+    state, schedule = recipe.private_state, (recipe.redaction_schedule, recipe.eta)
+    return Plan(recipe.epochs, noisy_epochs, *batches, sizes, state, *schedule, seed)
 
 
 def prepare(
@@ -130,7 +145,8 @@ def noise_for(spec: TrainSpec, epochs: list[list[Step]], partition: Partition) -
     sample_rate = spec.recipe.noisy_batch_size / len(partition.pool(pools.pop()))
     passes = sum(any(step.state == "noise" and not step.noisy for step in steps) for steps in epochs)
     shown = passes * state_releases(spec, partition) if passes else 0
-    return calibrate(privacy.epsilon, privacy.delta, sample_rate, len(noisy), privacy.relation, shown)
+    count = len(noisy) if privacy.calibrate == "drawn" else sum(map(len, epochs))
+    return calibrate(privacy.epsilon, privacy.delta, sample_rate, count, privacy.relation, shown)
 
 
 def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) -> None:
@@ -148,6 +164,8 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
                 if job.done % job.spec.checkpoint_every == 0:
                     job.save(checkpoint, fingerprint)
             if len(job.metrics) < number:
+                if job.spec.every_epoch:
+                    snapshots.write(checkpoint, number, job.model)
                 job.metrics.append(epoch_metrics(job, number) | {"seconds": time.monotonic() - started})
                 job.ledger.epoch(number)
                 tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)

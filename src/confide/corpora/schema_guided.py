@@ -1,0 +1,112 @@
+"""Schema-Guided Dialogues (Rastogi et al. 2020) and MultiWOZ 2.2 (Zang et al. 2020): two speakers, slots by service and turn.
+
+MultiWOZ differs in three ways: a turn has frames of all services, a slot has its value beside its range, and a slot may be
+copied from another one (`copy_from`), and then stands nowhere in the turn. A dialogue's domain is its service without
+the version (Banks_1: BANKS); of several, the first, or MULTI; and GENERAL where no service is named.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from confide.corpora.dialogues import PUBLISHED, Dialogue, Utterance, files, records
+from confide.errors import InputError
+from confide.specs import MultiWozSpec, SchemaGuidedSpec
+from confide.types import Record, Span
+
+ROLES = {"USER": "USR", "SYSTEM": "SYS"}
+VERSION = re.compile(r"_\d+$")
+BREAKS = str.maketrans("\n\r\t\v\f", "     ")  # one for one: ranges stay as they are
+SEVERAL, NONE = "MULTI", "GENERAL"
+
+Fail = Callable[[str, str], InputError]  # message and key
+
+
+def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iterator[Record]:
+    """Dialogues by split and domain. InputError names file, line and dialogue."""
+    dialogues, seen = [], set()
+    place = getattr(spec, "path", None) or raw
+    for file, path, text in files(spec.path, tuple(f"{split}/dialogues_*.json" for split in PUBLISHED), raw):
+        for dialogue in _dialogues(spec, file, path.partition("/")[0], text):
+            if dialogue.name in seen:
+                raise InputError("is there twice", file=file, line=_line(text, dialogue.name), key=dialogue.name)
+            seen.add(dialogue.name)
+            dialogues.append(dialogue)
+    missing = [name for name, split in PUBLISHED.items() if all(dialogue.split != split for dialogue in dialogues)]
+    if spec.splits == "published" and missing:
+        raise InputError(f"holds no dialogues in {' and '.join(missing)}", file=place, key="splits", value=spec.splits)
+    if spec.splits == "drawn" or missing:
+        dialogues = [dialogue._replace(split=None) for dialogue in dialogues]
+    yield from records(spec, dialogues, place)
+
+
+def _line(text: str, name: str) -> int:
+    """The line on which a dialogue's id stands."""
+    return text.count("\n", 0, max(text.find(f'"{name.rpartition("/")[2]}"'), 0)) + 1
+
+
+def _dialogues(spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, text: str) -> Iterator[Dialogue]:
+    """Dialogues of a file."""
+    try:
+        rows = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"malformed JSON: {error.msg}", file=file, line=error.lineno) from None
+    if not isinstance(rows, list):
+        raise InputError("expected a list of dialogues", file=file, line=1)
+    for index, row in enumerate(rows):
+        name = row.get("dialogue_id") if isinstance(row, dict) else None
+        if not isinstance(name, str) or not name:
+            raise InputError("expected a string", file=file, line=1, key=f"[{index}].dialogue_id")
+
+        def fail(message: str, key: str, name: str = name) -> InputError:
+            return InputError(message, file=file, line=_line(text, name), key=f"{name}.{key}")
+
+        services = _field(row, "services", list, "services", fail)
+        turns = _field(row, "turns", list, "turns", fail)
+        utterances = tuple(_utterance(turn, number, fail) for number, turn in enumerate(turns))
+        yield Dialogue(f"{folder}/{name}", _domain(spec, services, fail), utterances, PUBLISHED[folder])
+
+
+def _field(value: Any, key: str, kind: type, where: str, fail: Fail) -> Any:
+    """A field that has to be there, and of its type."""
+    if not isinstance(value, dict) or not isinstance(value.get(key), kind):
+        raise fail(f"is missing, or no {kind.__name__}", where)
+    return value[key]
+
+
+def _domain(spec: SchemaGuidedSpec | MultiWozSpec, services: list[Any], fail: Fail) -> str:
+    if not all(isinstance(service, str) for service in services):
+        raise fail("expected strings", "services")
+    domains = list(dict.fromkeys(VERSION.sub("", service).upper() for service in services))
+    return SEVERAL if spec.several == "multi" and len(domains) > 1 else domains[0] if domains else NONE
+
+
+def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
+    """A turn with all slots that stand in it; blanks around it are not part of it."""
+    where = f"turns[{number}]"
+    speaker = _field(turn, "speaker", str, f"{where}.speaker", fail)
+    given = _field(turn, "utterance", str, f"{where}.utterance", fail)
+    if speaker not in ROLES:
+        raise fail(f"expected one of {', '.join(ROLES)}", f"{where}.speaker")
+    if str(turn.get("turn_id", number)) != str(number):
+        raise fail(f"expected {number}: a turn is missing, or there twice", f"{where}.turn_id")
+    text = given.translate(BREAKS)
+    shift, kept = len(text) - len(text.lstrip()), text.strip()
+    spans = []
+    for frame in _field(turn, "frames", list, f"{where}.frames", fail):
+        for slot in _field(frame, "slots", list, f"{where}.slots", fail):
+            label = _field(slot, "slot", str, f"{where}.slots", fail)
+            if "copy_from" in slot and "start" not in slot:
+                continue
+            start = _field(slot, "start", int, f"{where}.{label}.start", fail)
+            end = _field(slot, "exclusive_end", int, f"{where}.{label}.exclusive_end", fail)
+            if not 0 <= start < end <= len(given):
+                raise fail(f"[{start}, {end}) is not a range within the {len(given)} characters", f"{where}.{label}")
+            if slot.get("value", given[start:end]) != given[start:end]:
+                raise fail("its value is not what stands at its range", f"{where}.{label}")
+            span = Span(max(start - shift, 0), min(end - shift, len(kept)), label)
+            spans += [span] if span.start < span.end else []
+    return Utterance(ROLES[speaker], kept, tuple(spans))

@@ -1,0 +1,214 @@
+"""A classifier of domains as a policy (Domain Private Transformers, section 5.1, "Sequence Classification").
+
+A window of words within an utterance is flagged where a RoBERTa classifier says with a probability above z that it is of one of
+the policy's domains, whatever domain the text is of: all domains for a redacted data set, those that a prompt is not of for
+leaks, as for keywords. Windows that overlap are one span (the paper's code replaces strings in turn, so tails leak). The model
+is a file of the stage `domain_policy`, or a folder or a cached name of transformers; nothing is downloaded here. It looks at
+whole windows, so what it may claim of a caught secret is what the neighbour test measures.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from confide.errors import InputError
+from confide.io import atomic
+from confide.policies.batches import Batched, alone, closed
+from confide.policies.spans import Policy, merge
+from confide.policies.utterances import windows
+from confide.specs import ClassifierPolicySpec
+from confide.types import Span
+
+if TYPE_CHECKING:
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import RobertaForSequenceClassification
+
+BATCH = 256  # windows of one forward pass
+DIGITS = 4  # of a probability: what a window's place in a batch may change lies below
+KEY = "classifier"  # of a file's metadata: one key alone, as safetensors writes several in any order
+Probabilities = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D)
+
+
+class Classifier(NamedTuple):
+    """A network with its words and what it calls its classes."""
+
+    network: "RobertaForSequenceClassification"
+    words: "Tokenizer"
+    labels: tuple[str, ...]
+    threshold: float | None  # z that it was tuned to; None: it is not one of ours
+
+
+def classifier(spec: ClassifierPolicySpec) -> Policy:
+    """The policy over one text; InputError where the model cannot be had, or its labels are not the domains."""
+    return alone(classifier_batched(spec))
+
+
+def classifier_batched(spec: ClassifierPolicySpec) -> Batched:
+    """The same over many texts, their windows in common batches."""
+    model = load(spec.model)
+    threshold = model.threshold if spec.threshold is None else spec.threshold
+    if threshold is None:
+        raise InputError("is needed: the model has none of its own", key="threshold")
+    chosen = indices(model, spec.domains, spec.model)
+
+    def ask(texts: Sequence[str]) -> np.ndarray:
+        return remembered(spec.model, tuple(texts))
+
+    return closed(finder(ask, model.labels, chosen, threshold, spec.window))
+
+
+def indices(model: Classifier, domains: Sequence[str] | None, name: str) -> list[int]:
+    """Where the domains are among a model's labels; InputError where they are not, or a model of others' gets none named."""
+    known = ", ".join(model.labels)
+    if domains is None and model.threshold is None:
+        raise InputError(f"are needed for a model that was not trained here; its labels: {known}", key="domains")
+    for domain in domains or ():
+        if domain not in model.labels:
+            raise InputError(f"is a classifier with other labels: no {domain} among {known}", key="model", value=name)
+    return [model.labels.index(domain) for domain in domains or model.labels]
+
+
+def finder(
+    ask: Probabilities, labels: Sequence[str], chosen: Sequence[int], threshold: float, words: int
+) -> Callable[[Sequence[str]], list[list[Span]]]:
+    """Spans of each text: the windows of which one of the chosen labels has a probability above the threshold.
+
+    Guarantees: what is flagged at a threshold is flagged at every smaller one; a probability that is no number raises.
+    """
+
+    def find(texts: Sequence[str]) -> list[list[Span]]:
+        places = [windows(text, words) for text in texts]
+        read = [[" ".join(text[a:b].split()) for a, b in ranges] for text, ranges in zip(texts, places, strict=True)]
+        distinct = {window: index for index, window in enumerate(dict.fromkeys(one for some in read for one in some))}
+        scores = ask(list(distinct))[:, list(chosen)]  # (n, C)
+        if not np.isfinite(scores).all():
+            raise ValueError("a probability is no number")
+        best, most = scores.argmax(1).tolist(), scores.max(1).tolist()
+        found = []
+        for ranges, some in zip(places, read, strict=True):
+            rows = [(place, distinct[window]) for place, window in zip(ranges, some, strict=True)]
+            flagged = [(place, row) for place, row in rows if most[row] > threshold]
+            found.append(merge(Span(*place, labels[chosen[best[row]]], most[row]) for place, row in flagged))
+        return found
+
+    return find
+
+
+@lru_cache(maxsize=1)  # a policy and its conservative sibling ask the same in turn
+def remembered(model: str, texts: tuple[str, ...]) -> np.ndarray:
+    return probabilities(load(model), texts)
+
+
+def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
+    """(n, D) float64: of each label for each text; of a text that is too long, the largest of its pieces."""
+    import torch
+
+    pieces, owners = [], []
+    for index, encoding in enumerate(model.words.encode_batch(list(texts), add_special_tokens=False)):
+        for piece in cut(model, encoding.ids):
+            pieces.append(piece)
+            owners.append(index)
+    found = np.zeros((len(texts), len(model.labels)))
+    order = sorted(range(len(pieces)), key=lambda index: len(pieces[index]))
+    model.network.eval()
+    with torch.inference_mode():
+        for first in range(0, len(order), BATCH):
+            rows = order[first : first + BATCH]
+            scores = logits(model, [pieces[row] for row in rows]).double().softmax(1).cpu().numpy()
+            np.maximum.at(found, [owners[row] for row in rows], scores)
+    return found.round(DIGITS)
+
+
+def cut(model: Classifier, ids: list[int]) -> list[list[int]]:
+    """Token ids in as few pieces as the network's positions allow, each with begin and end."""
+    config = model.network.config
+    room = config.max_position_embeddings - config.pad_token_id - 3  # RoBERTa counts positions from the padding's id on
+    pieces = [ids[first : first + room] for first in range(0, len(ids), room)] or [[]]
+    return [[config.bos_token_id, *piece, config.eos_token_id] for piece in pieces]
+
+
+def logits(model: Classifier, pieces: Sequence[list[int]]) -> "torch.Tensor":
+    """(B, D), of token ids padded to the longest."""
+    import torch
+
+    network, longest = model.network, max(map(len, pieces))
+    ids = torch.full((len(pieces), longest), network.config.pad_token_id)
+    mask = torch.zeros_like(ids)
+    for row, piece in enumerate(pieces):
+        ids[row, : len(piece)] = torch.tensor(piece)
+        mask[row, : len(piece)] = 1
+    return network(ids.to(network.device), attention_mask=mask.to(network.device)).logits
+
+
+# On disk ---------------------------------------------------------------------------------------------------------------
+
+
+def save(model: Classifier, path: Path) -> None:
+    """Write weights, configuration, labels, words and z as one safetensors file."""
+    from safetensors.torch import save_file
+
+    values = {"config": model.network.config.to_dict(), "words": model.words.to_str(), "threshold": model.threshold}
+    weights = {name: value.detach().cpu().contiguous() for name, value in model.network.state_dict().items()}
+    with atomic(path) as temporary:
+        save_file(weights, temporary, {KEY: json.dumps(values, sort_keys=True)})
+
+
+@lru_cache(maxsize=2)
+def load(model: str) -> Classifier:
+    """A classifier that the stage wrote, or one of transformers, on the accelerator if there is one; InputError otherwise."""
+    import torch
+
+    found = from_file(Path(model)) if Path(model).is_file() else from_transformers(model)
+    found.network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return found
+
+
+def from_file(path: Path) -> Classifier:
+    """A file of `save`; InputError where it is damaged or something else."""
+    import torch
+    from safetensors import SafetensorError, safe_open
+    from tokenizers import Tokenizer
+    from transformers import RobertaConfig, RobertaForSequenceClassification
+
+    try:
+        with safe_open(path, "pt") as file:
+            values = json.loads(file.metadata()[KEY])
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        with torch.random.fork_rng(devices=[]):  # first weights are drawn, and then replaced
+            network = RobertaForSequenceClassification(RobertaConfig.from_dict(values["config"]))
+        network.load_state_dict(weights)
+        words = Tokenizer.from_str(values["words"])
+        return Classifier(network, words, labels_of(network.config), float(values["threshold"]))
+    except (SafetensorError, OSError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"is no classifier of this project's ({type(error).__name__})", file=path) from None
+
+
+def from_transformers(name: str, **changes: Any) -> Classifier:
+    """A RoBERTa classifier in a folder or in the local cache, with its tokenizer; `changes` of labels give it a new head."""
+    from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
+
+    here = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        config = AutoConfig.from_pretrained(name, **here, **changes)
+        if config.model_type != "roberta":
+            raise ValueError(f"a {config.model_type}, not a roberta")
+        words = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
+        options = here | {"use_safetensors": True, "ignore_mismatched_sizes": bool(changes)}
+        network = RobertaForSequenceClassification.from_pretrained(name, config=config, **options)
+    except (OSError, ValueError, AttributeError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        remedy = "" if Path(name).exists() else f": hf download {name}"
+        raise InputError(f"cannot be loaded{remedy} ({reason})", key="model", value=name) from None
+    words.no_padding()
+    words.no_truncation()
+    return Classifier(network, words, labels_of(network.config), None)
+
+
+def labels_of(config: Any) -> tuple[str, ...]:
+    """Names of a network's classes, in order."""
+    return tuple(config.id2label[index] for index in range(config.num_labels))

@@ -1,0 +1,48 @@
+"""Numbers that the papers print, each with its place and with what is wrong with it, from published.csv beside this file.
+
+A study names the figures and tables that it stands beside (`published`); its report quotes their rows.
+"""
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from confide.errors import InputError
+
+FILE = Path(__file__).with_suffix(".csv")
+
+
+class Quote(NamedTuple):
+    """One number as it is printed; `method` is ours of the same name, empty where there is none."""
+
+    source: str  # key of a figure, table or file of results
+    where: str
+    method: str
+    quantity: str
+    value: str
+    note: str
+
+
+def all_quotes() -> list[Quote]:
+    """Every row of the file, in its order."""
+    with FILE.open(newline="", encoding="utf-8") as lines:
+        return [Quote(**row) for row in csv.DictReader(lines)]
+
+
+def sources() -> tuple[str, ...]:
+    """Keys of all figures, tables and files that are quoted."""
+    return tuple(dict.fromkeys(quote.source for quote in all_quotes()))
+
+
+def quotes(sources: Iterable[str]) -> list[Quote]:
+    """Rows of these sources, source by source; InputError for a source that the file does not have."""
+    known: dict[str, list[Quote]] = {}
+    for quote in all_quotes():
+        known.setdefault(quote.source, []).append(quote)
+    found = []
+    for source in dict.fromkeys(sources):
+        if source not in known:
+            raise InputError(f"is not one of {', '.join(known)}", key="published", value=source)
+        found += known[source]
+    return found

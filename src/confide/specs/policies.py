@@ -1,0 +1,155 @@
+"""Policies, which say what of a text is secret, and what they are trained or fitted to."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+
+
+class RegexPolicySpec(Spec):
+    kind: Literal["regex"]
+    patterns: dict[str, str]  # label -> pattern
+
+
+class EverythingPolicySpec(Spec):
+    """Fires on every text: pi_c = 1 of CRT section 3.2, where no conservative policy is at hand."""
+
+    kind: Literal["everything"]
+
+
+class NerPolicySpec(Spec):
+    """Named entities that a spaCy pipeline finds, scored by a beam over its parses.
+
+    `conservative` is the pi_c of CRT's MultiWOZ runs: every entity of the best parse whatever its score, and every token that
+    lies outside of all entities with a probability below `outside`.
+    """
+
+    kind: Literal["ner"]
+    model: str  # one of `pipelines`, an installed package such as en_core_web_sm, or a path
+    labels: list[str] | None = None  # None: all that the pipeline knows
+    threshold: Fraction = 0.3  # an entity of the beam counts where its score is above
+    conservative: bool = False
+    outside: Fraction = 0.9
+    beam_width: Natural = 4
+
+
+Part = Literal["entities", "subjects", "objects", "proper_nouns", "pronouns"]
+
+
+class ContextualPolicySpec(Spec):
+    """Entities, subjects, objects, proper nouns and pronouns: the contextual policy of Selective-DP, section 6."""
+
+    kind: Literal["contextual"]
+    model: str  # as for ner; its pipeline needs what the parts are read from: entities, a parser, a tagger
+    parts: Annotated[list[Part], Field(min_length=1)] = ["entities", "subjects", "objects", "proper_nouns", "pronouns"]
+
+
+class PresidioPolicySpec(Spec):
+    """What Microsoft Presidio's recognisers report; the extra `presidio` installs it."""
+
+    kind: Literal["presidio"]
+    model: str | None = None  # as for ner; None: patterns and checksums alone
+    entities: list[str] | None = None  # of Presidio, such as PHONE_NUMBER; None: all
+    threshold: Fraction = 0.0
+
+
+Domains = Annotated[list[str], Field(min_length=1)]
+
+
+class KeywordPolicySpec(Spec):
+    """Words and phrases of domains, in text of whatever domain (Domain Private Transformers, section 5.1)."""
+
+    kind: Literal["keyword"]
+    keywords: dict[str, list[str]] | None = None  # domain -> words and phrases
+    model: str | None = None  # in place of keywords: one of `domain_policies`, or a JSON file of such lists
+    domains: Domains | None = None  # whose keywords are flagged; None: all, as the paper redacts
+
+
+class ClassifierPolicySpec(Spec):
+    """Windows of words of which a RoBERTa classifier says with a probability above the threshold that they are of a domain."""
+
+    kind: Literal["classifier"]
+    model: str  # one of `domain_policies`, a file that it wrote, or a folder or name of transformers (fetched: hf download)
+    domains: Domains | None = None  # which are flagged; None: all that the model was trained on here
+    threshold: Fraction | None = 0.96  # z; None: the one that the model was tuned to
+    window: Natural = 16  # words; an utterance of fewer is one window
+
+
+class UnionPolicySpec(Spec):
+    """Flags what any of its policies flags."""
+
+    kind: Literal["union"]
+    policies: Annotated[list["PolicySpec"], Field(min_length=1)]
+
+
+PolicySpec = Annotated[
+    RegexPolicySpec
+    | EverythingPolicySpec
+    | NerPolicySpec
+    | ContextualPolicySpec
+    | PresidioPolicySpec
+    | KeywordPolicySpec
+    | ClassifierPolicySpec
+    | UnionPolicySpec,
+    Field(discriminator="kind"),
+]
+
+
+class PipelineSpec(Spec):
+    """A small spaCy pipeline, trained on public text: tagger and parser on a treebank, entities on a corpus's gold spans."""
+
+    treebank: Literal["ud-ewt"] | None = None
+    entities: str | None = None  # name of a public corpus with gold spans
+    sentences: Natural | None = None  # of the treebank, first so many; None: all
+    epochs: Natural = 1
+    entity_epochs: Natural = 8
+    lr: Positive = 0.006  # falls to 0 in a straight line
+    width: Natural = 64
+    depth: Natural = 2
+    batch_size: Natural = 16
+    dropout: Fraction = 0.1
+    seed: int = 0
+
+
+class KeywordFitSpec(Spec):
+    """Keywords by the log-odds ratio with an informative Dirichlet prior (Monroe et al. 2008)."""
+
+    kind: Literal["keyword"]
+    count: Natural = 60  # keywords of a domain, at most
+    words: Annotated[int, Field(ge=1, le=3)] = 3  # of a keyword, at most
+    min_count: Natural = 10  # documents of the domain that hold it, at least
+    prior: Positive = 1000.0  # words that the prior stands for
+    odds: Annotated[float, Field(ge=1)] = 20.0  # times its odds in other domains, at least
+    min_z: Positive = 1.96  # standard errors of the log-odds ratio, at least
+
+
+class ClassifierFitSpec(Spec):
+    """A RoBERTa classifier of domains, trained on random character spans of documents."""
+
+    kind: Literal["classifier"]
+    pretrained: str | None = None  # a folder or a name such as roberta-base (fetched: hf download); None: small, from scratch
+    layers: Natural = 2  # this and the next three: of the one from scratch
+    width: Natural = 128
+    heads: Natural = 4
+    vocab_size: Natural = 2048
+    # A span begins at this character at the latest, the paper's 0 or, with None, anywhere: that trains the better classifier
+    # of windows (on MultiDoGO at z = 0.96 a precision of 0.99 instead of 0.88).
+    start: Count | None = 0
+    min_length: Natural = 10  # characters of a span
+    epochs: Natural = 5
+    lr: Positive = 5e-4  # falls to 0 in a straight line; the paper's for roberta-base: 1e-5
+    batch_size: Natural = 32
+    window: Natural = 16  # words of the windows on which z is tuned and scores are measured
+    threshold: Fraction = 0.96  # z, where it is not tuned
+    precision: Fraction | None = None  # of flagged windows of the valid split: the smallest z that reaches it
+    recall: Fraction | None = None  # of all windows of the valid split: the largest z that reaches it
+    seed: int = 0
+
+
+class DomainPolicySpec(Spec):
+    """What a policy of domains is fitted to: public or held-out text, whose words the product holds."""
+
+    corpus: str  # name of a corpus of several domains
+    domains: Annotated[list[str], Field(min_length=2)] | None = None  # None: all there are
+    fit: Annotated[KeywordFitSpec | ClassifierFitSpec, Field(discriminator="kind")]

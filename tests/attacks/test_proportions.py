@@ -1,0 +1,113 @@
+"""Intervals of shares and of ratios of shares: published numbers, special cases, and coverage by simulation."""
+
+from math import exp, inf, isnan
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.stats import binomtest, chi2
+
+from confide.attacks.proportions import Share, koopman, ratio, share
+
+
+def test_koopman_1984_example():
+    found = koopman(36, 40, 16, 80, 0.95)
+    assert found.value == pytest.approx(4.5)
+    assert (round(found.low, 2), round(found.high, 2)) == (2.94, 7.15)
+
+
+@pytest.mark.parametrize(
+    ("x", "m", "y", "n"), [(7, 34, 1, 34), (3, 50, 0, 40), (0, 50, 5, 40), (40, 40, 33, 40), (1.5, 20.5, 2.5, 33)]
+)
+def test_the_ends_are_where_the_test_of_that_ratio_is_at_its_level(x, m, y, n):
+    """Pearson's statistic, its nuisance probability by numerical likelihood instead of the closed form."""
+    found = koopman(x, m, y, n, 0.9)
+
+    def refuted_by(value: float) -> float:
+        def surprise(p: float) -> float:
+            q = p / value
+            return -(x * np.log(p) + (m - x) * np.log1p(-p) + y * np.log(q) + (n - y) * np.log1p(-q))
+
+        p = minimize_scalar(surprise, bounds=(1e-9, min(1, value) - 1e-9), method="bounded", options={"xatol": 1e-12}).x
+        return sum((k - size * one) ** 2 / (size * one * (1 - one)) for k, size, one in ((x, m, p), (y, n, p / value)))
+
+    for end in (found.low, found.high):
+        if 0 < end < inf:
+            assert refuted_by(end) == pytest.approx(chi2(1).ppf(0.9), rel=1e-3)
+    assert (found.low == 0) == (x == 0) and (found.high == inf) == (y == 0)
+    assert found.low <= found.value <= found.high
+
+
+def test_ratio_turned_round_and_ratios_without_events():
+    one, other = koopman(9, 80, 4, 60, 0.95), koopman(4, 60, 9, 80, 0.95)
+    assert (one.low, one.high) == (pytest.approx(1 / other.high), pytest.approx(1 / other.low))
+    nothing = koopman(0, 50, 0, 50, 0.95)
+    assert isnan(nothing.value) and (nothing.low, nothing.high) == (0, inf)
+    never = koopman(20, 50, 0, 50, 0.95)
+    assert never.value == inf and never.low > 3 and never.high == inf
+    assert koopman(10, 10, 10, 10, 0.95).low < 1 < koopman(10, 10, 10, 10, 0.95).high
+
+
+@pytest.mark.parametrize(("p", "q", "n"), [(0.3, 0.1, 200), (0.02, 0.02, 150), (0.6, 0.5, 60)])
+def test_koopman_covers_as_often_as_it_says(p, q, n):
+    rng, repeats = np.random.default_rng(0), 1000
+    counts = rng.binomial(n, (p, q), (repeats, 2)).tolist()
+    covered = sum((found := koopman(x, n, y, n, 0.95)).low <= p / q <= found.high for x, y in counts)
+    assert binomtest(covered, repeats, 0.95, "less").pvalue > 1e-3 and covered / repeats < 0.99
+
+
+def test_a_share_of_clusters_of_one_is_clopper_and_pearsons():
+    flags = [True] * 3 + [False] * 37
+    found = share(flags, range(40), range(40), 0.95)
+    exact = binomtest(3, 40).proportion_ci(0.95, "exact")
+    assert found.effective == pytest.approx(
+        39 / 40 * 40, rel=1e-6
+    )  # of a variance that is estimated with 39 degrees of freedom
+    assert found.low == pytest.approx(exact.low, abs=0.002) and found.high == pytest.approx(exact.high, abs=0.005)
+
+
+def test_clusters_that_agree_within_count_as_one_each():
+    flags, clusters = np.repeat([True, False, False, True, False] * 8, 25), np.repeat(np.arange(40), 25)
+    found = share(flags, clusters.tolist(), range(1000), 0.95)
+    assert found.rate == 0.4 and 35 < found.effective < 40 and found.n == 1000
+    apart = share(flags, range(1000), range(1000), 0.95)
+    assert apart.effective > 990 and apart.high - apart.low < (found.high - found.low) / 4
+
+
+def test_without_events_each_unit_counts_once_and_one_cluster_says_nothing():
+    none = share([False] * 60, [0, 1, 2] * 20, [number % 12 for number in range(60)], 0.95)
+    assert (none.rate, none.low, none.effective) == (0, 0, 12)
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 12))
+    every = share([True] * 60, [0, 1, 2] * 20, [number % 12 for number in range(60)], 0.95)
+    assert (every.low, every.high) == (pytest.approx(1 - none.high), 1)
+    alone = share([True, False] * 30, [0] * 60, range(60), 0.95)
+    assert alone.effective == 1 and alone.high - alone.low > 0.9
+    assert share([], [], [], 0.95) is None
+
+
+def clustered(rng, rates: np.ndarray) -> Share:
+    """Ten dialogues of ten prompts with ten samples each, at these rates of the dialogues."""
+    flags = rng.random((10, 100)) < rates[:, None]
+    prompts = [(dialogue, place // 10) for dialogue in range(10) for place in range(100)]
+    return share(flags.ravel().tolist(), np.repeat(np.arange(10), 100).tolist(), prompts, 0.95)
+
+
+def test_coverage_where_dialogues_differ():
+    """Rates of dialogues are beta distributed, with a deviation of 0.23 around 0.2; a ratio is of rates that rise together."""
+    rng, repeats, covered = np.random.default_rng(1), 400, np.zeros(3)
+    for _ in range(repeats):
+        rates = rng.beta(0.4, 1.6, 10)
+        one, other = clustered(rng, rates), clustered(rng, rates / 2)
+        found = ratio(one, other, 0.95)
+        naive = binomtest(one.count, one.n).proportion_ci(0.95, "exact")
+        covered += [one.low <= 0.2 <= one.high, found.low <= 2 <= found.high, naive.low <= 0.2 <= naive.high]
+    assert covered[0] / repeats > 0.88 and covered[1] / repeats > 0.95 and covered[2] / repeats < 0.4
+
+
+def test_ratio_of_shares_takes_the_effective_sizes():
+    rng = np.random.default_rng(0)
+    one, other = clustered(rng, rng.beta(0.4, 1.6, 10)), clustered(rng, np.full(10, 0.1))
+    found = ratio(one, other, 0.95)
+    assert found == koopman(one.rate * one.effective, one.effective, other.rate * other.effective, other.effective, 0.95)
+    plain = koopman(one.count, one.n, other.count, other.n, 0.95)
+    assert found.value == pytest.approx(plain.value) and found.high / found.low > exp(0.5) * plain.high / plain.low
