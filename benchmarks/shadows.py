@@ -4,9 +4,8 @@ python benchmarks/shadows.py
 
 Both take the same steps on the same batches: an ordinary model gets, of each, the points that it learns from. In each round the
 stack trains all models through all epochs, its processes' start included, then two ordinary models take those steps with fused
-AdamW, and their time is stretched to all of them. The ordinary models have the tokenizer's vocabulary; the stack has the tokens
-that occur, as in the stage ("stacked"), or all. The stack has `--processes` of one thread each, the ordinary models as many
-threads. "whole" is the stage from texts to scores with the settings of params.yaml.
+AdamW, and their time is stretched to all of them. The ordinary models have the tokenizer's vocabulary, the stack the tokens
+that occur, as in the stage. The stack has `--processes` of one thread each, the ordinary models as many threads. "whole" is the stage from texts to scores with the settings of params.yaml.
 """
 
 import tempfile
@@ -79,7 +78,7 @@ def steps(
     lengths, source = torch.from_numpy(np.diff(view.starts)), generator(0, "benchmark")
     plan = [shuffled(lengths, spec.batch_size, source) for _ in range(epochs)]
     models = [LSTMModel(like, tokens.vocab_size, tokens.bos_id) for _ in range(spec.models)]
-    full, masks = StackedLSTM.of(models), torch.from_numpy(learns)
+    masks = torch.from_numpy(learns)
     (short,), bos, size = compact([view], tokens.bos_id)
     stack = StackedLSTM.of([LSTMModel(like, size, bos) for _ in range(spec.models)])
 
@@ -89,7 +88,6 @@ def steps(
 
     contenders = {
         "stacked": lambda: train(stack, short, masks, plan, spec.lr, bos, processes),
-        "stacked, whole vocabulary": lambda: train(full, view, masks, plan, spec.lr, tokens.bos_id, processes),
         "ordinary": one_by_one,
     }
     seconds = interleaved(contenders, rounds)

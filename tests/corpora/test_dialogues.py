@@ -144,3 +144,14 @@ def test_a_dialogue_is_a_point_with_domain_and_owner(tmp_path):
     ]
     split(SplitSpec(corpus=corpus, point="turn"), output=tmp_path / "turns", raw=folder)
     assert list(read_jsonl(tmp_path / "turns")) == points  # a dialogue is one line
+
+
+def test_two_corpora_share_a_source_without_a_dialogue_in_common():
+    """`skip` leaves out of each split and domain what `sizes` of the other corpus takes."""
+    dialogues, sizes = talks("A", 50) + talks("B", 40), Sizes(train=10, valid=3, test=2)
+    first, second = (list(records(spec(sizes=sizes, **more), dialogues, "place")) for more in ({}, {"skip": sizes}))
+    whole = list(records(spec(), dialogues, "place"))
+    for domain in "AB":
+        for name, size in (("train", 10), ("valid", 3), ("test", 2)):
+            found = [[r.doc for r in some if (r.domain, r.split) == (domain, name)] for some in (first, second, whole)]
+            assert found[0] + found[1] == found[2][: 2 * size] and len(set(found[0] + found[1])) == 2 * size

@@ -116,8 +116,10 @@ def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName,
     found["test"] += drawn[:test]
     found["valid"] += drawn[test : test + valid]
     found["train"] += drawn[test + valid :]
-    ends = {split: spec.skip + getattr(spec.sizes, split) if spec.sizes else None for split in SPLITS}
-    return {split: some[spec.skip : ends[split]] for split, some in found.items()}
+    for split in SPLITS:
+        rest = found[split][getattr(spec.skip, split) if spec.skip else 0 :]
+        found[split] = rest[: getattr(spec.sizes, split) if spec.sizes else None]
+    return found
 
 
 def _render(spec: DialoguesSpec, dialogue: Dialogue, secrets: set[str]) -> tuple[str, tuple[Span, ...]]:

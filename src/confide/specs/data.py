@@ -65,8 +65,8 @@ class DialoguesSpec(Spec):
 
     secrets: list[str]  # slots that are gold secrets: names of slots, in which * is any text
     domains: Annotated[list[str], Field(min_length=1)] | None = None  # None: all there are
-    skip: Count = 0  # dialogues of each domain and split that are left out, so that two corpora can share a source
-    sizes: Sizes | None = None  # at most so many dialogues of each domain, after these
+    skip: Sizes | None = None  # so many dialogues of each domain are left out, so that two corpora can share a source
+    sizes: Sizes | None = None  # at most so many of each domain, after these
     control_tokens: bool = True  # a dialogue is one line of the model's control tokens; False: an utterance a line
     domain_tokens: bool = True  # of the control tokens those that name the domain
     valid: Fraction = 0.2  # shares of each domain's dialogues, where splits are drawn
