@@ -5,7 +5,8 @@ python benchmarks/shadows.py
 Both take the same steps on the same batches: an ordinary model gets, of each, the points that it learns from. In each round the
 stack trains all models through all epochs, its processes' start included, then two ordinary models take those steps with fused
 AdamW, and their time is stretched to all of them. The ordinary models have the tokenizer's vocabulary, the stack the tokens
-that occur, as in the stage. The stack has `--processes` of one thread each, the ordinary models as many threads. "whole" is the stage from texts to scores with the settings of params.yaml.
+that occur, as in the stage. The stack has `--processes` of one thread each, the ordinary models as many threads.
+"whole" is the stage from texts to scores with the settings of params.yaml.
 """
 
 import tempfile
