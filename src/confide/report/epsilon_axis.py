@@ -65,6 +65,7 @@ def row(line: Any, tracks: list[Track], name: str, epsilon: str, quality: str) -
                 axes.axhline(track.last.ppl, color=own.color, linestyle=own.line, linewidth=0.9, alpha=0.7)
     plain_log(zero, "y")
     if finite.lines and any(track.last.epsilon not in APART for track in tracks):
+        _apart(finite)
         plain_log(finite, "x")
     else:
         finite.set_xticks([])
@@ -103,3 +104,12 @@ def _path(axes: Axes, track: Track) -> None:
     marks = track.series.marks(markersize=4, markevery=list(range(len(points) - 1)), **small)
     axes.plot([p.epsilon for p in points], [p.ppl for p in points], **marks)
     axes.plot([track.last.epsilon], [track.last.ppl], zorder=4, **_face(track))
+
+
+def _apart(axes: Axes) -> None:
+    """At least a factor of two from end to end: methods that were calibrated to one epsilon differ in its fourth digit."""
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    if high < 2 * low:
+        middle = math.sqrt(low * high)
+        axes.set_xlim(middle / math.sqrt(2), middle * math.sqrt(2))

@@ -118,7 +118,8 @@ def plain_log(axes: Axes, which: str) -> None:
     getattr(axes, f"set_{which}scale")("log")
     low, high = getattr(axes, f"get_{which}lim")()
     steps = (1, 2, 3, 5, 7) if high / low < 20 else (1, 2, 5) if high / low < 300 else (1,)
-    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=steps, numticks=12))
+    base = 100.0 if high / low > 1e5 else 10.0  # labels of six digits would touch
+    axis.set_major_locator(matplotlib.ticker.LogLocator(base, subs=steps, numticks=12))
     axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
