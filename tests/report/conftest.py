@@ -13,6 +13,8 @@ from confide.attacks.exposure import judged
 from confide.attacks.game import against_coins
 from confide.attacks.lira import roc
 from confide.attacks.metrics import accuracy_null, auc, auc_null
+from confide.report import style
+from confide.report.results import load
 from confide.specs import GameSpec, ReportSpec
 
 EPOCHS = 10
@@ -201,3 +203,17 @@ def study(tmp_path_factory) -> tuple[Path, ReportSpec]:
 def domain_study(tmp_path_factory) -> tuple[Path, ReportSpec]:
     root = tmp_path_factory.mktemp("domains")
     return root, write_study(root, methods=DPT, gammas=(0.0,))
+
+
+@pytest.fixture(scope="session")
+def results(study):
+    """The study as it is loaded."""
+    root, spec = study
+    return load(spec.runs, root / "results", root / "models")
+
+
+@pytest.fixture
+def settings():
+    """The settings that figures are drawn in."""
+    with style.settings():
+        yield

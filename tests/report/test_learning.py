@@ -8,19 +8,8 @@ import pytest
 
 from confide.report import style
 from confide.report.learning import PANELS, learning
-from confide.report.results import load
 
-
-@pytest.fixture(scope="module")
-def results(study):
-    root, spec = study
-    return load(spec.runs, root / "results", root / "models")
-
-
-@pytest.fixture(autouse=True)
-def settings():
-    with style.settings():
-        yield
+pytestmark = pytest.mark.usefixtures("settings")
 
 
 def test_curves_are_means_and_shades_ranges_of_the_files(study, results):

@@ -8,21 +8,11 @@ import pytest
 
 from confide.report import style
 from confide.report.private_ppl import private_ppl
-from confide.report.results import load
 
 COLOUR = {name: style.look(name).color for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")}
 
 
-@pytest.fixture(scope="module")
-def results(study):
-    root, spec = study
-    return load(spec.runs, root / "results", root / "models")
-
-
-@pytest.fixture(autouse=True)
-def settings():
-    with style.settings():
-        yield
+pytestmark = pytest.mark.usefixtures("settings")
 
 
 def models(axes):

@@ -7,20 +7,9 @@ import pytest
 from scipy.stats import betabinom
 
 from confide.report import style
-from confide.report.results import load
 from confide.report.roc import roc
 
-
-@pytest.fixture(scope="module")
-def results(study):
-    root, spec = study
-    return load(spec.runs, root / "results", root / "models")
-
-
-@pytest.fixture(autouse=True)
-def settings():
-    with style.settings():
-        yield
+pytestmark = pytest.mark.usefixtures("settings")
 
 
 def test_curves_are_means_over_seeds_at_the_chosen_gamma(study, results):

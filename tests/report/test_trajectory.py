@@ -14,17 +14,7 @@ from confide.report import style
 from confide.report.results import load
 from confide.report.trajectory import trajectory
 
-
-@pytest.fixture(scope="module")
-def results(study):
-    root, spec = study
-    return load(spec.runs, root / "results", root / "models")
-
-
-@pytest.fixture(autouse=True)
-def settings():
-    with style.settings():
-        yield
+pytestmark = pytest.mark.usefixtures("settings")
 
 
 def from_files(root, row, gamma, value):
