@@ -23,11 +23,15 @@ def write(folder: Path, epoch: int, model: nn.Module) -> None:
 
 
 def join(folder: Path, epochs: int, output: Path) -> None:
-    """Write the weights after epochs 1 to `epochs` into one file, and remove those that lie beside the checkpoint."""
+    """Write the weights after epochs 1 to `epochs` into one file."""
     places = [_place(folder, epoch) for epoch in range(1, epochs + 1)]
     with atomic(output) as temporary:
         save_file({name: value for place in places for name, value in load_file(place).items()}, temporary)
-    for place in places:
+
+
+def clear(folder: Path) -> None:
+    """Remove what lies beside the checkpoint of a finished job."""
+    for place in folder.glob("epoch-*.safetensors"):
         place.unlink()
 
 

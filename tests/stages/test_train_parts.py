@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from confide import snapshots
+from confide import models, snapshots
 from confide.errors import InputError
 from confide.training import Job
 from confide.types import View
@@ -69,3 +69,20 @@ def test_the_weights_after_every_epoch_survive_a_kill_and_the_last_are_the_model
         Job.run is step and run(tmp_path / "killed", vocabulary, wanted)["epochs"].read_bytes() == whole["epochs"].read_bytes()
     )
     assert not list((tmp_path / "killed" / "checkpoint").glob("epoch-*"))
+
+
+def test_a_kill_while_the_outputs_are_written_loses_no_epoch(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, save = spec("crt", every_epoch=True), models.save
+
+    def killed(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(models, "save", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "killed", vocabulary, wanted)
+    monkeypatch.setattr(models, "save", save)
+    whole, resumed = (run(tmp_path / name, vocabulary, wanted) for name in ("whole", "killed"))
+    for name in ("epochs", "model", "ledger"):
+        assert resumed[name].read_bytes() == whole[name].read_bytes()

@@ -69,6 +69,7 @@ def train(
         with atomic(ledger) as temporary:
             temporary.write_text(job.ledger.dump())
         checkpoints.clear(checkpoint)
+        snapshots.clear(checkpoint)  # last: while the checkpoint is there, a killed job needs them to finish
 
 
 def enumerate_steps(spec: TrainSpec, partition: Partition) -> list[list[Step]]:
