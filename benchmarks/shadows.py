@@ -2,13 +2,14 @@
 
 python benchmarks/shadows.py
 
-Both take the same steps on the same batches: an ordinary model gets, of each, the points that it learns from. In each round the
-stack trains all models through all epochs, its processes' start included, then two ordinary models take those steps with fused
-AdamW, and their time is stretched to all of them. The ordinary models have the tokenizer's vocabulary, the stack the tokens
-that occur, as in the stage. The stack has `--processes` of one thread each, the ordinary models as many threads.
-"whole" is the stage from texts to scores with the settings of params.yaml.
+Both take the same steps on the same batches. In each round the stack trains all models for STEPS steps, in one process and in
+two of one thread each, their start included; then two ordinary models take their steps with fused AdamW and torch's LSTM, on
+`--threads`, and their time is stretched to all models. All have the vocabulary of the tokens that occur, as in the stage;
+"whole vocabulary" is the tokenizer's. "processor" is the time of all processes and threads together, which programs beside them
+disturb less. "whole" is the stage from texts to scores with the settings of params.yaml.
 """
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -16,17 +17,18 @@ from pathlib import Path
 import numpy as np
 import torch
 from machine import machine
-from runner import arguments_of, compared, interleaved, shown
+from runner import Step, arguments_of, compared, interleaved, shown
 
 from confide import jobs, params
+from confide.attacks.lira import leave_one_out
 from confide.attacks.members import choose, first_occurrences
 from confide.attacks.shadows import assignment, holders, read
 from confide.batches import padded, token_losses
-from confide.dp.sampling import generator, shuffled
+from confide.dp.sampling import generator
 from confide.io import write_json
 from confide.memory import keep_pages
 from confide.models.lstm import LSTMModel
-from confide.models.stacked import StackedLSTM, train
+from confide.models.stacked import StackedLSTM, own_batches, train
 from confide.specs import LiraSpec, LSTMSpec, ShadowsSpec
 from confide.stages.plant import plant
 from confide.stages.shadows import compact, encoded, shadows, training_set
@@ -37,6 +39,7 @@ from confide.types import View
 
 ROOT = Path(__file__).parents[1]
 SEQUENTIAL = 2  # ordinary models that are timed
+STEPS = 100  # of each model; its whole training is 1,350
 
 
 def corpus(folder: Path, given: params.Params) -> tuple[Path, Path]:
@@ -54,71 +57,93 @@ def corpus(folder: Path, given: params.Params) -> tuple[Path, Path]:
     return folder / "points.jsonl", folder / "bpe.json"
 
 
-def ordinary(model: LSTMModel, view: View, learns: torch.Tensor, batches: list[torch.Tensor], lr: float) -> None:
-    """The usual loop, on the points of each batch that the model learns from."""
+def ordinary(model: LSTMModel, view: View, batches: np.ndarray, lr: float) -> None:
+    """The usual loop over batches (T, B) of points, -1 where there is none."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.0, fused=True)
     for points in batches:
-        own = points[learns[points]].numpy()
-        if not len(own):
-            continue
-        batch = padded(view, own, model.bos)
+        batch = padded(view, points[points >= 0], model.bos)
         optimizer.zero_grad()
         (token_losses(model, batch).sum() / (batch.targets >= 0).sum()).backward()
         optimizer.step()
 
 
-def steps(
-    spec: ShadowsSpec, points: Path, words: Path, epochs: int, rounds: int, processes: int
-) -> dict[str, dict[str, float]]:
-    """Sizes of the vocabularies, and milliseconds of so many epochs of all models, either way."""
+def one_by_one(like: LSTMSpec, spec: ShadowsSpec, view: View, size: int, bos: int, plan: np.ndarray, threads: int) -> Step:
+    """Ordinary models one after the other, on so many threads."""
+    models = [LSTMModel(like, size, bos) for _ in range(SEQUENTIAL)]
+    batches = plan.reshape(-1, *plan.shape[2:])
+
+    def run() -> None:
+        torch.set_num_threads(threads)
+        for number, model in enumerate(models):
+            ordinary(model, view, batches[:, number], spec.lr)
+
+    return run
+
+
+def counted(step: Step, found: list[float]) -> Step:
+    """The same step, which adds the processor's seconds of this process and its children to `found`."""
+
+    def run() -> None:
+        before = os.times()[:4]
+        step()
+        found.append(sum(os.times()[:4]) - sum(before))
+
+    return run
+
+
+def steps(spec: ShadowsSpec, points: Path, words: Path, rounds: int, threads: int) -> dict[str, dict[str, float]]:
+    """Sizes of the vocabularies, and milliseconds of STEPS steps of all models, either way."""
     rng, tokens = np.random.default_rng(0), load(words)
     chosen = choose(list(first_occurrences(points, spec.label)), spec.limit, np.random.default_rng(spec.seed))
     seen = assignment(spec.models, len(chosen), rng)
     texts, learns = training_set(list(holders(points, spec.label, chosen)), seen, spec.background, rng)
     view, like = encoded(texts, tokens), LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
-    lengths, source = torch.from_numpy(np.diff(view.starts)), generator(0, "benchmark")
-    plan = [shuffled(lengths, spec.batch_size, source) for _ in range(epochs)]
-    models = [LSTMModel(like, tokens.vocab_size, tokens.bos_id) for _ in range(spec.models)]
-    masks = torch.from_numpy(learns)
+    lengths, source = np.diff(view.starts), generator(0, "benchmark")
+    plan = own_batches(lengths, learns, spec.batch_size, source)[None, :STEPS]
     (short,), bos, size = compact([view], tokens.bos_id)
     stack = StackedLSTM.of([LSTMModel(like, size, bos) for _ in range(spec.models)])
-
-    def one_by_one() -> None:
-        for model, mask in zip(models[:SEQUENTIAL], masks, strict=False):
-            ordinary(model, view, mask, [batch for epoch in plan for batch in epoch], spec.lr)
-
-    contenders = {
-        "stacked": lambda: train(stack, short, masks, plan, spec.lr, bos, processes),
-        "ordinary": one_by_one,
+    own, whole = (short, size, bos, plan), (view, tokens.vocab_size, tokens.bos_id, plan)
+    contenders: dict[str, Step] = {
+        "stacked, two processes": lambda: train(stack, short, plan, spec.lr, bos, 2),
+        "stacked, one process": lambda: train(stack, short, plan, spec.lr, bos, 1),
+        "ordinary": one_by_one(like, spec, *own, threads),
+        "ordinary, whole vocabulary": one_by_one(like, spec, *whole, threads),
     }
-    seconds = interleaved(contenders, rounds)
-    seconds["ordinary"] = [found * spec.models / SEQUENTIAL for found in seconds["ordinary"]]
-    return compared(seconds, "stacked") | {"vocabulary": {"stacked": size, "ordinary": tokens.vocab_size}}
+    processor: dict[str, list[float]] = {name: [] for name in contenders}
+    seconds = interleaved({name: counted(step, processor[name]) for name, step in contenders.items()}, rounds)
+    processor = {name: found[1:] for name, found in processor.items()}  # without the round that warms up
+    for name in contenders:
+        if name.startswith("ordinary"):
+            for found in (seconds, processor):
+                found[name] = [second * spec.models / SEQUENTIAL for second in found[name]]
+    rows, used = (compared(found, "stacked, two processes") for found in (seconds, processor))
+    for name, row in rows.items():
+        row |= {f"processor_{key}": used[name][key] for key in ("milliseconds", "ratio")}
+    return rows | {"vocabulary": {"stacked": size, "whole": tokens.vocab_size}, "steps": {"each": plan.shape[1]}}
 
 
 def main() -> None:
-    parser = arguments_of(__file__, __doc__, 3)
-    parser.add_argument("--processes", type=int, default=2)
+    parser = arguments_of(__file__, __doc__, 7)
+    parser.add_argument("--threads", type=int, default=1)  # beside other programs two wait for each other most of the time
     options = parser.parse_args()
     keep_pages()
-    hardware = machine("torch", "numpy") | {"processes": options.processes}
+    hardware = machine("torch", "numpy") | {"threads": options.threads}
     given = params.load(ROOT / "params.yaml")
     spec = given.shadows["tiny"]
-    results = {"settings": spec.model_dump()}
     with tempfile.TemporaryDirectory() as name:
         points, words = corpus(Path(name), given)
-        for processes in (1, options.processes):
-            torch.set_num_threads(processes)
-            found = results[f"processes_{processes}"] = steps(spec, points, words, spec.epochs, options.rounds, processes)
-            for contender, row in found.items():
-                shown(f"{contender}, {processes} processes", row)
+        found = steps(spec, points, words, options.rounds, options.threads)
+        for contender, row in found.items():
+            shown(contender, row)
+        write_json(options.output, {"hardware": hardware, "results": {"settings": spec.model_dump(), "training": found}})
         torch.set_num_threads(1)
         begun, output = time.perf_counter(), Path(name) / "shadows.safetensors"
-        shadows(spec, points=points, tokenizer=words, output=output, processes=options.processes)
-        results["whole"] = {"seconds": time.perf_counter() - begun}
-        found = read(output, LiraSpec(kind="lira", shadows="tiny"))
-        results["whole"] |= {"models": len(found.seen), "candidates": len(found.member)}
-        shown("whole", results["whole"])
+        shadows(spec, points=points, tokenizer=words, output=output, processes=2)
+        whole = {"seconds": time.perf_counter() - begun}
+        made = read(output, LiraSpec(kind="lira", shadows="tiny"))
+        whole |= {"models": len(made.seen), "candidates": len(made.member)} | leave_one_out(made.total, made.seen)
+        shown("whole", whole)
+    results = {"settings": spec.model_dump(), "training": found, "whole": whole}
     write_json(options.output, {"hardware": hardware, "results": results})
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from confide.batches import Batch, padded, token_losses
+from confide.batches import padded, token_losses
 from confide.models.head import IGNORE
 from confide.models.lstm import LSTMModel
-from confide.models.stacked import PART, StackedLSTM, fit
+from confide.models.stacked import PART, StackedLSTM, fit, own_batches, stacked_batch, train
 from confide.specs import LSTMSpec
 from confide.types import View
 
@@ -31,51 +31,77 @@ def weights(model: LSTMModel) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def by_itself(model: LSTMModel, batch: Batch, learns: torch.Tensor) -> torch.Tensor:
-    """Mean token loss of the points that one model learns from, 0 where there is none."""
-    targets = torch.where(learns.unsqueeze(1), batch.targets, IGNORE)
-    return token_losses(model, Batch(batch.inputs, targets)).sum() / (targets != IGNORE).sum().clamp(min=1)
-
-
-@pytest.mark.parametrize("tile", [128, 4])
-def test_losses_and_weights_are_those_of_separate_models(monkeypatch, tile):
-    monkeypatch.setattr("confide.models.stacked.TILE", tile)
+def test_losses_and_weights_are_those_of_separate_models():
     models, view, source = ordinary(3), texts(30), np.random.default_rng(1)
     stack = StackedLSTM.of(models)
     start = [weights(model) for model in models]
     together = torch.optim.AdamW(stack.parameters(), lr=0.02, weight_decay=0.0, fused=True)
     apart = [torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.0) for model in models]
     for step in range(5):
-        batch = padded(view, source.choice(30, 6, replace=False), BOS)
-        learns = torch.from_numpy(source.random((3, 6)) < 0.5)
+        plan = source.permuted(np.tile(np.arange(30), (3, 1)), axis=1)[:, :6]
+        plan[source.random((3, 6)) < 0.3] = -1
         if step > 2:
-            learns[step % 3] = False  # a model may learn nothing at all from a batch
-        losses = stack.gradient(batch, learns)
+            plan[step % 3] = -1  # a model may learn nothing at all from a batch
+        losses = stack.gradient(*stacked_batch(view, plan, BOS))
         together.step()
-        for model, optimizer, mask, loss in zip(models, apart, learns, losses, strict=True):
+        for model, optimizer, points, loss in zip(models, apart, plan, losses, strict=True):
             optimizer.zero_grad(set_to_none=False)
-            own = by_itself(model, batch, mask)
-            own.backward()
+            if (points >= 0).any():
+                batch = padded(view, points[points >= 0], BOS)
+                own = token_losses(model, batch).sum() / (batch.targets != IGNORE).sum()
+                own.backward()
+            assert loss.item() == pytest.approx(own.item() if (points >= 0).any() else 0, abs=1e-10)
             optimizer.step()
-            assert loss.item() == pytest.approx(own.item(), abs=1e-10)
     fresh = ordinary(1, seed=9)[0]
     for k, (model, before) in enumerate(zip(models, start, strict=True)):
         torch.testing.assert_close(weights(stack.model(k, fresh)), weights(model), rtol=0, atol=1e-10)
         assert (weights(model) - before).abs().max() > 0.01  # they did move
 
 
+def test_a_stack_gives_back_what_it_took():
+    models, fresh = ordinary(2), ordinary(1, seed=9)[0]
+    stack = StackedLSTM.of(models)
+    for k, model in enumerate(models):
+        assert torch.equal(weights(stack.model(k, fresh)), weights(model))
+
+
 def test_a_model_depends_on_its_own_points_alone():
     models, view = ordinary(2), texts(8)
-    batch = padded(view, np.arange(8), BOS)
-    one, other = (torch.zeros(2, 8, dtype=torch.bool) for _ in range(2))
-    one[0, :4] = other[0, :4] = other[1, 4:] = True
     found = []
-    for learns in (one, other):
+    for others in ([-1] * 4, [4, 5, 6, 7]):
         stack = StackedLSTM.of(models)
-        stack.gradient(batch, learns)
+        stack.gradient(*stacked_batch(view, np.array([[0, 1, 2, 3], others]), BOS))
         found.append([parameter.grad for parameter in stack.parameters()])
     for first, second in zip(*found, strict=True):
-        assert torch.equal(first[0], second[0]) and not first[1].any() and second[1].any()
+        torch.testing.assert_close(first[0], second[0], rtol=0, atol=1e-12)
+        assert not first[1].any() and second[1].any()
+
+
+def test_batches_are_those_of_each_model_by_itself():
+    view, points = texts(12), np.array([[3, 7, -1], [-1, 11, 0]])
+    inputs, targets = stacked_batch(view, points, BOS)
+    for k, own in enumerate(points):
+        for b, point in enumerate(own):
+            alone = padded(view, np.array([max(point, 0)]), BOS)
+            length = 0 if point < 0 else alone.inputs.shape[1]
+            assert torch.equal(inputs[:length, k, b], alone.inputs[0, :length]) and (inputs[length:, k, b] == BOS).all()
+            assert torch.equal(targets[:length, k, b], alone.targets[0, :length]) and (targets[length:, k, b] == IGNORE).all()
+    assert len(inputs) == max(len(view[point]) for point in (3, 7, 11, 0)) + 1
+
+
+def test_every_model_reads_its_own_points_once_per_epoch_beside_such_of_their_length():
+    source, lengths = torch.Generator().manual_seed(0), np.random.default_rng(1).integers(1, 60, 400)
+    learns = np.random.default_rng(2).random((5, 400)) < np.array([[0.2], [0.5], [0.5], [0.9], [0.0]])
+    plan, again = (own_batches(lengths, learns, 8, source) for _ in range(2))
+    assert plan.shape == (-(-learns[3].sum() // 8), 5, 8)
+    for k, mask in enumerate(learns):
+        assert np.array_equal(np.sort(plan[:, k][plan[:, k] >= 0]), np.flatnonzero(mask))
+        sizes = (plan[:, k] >= 0).sum(1)
+        assert sizes.max() - sizes.min() <= 1
+    longest = np.where(plan < 0, 0, lengths[plan]).max((1, 2))
+    assert longest.mean() < lengths.mean() + 4  # at random the longest of so many would be nearly 59
+    assert not np.array_equal(np.sort(plan[:, 1], axis=1), np.sort(again[:, 1], axis=1))  # others meet in the next epoch
+    assert abs(np.corrcoef(longest, np.arange(len(plan)))[0, 1]) < 0.3  # and short ones do not come first
 
 
 def test_fit_is_the_same_for_any_number_of_processes_and_learns():
@@ -90,6 +116,22 @@ def test_fit_is_the_same_for_any_number_of_processes_and_learns():
     (first, weights_), (second, others) = results
     assert np.array_equal(first, second) and all(map(torch.equal, weights_, others))
     assert first.shape == (3, count) and (first[-1] < first[0]).all()
+
+
+def test_losses_are_means_of_each_epoch_and_the_rate_falls_to_nothing():
+    """Two epochs of two steps on the same batch, against the usual loop."""
+    (model,), view, points = ordinary(1), texts(6), np.arange(6)
+    stack, batch = StackedLSTM.of([model]), padded(view, points, BOS)
+    optimizer, expected = torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.0), []
+    for step in range(4):
+        optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / 4)
+        optimizer.zero_grad()
+        loss = token_losses(model, batch).sum() / (batch.targets != IGNORE).sum()
+        loss.backward()
+        optimizer.step()
+        expected.append(loss.item())
+    losses = train(stack, view, np.tile(points, (2, 2, 1, 1)), 0.02, BOS)
+    assert losses[:, 0] == pytest.approx(np.reshape(expected, (2, 2)).mean(1), abs=1e-10)
 
 
 def test_a_stack_in_parts_shares_its_weights():
