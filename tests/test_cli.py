@@ -97,4 +97,4 @@ def test_flags_of_each_kind():
 
 def test_specs_are_checked_against_their_own_class():
     with pytest.raises(InputError, match="policy"):
-        cli.read_spec(RedactSpec, json.dumps(SPEC))
+        cli.read_spec([RedactSpec], json.dumps(SPEC))

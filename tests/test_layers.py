@@ -17,9 +17,12 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     ("types", "specs", "errors", "io", "codehash", "provenance", "memory", "yaml_lines"),
     (
         *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
-        *("deduplication", "redaction", "partitioning"),
+        *("deduplication", "redaction", "partitioning", "word_canaries"),
     ),
-    ("evaluation", "training", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours", "certificate", "gate"),
+    (
+        *("evaluation", "training", "regularisers", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours"),
+        *("certificate", "gate", "packing"),
+    ),
     ("stages",),
     ("cli", "params", "jobs", "policy_files", "mirror", "rerun"),
 )

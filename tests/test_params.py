@@ -225,6 +225,17 @@ def test_rows_that_look_alike_get_their_names(params):
     assert [row.variant for row in rows] == ["crt", "twin", None]
 
 
+def test_reports_are_told_the_levels_of_their_study_and_the_domains_of_rows(params):
+    twin = params.runs | {"other": params.runs["redacted"].model_copy(update={"domains": ["A"]})}
+    study = params.studies["tiny"].model_copy(update={"runs": ["redacted", "other"], "ppl_levels": [9.0, 5.0]})
+    found = jobs.study(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny")
+    assert found.ppl_levels == [9.0, 5.0]
+    assert {(run.name, run.variant, tuple(run.domains or ())) for run in found.runs} == {
+        ("redacted", None, ()),
+        ("other", None, ("A",)),
+    }
+
+
 def test_the_users_corpus_must_be_there_once_it_is_selected(tmp_path):
     simulated = "sim: { reader: customersim, sizes: { train: 60, valid: 10, test: 20 }, users: 500 }"
     path = edited(tmp_path, simulated, "sim: { reader: lines, path: nowhere.jsonl }")
@@ -252,5 +263,7 @@ def test_selective_training_wants_a_recurrent_model_and_known_noise_if_published
     with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': has no noise_multiplier"):
         load(selective(tmp_path, published))
     load(selective(tmp_path, published, ("{ epsilon: 3.0 }", "{ noise_multiplier: 1.0 }")))
+    with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': protects authors, but selective tells tokens apart"):
+        load(selective(tmp_path, ("{ epsilon: 3.0 }", "{ epsilon: 3.0, unit: author }")))
     with pytest.raises(InputError, match=r"recipes\.quick\.private_state = 'kept'"):
         load(selective(tmp_path, ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: kept,")))

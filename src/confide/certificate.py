@@ -14,13 +14,15 @@ from typing import Any
 
 import orjson
 
+from confide.dp.author_claims import author_claims
+from confide.dp.chunk_claims import chunk_claims
 from confide.dp.claims import Claim, Facts, all_claims, epoch_claims, headline
 from confide.dp.ledger import Ledger, settings_digest
 from confide.dp.token_claims import token_claims
 from confide.errors import InputError
 from confide.io import number, read_object, sha256
 from confide.specs import CertifySpec, PrivacySpec
-from confide.types import STATES, Release
+from confide.types import STATES, Packing, Release
 
 VERSION = 1
 RECORDED = "noise reproducible from a recorded seed: not for release"
@@ -48,8 +50,9 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     before = [release for ledger in starts for release in ledger.releases()]
     releases = [*before, *ran.releases()]
     measured, missed = _measured(paths["recall"], spec), _missed(paths["neighbours"])
-    facts = facts_of(spec, releases, measured, missed, unaccounted(history, missed))
-    claims = [*all_claims(facts), *token_claims(facts)]
+    packing = packing_of(spec, ran, paths["ledger"])
+    facts = facts_of(spec, releases, measured, missed, unaccounted(history, missed), packing)
+    claims = [*all_claims(facts), *author_claims(facts), *token_claims(facts), *chunk_claims(facts)]
     reproducible = started["noise"] != "system" and any(release.step.noisy for release in releases)
     content = {
         "version": VERSION,
@@ -64,7 +67,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "reads": [{key: line[key] for key in ("stage", "source", "public", "digest")} for line in ran.events("read")],
         "warm_start": [{key: line[key] for key in ("source", "public", "ledger")} for line in ran.events("init")],
         "unaccounted": list(facts.unaccounted),
-        "public_constants": public_constants(spec, ran.releases()),
+        "public_constants": public_constants(spec, ran.releases(), packing),
         "assumptions": list(ASSUMPTIONS),
         "noise_reproducible": reproducible,
         "release_note": RECORDED if reproducible else None,
@@ -127,6 +130,16 @@ def _missed(path: Path) -> dict[str, Any]:
     return found
 
 
+def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
+    """How the run read its points; InputError where its ledger says otherwise than its settings, or chunks mix pools."""
+    found = [Packing(*(line[key] for key in Packing._fields)) for line in ran.events("packed")]
+    if [packing.tokens for packing in found] != [size for size in [spec.train.pack] if size is not None]:
+        raise InputError("the ledger does not say once that points were read in such chunks", file=path, key="packed")
+    if found and not spec.everything_private:
+        raise InputError("chunks mix public and private points", file=path, key="everything_private", value=False)
+    return found[0] if found else None
+
+
 def lineage(ran: Ledger, path: Path, given: list[Ledger]) -> list[Ledger]:
     """The ledgers of all that the weights have been through, over any number of warm starts from protected text, oldest first.
 
@@ -151,13 +164,20 @@ def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
     states = [state for ledger in history for state in ledger.states()]
     if len(set(states)) < len(states):
         found.append("the same noise was drawn twice")
+    if len(history) > 1 and any(ledger.events("packed") for ledger in history):
+        found.append("points were read in chunks, and otherwise in the run that it started from: nothing here composes the two")
     if missed["misaligned"]:
         found.append(f"masking one secret changed more than one point of the processed text ({missed['misaligned']} secrets)")
     return list(dict.fromkeys(found))
 
 
 def facts_of(
-    spec: CertifySpec, releases: list[Release], measured: dict[str, Any], missed: dict[str, Any], reasons: Sequence[str]
+    spec: CertifySpec,
+    releases: list[Release],
+    measured: dict[str, Any],
+    missed: dict[str, Any],
+    reasons: Sequence[str],
+    packing: Packing | None,
 ) -> Facts:
     """Everything brought together. What is measured governs, not what was simulated."""
     return Facts(
@@ -172,6 +192,9 @@ def facts_of(
         measured["multiplicity"],
         spec.everything_private,
         reasons,
+        measured.get("multiplicity_authors_distinct") if spec.dedup else None,
+        measured.get("multiplicity_authors"),
+        packing,
     )
 
 
@@ -195,19 +218,23 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
         "dedup": spec.dedup,
         "multiplicity": measured["multiplicity"],
         "multiplicity_distinct": measured["multiplicity_distinct"],
+        "multiplicity_authors": measured.get("multiplicity_authors"),
+        "multiplicity_authors_distinct": measured.get("multiplicity_authors_distinct"),
     }
 
 
-def public_constants(spec: CertifySpec, releases: Sequence[Release]) -> dict[str, Any]:
+def public_constants(spec: CertifySpec, releases: Sequence[Release], packing: Packing | None) -> dict[str, Any]:
     """Numbers that shape the updates and are taken as known to everybody."""
     noisy = [release for release in releases if release.step.noisy and release.step != STATES]
+    sizes = sorted({round(spec.train.recipe.noisy_batch_size / release.sample_rate) for release in noisy})
     return {
         "expected_batch_size": spec.train.recipe.noisy_batch_size if noisy else None,
         "sample_rates": sorted({release.sample_rate for release in noisy}),
-        "pool_sizes": sorted({round(spec.train.recipe.noisy_batch_size / release.sample_rate) for release in noisy}),
+        "numbers_of_authors" if any(release.step.unit == "author" for release in noisy) else "pool_sizes": sizes,
         "noise_multipliers": sorted({release.noise_multiplier for release in noisy}),
         "max_grad_norms": sorted({release.max_grad_norm for release in noisy}),
         "number_of_updates": sum(release.count for release in releases),
+        **({"tokens_of_a_chunk": packing.tokens, "chunks_of_a_point": packing.most} if packing else {}),
         "pretrained": getattr(spec.train.model, "pretrained", None),
     }
 
@@ -220,6 +247,10 @@ def updates(releases: Sequence[Release]) -> dict[str, int]:
         kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
         if step.tokens != "all":
             kind += f", {step.tokens} tokens, state {step.state}"
+        if step.regulariser != "none":
+            kind += f", {step.regulariser} regulariser"
+        if step.unit == "author":
+            kind += ", drawn author by author"
         if step == STATES:
             kind = "noised recurrent states of one point, not sampled"
         counts[kind] = counts.get(kind, 0) + release.count

@@ -58,6 +58,11 @@ def clear(folder: Path) -> None:
     (folder / NAME).unlink(missing_ok=True)
 
 
+def under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those whose names begin with "prefix.", without it."""
+    return {name.removeprefix(f"{prefix}."): value for name, value in tensors.items() if name.startswith(f"{prefix}.")}
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:
     """Flat tensors of an optimizer's state."""
     state = optimizer.state_dict()["state"]

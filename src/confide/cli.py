@@ -55,8 +55,8 @@ def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., No
     hints = typing.get_type_hints(function)
     for parameter in inspect.signature(function).parameters.values():
         kind = hints[parameter.name]
-        optional = isinstance(kind, builtin_types.UnionType)
-        if optional:
+        optional = isinstance(kind, builtin_types.UnionType) and type(None) in typing.get_args(kind)
+        if isinstance(kind, builtin_types.UnionType):
             kind = next(option for option in typing.get_args(kind) if option is not type(None))
         if kind is Path and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             parser.add_argument(parameter.name, type=Path)
@@ -72,8 +72,8 @@ def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., No
             parser.add_argument(f"--{parameter.name}", type=kind, required=not optional and default is None, default=default)
 
 
-def read_spec(cls: type[Spec], text: str) -> Spec:
-    """A spec given as JSON text, or as @path to a JSON file."""
+def read_spec(classes: list[type[Spec]], text: str) -> Spec:
+    """A spec given as JSON text, or as @path to a JSON file; of several classes the one whose `kind` it names, or the first."""
     file = text[1:] if text.startswith("@") else None
     try:
         value = json.loads(Path(file).read_text() if file else text)
@@ -81,7 +81,9 @@ def read_spec(cls: type[Spec], text: str) -> Spec:
         raise InputError(f"cannot be read: {error.strerror}", file=file) from error
     except json.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=file or "--spec", line=error.lineno) from None
-    return parse(cls, value, file=file)
+    kind = value.get("kind") if isinstance(value, dict) and len(classes) > 1 else None
+    named = (cls for cls in classes if kind is not None and kind in typing.get_args(cls.model_fields["kind"].annotation))
+    return parse(next(named, classes[0]), value, file=file)
 
 
 def run(name: str, arguments: list[str]) -> None:
@@ -93,9 +95,9 @@ def run(name: str, arguments: list[str]) -> None:
     hints = typing.get_type_hints(function)
     for key, kind in hints.items():
         options = typing.get_args(kind) if isinstance(kind, builtin_types.UnionType) else (kind,)
-        spec = next((option for option in options if inspect.isclass(option) and issubclass(option, Spec)), None)
-        if spec is not None and given.get(key) is not None:
-            given[key] = read_spec(spec, given[key])
+        specs = [option for option in options if inspect.isclass(option) and issubclass(option, Spec)]
+        if specs and given.get(key) is not None:
+            given[key] = read_spec(specs, given[key])
     function(**given)
 
 

@@ -40,7 +40,7 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
         raise InputError("is not an audit", file=audit, key="attack", value=measured["attack"])
     if measured["run"] != certified["run"]:
         raise InputError(f"belongs to another model than {certified['run']}", file=audit, key="run", value=measured["run"])
-    for name, claim in (("game", secret_claim(certified)), ("inclusion", "record_add_or_remove_pld")):
+    for name, claim in (("game", secret_claim(certified)), ("inclusion", record_claim(certified))):
         yield compared(certified, certificate, measured, audit, name, claim)
 
 
@@ -49,7 +49,16 @@ def secret_claim(certified: dict[str, Any]) -> str:
     policy, names = certified["policy"], [claim["name"] for claim in certified["claims"]]
     if policy.get("delta2") and "secret_missed_by_both" in names:
         return "secret_missed_by_both"
-    return "secret_caught" if policy.get("gamma") == 0 and policy.get("census") else "secret_missed"
+    found = "secret_caught" if policy.get("gamma") == 0 and policy.get("census") else "secret_missed"
+    if "secret_other_length" in names and next(one for one in certified["claims"] if one["name"] == found)["epsilon"] != 0:
+        return "secret_other_length"  # a mask in a secret's place is not as long
+    return found
+
+
+def record_claim(certified: dict[str, Any]) -> str:
+    """The claim that covers a planted record: where noise hides authors, that of one point of an author."""
+    names = {claim["name"] for claim in certified["claims"]}
+    return "point_add_or_remove" if "point_add_or_remove" in names else "record_add_or_remove_pld"
 
 
 def compared(

@@ -30,6 +30,7 @@ from confide.specs import (
     TrackSpec,
     TrainSpec,
     TrajectorySpec,
+    WordCanarySpec,
 )
 
 POINT = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads
@@ -116,10 +117,15 @@ def sources(params: Params) -> dict[str, SplitSpec]:
     }
 
 
-def canaries(params: Params, dataset: str) -> CanarySpec:
+def canaries(params: Params, dataset: str) -> CanarySpec | WordCanarySpec:
     """What to plant; nothing where the dataset names no canaries."""
     name = params.datasets[dataset].canaries
     return params.canaries[name] if name is not None else CanarySpec(count=0, controls=0)
+
+
+def canary_words(params: Params, dataset: str) -> str | None:
+    """The tokenizer whose words canaries are made of; None: they are of digits."""
+    return params.datasets[dataset].tokenizer if canaries(params, dataset).kind == "words" else None
 
 
 def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
@@ -168,6 +174,7 @@ def training(params: Params, run: Run) -> TrainSpec:
         privacy=params.privacy[row.privacy] if row.privacy is not None else None,
         redact=row.redact,
         domains=row.domains,
+        pack=params.datasets[row.dataset].pack,
         init=start.run if start is not None else None,
         init_public=start is not None and is_public(params, start),
         reads=reads(params, run),
@@ -245,15 +252,21 @@ def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
             yield ReportRun(**fields, **looks[name], attacks=run.row.attacks, trajectory=run.row.trajectory)
 
 
-def look(row: RunSpec) -> dict[str, str | bool]:
+def look(row: RunSpec) -> dict[str, str | bool | list[str] | None]:
     """What a table shows of a row."""
-    return {field: getattr(row, field) for field in ("method", "dataset", "model", "dedup", "redact")}
+    return {field: getattr(row, field) for field in ("method", "dataset", "model", "dedup", "redact", "domains")}
 
 
 def study(params: Params, name: str) -> ReportSpec:
     spec = params.studies[name]
-    fields = {"title": spec.title, "figures": spec.figures, "published": spec.published}
-    return ReportSpec(study=name, runs=list(rows_of(params, name)), **fields)
+    fields = {"title": spec.title, "figures": spec.figures, "published": spec.published, "ppl_levels": spec.ppl_levels}
+    return ReportSpec(study=name, runs=list(rows_of(params, name)), examples=examples(params, name), **fields)
+
+
+def examples(params: Params, study: str) -> bool:
+    """Whether an attack on a study's runs writes texts out."""
+    attacks = (params.attacks[attack] for row in params.studies[study].runs for attack in params.runs[row].attacks)
+    return any(getattr(attack, "examples", 0) for attack in attacks)
 
 
 def gate(params: Params, name: str) -> GateSpec:
@@ -268,6 +281,7 @@ def tables(params: Params, name: str) -> list[str]:
     """What the report of a study writes beside its figures and table.csv."""
     spec, files = params.studies[name], ["table.md", "summary.json", "epochs.csv"]
     files += ["amplification.csv"] if "amplification" in spec.figures else []
+    files += ["examples.md"] if examples(params, name) else []
     return [*files, "published.csv"] if spec.published else files
 
 

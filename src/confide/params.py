@@ -18,6 +18,7 @@ from confide import jobs
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.packing import problems as unpackable
 from confide.report.published import sources
 from confide.specs import Params
 from confide.yaml_lines import KeyPath, compose, locate
@@ -27,10 +28,12 @@ SCHEMA = Path("workflow/schemas/params.schema.yaml")
 FIGURES = (
     *("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "roc"),
     *("learning", "trajectory", "private_ppl", "leak", "domain_epsilon", "domain_roc", "schedules"),
+    *("author_exposure", "tab", "subgroups", "train_time", "author_inference"),
 )
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # of every definition: names become folders, and "-" and "/" join them there
 TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand beside an attack's
 SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
+CANARIES = {"exposure": "digits", "sequence_exposure": "words", "tab": "words"}  # what kinds of attacks rank
 REFERENCES = (  # block, field, block that must define the value
     ("tokenizers", "corpus", "corpora"),
     ("pipelines", "entities", "corpora"),
@@ -131,9 +134,10 @@ def definitions(params: Params) -> Iterator[Problem]:
     """Definitions that cannot be right whoever uses them."""
     for name, canary in params.canaries.items():
         for path, one in (((), canary), (("game",), canary.game), (("inclusion",), canary.inclusion)):
-            if one is not None and len(re.findall(r"\{\d+\}", one.template)) != 1:
+            template = getattr(one, "template", None)  # canaries of words have none
+            if template is not None and len(re.findall(r"\{\d+\}", template)) != 1:
                 where = ("canaries", name, *path, "template")
-                yield Problem(where, one.template, "expected exactly one slot of digits such as {6}")
+                yield Problem(where, template, "expected exactly one slot of digits such as {6}")
     for name, tokenizer in params.tokenizers.items():
         needed = "corpus" if tokenizer.kind == "bpe" else "source"
         if getattr(tokenizer, needed) is None:
@@ -173,14 +177,19 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
         yield Problem(("runs", name, "domains"), None, "are missing: domain_only needs some")
     elif row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("runs", name, "privacy"), None, f"is missing: {row.method} adds noise")
+    elif any(step.regulariser != "none" for step in steps) and params.recipes[row.recipe].regulariser_weight is None:
+        yield Problem(("runs", name, "recipe"), row.recipe, f"has no regulariser_weight, which {row.method} needs")
     elif tells_apart and params.models[row.model].kind != "lstm":
         yield Problem(("runs", name, "model"), row.model, f"is no recurrent model, which {row.method} needs")
     elif tells_apart and state == "published" and params.privacy[row.privacy].noise_multiplier is None:
         yield Problem(("runs", name, "privacy"), row.privacy, "has no noise_multiplier, which published training needs")
+    elif tells_apart and params.privacy[row.privacy].unit == "author":
+        yield Problem(("runs", name, "privacy"), row.privacy, f"protects authors, but {row.method} tells tokens apart")
 
 
 def rows(params: Params) -> Iterator[Problem]:
     """Rows of the sample sheet that could not run."""
+    yield from (Problem(*found) for found in unpackable(params))
     for name, row in params.runs.items():
         if row.method not in METHODS:
             yield Problem(("runs", name, "method"), row.method, f"not one of {', '.join(METHODS)}")
@@ -199,8 +208,11 @@ def attacks(params: Params, name: str, field: str) -> Iterator[Problem]:
     row = params.runs[name]
     listed = getattr(row, field)
     for index, attack in enumerate(listed):
-        if params.attacks[attack].kind in ("exposure", "game") and params.datasets[row.dataset].canaries is None:
+        kind, planted = params.attacks[attack].kind, params.datasets[row.dataset].canaries
+        if kind in ("game", *CANARIES) and planted is None:
             yield Problem(("runs", name, field, index), attack, f"the dataset {row.dataset} has no canaries")
+        elif kind in CANARIES and params.canaries[planted].kind != CANARIES[kind]:
+            yield Problem(("runs", name, field, index), attack, f"needs canaries of {CANARIES[kind]}: {planted} are others")
         if field == "trajectory" and params.attacks[attack].kind == "lira":
             yield Problem(("runs", name, field, index), attack, "needs shadow models, which are for the final model alone")
     alone = [params.attacks[attack] for attack in listed if params.attacks[attack].kind not in SEVERAL]

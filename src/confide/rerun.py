@@ -127,7 +127,10 @@ def chain(
 def look(folder: Path, secret: Secret) -> Ran:
     """Everything of a finished chain that is compared."""
     releases = Ledger.load(read_bytes(folder / "ledger.jsonl")).releases()
-    rows = [{name: value for name, value in row.items() if name != "seconds"} for row in read_jsonl(folder / "metrics.jsonl")]
+    rows = [
+        {name: value for name, value in row.items() if name not in ("seconds", "cpu_seconds")}
+        for row in read_jsonl(folder / "metrics.jsonl")
+    ]
     sizes, drawn = pool_sizes(load_partition(folder / "original", folder / "redacted")), {one.step.pool for one in releases}
     public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "ledger.jsonl", "log")}
     public |= {
@@ -163,7 +166,7 @@ def found(spec: RerunSpec, secret: Secret, outcome: Outcome, runs: list[list[Ran
         "repetitions": spec.repetitions,
         "side_doors": sorted(doors - itself),
         "not_reproducible": sorted(itself),
-        "certified": number(certified(outcome.kind, runs[0][0].releases, delta)),
+        "certified": number(certified(outcome.kind, runs[0][0].releases, delta, packed=spec.train.pack is not None)),
         "delta": delta,
         "confidence": spec.confidence,
         **best_bound([[ran.scalars for ran in side] for side in runs], delta, spec.confidence),
@@ -176,11 +179,14 @@ def differing(one: Ran, other: Ran) -> set[str]:
     return {name for name in first if first[name] != second[name]}
 
 
-def certified(kind: str, releases: list[Release], delta: float) -> float:
-    """Epsilon (replace_one) that the ledger gives a secret which leaves no trace, one private trace, or an exposed one."""
+def certified(kind: str, releases: list[Release], delta: float, *, packed: bool = False) -> float:
+    """Epsilon (replace_one) that the ledger gives a secret which leaves no trace, one private trace, or an exposed one.
+
+    packed: points are read end to end, where a mask, which is not as long as the secret, moves all that is behind it.
+    """
     reached = price(releases)
     read = {"same": reached.caught, "private": reached.missed, "exposed": None}[kind]
-    if read is None:
+    if read is None or (read and packed):
         return math.inf
     return epsilon(read, delta, "replace_one") if read else 0.0
 

@@ -12,14 +12,17 @@ from torch import Tensor, nn
 from confide import checkpoint
 from confide.batches import Batch, by_length, padded, public_counts, selected, unmasked
 from confide.dp import sequential
+from confide.dp.authors import authors_of, drawn, packed, protects_authors
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.ledger import Ledger
 from confide.dp.randomness import Noise, Stream, dropout_from, fresh_seed, noise_of
-from confide.dp.sampling import generator, poisson, shuffled
+from confide.dp.sampling import by_author, generator, poisson, shuffled
 from confide.dp.update import exact_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.memory import Budget
 from confide.models.lstm import State
+from confide.regularisers import Regulariser
+from confide.regularisers.update import Training
 from confide.specs import TrainSpec
 from confide.types import POOLS, STATES, Partition, PoolName, Release, Step, View
 
@@ -43,6 +46,7 @@ class Job:
     noise_multiplier: float
     updates: dict[bool, int]  # how many exact (False) and noisy (True) updates there will be
     device: str
+    regulariser: Regulariser | None = None  # of steps that name one
     ledger: Ledger = field(default_factory=Ledger)
     metrics: list[dict] = field(default_factory=list)
     done: int = 0
@@ -57,6 +61,7 @@ class Job:
         trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.budget, self.half = Budget(recipe.physical_batch_size), recipe.precision == "bfloat16"
         self.pools = {name: self.partition.pool(name) for name in POOLS}
+        self.authors = authors_of(self.partition) if protects_authors(self.spec) else {}
         self.rates = {noisy: (recipe.noisy_lr or recipe.lr) if noisy else recipe.lr for noisy in (False, True)}
         self.optimizers = {
             noisy: OPTIMIZERS[recipe.optimizer](trainable, lr=rate, weight_decay=recipe.weight_decay, fused=True)
@@ -75,8 +80,12 @@ class Job:
     def view(self, step: Step) -> View:
         return self.partition.view(step.view if self.spec.redact else "original")
 
-    def sample_rate(self, pool: PoolName) -> float:
-        return self.spec.recipe.noisy_batch_size / len(self.pools[pool])
+    def units(self, step: Step) -> int:
+        """How many units, points or authors, a Poisson batch is drawn from."""
+        return len((self.authors if step.unit == "author" else self.pools)[step.pool])
+
+    def sample_rate(self, step: Step) -> float:
+        return self.spec.recipe.noisy_batch_size / self.units(step)
 
     def run(self, step: Step) -> None:
         """One update; `losses` gets that of an exact one (a noisy batch's loss is private and not looked at)."""
@@ -99,25 +108,46 @@ class Job:
         step = step if self.spec.redact else replace(step, view="original")
         if not step.noisy:
             return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=1)
-        return Release(step, self.sample_rate(step.pool), self.noise_multiplier, self.spec.privacy.max_grad_norm, 1)
+        return Release(step, self.sample_rate(step), self.noise_multiplier, self.spec.privacy.max_grad_norm, 1)
 
     def _exact(self, step: Step) -> Tensor:
         recipe = self.spec.recipe
         if not self.queue:
-            self.queue = shuffled(self._lengths(step), recipe.batch_size, self.shuffle)
+            self.queue = self._shuffled(step)
         if step.state == "noise":
             return self._handed_on(step, self.queue.pop())
+        if step.regulariser != "none":
+            return self._regularised(step, self.queue.pop())
         batches = self._physical(step, self.queue.pop())
         return exact_gradient(self.model, batches, recipe.exact_clip, self.budget, self.half)
 
+    def _shuffled(self, step: Step) -> list[Tensor]:
+        """Batches of an exact epoch."""
+        given, lengths = (self.spec.recipe.batch_size, self.shuffle), self._lengths(step)
+        if self.spec.recipe.batching == "uniform":
+            return shuffled(lengths, *given)
+        return by_author(lengths, torch.from_numpy(self.partition.owner[self.pools[step.pool]]), *given)
+
+    def _regularised(self, step: Step, chosen: Tensor) -> Tensor:
+        view, recipe = self.view(step), self.spec.recipe
+        points = self.pools[step.pool][chosen.numpy()]
+        pieces = [self.regulariser.rows(view, piece, self.model.bos) for piece in by_length(view, points, self.budget.size)]
+        training = Training(self.model, recipe.regulariser_weight, recipe.exact_clip, self.budget, self.half)
+        return self.regulariser.gradient(training, pieces)
+
     def _noisy(self, step: Step) -> None:
-        chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step.pool), self.sampler)
+        chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)
         expected, batches = self.spec.recipe.noisy_batch_size, self._physical(step, chosen)
         with dropout_from(self.dropout):
             noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, self.noise, self.budget, self.half)
 
     def _physical(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
-        view, points = self.view(step), self.pools[step.pool][chosen.numpy()]
+        view = self.view(step)
+        if step.unit == "author":
+            given = drawn(self.authors[step.pool], chosen, self.spec.recipe.author_points, self.sampler)
+            whole = packed(given, self._counts(step), self.budget.size)
+            return (replace(self._batch(step, view, points), units=units) for points, units in whole)
+        points = self.pools[step.pool][chosen.numpy()]
         return (self._batch(step, view, piece) for piece in by_length(view, points, self.budget.size, self._counts(step)))
 
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
@@ -195,6 +225,8 @@ class Job:
         tensors["queue"] = torch.cat([*self.queue, torch.zeros(0, dtype=torch.int64)])
         for noisy, optimizer in self.optimizers.items():
             tensors |= checkpoint.optimizer_tensors(optimizer, f"optimizer{int(noisy)}")
+        if self.regulariser is not None:
+            tensors |= {f"regulariser.{name}": value for name, value in self.regulariser.tensors().items()}
         tensors |= {f"random.{name}": source.get_state() for name, source in self._sources().items()}
         tensors["random.torch"] = torch.get_rng_state()
         if self.device.startswith("cuda"):
@@ -214,6 +246,8 @@ class Job:
             parameter.data.copy_(tensors[f"model.{name}"])
         for noisy, optimizer in self.optimizers.items():
             checkpoint.load_optimizer(optimizer, f"optimizer{int(noisy)}", tensors)
+        if self.regulariser is not None:
+            self.regulariser.restore(checkpoint.under(tensors, "regulariser"))
         for name, source in self._sources().items():
             source.set_state(tensors[f"random.{name}"])
         torch.set_rng_state(tensors["random.torch"])
@@ -234,14 +268,17 @@ class Job:
         return sources | {"states": self.states, "dropout": self.dropout}
 
 
-def check_pools(steps: set[Step], sizes: dict[PoolName, int], noisy_batch_size: int) -> None:
-    """InputError for a pool that a step reads and that is empty, or smaller than the expected Poisson batch."""
+def check_pools(
+    steps: set[Step], sizes: dict[PoolName, int], noisy_batch_size: int, authors: dict[PoolName, int] | None = None
+) -> None:
+    """InputError for a pool that a step reads and that is empty, or has fewer units than the expected Poisson batch."""
     for step in sorted(steps, key=str):
         if sizes[step.pool] == 0:
             raise InputError(f"no training point is in the pool {step.pool!r}", key="pool", value=step.pool)
-        if step.noisy and noisy_batch_size > sizes[step.pool]:
+        units = sizes if authors is None else authors
+        if step.noisy and noisy_batch_size > units[step.pool]:
             raise InputError(
-                f"exceeds the {sizes[step.pool]} points of the pool {step.pool!r}",
+                f"exceeds the {units[step.pool]} {step.unit}s of the pool {step.pool!r}",
                 key="recipe.noisy_batch_size",
                 value=noisy_batch_size,
             )

@@ -91,11 +91,21 @@ class Partition:
         return np.flatnonzero(train if name == "all" else train & (self.private == (name == "private")))
 
 
+class Packing(NamedTuple):
+    """How a training job reads its points: in chunks of so many tokens, a point in at most `most` of them, from these views."""
+
+    tokens: int
+    most: int
+    views: str  # their names, space between two
+
+
 ViewName = Literal["original", "redacted"]
 PoolName = Literal["all", "public", "private", "marked"]  # marked: holds a private token of the original view
 POOLS: tuple[PoolName, ...] = ("all", "public", "private", "marked")
 TokensName = Literal["all", "public", "private", "unmasked"]
 StateName = Literal["reset", "noise", "carry", "published"]
+RegulariserName = Literal["none", "adversarial", "triplet"]
+UnitName = Literal["point", "author"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,8 @@ class Step:
     # What becomes of the recurrent state after private text, where tokens are told apart: it is set to zero, or clipped and
     # noised, or carried on as it is; published: noised, and one batch for exact and noisy updates, which nothing bounds.
     state: StateName = "reset"
+    regulariser: RegulariserName = "none"  # of an exact step: what is added to its loss against telling authors apart
+    unit: UnitName = "point"  # what noise hides, and what a Poisson batch draws: one point, or all points of an author
 
 
 STATES = Step("original", "all", True, "private", "noise")  # a release of recurrent states after private text, noised
@@ -120,7 +132,7 @@ class Release:
     """What really ran: `count` consecutive updates of one kind. Enough to price them."""
 
     step: Step
-    sample_rate: float  # of a noisy step: probability of each point of the pool; of an exact step 0
+    sample_rate: float  # of a noisy step: probability of each unit (point or author) of the pool; of an exact step 0
     noise_multiplier: float  # standard deviation of the noise over max_grad_norm; 0 for an exact step
     max_grad_norm: float  # 0 for an exact step
     count: int

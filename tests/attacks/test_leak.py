@@ -9,6 +9,7 @@ import torch
 
 from confide.attacks import ATTACKS, Target
 from confide.attacks.domain_lira import continuation, precision
+from confide.attacks.examples import drawn, veil
 from confide.attacks.judges import about, judge, verdicts
 from confide.attacks.leak import answers, fitting
 from confide.attacks.prompts import read
@@ -17,6 +18,7 @@ from confide.io import read_json, write_json, write_jsonl
 from confide.leaks.search import Searcher
 from confide.specs import DomainLiraSpec, KeywordPolicySpec, LeakSpec, RegexPolicySpec, UnionPolicySpec
 from confide.tokenizer import train_bpe
+from confide.types import Span
 
 WORDS = {"AIR": r"\bseat\b|\bflight\b", "TV": r"\bcable\b|\bfilm\b"}
 JUDGES = {
@@ -153,11 +155,23 @@ def test_examples_are_masked_and_those_with_a_secret_withheld(points, tokenizer,
     rows = ATTACKS["domain_lira"](LIRA.model_copy(update={"examples": 60}), target)["examples"]
     assert len(rows) == 60 and [one["score"] for one in rows] == sorted((one["score"] for one in rows), reverse=True)
     shown = [one["text"] for one in rows if one["text"] is not None]
-    assert len(shown) < 60  # most answers hold a code
+    assert "my <MASK> box is [code]" in shown and any(one["leaks"]["words"] for one in rows)
     assert not [text for text in shown if any(word in text for word in ("cable", *CODES["TV"], *CODES["AIR"]))]
     judges = LIRA.judges | {"codes": RegexPolicySpec(kind="regex", patterns={"TV": r"[AT]\d-\d+-\d"})}
     masked = ATTACKS["domain_lira"](LIRA.model_copy(update={"examples": 60, "judges": judges}), target)["examples"]
     assert "my <MASK> box is <MASK>" in {one["text"] for one in masked}
+    found = ATTACKS["leak"](LEAK.model_copy(update={"examples": 2}), target)
+    assert [one["prompt"] for one in found["examples"]] == ["AIR"] * 2
+    assert all(one["context"].endswith(("SYS:", "USR:")) for one in found["examples"])
+    assert not [code for codes in CODES.values() for code in codes if code in json.dumps(found)]
+
+
+def test_a_veil_hides_what_a_policy_or_a_gold_span_knows(points):
+    show = veil([LEAK.judges["words"]], points, 6)
+    assert show("my cable box is T6-1042-9, a seat") == "my <MASK> box is [code], a <MASK>"
+    assert show("T6-1042-9T2-7730-4") == "[code][code]" and show("nothing") == "nothing"
+    assert show("t6 1042 9 it is") is None  # in another form, of which nobody knows where it stands
+    assert drawn("abcdef", [Span(0, 2, "p")], [Span(1, 4, "g"), Span(3, 5, "h")]) == "<MASK>f"
 
 
 def test_precision_shares_ties_at_the_cut():

@@ -62,6 +62,19 @@ def test_the_chain_is_sha256_of_sorted_json():
     assert play(started(), EVENTS).head == previous
 
 
+def test_a_regulariser_is_in_the_line_of_its_steps_and_no_other():
+    regularised = replace(EXACT, step=replace(EXACT.step, regulariser="triplet"))
+    ledger = play(Ledger(), [EXACT, regularised, regularised, NOISY])
+    lines = [line["release"]["step"] for line in ledger.lines()]
+    usual = {"view", "pool", "noisy", "tokens", "state"}  # as ledgers have always had them
+    assert [line.keys() - usual for line in lines] == [set(), {"regulariser"}, set()]
+    assert all(usual <= line.keys() for line in lines) and lines[1]["regulariser"] == "triplet"
+    assert Ledger.load(ledger.dump()).releases() == [EXACT, replace(regularised, count=2), NOISY]
+    for step in (replace(NOISY.step, regulariser="triplet"), replace(EXACT.step, regulariser="other")):
+        with pytest.raises(ValueError, match="regulariser"):
+            check(replace(NOISY if step.noisy else EXACT, step=step), "0" * 64 if step.noisy else None)
+
+
 def test_looking_at_a_ledger_does_not_change_it():
     ledger = play(Ledger(), [NOISY])
     ledger.dump(), ledger.head, ledger.releases()

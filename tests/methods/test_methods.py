@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from confide.dp.accounting import epsilon
+from confide.dp.accounting import epsilon, price
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.methods.schedule import SCHEDULES
@@ -108,6 +108,16 @@ def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_o
 
     sigma = brentq(lambda one: spent(one, len(steps)) - 8, 0.35, 0.5, xtol=1e-4)
     assert 0.40 < sigma < 0.42 and 0.33 < 1 - spent(sigma, noisy) / 8 < 0.40
+
+
+@pytest.mark.parametrize("name", ["adversarial", "triplet"])
+def test_regularised_methods_are_ordinary_training_with_a_regulariser_and_without_a_guarantee(name: str) -> None:
+    epochs = list(METHODS[name](PLAN))
+    ordinary = [[replace(step, regulariser="none") for step in steps] for steps in epochs]
+    assert ordinary == list(METHODS["nonprivate"](PLAN))
+    assert {step.regulariser for steps in epochs for step in steps} == {name}
+    found = price([Release(epochs[0][0], 0.0, 0.0, 0.0, 10)])
+    assert found.record is None and found.missed is None and found.caught is None
 
 
 def test_crt_without_public_points_is_dpsgd_on_the_redacted_text() -> None:

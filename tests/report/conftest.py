@@ -206,6 +206,14 @@ def domain_study(tmp_path_factory) -> tuple[Path, ReportSpec]:
 
 
 @pytest.fixture(scope="session")
+def author_study(tmp_path_factory) -> tuple[Path, ReportSpec]:
+    from authored import write_authors  # which takes certificates from here
+
+    root = tmp_path_factory.mktemp("authors")
+    return root, write_authors(root, seeds=2)
+
+
+@pytest.fixture(scope="session")
 def results(study):
     """The study as it is loaded."""
     root, spec = study

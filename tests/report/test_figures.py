@@ -28,11 +28,15 @@ def spec(study):
 
 
 @pytest.fixture(scope="module")
-def shown(spec, results, domain_study):
+def shown(spec, results, domain_study, author_study):
     """Specification and results of a study that a figure is for."""
-    root, domains = domain_study
-    found = load(domains.runs, root / "results", root / "models")
-    return lambda name: (domains, found) if name in ("leak", "domain_epsilon", "domain_roc") else (spec, results)
+    found = {}
+    for (root, own), names in (
+        (domain_study, ("leak", "domain_epsilon", "domain_roc")),
+        (author_study, ("author_exposure", "tab", "subgroups", "train_time", "author_inference")),
+    ):
+        found |= dict.fromkeys(names, (own, load(own.runs, root / "results", root / "models")))
+    return lambda name: found.get(name, (spec, results))
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,7 @@ NAMED = (
     "sdp_f8",
     *(f"dpt_f{number}" for number in range(1, 10)),
     *("dpt_t1", "dpt_t2", "dpt_t3"),
+    *("pr_f2", "pr_f3", "pr_f4", "pr_t1", "pr_data"),
 )
 
 
@@ -52,6 +53,19 @@ def test_numbers_that_follow_from_others():
     (gap,) = [row for row in quotes(["dpt_f2"]) if row.method == "schedule"]
     assert f"{100 * noised('exp_concave', 15):.1f} %" in gap.note
     assert [round(100 * (1 - spent / 8)) in range(33, 39) for spent in (5.0, 5.3)] == [True, True] and "5.0 to 5.3" in gap.note
+
+
+def test_numbers_of_privacy_regularisation_that_follow_from_others():
+    (planted,) = [row for row in quotes(["pr_f2"]) if row.value == "5 / 14 / 195"]
+    copies = [*range(1, 11), 20, 30, 40, 50]
+    assert (len(copies), sum(copies)) == (14, 195) and f"{5 * math.log2(40_000):.1f} bits" in planted.note
+    (pairs,) = [row for row in quotes(["pr_f3"]) if "24 pairs" in row.note]
+    assert round(math.comb(100 * 14, 2) / 40_000) == 24 and "1,400" in pairs.note
+    (size,) = [row for row in quotes(["pr_data"]) if row.value == "55M"]
+    layers, words = 2 * (4 * 550 * (550 + 550) + 8 * 550) + 40_000, 40_000 * 550  # with biases
+    assert f"{(layers + 2 * words) / 1e6:.1f}M, or {(layers + words) / 1e6:.1f}M" in size.note
+    below = [row for row in quotes(["pr_t1"]) if float.__gt__(*map(float, row.value.split(" / ")))]
+    assert len(below) == 7 and all("test below training text" in row.note for row in below)  # 6 of 9 mitigated, and Reddit
 
 
 def test_sources_are_quoted_in_the_order_asked_for_and_once():

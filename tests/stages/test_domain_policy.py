@@ -208,3 +208,9 @@ def test_a_truncated_file_of_points_is_one_line(points, tmp_path, capsys):
 def test_heads_that_do_not_divide_the_width_are_refused(points, tmp_path):
     with pytest.raises(InputError, match=r"fit\.width = 32: is not a multiple of heads"):
         fit(points, tmp_path, CLASSIFIER | {"heads": 3})
+
+
+def test_a_classifier_that_flags_nothing_is_refused(points, tmp_path):
+    with pytest.raises(InputError, match=r"fit\.threshold = 0\.96: nothing of the valid split is flagged at it"):
+        fit(points, tmp_path, CLASSIFIER | {"epochs": 1, "lr": 1e-6})
+    assert not list(tmp_path.iterdir())

@@ -244,5 +244,13 @@ def test_real_mirrors_verify(name, tmp_path):
         pytest.skip("not in this mirror")
     fetching.fetch(FetchSpec(archive=name), output=tmp_path / "raw.jsonl")
     rows = list(read_jsonl(tmp_path / "raw.jsonl"))
-    counts = {"customersim": 12_000, "wikitext-2": 2, "gpt2-bpe": 2, "ud-ewt": 1179, "multidogo": 9, "sgd": 47}
+    counts = {
+        "customersim": 12_000,
+        "wikitext-2": 2,
+        "gpt2-bpe": 2,
+        "ud-ewt": 1179,
+        "multidogo": 9,
+        "sgd": 47,
+        "tinyshakespeare": 1,
+    }
     assert len(rows) == counts[name]

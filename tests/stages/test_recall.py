@@ -54,6 +54,7 @@ POINTS = [  # key, text, split, gold
     ("a:7", "<MASK> 12", "train", [span(7, 9, "id")]),
     ("b:0", "test Bo", "test", [span(5, 7, "name")]),
 ]
+OWNERS = {"a:0": "ann", "a:1": "bob", "a:2": "ann"}  # all others are nobody's
 FINDINGS = [
     {"key": "a:0", "spans": [span(3, 5, "digits")], "conservative": True},  # Al missed, its point noticed
     {"key": "a:1", "spans": [span(3, 5, "digits")], "conservative": True},
@@ -67,6 +68,7 @@ FINDINGS = [
 
 def run(tmp_path, points=POINTS, findings=FINDINGS):
     rows = [dict(zip(("key", "text", "split", "gold"), point, strict=True)) for point in points]
+    rows = [row | {"owner": OWNERS.get(row["key"])} for row in rows]
     for name, lines in (("p", rows), ("s", findings)):
         (tmp_path / name).write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     recall(RecallSpec(confidence=0.9), points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
@@ -91,6 +93,8 @@ def test_hand_counts(tmp_path):
     assert result["pools"] == {"public": 2, "private": 6}
     assert result["multiplicity"] == 5  # every point with 12
     assert result["multiplicity_distinct"] == 4  # 12: the first text once, a:2, and both with <MASK>
+    assert result["multiplicity_authors"] == 4  # ann twice, bob, and two points of nobody, which might be anybody's
+    assert result["multiplicity_authors_distinct"] == 3  # not bob, whose text is a copy of ann's
     assert result["policy_failures"] == 1
     assert result["note"] is None
 

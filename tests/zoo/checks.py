@@ -18,6 +18,7 @@ CHECKS = {
         job_checks.batches_are_poisson_at_the_recorded_rate,
         job_checks.private_randomness_is_fresh,
         job_checks.updates_are_those_of_the_ledger,
+        job_checks.authors_are_drawn_and_clipped_whole,
         job_checks.ledger_prices_what_ran,
         job_checks.states_handed_on_are_clipped_and_in_the_ledger,
         job_checks.resumed_equals_uninterrupted,

@@ -59,10 +59,10 @@ def states_are_reset_as_in_a_loop() -> None:
 
 
 def units_are_clipped_whole() -> None:
-    """A unit of several examples (an author) counts as the sum of its examples, clipped once, in however many passes."""
+    """A unit of several examples (an author) counts as the mean of its examples, clipped once, in however many passes."""
     texts, model = texts_of(6, seed=7), model_of(LSTM)
     members, units = ([0, 1, 2], [3], [4, 5]), torch.tensor([0, 0, 0, 1, 2, 2])
-    grads = [gradient(model, sum(loss_of(model, texts[row]) for row in unit)) for unit in members]
+    grads = [gradient(model, sum(loss_of(model, texts[row]) for row in unit) / len(unit)) for unit in members]
     bound = float(torch.stack(grads).norm(dim=1).min()) / 2
     batch, expected = padded(view_of(texts), np.arange(6), BOS), clipped_sum(grads, bound, len(grads[0]))
     for size in (2, 6):

@@ -104,7 +104,7 @@ FAULTS = [
         "units ignored",
         "Every example of an author is clipped on its own, so that an author counts many times.",
         UNITS,
-        edit(update.clipped, ("half), batch.units)", "half), None)")),
+        edit(update.clipped, ("/ sizes, units)", "/ sizes, None)")),
     ),
     Fault(
         "large unit not clipped",

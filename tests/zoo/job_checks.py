@@ -3,6 +3,7 @@
 import copy
 import math
 import tempfile
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from engine_checks import MANY, assert_standard_normal
 from scipy import stats
-from toys import BOUND, LSTM, NOISY, RATE, clipped_sum, flat, gradient, job_of, loss_of, partition_of, view_of
+from toys import AUTHORS, BOUND, LSTM, NOISY, RATE, SIGMA, clipped_sum, flat, gradient, job_of, loss_of, partition_of, view_of
 
 from confide import checkpoint, tokenizer, training
 from confide.data import write_partition
@@ -100,6 +101,50 @@ def updates_are_those_of_the_ledger() -> None:
                 "an update is not what the ledger says"
             )
         assert_standard_normal(values)
+
+
+def authors_are_drawn_and_clipped_whole() -> None:
+    """Where noise hides authors: each is drawn at the ledger's rate, however prolific, and adds one clipped mean to the sum."""
+    points, owner = 30, np.array([9] * 8 + [0] * 15 + [1] * 6 + [2, 3, 4, 5, 6, 7, 8, 8, 8])  # of all points, public ones first
+    data = replace(partition_of(points, vocab=100), owner=owner.astype(np.int32))
+    privacy = PrivacySpec(noise_multiplier=SIGMA, max_grad_norm=BOUND, unit="author")
+    recipe = RecipeSpec(
+        optimizer="sgd", lr=RATE, schedule="constant", noisy_batch_size=3, physical_batch_size=4, author_points=None
+    )
+    job, steps, count = job_of(data, 3, vocab=100, recipe=recipe, privacy=privacy), 300, 9
+    chosen, usual, view = [], job._physical, data.view(AUTHORS.view)
+    job._physical = lambda step, some: chosen.append(some.numpy()) or iter(())
+    for _ in range(steps):
+        job._noisy(AUTHORS)
+    assert len(chosen) == steps, "a batch was skipped"
+    member, rate = np.zeros((steps, count), bool), job.release(AUTHORS).sample_rate
+    for row, batch in zip(member, chosen, strict=True):
+        assert all(author < count for author in batch), "there are not so many authors"
+        row[batch] = True
+    law = stats.binom(steps, rate)
+    assert rate == 3 / count, "the ledger has another rate than that of authors"
+    assert (abs(member.sum(0) - law.mean()) < MANY * law.std()).all(), "authors are drawn at other rates than the ledger's"
+
+    def seen(step: Step, some: torch.Tensor) -> Any:
+        assert all(author < count for author in some.tolist()), "there are not so many authors"
+        chosen.append(some.numpy())
+        return usual(step, some)
+
+    job._physical = seen
+    for _ in range(8):
+        before, known = copy.deepcopy(job.model), len(chosen)
+        job.run(AUTHORS)
+        assert len(chosen) == known + 1, "a batch was skipped"
+        grads = []
+        for author in chosen[-1]:
+            own = [gradient(before, loss_of(before, view[point].tolist())) for point in np.flatnonzero(owner == author)]
+            grads.append(torch.stack(own).mean(0).double())
+        weights = flat(before.parameters()).double()
+        moved = (weights - flat(job.model.parameters()).double()) / RATE * 3
+        residual = (moved - clipped_sum(grads, BOUND, len(weights))) / (SIGMA * BOUND)
+        assert abs(float(residual.square().mean()) - 1) < MANY * math.sqrt(2 / len(residual)), "not one clipped mean per author"
+    ran = [(release.step, release.count) for release in job.ledger.releases()]
+    assert ran == [(AUTHORS, 8)], "the ledger does not say that noise hid authors"
 
 
 def ledger_prices_what_ran() -> None:

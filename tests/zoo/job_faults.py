@@ -12,7 +12,7 @@ POISSON, UPDATES, LEDGER = (
     "updates_are_those_of_the_ledger",
     "ledger_prices_what_ran",
 )
-HANDED = "states_handed_on_are_clipped_and_in_the_ledger"
+HANDED, WHOLE = "states_handed_on_are_clipped_and_in_the_ledger", "authors_are_drawn_and_clipped_whole"
 FRESH, RESUMED = "private_randomness_is_fresh", "resumed_equals_uninterrupted"
 BATCH = "torch.nonzero(source.uniform(size) < sample_rate).flatten()"
 APPEND = "self.ledger.append(self.release(step), self.random() if step.noisy else None)"
@@ -41,8 +41,8 @@ FAULTS = [
         edit(
             Job._noisy,
             (
-                "poisson(len(self.pools[step.pool]), self.sample_rate(step.pool)",
-                "poisson(len(self.pools[step.pool]), 2 * self.sample_rate(step.pool)",
+                "poisson(self.units(step), self.sample_rate(step)",
+                "poisson(self.units(step), 2 * self.sample_rate(step)",
             ),
         ),
     ),
@@ -50,7 +50,9 @@ FAULTS = [
         "sample rate of all points",
         "The ledger has the batch size over all points; drawn is from the smaller private pool.",
         POISSON,
-        edit(Job.release, ("Release(step, self.sample_rate(step.pool)", "Release(step, self.sample_rate('all')")),
+        edit(
+            Job.release, ("Release(step, self.sample_rate(step)", "Release(step, self.sample_rate(replace(step, pool='all'))")
+        ),
     ),
     Fault(
         "batches from a constant seed",
@@ -103,7 +105,7 @@ FAULTS = [
             Job._noisy,
             (
                 "self.spec.recipe.noisy_batch_size, self._physical",
-                "int(len(self.pools[step.pool]) / math.ceil(1 / self.sample_rate(step.pool))), self._physical",
+                "int(self.units(step) / math.ceil(1 / self.sample_rate(step))), self._physical",
             ),
         ),
     ),
@@ -153,6 +155,46 @@ FAULTS = [
                 "self.noise, self.budget, self.half)",
                 "self.noise, self.budget, self.half)\n    return torch.tensor(float(len(chosen)))",
             ),
+        ),
+    ),
+    # authors
+    Fault(
+        "points drawn for authors",
+        "The ledger says that noise hides authors; points are drawn, and clipped one by one.",
+        WHOLE,
+        both(
+            edit(Job._noisy, ("poisson(self.units(step)", "poisson(len(self.pools[step.pool])")),
+            edit(Job._physical, ('if step.unit == "author":', "if False:")),
+        ),
+    ),
+    Fault(
+        "an author clipped point by point",
+        "Authors are drawn, but each of their points adds a vector of norm C.",
+        WHOLE,
+        edit(Job._physical, ("units=units)", "units=None)")),
+    ),
+    Fault(
+        "prolific authors drawn more often",
+        "An author is in the batch if any of his points is drawn.",
+        WHOLE,
+        edit(
+            Job._noisy,
+            (
+                "chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)",
+                "chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step), self.sampler)\n"
+                "    if step.unit == 'author':\n"
+                "        drawn_points = set(self.pools[step.pool][chosen.numpy()].tolist())\n"
+                "        whose = [bool(drawn_points & set(own.tolist())) for own in self.authors[step.pool]]\n"
+                "        chosen = torch.tensor(whose).nonzero().flatten()",
+            ),
+        ),
+    ),
+    Fault(
+        "rate of points for authors",
+        "The ledger has the rate of one point among all points; drawn are authors.",
+        WHOLE,
+        edit(
+            Job.release, ("Release(step, self.sample_rate(step)", "Release(step, self.sample_rate(replace(step, unit='point'))")
         ),
     ),
     # ledger

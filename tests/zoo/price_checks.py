@@ -3,6 +3,7 @@
 import math
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -27,6 +28,11 @@ DELTA = 8e-5
 
 def noisy(rate: float, sigma: float, count: int) -> list[Release]:
     return [Release(Step("redacted", "private", True), rate, sigma, 1.0, count)]
+
+
+def by_author(releases: list[Release]) -> list[Release]:
+    """The same with noise for authors."""
+    return [replace(one, step=replace(one.step, unit="author")) for one in releases]
 
 
 def exact(view: str, pool: str, tokens: str = "all", state: str = "reset") -> list[Release]:
@@ -157,6 +163,9 @@ def certificate_follows_from_the_ledger() -> None:
     states = Release(STATES, 1.0, 2.0, 1.0, 12)
     both = claims_of(ledger_of([*selective("noise"), states]))["secret_caught"]
     assert both > gaussian(2 * math.sqrt(12) / 2.0, DELTA), "states that were handed on are not counted"
+    authors = claims_of(ledger_of(by_author(ran)))
+    for name in ("record_replace_one_pld", "point_replace_one", "point_add_or_remove", "secret_missed"):
+        assert math.isclose(authors[name], at(DELTA), rel_tol=1e-6), f"{name} is not what replacing an author costs"
     both = claims_of(started_from(source := source_of(ran)), start=source)["record_replace_one_pld"]
     assert math.isclose(both, epsilon(noisy(0.05, 2.0, 120), DELTA), rel_tol=1e-3), "a warm start is not composed"
 
@@ -174,6 +183,8 @@ def certificate_is_infinite_where_nothing_holds() -> None:
     for spoiled in (selective("carry"), selective("published"), selective("noise"), selective(tokens="private")):
         found = claims_of(ledger_of(spoiled))
         assert {value for name, value in found.items() if name != "as_published"} == {math.inf}, "private text is read exactly"
+    mixed = claims_of(ledger_of(ran, by_author(ran)))
+    assert set(mixed.values()) == {math.inf}, "noise for points and noise for authors are composed"
     read = ledger_of(ran)
     read.read("tokenizer", "own", public=False, digest=None)
     twice = Ledger()

@@ -3,7 +3,7 @@
 from mutation import Fault, edit
 
 from confide import certificate
-from confide.dp import accounting, audit_bounds, bounds, claims, confidentiality, curves, pld
+from confide.dp import accounting, audit_bounds, author_claims, bounds, claims, confidentiality, curves, pld
 from confide.dp.ledger import Ledger
 
 CLOSED, PUBLISHED = "epsilon_is_never_below_the_closed_form", "epsilon_is_that_of_published_settings"
@@ -132,6 +132,18 @@ FAULTS = [
         "What is released without sampling, such as recurrent states, is left out of the price.",
         FOLLOWS,
         edit(accounting.mechanisms_of, ("and release.count:", "and release.count and release.step.pool != 'all':")),
+    ),
+    Fault(
+        "points and authors composed",
+        "Noise that hid points and noise that hid authors are priced together, as if both hid the same.",
+        INFINITE,
+        edit(accounting.unbounded, ("if len(units) > 1", "if False")),
+    ),
+    Fault(
+        "one point more is one contribution more",
+        "Where noise hides authors, adding a point is priced as adding an author; it replaces his mean.",
+        FOLLOWS,
+        edit(author_claims.author_claims, ("spent(facts.price.record)", "spent(facts.price.record, 'add_or_remove')")),
     ),
     Fault(
         "missed secrets priced as caught ones",

@@ -19,6 +19,7 @@ VOCAB, BOS = 40, 1
 # Clipping bound, noise multiplier and learning rate of a toy job: so little noise that a wrong sum shows through it.
 BOUND, SIGMA, RATE = 0.3, 0.05, 0.5
 NOISY = Step("redacted", "private", noisy=True)
+AUTHORS = Step("redacted", "private", noisy=True, unit="author")
 LSTM = LSTMSpec(kind="lstm", embedding=8, hidden=8)
 GPT2 = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=64)
 

@@ -41,6 +41,7 @@ rule evaluate:
         unpack(views),
         model="models/{run}/model.safetensors",
         config="models/{run}/config.json",
+        points=dataset_file("points.jsonl"),
     output:
         "results/runs/{run}/evaluate.json",
     log:
@@ -55,7 +56,7 @@ rule evaluate:
         code=code("evaluate"),
     shell:
         "confide evaluate --spec {params.spec:q} --model {input.model} --original {input.original} "
-        "--redacted {input.redacted} --output {output} > {log} 2>&1"
+        "--redacted {input.redacted} --points {input.points} --output {output} > {log} 2>&1"
 
 
 # Small models that an attacker trains at home, on half of the secrets each; they serve every run of the dataset.

@@ -92,6 +92,14 @@ def tokenizer_files(spec):
     return {}
 
 
+def plant_files(wildcards):
+    """Points of the corpus, and the tokenizer whose words canaries are made of, if they are."""
+    source = jobs.source_of(DATASETS[wildcards.dataset])
+    words = jobs.canary_words(PARAMS, wildcards.dataset)
+    files = {"tokenizer": f"data/tokenizers/{words}.json"} if words else {}
+    return {"points": f"data/work/{source}/points.jsonl"} | files
+
+
 def pipeline_texts(spec):
     """Public text that a spaCy pipeline is trained on."""
     files = {"treebank": f"data/raw/{spec.treebank}.jsonl"} if spec.treebank else {}

@@ -52,7 +52,7 @@ rule tokenizer:
 
 rule plant:
     input:
-        lambda w: f"data/work/{jobs.source_of(DATASETS[w.dataset])}/points.jsonl",
+        unpack(plant_files),
     output:
         points="data/work/{dataset}/points.jsonl",
         canaries="data/work/{dataset}/canaries.json",
@@ -62,9 +62,10 @@ rule plant:
         "logs/benchmarks/plant/{dataset}.tsv"
     params:
         spec=lambda w: show(jobs.canaries(PARAMS, w.dataset)),
+        tokenizer=lambda w, input: flag("tokenizer", input.get("tokenizer")),
         code=code("plant"),
     shell:
-        "confide plant --spec {params.spec:q} --points {input} "
+        "confide plant --spec {params.spec:q} --points {input.points} {params.tokenizer} "
         "--output {output.points} --canaries {output.canaries} > {log} 2>&1"
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from confide import policies
-from confide.attacks.judges import GOLD, hits
+from confide.attacks.examples import veil, written
+from confide.attacks.judges import GOLD
 from confide.attacks.leak import Answers, answers, described, fitting, judged, leaks, pairs, rate
 from confide.attacks.lira import roc
 from confide.attacks.metrics import auc, auc_null
@@ -26,11 +26,8 @@ from confide.attacks.prompts import read
 from confide.attacks.proportions import ratio
 from confide.attacks.scores import secret_log_probs
 from confide.attacks.target import Target
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import number
-from confide.leaks.search import Searcher
-from confide.leaks.variants import length
 from confide.specs import DomainLiraSpec
 from confide.types import View
 
@@ -85,7 +82,8 @@ def told_apart(spec: DomainLiraSpec, scores: dict[str, np.ndarray], flags: np.nd
 def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
     """Scores of the target's continuations against each judge (`ranked`), and C of every pair of domains (`pairs`).
 
-    Guarantees: numbers only, unless the specification asks for examples: these are text of the model (see `examples`).
+    Guarantees: numbers only, unless the specification asks for examples: these are text of the model and of prompts, masked
+    by `examples.veil`.
     """
     if target.reference is None:
         raise InputError("needs a model trained without the target domains", key="reference", value=spec.reference)
@@ -112,7 +110,11 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
     for name in [*spec.judges, GOLD]:
         metrics["ranked"][name] = told_apart(spec, scores, leaks(found, name, given)[chosen], clusters)
     if spec.examples:
-        metrics["examples"] = examples(spec, target, given, chosen, total / count)
+        places = chosen[(best := np.argsort(-scores[""], kind="stable")[: spec.examples])]
+        flags = {name: leaks(found, name, given) for name in metrics["ranked"]}
+        show = veil(spec.judges.values(), target.points, spec.min_secret)
+        rows = written(show, given.prompts, given.texts, flags, places)
+        metrics["examples"] = [{"score": float(scores[""][at])} | row for at, row in zip(best, rows, strict=True)]
     return metrics
 
 
@@ -136,25 +138,4 @@ def constants(
                 row |= {"target_rate": shares[0].rate, "reference_rate": shares[1].rate, "generations": shares[0].n}
                 row |= {"c": None if np.isnan(value) else number(value), "c_low": low, "c_high": number(high)}
             rows.append(row)
-    return rows
-
-
-def examples(
-    spec: DomainLiraSpec, target: Target, given: Answers, chosen: np.ndarray, scores: np.ndarray
-) -> list[dict[str, Any]]:
-    """The highest scores with their texts, in which what any judge's policy finds is masked.
-
-    Guarantees: none of the corpus's gold secrets with `min_secret` letters and digits is in them, in any form that the leak
-    scan knows: such a text is withheld (None). What neither a policy nor a gold span knows of may be there: it is model text.
-    """
-    values = {text[start:end]: None for text, gold in read_rows(target.points, "text", "gold") for start, end, *_ in gold}
-    known = {index: value for index, value in enumerate(values) if length(value) >= spec.min_secret}
-    searcher = Searcher(known)
-    find = policies.union(*(policies.policy(one) for one in spec.judges.values()))
-    rows: list[dict[str, Any]] = []
-    for place in np.argsort(-scores, kind="stable")[: spec.examples]:
-        text, domain = given.texts[chosen[place]], given.prompts[chosen[place]].domain
-        masked = policies.redacted_text(text, find(text))
-        held = bool(hits(searcher, masked)) or any(value in masked for value in known.values())  # within a longer word, too
-        rows.append({"score": float(scores[place]), "prompt": domain, "text": None if held else masked})
     return rows

@@ -138,7 +138,10 @@ def judged(ranks: np.ndarray | None, count: int, candidates: int) -> dict[str, A
 
 def read_canaries(path: Path) -> dict[str, Any]:
     """The planted canaries; InputError where a key is missing or a secret has another number of digits than stated."""
-    return checked(read_json(path), path, ("secrets", "controls"), ("copies",))
+    planted = read_json(path)
+    if isinstance(planted, dict) and planted.get("kind") == "words":
+        raise InputError("holds canaries of words, which sequence_exposure is for", file=path, key="kind", value="words")
+    return checked(planted, path, ("secrets", "controls"), ("copies",))
 
 
 def checked(planted: Any, path: Path, lists: tuple[str, ...], others: tuple[str, ...], where: str = "") -> dict[str, Any]:

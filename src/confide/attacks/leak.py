@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from confide.attacks.examples import redactions, veil, written
 from confide.attacks.judges import GOLD, Verdicts, verdicts
 from confide.attacks.prompts import Prompt, Texts, read
 from confide.attacks.proportions import Share, share
@@ -129,7 +130,8 @@ def described(texts: Texts, given: Answers) -> dict[str, Any]:
 def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     """Leak rates of every judge: over all prompts for any other domain, and for each pair of prompt and target domain.
 
-    Guarantees: numbers only; what was generated is not kept, and of gold secrets it is counted in how many texts there is one.
+    Guarantees: numbers only, and of gold secrets in how many texts there is one, unless the specification asks for examples:
+    these are `examples.veil`ed text, of answers to the longest prompts of the first dialogues and of held-out utterances.
     """
     wanted, texts = pairs(spec), read(spec, target.points)
     prompts = fitting(spec, target.tokenizer, texts, target.model)
@@ -151,4 +153,10 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
             row: dict[str, Any] = {"prompt": domain, "target": other, "judge": name}
             row |= shown(rate(spec, flags, given, filled & (asked == domain)))
             metrics["pairs"].append(row | shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_"))
+    if spec.examples:
+        flags = {name: leaks(found, name, given) for name in [*spec.judges, GOLD]}
+        longest = {prompt.dialogue: place for place, prompt in enumerate(given.prompts)}
+        show = veil(spec.judges.values(), target.points, spec.min_secret)
+        metrics["examples"] = written(show, given.prompts, given.texts, flags, list(longest.values())[: spec.examples])
+        metrics["redactions"] = redactions(spec, target.points, texts)
     return metrics

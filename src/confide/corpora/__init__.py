@@ -3,17 +3,33 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from confide.corpora import customersim, dialog_files, lines, multidogo, schema_guided, treebank, wikitext
+from confide.corpora import (
+    authors,
+    customersim,
+    dialog_files,
+    lines,
+    mail,
+    multidogo,
+    reddit,
+    schema_guided,
+    speeches,
+    treebank,
+    wikitext,
+)
 from confide.specs import CorpusSpec
 from confide.types import Record
 
 READERS: dict[str, Callable[[CorpusSpec, Path | None], Iterator[Record]]] = {
+    "authors": authors.read,
     "customersim": customersim.read,
     "dialog_files": dialog_files.read,
     "lines": lines.read,
+    "mail": mail.read,
     "multidogo": multidogo.read,
     "multiwoz22": schema_guided.read,
+    "reddit": reddit.read,
     "sgd": schema_guided.read,
+    "speeches": speeches.read,
     "treebank": treebank.read,
     "wikitext": wikitext.read,
 }

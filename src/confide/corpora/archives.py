@@ -85,6 +85,14 @@ ARCHIVES: dict[str, Archive] = {
         r"/(airline|insurance|media)/((?:train|dev|test)\.tsv)",
         content_sha256="af22281e65203534a590b825ac2202bb07d8a61d9878fa1a7ccd0d6bf9733cc9",
     ),
+    # Public domain: about a million characters of Shakespeare's plays.
+    "tinyshakespeare": Archive(
+        mirror="tinyshakespeare.tar.gz",
+        mirror_sha256="f762831044d47de72b064f7deb6853d678efec6ed1381eb2c3239441bd4123ba",
+        urls=("https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",),
+        members=r"(?:tinyshakespeare/)?(input\.txt)",
+        content_sha256="fa4cba7be50df7be7ebe32148b98aa31e3363ea7d2808ef8ca9bd18400d61798",
+    ),
     # CC BY-SA 4.0. The mirror's files alone: most train and some dev files of one domain per dialogue, and no test files.
     "sgd": Archive(
         mirror="sgd.tar.xz",

@@ -20,6 +20,7 @@ from confide.types import STATES, Release
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
 MOST_MIXED = 128  # records of a group whose mixture is priced on a grid: tenths of a second
+MEANINGLESS = 1e6  # an epsilon beyond it says nothing that infinity does not
 TOLERANCE = 1e-2  # by which a grid may exceed the Renyi bound before the two are said to disagree
 
 
@@ -67,6 +68,11 @@ def epsilon(
     for release in releases:
         check_release(release)
     return solve(ACCOUNTANTS[accountant](mechanisms_of(releases), relation, conversion), delta)
+
+
+def rounded_up(value: float) -> float:
+    """Infinity for an epsilon that bounds nothing, as of noise that is there in name only; else the same."""
+    return math.inf if value > MEANINGLESS else value
 
 
 def solve(bound: Bound, delta: float, relative: float = 1e-7) -> float:
@@ -165,6 +171,7 @@ class Price:
     screened: bool = False  # exact updates read redacted text, so that what the policy finds must not depend on the secret
     published: tuple[Release, ...] = ()  # noised updates of training that nothing bounds, as the paper counts them
     reason: str | None = None  # why nothing is bounded, if exact updates are not to blame
+    authors: bool = False  # a contribution that noise hides is that of an author: a record is all of his points
 
     @property
     def caught_alone(self) -> bool:
@@ -196,11 +203,17 @@ def price(releases: Sequence[Release]) -> Price:
         screened=any(release.step.view == "redacted" for release in exposing),
         published=tuple(release for release in noisy if release.step.state == "published"),
         reason=reason,
+        authors=any(release.step.unit == "author" for release in noisy),
     )
 
 
 def unbounded(ran: Sequence[Release]) -> str | None:
-    """Why nothing is bounded by releases that tell tokens apart; None if that is no reason."""
+    """Why nothing is bounded by releases that tell tokens apart, or hide now points, now authors; None if that is no reason."""
+    units = {release.step.unit for release in ran if release.step.noisy}
+    if len(units) > 1:  # more or fewer points are a contribution more in one, and another contribution in the other
+        return "some noise hides points and some hides authors, and nothing here composes the two"
+    if "author" in units and any(release.step.tokens in ("public", "private") for release in ran):
+        return "tokens of a point were told apart, but noise hides authors"
     states = {release.step.state for release in ran}
     if "published" in states:
         return "exact and noisy updates read the same batches, so that sampling is no secret"

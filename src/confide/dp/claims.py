@@ -5,68 +5,16 @@ CRT Theorem 8 in three parts, each claim with its unit, neighbour relation, delt
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from confide.dp.accounting import ACCOUNTANTS, Bound, Price, agree, group, mechanisms_of, price, solve
+from confide.dp.accounting import ACCOUNTANTS, Bound, agree, group, mechanisms_of, rounded_up, solve
 from confide.dp.confidentiality import bayesian_at, caught_only
 from confide.dp.curves import Relation, grid, pld_curve
+from confide.dp.facts import CONSERVATIVE, CONTEXT_FREE, MARKS_KEPT, NAMED, NEIGHBOURS, TOKENS, Facts
 from confide.types import Release
 
 Claim = dict[str, Any]
-
-UNITS = {
-    "turn": "one turn of a dialogue",
-    "dialogue": "one whole dialogue",
-    "sentence": "one sentence",
-    "window": "one window of consecutive words",
-}
-CONSERVATIVE = "conditional on pi_c catching every miss of pi"
-CONTEXT_FREE = "pi finds a secret without regard to the text around it (no other finding changes when it is masked)"
-POISSON = "Poisson batches normalised by their public expected size; sizes of the pools are public"
-MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
-TOKENS = "one secret's tokens, their number public"
-NEIGHBOURS = "neighbours differ only in tokens that the policy marks in both, not in marks, other tokens or the cut into points"
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Everything that claims rest on. gamma: share of secrets that pi misses; delta2: that pi and pi_c both miss."""
-
-    releases: Sequence[Release]
-    delta: float
-    point: str = "turn"
-    gamma: float | None = None  # None: the corpus has no gold secrets
-    gamma_upper: float | None = None
-    delta2_upper: float | None = None
-    confidence: float = 0.95
-    points_after: int | None = None  # points that hold the most frequent secret, copies masked
-    points_before: int | None = None  # copies counted
-    everything_private: bool = False
-    unaccounted: Sequence[str] = ()  # reasons why the ledger does not bound what the model has seen: nothing finite holds
-
-    @property
-    def price(self) -> Price:
-        found = price(self.releases)
-        return replace(found, record=None, missed=None, caught=None) if self.unaccounted else found
-
-    @property
-    def hopeless(self) -> list[str]:
-        """Condition of a claim that nothing can make finite."""
-        return [f"none can help: {why}" for why in self.unaccounted or [self.price.reason or "exact updates read it"]]
-
-    @property
-    def unit(self) -> str:
-        return UNITS.get(self.point, f"one {self.point}")
-
-    @property
-    def secret(self) -> str:
-        """What is protected of a secret that the policy catches or misses."""
-        return TOKENS if self.price.by_token else f"one secret within {self.unit}"
-
-    @property
-    def conditional(self) -> bool:
-        return self.price.conditional and not self.everything_private
 
 
 def spent(
@@ -76,7 +24,16 @@ def spent(
     if releases is None:
         return lambda _: math.inf
     bound = Bound(pld_curve(mechanisms_of(releases), relation, interval=interval))
-    return lambda delta: solve(bound, delta)
+    return lambda delta: rounded_up(solve(bound, delta))
+
+
+def spent_on_secret(
+    facts: Facts, releases: Sequence[Release] | None, relation: Relation = "replace_one", interval: float | None = None
+) -> Callable[[float], float]:
+    """The same for one secret: for all the records, chunks of text, that it may lie in."""
+    if releases is None or facts.pieces == 1:
+        return spent(releases, relation, interval)
+    return lambda delta: rounded_up(group(releases, delta, facts.pieces, relation)[0])
 
 
 def all_claims(facts: Facts) -> list[Claim]:
@@ -88,6 +45,7 @@ def claim(
     name: str, unit: str, relation: str, epsilon: float, delta: float, conditions: Sequence[str], says: str, **how: str
 ) -> Claim:
     """One claim; `how` gives accountant and conversion where a number was computed."""
+    epsilon = rounded_up(epsilon)
     shown = "unbounded (epsilon = infinity)" if epsilon == math.inf else f"at most {epsilon:.4g}"
     sentence = f"{says}: epsilon is {shown} at delta = {delta:.3g}."
     return {
@@ -107,13 +65,12 @@ def record_claims(facts: Facts) -> list[Claim]:
     """Differential privacy of one record of the pools trained on with noise, by both accountants."""
     reached = facts.price.record
     unit = f"{facts.unit} in a pool that is only trained on with noise"
-    conditions = [POISSON, *(["the record stays in its pool"] if facts.conditional else [])]
-    if reached is None:
-        conditions = facts.hopeless
     found = []
     for relation in ("add_or_remove", "replace_one"):
         prices = dict.fromkeys(ACCOUNTANTS, math.inf) if reached is None else agree(reached, facts.delta, relation)
+        prices = {accountant: rounded_up(epsilon) for accountant, epsilon in prices.items()}
         for accountant, epsilon in prices.items():
+            conditions = record_conditions(facts, epsilon)
             conversion = "none" if accountant == "pld" else "improved"
             conversion += ", two hops of add_or_remove" if (accountant, relation) == ("rdp", "replace_one") else ""
             says, name = f"Privacy of {unit} ({relation.replace('_', ' ')})", f"record_{relation}_{accountant}"
@@ -122,18 +79,27 @@ def record_claims(facts: Facts) -> list[Claim]:
     return found
 
 
+def record_conditions(facts: Facts, epsilon: float) -> list[str]:
+    """On what a claim about whole records depends."""
+    stays = ["the record stays in its pool"] if facts.conditional else []
+    held = [facts.sampled, *stays, *([NAMED] if facts.price.authors else [])]
+    return facts.unless_infinite(epsilon, facts.price.record, held)
+
+
 def secret_claims(facts: Facts) -> list[Claim]:
     """Theorem 8.1: confidentiality of one secret that pi catches, that it misses, and that pi_c misses as well."""
     reached, unit = facts.price, facts.secret
-    caught, missed = spent(reached.caught)(facts.delta), spent(reached.missed)(facts.delta)
+    caught, missed = (spent_on_secret(facts, some)(facts.delta) for some in (reached.caught, reached.missed))
     given = [CONSERVATIVE] if facts.conditional else []
     kept = [CONTEXT_FREE, MARKS_KEPT]
-    sampled = [POISSON, NEIGHBOURS] if reached.by_token else [POISSON, *kept] if reached.screened else [POISSON]
+    untouched = [*kept, *(facts.lengths if facts.packing and "original" in facts.packing.views else [])]
+    sampled = [facts.sampled, *facts.lengths, *([NEIGHBOURS] if reached.by_token else kept if reached.screened else [])]
+    if_missed = [*given, facts.sampled, *facts.lengths, MARKS_KEPT]
     parts = [
-        ("secret_caught", caught, kept if caught == 0 else sampled, "that the policy catches"),
-        ("secret_missed", missed, [*given, POISSON, MARKS_KEPT], "that the policy misses"),
+        ("secret_caught", caught, reached.caught, untouched if caught == 0 else sampled, "that the policy catches"),
+        ("secret_missed", missed, reached.missed, if_missed, "that the policy misses"),
     ]
-    parts = [(name, value, facts.hopeless if value == math.inf else held, which) for name, value, held, which in parts]
+    parts = [(name, value, facts.unless_infinite(value, which, held), words) for name, value, which, held, words in parts]
     if facts.conditional:
         parts.append(("secret_missed_by_both", math.inf, [], "that the policy and the conservative policy both miss"))
     return [
@@ -159,7 +125,7 @@ def bayesian_epsilon(
 def bayesian_claims(facts: Facts) -> list[Claim]:
     """Theorem 8.3 with gamma as measured and at its bound, with and without reading the mechanism at delta / gamma."""
     drawn = facts.price.drawn
-    at, published = spent(drawn), spent(drawn, "add_or_remove")
+    at, published = spent_on_secret(facts, drawn), spent_on_secret(facts, drawn, "add_or_remove")
     given = [CONSERVATIVE] if facts.conditional else []
     bound = f"gamma at its one-sided {facts.confidence:.0%} bound"
     rows = [
@@ -173,7 +139,7 @@ def bayesian_claims(facts: Facts) -> list[Claim]:
         rows = [row for row in rows if row[0] in ("bayesian", "bayesian_upper")]
     found = [_bayesian(facts, *row, given) for row in rows]
     if facts.gamma_upper is not None and facts.price.caught == []:
-        conditions, unit = [CONTEXT_FREE, MARKS_KEPT, bound], f"one random secret within {facts.unit}"
+        conditions, unit = [CONTEXT_FREE, MARKS_KEPT, bound], facts.secret.replace("one", "one random", 1)
         says = "Confidentiality of a random secret but for the chance that the policy misses it"
         found.append(claim("bayesian_missing", unit, "replace_one", 0.0, facts.gamma_upper, conditions, says))
     if facts.conditional:
@@ -197,7 +163,7 @@ def _bayesian(
     relation = "add_or_remove" if name == "bayesian_as_published" else "replace_one"
     unknown = gamma is None and not (facts.price.caught and facts.price.missed)
     neighbours = [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, MARKS_KEPT]
-    conditions = [*given, *neighbours, POISSON, *([words] if not unknown else [])]
+    conditions = [*given, *neighbours, facts.sampled, *facts.lengths, *([words] if not unknown else [])]
     if unknown:
         conditions = ["no gold secrets in the corpus: the share that the policy misses is unknown"]
     if facts.unaccounted or facts.price.reason:
@@ -207,21 +173,19 @@ def _bayesian(
     how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
     how = f"{words}; a share gamma of delta is for what is missed" if facts.price.caught_alone else how
     says = f"Bayesian confidentiality of a secret drawn as in the corpus ({how})"
-    unit = f"one random secret within {facts.unit}" if not facts.price.by_token else TOKENS.replace("one", "one random")
+    unit = facts.secret.replace("one", "one random", 1)
     return claim(name, unit, relation, epsilon, facts.delta, conditions, says)
 
 
 def group_claims(facts: Facts) -> list[Claim]:
     """Group confidentiality of the most frequent secret, should the policy miss it everywhere (Proposition 7, Theorem 8.2)."""
     missed, given = facts.price.missed, [CONSERVATIVE] if facts.conditional else []
-    rows = [
-        ("group_after_dedup", facts.points_after, "distinct texts", [*given, POISSON, MARKS_KEPT]),
-        ("group_before_dedup", facts.points_before, "points, copies counted", [*given, POISSON]),
-    ]
+    kept = {"group_after_dedup": [MARKS_KEPT]}
     found = []
-    for name, size, of, conditions in rows:
+    for name, (size, of) in facts.groups.items():
         if size is None:
             continue
+        conditions = [*given, facts.sampled, *facts.lengths, *kept.get(name, [])]
         way = "an exact update read it"
         epsilon = math.inf
         if missed is not None:
@@ -235,7 +199,7 @@ def group_claims(facts: Facts) -> list[Claim]:
 def headline(facts: Facts) -> dict[str, Any]:
     """The numbers that figures use: replace_one, PLD, conditional on pi_c, gamma as measured and at its bound."""
     reached = facts.price
-    at = spent(reached.drawn)
+    at = spent_on_secret(facts, reached.drawn)
     return {
         "relation": "replace_one",
         "accountant": "pld",
@@ -260,7 +224,8 @@ def epoch_claims(
     for number, releases in epochs:
         so_far += releases
         now = replace(facts, releases=tuple(so_far))
-        record, at = (spent(some, interval=interval) for some in (now.price.record, now.price.drawn))
+        record = spent(now.price.record, interval=interval)
+        at = spent_on_secret(now, now.price.drawn, interval=interval)
         epsilon = bayesian_epsilon(now, facts.gamma, at)
         found.append({"epoch": number, "record_epsilon": record(facts.delta), "bayesian_epsilon": epsilon})
     return found

@@ -2,7 +2,7 @@
 
 Forward hooks keep what each layer read; autograd is asked for the gradients of the layers' outputs only. Both together
 determine the per-example gradients (dp.gradients), so norms and the clipped sum need neither a second backward pass nor a
-gradient per example. A unit of privacy may be one example or several (all records of an author: sum, then clip).
+gradient per example. A unit of privacy may be one example or several (an author's: losses added up, then clipped as one).
 """
 
 from collections import Counter

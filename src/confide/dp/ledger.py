@@ -19,14 +19,16 @@ import orjson
 
 from confide.errors import InputError
 from confide.io import read_bytes
-from confide.types import PoolName, Release, StateName, Step, TokensName, ViewName
+from confide.types import PoolName, RegulariserName, Release, StateName, Step, TokensName, UnitName, ViewName
 
 START = "0" * 64  # what the first line follows
 DIGEST = re.compile(r"[0-9a-f]{64}")
+USUAL = {("regulariser", "none"), ("unit", "point")}  # fields of a step that its line leaves out
 EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
     "start": {"run": str, "settings": str, "code": str, "noise": str},
     "read": {"stage": str, "source": str, "public": bool, "digest": str | None},
     "init": {"source": str | None, "public": bool, "ledger": str | None},
+    "packed": {"tokens": int, "most": int, "views": str},
     "epoch": {"n": int},
     "end": {"updates": int},
 }
@@ -73,6 +75,10 @@ class Ledger:
         """The weights are those of the run `source`; `ledger`: text of its ledger, must be composed unless `public`."""
         self._event(event="init", source=source, public=public, ledger=Ledger.load(ledger).head if ledger else None)
 
+    def packed(self, tokens: int, most: int, views: str) -> None:
+        """Points of these views were read in chunks of so many tokens, each in at most `most` chunks."""
+        self._event(event="packed", tokens=tokens, most=most, views=views)
+
     def epoch(self, number: int) -> None:
         """Mark the end of an epoch, so that epsilon can be priced there."""
         self._event(event="epoch", n=number)
@@ -85,7 +91,8 @@ class Ledger:
         """Everything so far, sealed."""
         if self._open is None:
             return self._lines
-        return [*self._lines, self._sealed(release=asdict(self._open[0]), random=self._open[1])]
+        release, random = self._open
+        return [*self._lines, self._sealed(release=asdict(release) | {"step": as_line(release.step)}, random=random)]
 
     def dump(self) -> str:
         """JSON lines; also the state to keep in a checkpoint."""
@@ -135,7 +142,8 @@ class Ledger:
     def states(self, besides: Step | None = None) -> list[str]:
         """Digests of the random states after each line of noised updates; `besides`: not of this step's lines."""
         noised = [line for line in self.lines() if line.get("random") is not None]
-        return [line["random"] for line in noised if besides is None or line["release"]["step"] != asdict(besides)]
+        other = None if besides is None else as_line(besides)
+        return [line["random"] for line in noised if line["release"]["step"] != other]
 
     def _event(self, **content: Any) -> None:
         self._seal()
@@ -181,6 +189,11 @@ def settings_digest(settings: str) -> str:
     return hashlib.sha256(settings.encode()).hexdigest()
 
 
+def as_line(step: Step) -> dict[str, Any]:
+    """A step as a ledger line has it: what is usual for most methods is not said."""
+    return {name: value for name, value in asdict(step).items() if (name, value) not in USUAL}
+
+
 def parse_release(value: dict[str, Any]) -> Release:
     """The Release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
     release = Release(**(value | {"step": Step(**value["step"])}))
@@ -200,6 +213,8 @@ def check_event(line: dict[str, Any]) -> None:
     for key, kind in fields.items():
         if not isinstance(own[key], kind) or (kind is int and isinstance(own[key], bool)):
             raise TypeError(f"{key} = {own[key]!r}")
+    if own.keys() == EVENTS["packed"].keys() and (own["tokens"] < 2 or own["most"] < 1):
+        raise ValueError("chunks have at least 2 tokens, and every point lies in at least one")
 
 
 def check(release: Release, random: str | None) -> None:
@@ -218,6 +233,10 @@ def check_release(release: Release) -> None:
         raise ValueError(f"unknown tokens or state: {step.tokens}, {step.state}")
     if step.tokens == "all" and step.state != "reset":
         raise ValueError("a recurrent state is told apart only where tokens are")
+    if step.regulariser not in typing.get_args(RegulariserName) or (step.noisy and step.regulariser != "none"):
+        raise ValueError(f"only an exact update has a regulariser: {step.regulariser}")
+    if step.unit not in typing.get_args(UnitName) or (step.unit != "point" and not step.noisy):
+        raise ValueError(f"only noise has another unit than the point: {step.unit}")
     if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
         raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")
     numbers = (release.sample_rate, release.noise_multiplier, release.max_grad_norm)

@@ -34,3 +34,20 @@ def shuffled(lengths: Tensor, batch_size: int, source: torch.Generator) -> list[
     chunks = (chunk[lengths[chunk].argsort(stable=True)] for chunk in order.split(BUCKET * batch_size))
     batches = [batch for chunk in chunks for batch in chunk.split(batch_size)]
     return [batches[i] for i in torch.randperm(len(batches), generator=source)]
+
+
+def by_author(lengths: Tensor, authors: Tensor, batch_size: int, source: torch.Generator) -> list[Tensor]:
+    """The same as shuffled, but every full batch that an author (n,) has points for is of that author alone.
+
+    What is left of the authors, less than a batch each, is cut into batches author by author.
+    """
+    batches, rest = [], []
+    points = torch.randperm(len(authors), generator=source)
+    points = points[authors[points].argsort(stable=True)]
+    groups = points.split(authors.unique(return_counts=True)[1].tolist())
+    for place in torch.randperm(len(groups), generator=source):
+        whole, left = groups[place].tensor_split([len(groups[place]) // batch_size * batch_size])
+        batches += [whole[batch] for batch in shuffled(lengths[whole], batch_size, source)] if len(whole) else []
+        rest.append(left)
+    batches += [batch for batch in torch.cat(rest).split(batch_size) if len(batch)]
+    return [batches[i] for i in torch.randperm(len(batches), generator=source)]

@@ -7,7 +7,7 @@ out a point. For JFT a secret is replaced within its point, as everywhere else. 
 """
 
 from confide.dp.accounting import agree, epsilon, group
-from confide.dp.claims import CONTEXT_FREE, MARKS_KEPT, NEIGHBOURS, POISSON, TOKENS, Claim, Facts, claim
+from confide.dp.claims import CONTEXT_FREE, MARKS_KEPT, NEIGHBOURS, TOKENS, Claim, Facts, claim
 
 
 def token_claims(facts: Facts) -> list[Claim]:
@@ -18,25 +18,29 @@ def token_claims(facts: Facts) -> list[Claim]:
 def caught_claims(facts: Facts) -> list[Claim]:
     """A caught secret, replaced or (its tokens) left out of every sum, by both accountants; one that stands in many points."""
     caught, by_token, found = facts.price.caught or [], facts.price.by_token, []
-    held = [POISSON, NEIGHBOURS] if by_token else [POISSON, CONTEXT_FREE, MARKS_KEPT]
+    held = [facts.sampled, *facts.lengths, *([NEIGHBOURS] if by_token else [CONTEXT_FREE, MARKS_KEPT])]
     words = {"replace_one": "replaced"} | ({"zero_out": "left out of every sum"} if by_token else {})
     what = "Privacy of a caught secret's tokens" if by_token else "Confidentiality of a caught secret"
-    prices = {relation: agree(caught, facts.delta, relation) for relation in words}
-    for relation, way in words.items():
-        for accountant, value in prices[relation].items():
+    if facts.pieces == 1:
+        prices = {relation: agree(caught, facts.delta, relation) for relation in words}
+    else:
+        prices = {"replace_one": {"pld": group(caught, facts.delta, facts.pieces)[0]}}
+    for relation, found_by in prices.items():
+        for accountant, value in found_by.items():
             if (relation, accountant) != ("replace_one", "pld"):
                 conversion = "none" if accountant == "pld" else "improved"
                 conversion += ", two hops of zero_out" if (relation, accountant) == ("replace_one", "rdp") else ""
                 how, name = {"accountant": accountant, "conversion": conversion}, f"caught_{relation}_{accountant}"
-                found.append(claim(name, facts.secret, relation, value, facts.delta, held, f"{what}, {way}", **how))
+                found.append(claim(name, facts.secret, relation, value, facts.delta, held, f"{what}, {words[relation]}", **how))
     if facts.gamma_upper is not None:  # as `bayesian_missing` of redaction: what is missed is what delta is for
         says, delta = "Confidentiality of a random secret but for the chance that the policy misses it", facts.gamma_upper
         delta, unit = delta + (1 - delta) * facts.delta, facts.secret.replace("one", "one random", 1)
         found.append(claim("bayesian_missing", unit, "replace_one", prices["replace_one"]["pld"], delta, held, says))
-    size = facts.points_before if facts.points_after is None else facts.points_after
+    sizes = facts.groups
+    size, of = sizes["group_before_dedup" if facts.points_after is None else "group_after_dedup"]
     if size is not None:
         value, conversion = group(caught, facts.delta, size)
-        says, unit = f"Confidentiality of a caught secret that stands in {size} points", f"all occurrences of {facts.secret}"
+        says, unit = f"Confidentiality of a caught secret that stands in {size} {of}", f"all occurrences of {facts.secret}"
         found.append(claim("group_caught", unit, "replace_one", value, facts.delta, held, says, conversion=conversion))
     return found
 

@@ -61,13 +61,19 @@ def noisy_gradient(
 
 
 def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> None:
-    """Add one piece to the clipper; a unit of more than `size` examples in several passes."""
-    if len(batch) <= size:
-        clipper.add(lambda: per_example(clipper.model, batch, half), batch.units)
+    """Add one piece to the clipper: examples, or units of several, of which each counts as the mean of its examples' gradients.
+
+    A unit that comes alone is summed up as in ordinary training, in passes of at most `size` examples.
+    """
+    if batch.units is None:
+        clipper.add(lambda: per_example(clipper.model, batch, half))
+    elif len(batch) <= size and int(batch.units[-1]) > 0:
+        units = batch.units.to(clipper.flat.device)
+        sizes = units.bincount()[units]  # whole units: a budget never divides one
+        clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, units)
     else:
-        clipper.add_unit(
-            [lambda piece=piece: per_example(clipper.model, piece, half) for piece in batch.split(size, whole=False)]
-        )
+        pieces = batch.split(size, whole=False)
+        clipper.add_unit([lambda piece=piece: per_example(clipper.model, piece, half) / len(batch) for piece in pieces])
 
 
 def per_example(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:

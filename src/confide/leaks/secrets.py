@@ -11,7 +11,7 @@ from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import read_json
 
-PLANTED = ("secrets", "controls")  # lists of strings, or of objects with the key "secret"
+PLANTED = ("secrets", "controls", "canaries")  # lists of strings, or of objects with the key "secret" or "text"
 
 
 def collect(points: list[Path], canaries: list[Path]) -> dict[str, str]:
@@ -36,10 +36,10 @@ def gold(points: Path) -> Iterator[tuple[str, str]]:
 
 
 def planted(value: Any, label: str) -> Iterator[tuple[str, str]]:
-    """Strings under "secrets", "controls" and "secret", however deep; labelled by the list that they stand in."""
+    """Strings in the lists PLANTED, "text" in their objects, and "secret", however deep; labelled by the list they stand in."""
     if isinstance(value, dict):
         for key, entry in value.items():
-            if key == "secret" and isinstance(entry, str):
+            if isinstance(entry, str) and (key == "secret" or (key == "text" and label in PLANTED)):
                 yield entry, label or key
             elif isinstance(entry, dict | list):
                 yield from planted(entry, key)

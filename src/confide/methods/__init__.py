@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from confide.methods.adversarial import adversarial
 from confide.methods.crt import crt
 from confide.methods.domain_only import domain_only
 from confide.methods.dpsgd import dpsgd
@@ -11,6 +12,7 @@ from confide.methods.plan import Plan
 from confide.methods.redacted import redacted
 from confide.methods.schedule import schedule
 from confide.methods.selective import selective
+from confide.methods.triplet import triplet
 from confide.types import Step
 
 METHODS: dict[str, Callable[[Plan], Iterator[list[Step]]]] = {
@@ -22,4 +24,6 @@ METHODS: dict[str, Callable[[Plan], Iterator[list[Step]]]] = {
     "jft": jft,
     "schedule": schedule,
     "domain_only": domain_only,
+    "adversarial": adversarial,
+    "triplet": triplet,
 }

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from confide.types import PoolName, StateName, Step, TokensName, ViewName
+from confide.types import PoolName, StateName, Step, TokensName, UnitName, ViewName
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,12 @@ class Plan:
     redaction_schedule: str = "exp_concave"  # of a method that mixes views, with its temperature
     eta: float = 15.0
     seed: int = 0  # of coins that are public
+    authors: dict[PoolName, int] | None = None  # how many each pool has, where noise protects authors instead of points
+
+    @property
+    def unit(self) -> UnitName:
+        """Whom noisy steps protect."""
+        return "point" if self.authors is None else "author"
 
     def exact(self, view: ViewName, pool: PoolName, tokens: TokensName = "all", state: StateName = "reset") -> list[Step]:
         """One epoch of ordinary updates."""
@@ -26,6 +32,7 @@ class Plan:
         self, view: ViewName, pool: PoolName, part: int, parts: int, tokens: TokensName = "all", state: StateName = "reset"
     ) -> list[Step]:
         """Part number `part` of the noisy updates: all `parts` together make noisy_epochs passes in expectation."""
-        updates = max(1, round(self.noisy_epochs * self.sizes[pool] / self.noisy_batch_size))
+        units = (self.authors or self.sizes)[pool]
+        updates = max(1, round(self.noisy_epochs * units / self.noisy_batch_size))
         share = updates * (part + 1) // parts - updates * part // parts
-        return [Step(view, pool, True, tokens, state)] * share
+        return [Step(view, pool, True, tokens, state, unit=self.unit)] * share

@@ -63,7 +63,9 @@ def measured(found: Json) -> Iterator[str]:
     gamma, delta2 = (f"{policy[key]:.4g}, at most {policy[f'{key}_upper']:.4g}" for key in ("gamma", "delta2"))
     yield f"- γ = {gamma} {level}: share of {of} that leave a trace when masked"
     yield f"- δ₂ = {delta2}: share that would reach the public pool"
-    yield f"- the most frequent secret: {policy['multiplicity']} points, {policy['multiplicity_distinct']} distinct texts"
+    often = f"{policy['multiplicity']} points, {policy['multiplicity_distinct']} distinct texts"
+    often += f", {authors} authors" if (authors := policy.get("multiplicity_authors")) else ""
+    yield f"- the most frequent secret: {often}"
     yield ""
 
 

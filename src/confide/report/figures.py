@@ -5,6 +5,8 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from confide.report.amplification import amplification
+from confide.report.author_exposure import author_exposure
+from confide.report.author_inference import author_inference
 from confide.report.domain_epsilon import domain_epsilon
 from confide.report.domain_roc import domain_roc
 from confide.report.frontier import frontier
@@ -15,7 +17,10 @@ from confide.report.private_ppl import private_ppl
 from confide.report.results import Result
 from confide.report.roc import roc
 from confide.report.schedules import schedules
+from confide.report.subgroups import subgroups
+from confide.report.tab import tab
 from confide.report.tradeoff import tradeoff
+from confide.report.train_time import train_time
 from confide.report.trajectory import trajectory
 from confide.report.utility import utility
 from confide.specs import ReportSpec
@@ -36,4 +41,9 @@ FIGURES: dict[str, Callable[[ReportSpec, list[Result]], Figure]] = {
     "domain_epsilon": domain_epsilon,
     "domain_roc": domain_roc,
     "schedules": schedules,
+    "author_exposure": author_exposure,
+    "tab": tab,
+    "subgroups": subgroups,
+    "train_time": train_time,
+    "author_inference": author_inference,
 }

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from confide.dp.bounds import clopper_pearson
-from confide.gate import secret_claim
+from confide.gate import record_claim, secret_claim
 from confide.report.results import Result
 from confide.report.series import group
 from confide.report.style import FAINT, figure, legend, plain_log, title
@@ -75,9 +75,10 @@ def points(results: list[Result], audit: str) -> list[Point]:
             value = {key: result.metric("game", f"{audit}_{key}") for key in ("epsilon_lower", "guesses", "correct", "power")}
             if None in value.values() or not value["guesses"]:
                 continue
-            name = secret_claim(result.certificate) if audit == "game" else "record_add_or_remove_pld"
+            name = (secret_claim if audit == "game" else record_claim)(result.certificate)
             certified = result.claim(name)
-            loose = result.claim("record_replace_one_rdp" if audit == "game" else "record_add_or_remove_rdp")
+            by_rdp = "record_add_or_remove_rdp" if name == "record_add_or_remove_pld" else "record_replace_one_rdp"
+            loose = result.claim(by_rdp)
             guesses, correct = int(value["guesses"]), int(value["correct"])
             high = odds(clopper_pearson(correct, guesses, 0.975))
             numbers = (certified, loose or certified, odds(correct / guesses), value["epsilon_lower"])

@@ -49,6 +49,8 @@ class Epoch(NamedTuple):
     valid_ppl_public: float | None
     valid_ppl_private: float | None
     seconds: float | None
+    cpu_seconds: float | None = None
+    passes: float | None = None  # over the training points, in expectation
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ def _label(run: Any, models: set[str]) -> str:
     if run.variant is not None:
         return f"{look(run.method).label} ({run.variant})"
     parts = [run.model] * (len(models) > 1) + ["no dedup"] * (not run.dedup) + ["no redaction"] * (not run.redact)
+    parts += ["+".join(run.domains)] if run.domains else []
     return look(run.method).label + (f" ({', '.join(parts)})" if parts else "")
 
 

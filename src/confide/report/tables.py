@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from confide.io import number
-from confide.report import domain_columns
+from confide.report import author_columns, domain_columns
 from confide.report.published import quotes
 from confide.report.results import Result
 from confide.specs import ReportSpec
@@ -46,6 +46,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("seed", "run", "seed of initialisation, batches and noise", lambda r: r.run.seed),
     Column("dedup", "run", "later copies of a text are masked", lambda r: r.run.dedup),
     Column("redact", "run", "steps that ask for the redacted text get it (False: ablation)", lambda r: r.run.redact),
+    Column("ppl_train", "utility", "perplexity of training points, in the same mode; planted ones and later copies left out",
+           _quality("ppl_train")),
     Column("ppl", "utility", "test perplexity, all tokens", _quality("ppl")),
     Column("ppl_public", "utility", "test perplexity, tokens outside gold secrets", _quality("ppl_public")),
     Column("ppl_private", "utility", "test perplexity, tokens of gold secrets", _quality("ppl_private")),
@@ -65,7 +67,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("accuracy", "utility", "share of test tokens predicted exactly", _quality("accuracy")),
     Column("accuracy_public", "utility", "the same outside gold secrets", _quality("accuracy_public")),
     Column("accuracy_private", "utility", "the same in gold secrets", _quality("accuracy_private")),
-    Column("seconds", "utility", "wall-clock seconds of training with validation", lambda r: r.seconds),
+    Column("passes", "utility", "how often a training point was read, in expectation", lambda r: r.epochs[-1].passes),
+    Column("seconds", "utility", "wall-clock seconds of training, without validation", lambda r: r.seconds),
     Column("delta", "certified", "δ of every ε here", lambda r: r.meaning.delta),
     Column("noise_multiplier", "certified", "σ of the noised updates (the smallest, were there several)",
            lambda r: min(r.constant("noise_multipliers"), default=None)),
@@ -147,6 +150,7 @@ BLOCKS = {
     "utility": "What the model is worth",
     "exposure": "What it remembers: canaries",
     "membership": "What it remembers: membership",
+    "authors": "What it says of authors, and which of them it serves less",
     "leak": "What it says of other domains when prompted with one",
     "ratios": "Whether likelihood ratios tell what it says of other domains",
     "audit": "What an audit refutes: lower bounds on ε, to stand beside the certified ones",
@@ -155,15 +159,18 @@ BLOCKS = {
 
 def rows(results: Iterable[Result]) -> list[Row]:
     """One row per run, in the order of the specification; all have the same keys, those of COLUMNS and what was found."""
-    found = [{column.name: column.value(result) for column in COLUMNS} | domain_columns.columns(result) for result in results]
+    results = list(results)
+    own = [domain_columns.columns(result) | more for result, more in zip(results, author_columns.columns(results), strict=True)]
+    found = [{column.name: column.value(r) for column in COLUMNS} | more for r, more in zip(results, own, strict=True)]
     names = dict.fromkeys(name for row in found for name in row)
     return [{name: row.get(name) for name in names} for row in found]
 
 
 def columns(table: list[Row]) -> list[Column]:
     """The columns of a table: COLUMNS, and those that were found in the data."""
-    more = [(name, domain_columns.described(name)) for name in table[0]]
-    return [*COLUMNS, *(Column(name, *own[1:], lambda result: None) for name, own in more if own is not None)]
+    by_domain = {name: own[1:] for name in table[0] if (own := domain_columns.described(name)) is not None}
+    by_author = {name: own for name in table[0] if (own := author_columns.described(name)) is not None}
+    return [*COLUMNS, *(Column(name, *own, lambda result: None) for name, own in (by_domain | by_author).items())]
 
 
 def as_csv(table: list[Row]) -> str:
@@ -220,7 +227,7 @@ def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = (),
             lines += [f"## {words}", "", *_block(used, groups), "", *_meaning(used), ""]
     if spec.published:
         head = ["source", "method", "quantity", "printed", "note"]
-        lines += ["## What the papers print", "", *_lines(head, (quote[1:] for quote in quotes(spec.published))), ""]
+        lines += ["## What the papers print", "", *table_lines(head, (quote[1:] for quote in quotes(spec.published))), ""]
     return "\n".join(lines)
 
 
@@ -255,7 +262,7 @@ def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) ->
         ]
         for key, group in groups.items()
     ]
-    return _lines(head, body)
+    return table_lines(head, body)
 
 
 def _heading(column: str) -> str:
@@ -285,5 +292,6 @@ def show(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2g}"
 
 
-def _lines(head: list[str], body: Iterable[Iterable[str]]) -> list[str]:
+def table_lines(head: list[str], body: Iterable[Iterable[str]]) -> list[str]:
+    """A table in Markdown."""
     return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body)]

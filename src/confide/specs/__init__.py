@@ -3,6 +3,7 @@
 Nothing here has a default that an experiment would vary silently: defaults are the papers' settings or "off".
 """
 
+from confide.specs.authored import AuthoredSpec, AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.base import (
     Count,
     Fraction,
@@ -11,9 +12,8 @@ from confide.specs.base import (
     Spec,
     parse,
 )
+from confide.specs.canaries import AnyCanarySpec, AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.specs.data import (
-    AuditCanarySpec,
-    CanarySpec,
     CorpusSpec,
     CustomerSimSpec,
     DedupSpec,
@@ -67,6 +67,7 @@ from confide.specs.policies import (
 from confide.specs.training import (
     AttackJobSpec,
     AttackSpec,
+    AuthorInferenceSpec,
     CertifySpec,
     DomainLiraSpec,
     EvaluateSpec,
@@ -83,16 +84,22 @@ from confide.specs.training import (
     ReadSpec,
     RecipeSpec,
     SamplingSpec,
+    SequenceExposureSpec,
     ShadowsSpec,
+    TabSpec,
     TrainSpec,
     TrajectorySpec,
 )
 
 __all__ = [
     "AmplificationSpec",
+    "AnyCanarySpec",
     "AttackJobSpec",
     "AttackSpec",
     "AuditCanarySpec",
+    "AuthorInferenceSpec",
+    "AuthoredSpec",
+    "AuthorsSpec",
     "CanarySpec",
     "CertifySpec",
     "ClassifierFitSpec",
@@ -122,6 +129,7 @@ __all__ = [
     "LeakSpec",
     "LinesSpec",
     "LiraSpec",
+    "MailSpec",
     "MembershipSpec",
     "ModelSpec",
     "MultiDogoSpec",
@@ -141,6 +149,7 @@ __all__ = [
     "RecallSpec",
     "RecipeSpec",
     "RedactSpec",
+    "RedditSpec",
     "RegexPolicySpec",
     "ReportRun",
     "ReportSpec",
@@ -149,11 +158,14 @@ __all__ = [
     "SamplingSpec",
     "ScanSpec",
     "SchemaGuidedSpec",
+    "SequenceExposureSpec",
     "ShadowsSpec",
     "Sizes",
     "Spec",
+    "SpeechesSpec",
     "SplitSpec",
     "StudySpec",
+    "TabSpec",
     "TokenizerSpec",
     "TrackSpec",
     "TrackingSpec",
@@ -162,5 +174,6 @@ __all__ = [
     "TreebankSpec",
     "UnionPolicySpec",
     "WikiTextSpec",
+    "WordCanarySpec",
     "parse",
 ]

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Count, Fraction, Natural, Spec
+from confide.specs.authored import AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
+from confide.specs.base import Fraction, Natural, Spec
 from confide.specs.policies import PolicySpec
 
 
@@ -119,7 +120,11 @@ CorpusSpec = Annotated[
     | TreebankSpec
     | MultiDogoSpec
     | SchemaGuidedSpec
-    | MultiWozSpec,
+    | MultiWozSpec
+    | AuthorsSpec
+    | SpeechesSpec
+    | MailSpec
+    | RedditSpec,
     Field(discriminator="reader"),
 ]
 
@@ -132,31 +137,6 @@ class SplitSpec(Spec):
     corpus: CorpusSpec
     point: Literal["turn", "dialogue", "sentence", "window"] = "turn"
     window: Natural = 40  # words, for point: window
-
-
-class AuditCanarySpec(Spec):
-    """`count` secrets, each in one sentence of its own, and a fair coin for each, flipped before anything is trained."""
-
-    template: str  # as in CanarySpec
-    count: Natural = 120
-    seed: int = 0
-
-
-class CanarySpec(Spec):
-    """`count` secrets drawn from the template's digits, each planted `copies` times in train; `controls` are never planted.
-
-    Two more sets for audits. `game`: a coin decides whether the sentence has its secret or <MASK>, so that the number of
-    points does not depend on the coins. `inclusion`: a coin decides whether the sentence is planted at all.
-    """
-
-    template: str = "My ID is: {6}"  # {n}: n random digits (the secret)
-    count: Count = 10
-    copies: Natural = 20
-    controls: Count = 10
-    seed: int = 0
-    label: str = "canary"
-    game: AuditCanarySpec | None = None
-    inclusion: AuditCanarySpec | None = None
 
 
 class DedupSpec(Spec):

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+from confide.specs.canaries import AnyCanarySpec
 from confide.specs.data import (
-    CanarySpec,
     CorpusSpec,
     DedupSpec,
     PartitionSpec,
@@ -30,6 +30,7 @@ class ReportRun(Spec):
     seed: int
     dedup: bool = True
     redact: bool = True
+    domains: list[str] | None = None  # only points of these were trained on; None: of all
     attacks: list[str] = []
     trajectory: list[str] = []  # attacks that were run on the model after every epoch, too
 
@@ -46,7 +47,10 @@ class AmplificationSpec(Spec):
 
 
 class ReportSpec(Spec):
-    """Runs and figures of one study. `gamma`: the one that figures without a gamma axis show (None: 0.1 or the nearest)."""
+    """Runs and figures of one study. `gamma`: the one that figures without a gamma axis show (None: 0.1 or the nearest).
+
+    `ppl_levels`: validation perplexities at which models are compared, each as it was after the epoch that is nearest.
+    """
 
     study: str
     title: str
@@ -54,6 +58,8 @@ class ReportSpec(Spec):
     runs: Annotated[list[ReportRun], Field(min_length=1)]
     gamma: Fraction | None = None
     published: list[str] = []
+    examples: bool = False  # some attack of a run wrote texts out
+    ppl_levels: list[Positive] = []
     amplification: AmplificationSpec = AmplificationSpec()
 
 
@@ -96,6 +102,9 @@ class DatasetSpec(Spec):
     dedup: DedupSpec = DedupSpec()
     scope: Literal["private", "all"] = "private"
     merge_masks: bool = False
+    # tokens of a chunk, its begin token counted: training reads the train split's points of a domain end to end, cut into such
+    # chunks, each a record; needs the conservative policy `everything`. None: a point is a record
+    pack: Annotated[int, Field(ge=2)] | None = None
     policy: str
     conservative: str
     miss_seed: int = 0
@@ -129,6 +138,7 @@ class StudySpec(Spec):
     runs: Annotated[list[str], Field(min_length=1)]
     figures: list[str] = []
     published: list[str] = []  # figures and tables of the papers whose numbers its report quotes
+    ppl_levels: list[Positive] = []  # validation perplexities at which models are compared, beside the final ones
 
 
 class TrackingSpec(Spec):
@@ -152,7 +162,7 @@ class Params(Spec):
     pipelines: dict[str, PipelineSpec] = {}
     domain_policies: dict[str, DomainPolicySpec] = {}
     policies: dict[str, PolicySpec]
-    canaries: dict[str, CanarySpec]
+    canaries: dict[str, AnyCanarySpec]
     datasets: dict[str, DatasetSpec]
     models: dict[str, ModelSpec]
     recipes: dict[str, RecipeSpec]

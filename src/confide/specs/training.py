@@ -39,6 +39,8 @@ class PrivacySpec(Spec):
     noise_multiplier: Positive | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
     max_grad_norm: Positive = 1.0
+    # whom the noise protects; author: all points of a person, drawn together, as one clipped mean of their gradients
+    unit: Literal["point", "author"] = "point"
     relation: Literal["add_or_remove", "replace_one", "zero_out"] = "replace_one"
     calibrate: Literal["drawn", "every_step"] = "drawn"  # every_step: as if all updates were noisy (DPT as published)
 
@@ -52,9 +54,11 @@ class RecipeSpec(Spec):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     schedule: Literal["constant", "linear"] = "linear"  # linear: warm-up over 5 % of the updates, then down to 5 % of lr
     batch_size: Natural = 64  # of exact updates
-    noisy_batch_size: Natural = 256  # expected size of the Poisson batch, a public constant
+    noisy_batch_size: Natural = 256  # expected size of the Poisson batch, a public constant; of authors where they are the unit
+    author_points: Natural | None = 32  # of an author who is drawn, at most so many points, at random; None: all of his
     epochs: Natural = 10
     noisy_epochs: Natural | None = None  # passes over the private pool in all; None: epochs
+    batching: Literal["uniform", "author"] = "uniform"  # of exact updates; author: as many batches as can be of one author
     exact_clip: Positive | None = 1.0  # global gradient norm of exact updates
     physical_batch_size: Natural = 256  # memory bound: examples in one forward pass; halved where they do not fit
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; norms, noise and weights stay float32
@@ -64,6 +68,11 @@ class RecipeSpec(Spec):
     # schedule: how the probability of an update on redacted text falls from 1 to 0; eta is the temperature of the exp_ ones
     redaction_schedule: Literal["linear", "step", "staircase", "exp_convex", "exp_concave"] = "exp_concave"
     eta: Positive = 15.0
+    # adversarial, triplet: lambda, the weight of the privacy loss beside the mean token loss
+    regulariser_weight: Annotated[float, Field(ge=0)] | None = None
+    same_author: Fraction = 0.5  # triplet: probability that a point is compared with one of its own author
+    discriminator_hidden: Natural = 1000  # adversarial, as is its learning rate, by Adam
+    discriminator_lr: Positive = 1e-3
 
 
 class ReadSpec(Spec):
@@ -84,6 +93,7 @@ class TrainSpec(Spec):
     privacy: PrivacySpec | None = None
     redact: bool = True  # False (ablation): steps that ask for the redacted view read the original one
     domains: Annotated[list[str], Field(min_length=1)] | None = None  # only points of these are read; None: of all
+    pack: Annotated[int, Field(ge=2)] | None = None  # tokens of a chunk, into which the train split is cut; None: points
     init: str | None = None  # name of the run whose weights are the start
     init_public: bool = False  # that run saw public text only (its dataset says so)
     reads: list[ReadSpec] = []  # what else is in the model
@@ -203,6 +213,7 @@ class PromptedSpec(Spec):
     min_secret: Natural = 6  # letters and digits of a gold secret that is searched for
     held_out: Natural = 1000  # real utterances of a domain that the judges see, too
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    examples: Count = 0  # above 0: so many texts are written out, their secrets masked; they are no metrics
     seed: int = 0
 
 
@@ -221,12 +232,52 @@ class DomainLiraSpec(PromptedSpec):
     kind: Literal["domain_lira"]
     reference: str  # name of a row of runs, whose first run was trained without the target domains
     top: list[Natural] = [10, 50, 100]  # precision among so many of the highest ratios
-    examples: Count = 0  # above 0: so many texts of the model are written out, masked by the judges; they are no metrics
     bootstrap: Natural = 500
 
 
+class SequenceExposureSpec(Spec):
+    """Exposure of canaries of words: exact as far as `states` states reach, beyond it estimated from samples."""
+
+    kind: Literal["sequence_exposure"]
+    enumerated: Natural = 100_000_000  # a space of at most so many sequences is searched to the end, whatever that takes
+    states: Natural = 20_000  # prefixes that the model reads in search of the likeliest sequences of a larger space
+    samples: Natural = 20_000  # sequences drawn where the search did not reach
+    chunk: Natural = 4_096  # states of one depth held at once
+    seed: int = 0
+
+
+class TabSpec(Spec):
+    """Does a first token bring back the rest? `reference`: a row that never saw the text, which picks the real sentences."""
+
+    kind: Literal["tab"]
+    beam: Natural = 5
+    reference: str | None = None  # name of a row of runs; None: planted canaries alone
+    real_min: Annotated[int, Field(ge=2)] = 5  # tokens of a real sentence
+    real_max: Annotated[int, Field(ge=2)] = 20
+    real_k: Natural = 5  # tokens after the first that count as a hit beside the whole
+
+
+class AuthorInferenceSpec(Spec):
+    """Who wrote it, told by a new classifier from the model's last hidden state."""
+
+    kind: Literal["author_inference"]
+    penalties: Annotated[list[Positive], Field(min_length=1)] = [100.0, 10.0, 1.0]  # on squared weights; validation picks
+    iterations: Natural = 60  # of L-BFGS for each penalty
+    limit: Natural = 20_000  # training points of the classifier, at most
+    seed: int = 0
+
+
 AttackSpec = Annotated[
-    DomainLiraSpec | ExposureSpec | GameSpec | LeakSpec | LiraSpec | MembershipSpec, Field(discriminator="kind")
+    AuthorInferenceSpec
+    | DomainLiraSpec
+    | ExposureSpec
+    | GameSpec
+    | LeakSpec
+    | LiraSpec
+    | MembershipSpec
+    | SequenceExposureSpec
+    | TabSpec,
+    Field(discriminator="kind"),
 ]
 
 

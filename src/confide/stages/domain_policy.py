@@ -46,6 +46,9 @@ def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores:
         valid, test = (judged(ask, corpus[split], fit.window) for split in ("valid", "test"))
         if fit.precision is not None or fit.recall is not None:
             z = tuned(*valid, precision=fit.precision, recall=fit.recall)
+        if len(valid[1]) and not (valid[0].max(1) > z).any():
+            message = "nothing of the valid split is flagged at it: train longer (fit.epochs), or tune it (fit.precision)"
+            raise InputError(message, key="fit.threshold", value=z)
         save(model._replace(threshold=z), output)
         policies = {one: windows_finder(ask, domains, [index], z, fit.window) for index, one in enumerate(domains)}
         found |= {"threshold": z, "seed": fit.seed, "accuracy": accuracy(*test, domains)}

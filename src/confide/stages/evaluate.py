@@ -2,41 +2,64 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from confide import models
-from confide.data import load_partition
+from confide.data import load_partition, read_rows
 from confide.errors import InputError
-from confide.evaluation import backoff, evaluate_points, reference_points, share_of
+from confide.evaluation import backoff, by_author, evaluate_points, reference_points, score, share_of, summary
 from confide.io import write_json
 from confide.memory import keep_pages
 from confide.specs import EvaluateSpec
 from confide.training import device_of
-from confide.types import SPLITS
+from confide.types import SPLITS, Partition
+
+PLANTED = ("canary-", "audit-")  # how the documents of planted points begin
+TRAINED = 2000  # training points, at most, that are scored beside the held-out ones
 
 
-def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, output: Path) -> None:
+def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, points: Path, output: Path) -> None:
     """Write overall, public-token and private-token figures; private = gold secrets, whatever the policy saw.
 
-    `domains`: the same figures of each domain's points alone, where the corpus has domains.
-    `ppl_marked`: on the tokens that the policy marks; `ppl_marked_backoff`: the same where the model predicts a mask first.
+    `domains`: the same figures of each domain's points alone, where the corpus has domains. `ppl_marked`: on the tokens that
+    the policy marks; `ppl_marked_backoff`: the same where the model predicts a mask first. `ppl_train`: of training points,
+    scored alike. `authors`: perplexity of each author with text on both sides; `points` says what was planted, and counts
+    for none of these two.
     """
     keep_pages()
     partition, device = load_partition(original, redacted), device_of(spec.device)
     network = models.load(model.parent).to(device)
-    points = (partition.split == SPLITS.index(spec.split)).nonzero()[0]
-    if not len(points):
+    held_out = (partition.split == SPLITS.index(spec.split)).nonzero()[0]
+    if not len(held_out):
         raise InputError("no points in this split", file=original, key="split", value=spec.split)
-    found = evaluate_points(network, partition.original, partition.secret, points, device)
-    masked = evaluate_points(network, partition.redacted, partition.redacted.private, points, device)
+    scores = score(network, partition.original, held_out, device)
+    secret = scores.marked(partition.secret)
+    found = summary(scores, secret)
+    masked = evaluate_points(network, partition.redacted, partition.redacted.private, held_out, device)
     train = partition.pool("all")
-    extra = reference_points(partition.original, partition.secret, train, points, network.vocab_size, network.bos)
+    extra = reference_points(partition.original, partition.secret, train, held_out, network.vocab_size, network.bos)
     extra |= {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
-    marked = evaluate_points(network, partition.original, partition.original.private, points, device)
+    marked = summary(scores, scores.marked(partition.original.private))
     extra |= {"marked_share": share_of(partition.original, train), "ppl_marked": marked["ppl_private"]}
     extra |= {"ppl_marked_backoff": backoff(masked, marked["tokens_private"], network.vocab_size)}
-    each = {name: (partition.domain[points] == number) for number, name in enumerate(partition.domains)}
-    extra["domains"] = {
-        name: evaluate_points(network, partition.original, partition.secret, points[own], device)
-        for name, own in each.items()
-        if own.any()
-    }
-    write_json(output, {"run": spec.run, "split": spec.split, "points": len(points)} | found | extra)
+    each = {name: partition.domain[scores.point] == number for number, name in enumerate(partition.domains)}
+    extra["domains"] = {name: summary(scores.of(own), secret[own]) for name, own in each.items() if own.any()}
+    real = train[~planted(points, partition)[train]]
+    seen = evaluate_points(network, partition.original, partition.secret, some(real[~partition.copy[real]]), device)
+    extra |= {"ppl_train": seen["ppl"], "authors": by_author(scores, partition.owner, real)}
+    write_json(output, {"run": spec.run, "split": spec.split, "points": len(held_out)} | found | extra)
+
+
+def planted(points: Path, partition: Partition) -> np.ndarray:
+    """(N,) bool: points that were planted, by their documents' names; InputError unless the file has the partition's points."""
+    found = np.array([doc.startswith(PLANTED) for doc in read_rows(points, "doc")], bool)
+    if len(found) != len(partition.split):
+        raise InputError(f"has {len(found)} points, the partition {len(partition.split)}", file=points)
+    return found
+
+
+def some(points: np.ndarray) -> np.ndarray:
+    """At most TRAINED of the points, the same for every model, in their order."""
+    if len(points) <= TRAINED:
+        return points
+    return np.sort(np.random.default_rng(0).choice(points, TRAINED, replace=False))

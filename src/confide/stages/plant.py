@@ -1,13 +1,14 @@
 """Plant canaries: random secrets in a fixed sentence, copied into the training points at random places (CRT section 5).
 
-Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and show what an attack scores
-on text that was not trained on. Audit canaries stand in one sentence each, and a fair coin says what becomes of it: in the
-`game` it has its secret or <MASK> (replace-one, one secret), for `inclusion` it is there or not (add-or-remove, one record);
-Steinke, Nasr and Jagielski 2023. Two passes over the points, neither of which holds them in memory.
+Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and show what an attack scores on
+text that was not trained on. Canaries of words belong to authors instead (`word_canaries.py`). Audit canaries stand in one
+sentence each, and a fair coin says what becomes of it: in the `game` it has its secret or <MASK> (replace-one, one secret), for
+`inclusion` it is there or not (add-or-remove, one record); Steinke, Nasr and Jagielski 2023. No pass over the points holds
+them in memory.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +17,10 @@ import numpy as np
 from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import read_jsonl, write_json, write_jsonl
-from confide.specs import AuditCanarySpec, CanarySpec
+from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
+from confide.tokenizer import load
 from confide.types import MASK
+from confide.word_canaries import canary_point, chosen_authors, draw, vocabulary
 
 SLOT = re.compile(r"\{(\d+)\}")
 MAX_DIGITS = 18  # of a 64-bit integer
@@ -51,7 +54,7 @@ def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]
     return [f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()]
 
 
-def draw_audits(spec: CanarySpec, taken: list[str]) -> dict[str, dict[str, Any]]:
+def draw_audits(spec: CanarySpec | WordCanarySpec, taken: list[str]) -> dict[str, dict[str, Any]]:
     """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets) and its coins."""
     audits: dict[str, dict[str, Any]] = {}
     for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
@@ -132,19 +135,49 @@ def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[
             yield from canaries
 
 
-def plant(spec: CanarySpec, *, points: Path, output: Path, canaries: Path) -> None:
-    """Write the points with `count` x `copies` canaries and the audit canaries among the training ones, and canaries.json.
+class Planted(NamedTuple):
+    """Canaries that are planted for certain: what canaries.json says of them, and the copies, as (index, copy)."""
 
+    facts: dict[str, Any]
+    copies: list[tuple[int, int]]
+    point: Callable[[int, int], dict[str, Any]]  # fields of one copy's Point
+    numbers: list[str]  # digits that audits must not draw again
+
+
+def of_digits(spec: CanarySpec, rng: np.random.Generator) -> Planted:
+    """`count` secrets in the template's sentence, `copies` times each."""
+    template = parse_template(spec.template)
+    drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
+    secrets, controls = drawn[: spec.count], drawn[spec.count :]
+    facts = {**template._asdict(), "secrets": secrets, "controls": controls, "copies": spec.copies, "label": spec.label}
+    copies = [(index, copy) for index in range(spec.count) for copy in range(spec.copies)]
+    return Planted(facts, copies, lambda index, copy: _canary(spec, template, secrets, index, copy), drawn)
+
+
+def of_words(spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: np.random.Generator) -> Planted:
+    """Canaries of authors, each as often as it says."""
+    if tokenizer is None:
+        raise InputError("is needed: canaries of words are made of its words", key="tokenizer")
+    words = vocabulary(spec, load(tokenizer), rng)
+    facts = draw(spec, words, chosen_authors(spec, points, rng), rng)
+    copies = [(index, copy) for index, canary in enumerate(facts["canaries"]) for copy in range(canary["copies"])]
+    return Planted(facts, copies, lambda index, copy: canary_point(facts, index, copy), [])
+
+
+def plant(
+    spec: CanarySpec | WordCanarySpec, *, points: Path, output: Path, canaries: Path, tokenizer: Path | None = None
+) -> None:
+    """Write the points with all copies of canaries and the audit canaries among the training ones, and canaries.json.
+
+    `tokenizer` is read for canaries of words alone.
     Guarantees: other points keep their order and content, and turning one coin changes, adds or removes one line of `output`
     and no other. canaries.json and `output` hold secrets and are work files.
     """
-    template = parse_template(spec.template)
     rng = np.random.default_rng(spec.seed % 2**64)
-    drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
-    secrets, controls = drawn[: spec.count], drawn[spec.count :]
-    audits = draw_audits(spec, drawn)
+    planted = of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
+    audits = draw_audits(spec, planted.numbers)
     flipped = [(name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))]
-    repeated = spec.count * spec.copies
+    repeated = len(planted.copies)
     train, total = _count_train(points), repeated + len(flipped)
     if total and not train:
         raise InputError("has no training points to plant canaries among", file=points)
@@ -152,11 +185,10 @@ def plant(spec: CanarySpec, *, points: Path, output: Path, canaries: Path) -> No
 
     def row(number: int) -> dict[str, Any] | None:
         if number < repeated:
-            return _canary(spec, template, secrets, *divmod(number, spec.copies))
+            return planted.point(*planted.copies[number])
         name, index = flipped[number - repeated]
         return _audit_canary(name, audits[name], index)
 
     rows = map(row, rng.permutation(total).tolist())
     write_jsonl(output, (point for point in _interleave(points, train, places, rows) if point is not None))
-    facts = {**template._asdict(), "secrets": secrets, "controls": controls, "copies": spec.copies, "label": spec.label}
-    write_json(canaries, facts | ({"audits": audits} if audits else {}))
+    write_json(canaries, planted.facts | ({"audits": audits} if audits else {}))

@@ -45,6 +45,8 @@ class Count:
     true: Counter[str] = field(default_factory=Counter)  # of these, the ones that touch a gold secret
     points: Counter[str] = field(default_factory=Counter)  # secret string -> points that contain it
     texts: Counter[str] = field(default_factory=Counter)  # secret string -> distinct texts that contain it
+    authors: dict[str, set[str]] = field(default_factory=dict)  # secret string -> whose points contain it
+    first_authors: dict[str, set[str]] = field(default_factory=dict)  # the same of distinct texts, which first had them
     pools: Counter[str] = field(default_factory=Counter)
     failures: int = 0
 
@@ -56,21 +58,21 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path) -> None
     """
     count = Count()
     seen: set[bytes] = set()
-    for text, gold, finding in training_points(points, spans):
+    for author, text, gold, finding in training_points(points, spans):
         if gold or finding or MASK in text:
-            tally(count, text, gold, finding, fresh=bool(gold) and _is_new(text, seen))
+            tally(count, author, text, gold, finding, fresh=bool(gold) and _is_new(text, seen))
         else:
             count.pools["public"] += 1
     write_json(output, summary(count, spec.confidence))
 
 
-def training_points(points: Path, spans: Path) -> Iterator[tuple[str, list[Any], dict[str, Any] | None]]:
-    """Text, gold spans and the line of the policy for each training point."""
+def training_points(points: Path, spans: Path) -> Iterator[tuple[str, str, list[Any], dict[str, Any] | None]]:
+    """Author, text, gold spans and the line of the policy for each training point; one without author is one of his own."""
     found = Join(spans)
-    for key, text, split, gold in read_rows(points, "key", "text", "split", "gold"):
+    for key, owner, text, split, gold in read_rows(points, "key", "owner", "text", "split", "gold"):
         finding = found.take(key) if key == found.key else None
         if split == "train":
-            yield text, gold, finding
+            yield f"point {key}" if owner is None else f"author {owner}", text, gold, finding
     found.finish()
 
 
@@ -81,7 +83,7 @@ def _is_new(text: str, seen: set[bytes]) -> bool:
     return len(seen) > size or MASK in text
 
 
-def tally(count: Count, text: str, gold: list[Any], finding: dict[str, Any] | None, *, fresh: bool) -> None:
+def tally(count: Count, author: str, text: str, gold: list[Any], finding: dict[str, Any] | None, *, fresh: bool) -> None:
     """Add one training point to the counts."""
     private = finding is not None or MASK in text
     count.pools["private" if private else "public"] += 1
@@ -101,6 +103,10 @@ def tally(count: Count, text: str, gold: list[Any], finding: dict[str, Any] | No
     count.points.update(strings)
     if fresh:
         count.texts.update(strings)
+    for string in strings:
+        count.authors.setdefault(string, set()).add(author)
+        if fresh:
+            count.first_authors.setdefault(string, set()).add(author)
 
 
 def summary(count: Count, confidence: float) -> dict[str, Any]:
@@ -131,6 +137,8 @@ def summary(count: Count, confidence: float) -> dict[str, Any]:
         "pools": {name: count.pools[name] for name in ("public", "private")},
         "multiplicity": max(count.points.values(), default=None),
         "multiplicity_distinct": max(count.texts.values(), default=None),
+        "multiplicity_authors": max(map(len, count.authors.values()), default=None),
+        "multiplicity_authors_distinct": max(map(len, count.first_authors.values()), default=None),
         "policy_failures": count.failures,
     }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from confide.errors import InputError
 from confide.io import write_json
-from confide.report import style, tables
+from confide.report import examples, style, tables
 from confide.report.amplification import rows as amplification_rows
 from confide.report.figures import FIGURES
 from confide.report.published import quotes
@@ -16,7 +16,7 @@ from confide.specs import ReportSpec
 def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> None:
     """Write table.csv, table.md, summary.json, epochs.csv and the spec's figures (PNG and SVG) to the folder `output`.
 
-    Beside them amplification.csv with that figure, and published.csv where the spec names what to quote. All
+    Beside them amplification.csv with that figure, published.csv where the spec names what to quote, and examples.md. All
     files appear, or none does; the same inputs give the same bytes. InputError names a missing run's file.
     """
     for name in spec.figures:
@@ -41,6 +41,8 @@ def _write(spec: ReportSpec, found: list, folder: Path) -> None:
     (folder / "table.md").write_text(tables.markdown(spec, table, conditions, units))
     (folder / "epochs.csv").write_text(tables.as_csv(tables.epoch_rows(found)))
     write_json(folder / "summary.json", tables.summary(table))
+    if spec.examples:
+        (folder / "examples.md").write_text(examples.markdown(spec, found))
     if "amplification" in spec.figures:
         (folder / "amplification.csv").write_text(tables.as_csv(amplification_rows(spec.amplification)))
     with style.settings():

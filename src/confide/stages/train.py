@@ -5,8 +5,10 @@ checkpoint to the same weights and the same ledger. No tracker is imported: metr
 """
 
 import hashlib
+import math
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -17,6 +19,7 @@ from confide import checkpoint as checkpoints
 from confide import models, snapshots
 from confide.codehash import code_hash
 from confide.data import load_partition, within
+from confide.dp.authors import authors_of, protects_authors
 from confide.dp.calibration import calibrate
 from confide.dp.ledger import settings_digest
 from confide.errors import InputError
@@ -25,6 +28,8 @@ from confide.io import atomic, sha256, write_jsonl
 from confide.memory import keep_pages
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.packing import pack
+from confide.regularisers import regulariser_of
 from confide.specs import RecipeSpec, TrainSpec
 from confide.tokenizer import load as load_tokenizer
 from confide.training import Job, check_pools, device_of, pool_sizes, state_releases
@@ -56,8 +61,13 @@ def train(
         partition = load_partition(original, redacted)
         if spec.domains is not None:
             partition = within(partition, spec.domains, redacted)
+        packing = None
+        if spec.pack is not None:
+            partition, packing = pack(spec, partition, load_tokenizer(tokenizer).bos_id)
         plan = enumerate_steps(spec, partition)
         job = prepare(spec, partition, plan, tokenizer, init, init_ledger)
+        if packing is not None:
+            job.ledger.packed(*packing)
         fingerprint = fingerprint_of(spec, inputs)
         if (state := checkpoints.read(checkpoint, fingerprint)) is not None:
             job.restore(*state)
@@ -79,18 +89,31 @@ def enumerate_steps(spec: TrainSpec, partition: Partition) -> list[list[Step]]:
     if spec.method == "domain_only" and spec.domains is None:
         raise InputError("are missing: domain_only needs some", key="domains")
     recipe, sizes = spec.recipe, pool_sizes(partition)
-    epochs = list(METHODS[spec.method](plan_of(recipe, sizes, spec.seed)))
+    if recipe.batching == "author" and (partition.owner[partition.pool("all")] < 0).all():
+        raise InputError("needs authors, and the corpus names none", key="recipe.batching", value=recipe.batching)
+    authors = author_counts(spec, partition)
+    epochs = list(METHODS[spec.method](plan_of(recipe, sizes, spec.seed, authors)))
     if spec.model.kind != "lstm" and any(step.tokens in ("public", "private") for steps in epochs for step in steps):
         raise InputError(f"is no recurrent model, which {spec.method} needs", key="model.kind", value=spec.model.kind)
-    check_pools({step for steps in epochs for step in steps}, sizes, recipe.noisy_batch_size)
+    if authors is not None and any(step.tokens in ("public", "private") for steps in epochs for step in steps):
+        message = f"{spec.method} tells the tokens of a point apart: its noise protects points"
+        raise InputError(message, key="privacy.unit", value="author")
+    check_pools({step for steps in epochs for step in steps}, sizes, recipe.noisy_batch_size, authors)
     return epochs
 
 
-def plan_of(recipe: RecipeSpec, sizes: dict[PoolName, int], seed: int) -> Plan:
+def author_counts(spec: TrainSpec, partition: Partition) -> dict[PoolName, int] | None:
+    """How many authors have points in each pool, public numbers by assumption; None where noise protects points."""
+    if not protects_authors(spec):
+        return None
+    return {name: len(authors) for name, authors in authors_of(partition).items()}
+
+
+def plan_of(recipe: RecipeSpec, sizes: dict[PoolName, int], seed: int, authors: dict[PoolName, int] | None = None) -> Plan:
     """All that a method may know."""
     noisy_epochs, batches = recipe.noisy_epochs or recipe.epochs, (recipe.batch_size, recipe.noisy_batch_size)
     state, schedule = recipe.private_state, (recipe.redaction_schedule, recipe.eta)
-    return Plan(recipe.epochs, noisy_epochs, *batches, sizes, state, *schedule, seed)
+    return Plan(recipe.epochs, noisy_epochs, *batches, sizes, state, *schedule, seed, authors)
 
 
 def prepare(
@@ -111,7 +134,10 @@ def prepare(
     updates = {True: len(noisy), False: sum(map(len, epochs)) - len(noisy)}
     if any(step.state == "published" for step in noisy):
         updates[False] = len(noisy)  # a step makes updates of both kinds
-    job = Job(spec, partition, network.to(device).train(), noise_for(spec, epochs, partition), updates, device)
+    kinds, width = {step.regulariser for steps in epochs for step in steps}, network.head.weight.shape[1]
+    regulariser = regulariser_of(kinds, spec, partition, width, device)
+    network, noise = network.to(device).train(), noise_for(spec, epochs, partition)
+    job = Job(spec, partition, network, noise, updates, device, regulariser)
     open_ledger(job, tokenizer)
     if init is not None:
         job.ledger.init(spec.init, public=spec.init_public, ledger=init_ledger.read_text())
@@ -143,7 +169,8 @@ def noise_for(spec: TrainSpec, epochs: list[list[Step]], partition: Partition) -
         raise InputError("noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon")
     if any(step.state == "published" for step in noisy):
         raise InputError("has no meaning for published training: give noise_multiplier", key="privacy.epsilon")
-    sample_rate = spec.recipe.noisy_batch_size / len(partition.pool(pools.pop()))
+    units = author_counts(spec, partition) or pool_sizes(partition)
+    sample_rate = spec.recipe.noisy_batch_size / units[pools.pop()]
     passes = sum(any(step.state == "noise" and not step.noisy for step in steps) for steps in epochs)
     shown = passes * state_releases(spec, partition) if passes else 0
     count = len(noisy) if privacy.calibrate == "drawn" else sum(map(len, epochs))
@@ -155,7 +182,7 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
     position = 0
     with tqdm(total=sum(map(len, epochs)), initial=job.done, desc=job.spec.run, unit="step", disable=None) as bar:
         for number, steps in enumerate(epochs, 1):
-            started = time.monotonic()
+            started, worked = time.monotonic(), time.process_time()
             for step in steps:
                 position += 1
                 if position <= job.done:
@@ -165,11 +192,26 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
                 if job.done % job.spec.checkpoint_every == 0:
                     job.save(checkpoint, fingerprint)
             if len(job.metrics) < number:
+                row = {"epoch": number, "step": job.done, "passes": passes(job, epochs[:number])}
+                row["loss"] = job.mean_loss()  # which waits for the device
+                spent = {"seconds": time.monotonic() - started, "cpu_seconds": time.process_time() - worked}
                 if job.spec.every_epoch:
                     snapshots.write(checkpoint, number, job.model)
-                job.metrics.append(epoch_metrics(job, number) | {"seconds": time.monotonic() - started})
+                job.metrics.append(row | epoch_metrics(job) | spent)
                 job.ledger.epoch(number)
                 tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)
+
+
+def passes(job: Job, epochs: list[list[Step]]) -> float:
+    """How often these steps read a training point, on average and in expectation: what methods of one budget have in common."""
+    recipe, total, found = job.spec.recipe, len(job.pools["all"]), 0.0
+    for step, count in Counter(step for steps in epochs for step in steps).items():
+        read, size = len(job.pools[step.pool]), recipe.noisy_batch_size if step.noisy else recipe.batch_size
+        if step.unit == "author":
+            read = sum(min(len(points), recipe.author_points or len(points)) for points in job.authors[step.pool])
+        poisson = step.noisy and step.state != "published"
+        found += count * read / total * (job.sample_rate(step) if poisson else 1 / math.ceil(read / size))
+    return found
 
 
 def progress(job: Job, number: int, epochs: int) -> str:
@@ -180,9 +222,9 @@ def progress(job: Job, number: int, epochs: int) -> str:
     return f"{job.spec.run}: epoch {number} of {epochs}, {job.done} updates{quality}, {row['seconds']:.1f} s{silenced}"
 
 
-def epoch_metrics(job: Job, number: int) -> dict[str, float | None]:
-    """One line of metrics.jsonl: mean exact loss and validation perplexities on the original text."""
-    row = {"epoch": number, "step": job.done, "loss": job.mean_loss()}
+def epoch_metrics(job: Job) -> dict[str, float | None]:
+    """What a line of metrics.jsonl says beside mean exact loss and time: validation perplexities on the original text, ..."""
+    row = {} if job.regulariser is None else job.regulariser.metrics()
     if job.clipper is not None:
         row["nonfinite_gradients"] = int(job.clipper.nonfinite)
     valid = (job.partition.split == SPLITS.index("valid")).nonzero()[0]

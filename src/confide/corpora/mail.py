@@ -1,0 +1,120 @@
+"""Mail, whose sender (the address in lower case) is the author: a folder of messages, a file each, or mbox files.
+
+`messages` is the layout of Enron (person/folder/N.) and of Avocado (LDC2015T03) once its data/text/*.zip are unpacked, of which
+is assumed, from code that others published, that an e-mail is a file NNN/NNN-NNNNNN-EM.txt that begins with its header
+lines, and that other items have other letters than EM. What somebody else wrote is cut off by the rules of mail_text.py. A
+message that lies in several folders (same sender, date and text) is read once; authors are in all splits (see authored.py).
+"""
+
+import hashlib
+import mailbox
+import os
+import re
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import Message
+from email.policy import compat32
+from email.utils import parseaddr
+from pathlib import Path
+
+from confide.corpora.authored import Sample, paragraphs, records
+from confide.corpora.mail_text import own_words
+from confide.errors import InputError
+from confide.io import read_bytes
+from confide.specs import MailSpec
+from confide.types import Record
+
+OTHER_ITEM = re.compile(r"\d+-\d+-(?!EM\b)[A-Z]{2}\b.*")  # of Avocado: attachments, contacts, appointments
+NOBODY = "no.address@"  # Enron's placeholder for senders that are not known
+SEPARATOR = b"From "  # what each message of an mbox begins with
+ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)  # a line of a message that would look like one
+
+
+def read(spec: MailSpec, raw: Path | None = None) -> Iterator[Record]:
+    """Messages in the order of their files. InputError for what is no folder of messages or no mbox, or if nobody sent enough.
+
+    Guarantees: no two messages have one sender, date and text.
+    """
+    path = Path(spec.path)
+    pieces = mbox_messages if spec.layout == "mbox" else file_messages
+    yield from records(spec, spec.least, lambda: samples(pieces(path)), path)
+
+
+def samples(messages: Iterator[tuple[str, bytes]]) -> Iterator[Sample]:
+    """Sender and own words of each message that has both, once."""
+    seen: set[bytes] = set()
+    for name, content in messages:
+        # The old policy: it parses no header that nobody asks for, and fails on none.
+        message = message_from_bytes(content, policy=compat32)
+        author = parseaddr(str(message["From"] or ""))[1].strip().lower()
+        if "@" not in author or author.startswith(NOBODY) or not (text := paragraphs(own_words(plain_text(message)))):
+            continue
+        key = "\0".join((author, str(message["Date"]), text)).encode(errors="surrogatepass")
+        digest = hashlib.blake2b(key, digest_size=12).digest()
+        if digest not in seen:
+            seen.add(digest)
+            yield Sample(author, name, text)
+
+
+def plain_text(message: Message) -> str:
+    """The text/plain parts that are no attachments, one after the other."""
+    return "\n\n".join(decoded(part) for part in plain_parts(message))
+
+
+def plain_parts(message: Message) -> Iterator[Message]:
+    """Not those of a message within the message (message/rfc822): somebody else wrote it."""
+    if message.get_content_maintype() == "multipart" and message.is_multipart():
+        for part in message.get_payload():
+            yield from plain_parts(part)
+    elif message.get_content_type() == "text/plain" and message.get_content_disposition() != "attachment":
+        yield message
+
+
+def decoded(part: Message) -> str:
+    """A part's text, in the charset that it states; where that is unknown or wrong in UTF-8, else in Windows-1252.
+
+    Bytes that stand for nothing there, and half characters that no text can hold (lone surrogates), become U+FFFD.
+    """
+    content = part.get_payload(decode=True) or b""
+    for charset in (part.get_content_charset() or "utf-8", "utf-8"):
+        try:
+            return content.decode(charset).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        except (LookupError, ValueError):  # UnicodeError is a ValueError; so is a NUL byte in a charset's name
+            continue
+    return content.decode("cp1252", "replace")
+
+
+def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of every file below a folder that may be a message, by folder and name; hidden ones are passed over."""
+    if not folder.is_dir():
+        raise InputError("is not a folder of messages", file=folder, key="path")
+    found = False
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and not OTHER_ITEM.fullmatch(name):
+                found = True
+                path = Path(here, name)
+                yield path.relative_to(folder).as_posix(), read_bytes(path)
+    if not found:
+        raise InputError("holds no files", file=folder, key="path")
+
+
+def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of every message of an mbox file, or of all files *.mbox below a folder, by name."""
+    files = sorted(path.rglob("*.mbox")) if path.is_dir() else [path]
+    if not files:
+        raise InputError("holds no files *.mbox", file=path, key="path")
+    for file in files:
+        name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+        try:
+            with open(file, "rb") as opened:
+                if opened.read(len(SEPARATOR)) != SEPARATOR:
+                    raise InputError("is not an mbox: it does not begin with a line From", file=file, line=1)
+            box = mailbox.mbox(file, create=False)
+            try:
+                yield from ((f"{name}:{key}", ESCAPED.sub(rb"\1", box.get_bytes(key))) for key in box.iterkeys())
+            finally:
+                box.close()
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", file=file) from error

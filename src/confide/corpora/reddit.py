@@ -1,0 +1,57 @@
+"""Webis TL;DR-17 (Völske et al. 2017): posts of Reddit as JSON lines, of which the keys `author` and one of text are read.
+
+The corpus is on Zenodo (record 1043504, CC BY 4.0) and too large to be fetched here: `path` is the unpacked file. Posts whose
+author was deleted are left out. A document is a post, a paragraph a line; authors are in all splits (see authored.py).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from confide.corpora.authored import Sample, paragraphs, records
+from confide.errors import InputError
+from confide.specs import RedditSpec
+from confide.types import Record
+
+DELETED = "[deleted]"
+
+
+def read(spec: RedditSpec, raw: Path | None = None) -> Iterator[Record]:
+    """Posts in file order. InputError names file, line and key of what is truncated or missing, never the text."""
+    path = Path(spec.path)
+    yield from records(spec, spec.least, lambda: posts(path, spec.text), path)
+
+
+def posts(path: Path, key: str) -> Iterator[Sample]:
+    """Author and text of each post that has both."""
+    try:
+        with open(path, "rb", buffering=1 << 20) as file:
+            for number, line in enumerate(file, 1):
+                if line.isspace():
+                    continue
+                row = _parse(path, number, line)
+                author, text = (_value(path, number, row, one) for one in ("author", key))
+                if author and author != DELETED and (text := paragraphs(text)):
+                    yield Sample(author, f"post-{number}", text)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def _parse(path: Path, number: int, line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"malformed or cut off JSON at character {error.colno}", file=path, line=number) from None
+
+
+def _value(path: Path, number: int, row: Any, key: str) -> str:
+    """A string of the row; null is an empty one."""
+    if not isinstance(row, dict):
+        raise InputError("expected a JSON object", file=path, line=number)
+    if key not in row:
+        raise InputError("is missing", file=path, line=number, key=key)
+    if not isinstance(row[key], str | None):
+        raise InputError("expected a string", file=path, line=number, key=key)
+    return row[key] or ""

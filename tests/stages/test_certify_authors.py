@@ -1,0 +1,187 @@
+"""Certificates where noise hides authors: their unit, what follows for points and secrets; and noise in name only."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from certified import DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
+
+from confide.dp.accounting import MEANINGLESS, epsilon, group, price
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.gate import cases
+from confide.io import write_json
+from confide.stages.verify import verify
+from confide.types import STATES, Release, Step
+
+
+def by_author(releases):
+    """The same updates with noise for authors."""
+    return [replace(one, step=replace(one.step, unit="author")) if one.step.noisy else one for one in releases]
+
+
+AUTHORS = by_author(METHODS["dpsgd"])
+NOISED = [Release(Step("original", "all", True, unit="author"), 0.05, 2.0, 1.0, 60)]
+
+
+def measured(**counts):
+    """How many authors have the most frequent secret, as recall.json has it."""
+    return {f"multiplicity_{name}": count for name, count in counts.items()}
+
+
+def certified(tmp_path, releases, **given):
+    value, claims = certificate(tmp_path, releases, **given)
+    return value, claims, (tmp_path / "certificate.md").read_text()
+
+
+def test_the_unit_is_an_author_and_costs_what_the_mechanism_costs(tmp_path):
+    value, claims, page = certified(tmp_path, AUTHORS)
+    assert value["unit"] == value["headline"]["unit"] == "one author: all points of a person"
+    for relation in ("replace_one", "add_or_remove"):
+        record = claims[f"record_{relation}_pld"]
+        assert number(record) == pytest.approx(epsilon(NOISED, DELTA, relation))
+        assert record["unit"].startswith("one author: all points of a person in a pool")
+        assert "Poisson batches of authors" in record["condition"] and "carry one name" in record["condition"]
+    assert value["says"].startswith("Replacing one author: all points of a person") and "one author" in page
+    assert "Poisson batches normalised" not in page and "drawn author by author" in page
+    assert value["public_constants"]["numbers_of_authors"] == [5120] and "pool_sizes" not in value["public_constants"]
+    points, theirs, other = certified(tmp_path, METHODS["dpsgd"])
+    assert (
+        "author" not in other.split("## Check it")[0]
+        and "point_replace_one" not in theirs
+        and points["unit"] == "one turn of a dialogue"
+    )
+    assert number(theirs["record_replace_one_pld"]) == number(claims["record_replace_one_pld"])  # the mechanism is the same
+
+
+def test_a_point_more_costs_what_another_author_costs(tmp_path):
+    """Adding a point moves an author's mean as far as replacing him: add_or_remove of points is no cheaper here."""
+    _, claims, _ = certified(tmp_path, AUTHORS)
+    for relation in ("add_or_remove", "replace_one"):
+        found = claims[f"point_{relation}"]
+        assert found["relation"] == relation and found["unit"].startswith("one turn of a dialogue")
+        assert number(found) == pytest.approx(epsilon(NOISED, DELTA, "replace_one"))
+    assert number(claims["point_add_or_remove"]) > 1.3 * epsilon(NOISED, DELTA, "add_or_remove")
+
+
+def test_a_secret_within_a_point_changes_one_author(tmp_path):
+    _, claims, _ = certified(tmp_path, AUTHORS)
+    for name in ("secret_caught", "secret_missed", "bayesian"):
+        assert number(claims[name]) == pytest.approx(epsilon(NOISED, DELTA))
+    assert claims["secret_missed"]["unit"] == "one secret within one turn of a dialogue"
+    _, crt, _ = certified(tmp_path, by_author(METHODS["crt"]))
+    assert crt["secret_caught"]["epsilon"] == 0 and crt["bayesian_missing"]["epsilon"] == 0
+    assert number(crt["secret_missed"]) == pytest.approx(epsilon(NOISED, DELTA))
+    assert "stays in its pool" in crt["record_replace_one_pld"]["condition"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "after", "before"),
+    [
+        ({}, 2, 3),  # not counted: k points have at most k authors
+        ({"authors": 1, "authors_distinct": 1}, 1, 1),  # all of them by one person
+        ({"authors": 3, "authors_distinct": 2}, 2, 3),
+    ],
+)
+def test_groups_are_of_authors(tmp_path, monkeypatch, counts, after, before):
+    import certified as helpers
+
+    monkeypatch.setattr(helpers, "RECALL", helpers.RECALL | measured(**counts))
+    value, claims, _ = certified(tmp_path, AUTHORS)
+    assert number(claims["group_after_dedup"]) == pytest.approx(group(NOISED, DELTA, after)[0])
+    assert number(claims["group_before_dedup"]) == pytest.approx(group(NOISED, DELTA, before)[0])
+    assert ("authors'" in claims["group_before_dedup"]["unit"]) == bool(counts)
+    assert value["policy"]["multiplicity_authors"] == counts.get("authors")
+    _, claims, _ = certified(tmp_path, METHODS["dpsgd"])  # points stay what they are, whoever wrote them
+    assert number(claims["group_before_dedup"]) == pytest.approx(group(NOISED, DELTA, 3)[0])
+    assert "group_after_dedup" not in certified(tmp_path, AUTHORS, dedup=False)[1]
+
+
+@pytest.mark.parametrize(
+    ("releases", "reason"),
+    [
+        ([*METHODS["dpsgd"], *AUTHORS], "some noise hides points and some hides authors"),
+        ([*METHODS["crt"], *AUTHORS], "some noise hides points and some hides authors"),
+        (by_author(METHODS["selective"]), "tokens of a point were told apart"),
+        ([*AUTHORS, METHODS["selective_noise"][-1]], "some noise"),
+    ],
+)
+def test_units_that_do_not_compose_leave_nothing_to_claim(tmp_path, releases, reason):
+    value, claims, _ = certified(tmp_path, releases)
+    assert {claim["epsilon"] for claim in claims.values()} == {"inf"} and value["headline"]["record_epsilon"] == "inf"
+    assert reason in claims["record_replace_one_pld"]["condition"]
+    assert price(releases).reason is not None
+
+
+def test_a_warm_start_with_noise_for_points_is_not_composed(tmp_path):
+    source = source_of(METHODS["dpsgd"])
+    (tmp_path / "source.jsonl").write_text(source.dump())
+    started = Ledger()
+    started.init("source/g0-s0", public=False, ledger=source.dump())
+    append(started, AUTHORS[0])
+    started.epoch(1)
+    _, claims = certificate(tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"])
+    assert {claim["epsilon"] for claim in claims.values()} == {"inf"}
+
+
+def test_exact_updates_expose_authors_as_they_expose_points(tmp_path):
+    _, claims, _ = certified(tmp_path, [step("original", "all", False), *AUTHORS])
+    assert {claim["epsilon"] for claim in claims.values()} == {"inf"}
+
+
+def test_ledgers_hold_no_unit_that_could_not_be_priced():
+    for wrong in (
+        Release(Step("original", "all", False, unit="author"), 0.0, 0.0, 0.0, 1),
+        Release(Step("original", "all", True, unit="person"), 0.1, 1.0, 1.0, 1),
+    ):
+        with pytest.raises(ValueError, match="only noise has another unit"):
+            Ledger().append(wrong, "0" * 64 if wrong.step.noisy else None)
+    assert STATES.unit == "point"
+    assert '"unit"' not in ledger_of(METHODS["crt"]).dump() and '"unit":"author"' in ledger_of(AUTHORS).dump()
+
+
+def test_verify_makes_it_again_and_a_ledger_that_hides_the_unit_is_refused(tmp_path, capsys):
+    certificate(tmp_path, AUTHORS)
+    verify(tmp_path / "certificate.json", root=tmp_path)
+    assert "one author: all points of a person" in capsys.readouterr().out
+    path = tmp_path / "ledger"
+    path.write_text(path.read_text().replace(',"unit":"author"', ""))
+    with pytest.raises(InputError, match="ledger"):
+        verify(tmp_path / "certificate.json", root=tmp_path)
+
+
+def test_the_gate_holds_a_planted_point_against_the_claim_for_points(tmp_path):
+    """0.5 (replace_one) > the audit's bound > add_or_remove: one point more refutes only what was claimed of points."""
+    _, claims, _ = certified(tmp_path, AUTHORS)
+    low, high = (number(claims[name]) for name in ("record_add_or_remove_pld", "point_add_or_remove"))
+    audit = {"attack": "game", "run": "r/g0.1-s0", "game_reason": "none"}
+    audit |= {"inclusion_epsilon_lower": (low + high) / 2, "inclusion_power": 9.0, "inclusion_relation": "add_or_remove"}
+    write_json(tmp_path / "game.json", audit)
+    for releases, outcome in ((AUTHORS, "stands"), (METHODS["dpsgd"], "refuted")):
+        certificate(tmp_path, releases)
+        (case,) = (case for case in cases(tmp_path / "certificate.json", tmp_path / "game.json") if case.audit == "inclusion")
+        assert case.outcome == outcome
+
+
+# Noise in name only ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-20])
+@pytest.mark.parametrize("method", ["dpsgd", "crt", "selective"])
+def test_noise_in_name_only_is_infinity_in_numbers_and_words(tmp_path, method, noise):
+    tiny = [replace(one, noise_multiplier=noise) if one.step.noisy else one for one in METHODS[method]]
+    value, claims, page = certified(tmp_path, tiny)
+    priced = {name: claim for name, claim in claims.items() if claim["epsilon"] != 0}
+    assert {claim["epsilon"] for claim in priced.values()} == {"inf"} and value["headline"]["record_epsilon"] == "inf"
+    assert {epoch["record_epsilon"] for epoch in value["epochs"]} == {"inf"}
+    assert "epsilon = infinity" in value["says"] and not re.search(r"\d{7}", page.split("## Check it")[0])
+    verify(tmp_path / "certificate.json", root=tmp_path)
+    reason = claims["secret_caught" if method == "selective" else "secret_missed"]["condition"]
+    assert "so little noise bounds nothing" in reason and "exact updates" not in reason
+
+
+def test_what_is_large_but_says_something_stays_a_number(tmp_path):
+    some = [replace(one, noise_multiplier=0.05) for one in METHODS["dpsgd"]]
+    found = number(certificate(tmp_path, some)[1]["record_replace_one_pld"])
+    assert 1000 < found < MEANINGLESS and math.isfinite(found)
