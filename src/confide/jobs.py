@@ -244,12 +244,20 @@ def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
     """A study's runs; rows that nothing else tells apart are told apart by name."""
     names = params.studies[study].runs
     looks = {name: look(params.runs[name]) for name in names}
+    datasets = [params.datasets[params.runs[name].dataset] for name in names]
     for name in names:
         alike = sum(looks[name] == other for other in looks.values()) > 1
         for run in of_row(params, name):
             variant = run.row.label or (name if alike else None)
             fields = {"run": run.run, "name": name, "gamma": run.gamma, "seed": run.seed, "variant": variant}
+            fields["corpus"] = tested_on(params.datasets[run.row.dataset], datasets)
             yield ReportRun(**fields, **looks[name], attacks=run.row.attacks, trajectory=run.row.trajectory)
+
+
+def tested_on(dataset: DatasetSpec, others: list[DatasetSpec]) -> str:
+    """Corpus of a dataset, with the cut and the tokens where those of others differ: whose perplexities may be compared."""
+    cuts = {(source_of(other), other.tokenizer) for other in others if other.corpus == dataset.corpus}
+    return dataset.corpus if len(cuts) == 1 else f"{source_of(dataset)}, tokens {dataset.tokenizer}"
 
 
 def look(row: RunSpec) -> dict[str, str | bool | list[str] | None]:

@@ -92,7 +92,7 @@ def test_false_alarms_of_several_targets_lie_between_the_largest_and_the_sum(res
 def test_leak_rates_stand_at_both_perplexities_with_their_intervals(spec, results):
     figure = leak(spec, results)
     grid = np.array(figure.axes).reshape(4, 3)
-    assert "AIRLINE text (as published)" in grid[0, 0].get_xlabel() and "all domains" in grid[1, 0].get_xlabel()
+    assert "AIRLINE (as published)" in grid[0, 0].get_xlabel() and "all domains" in grid[1, 0].get_xlabel()
     for axes, ppl in (
         (grid[0, 1], lambda r: r.evaluation["domains"]["AIRLINE"]["ppl"]),
         (grid[1, 1], lambda r: r.evaluation["ppl"]),

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from confide.report.authors import by_copies, exposure_curve, null_band
 from confide.report.levels import Moment, caption, heading, hollow, levels, moments, told
 from confide.report.results import Json, Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, NULL, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -25,7 +25,7 @@ AHEAD = (0, (6, 2, 1, 2))
 def author_exposure(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per dataset, a panel per perplexity level and one of the final models, a line per row of the sample sheet."""
     known = [result for result in results if _canaries(result.attacks)]
-    names, shown, gamma = datasets(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
+    names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
     below = 0.16 * len({result.run.name for result in known})
     drawn = figure(3.4 + 3.7 * max(2, len(shown)), 2.2 + (3.2 + below) * max(1, len(names)))
     if not names:
@@ -34,7 +34,7 @@ def author_exposure(spec: ReportSpec, results: list[Result]) -> Figure:
     grid = drawn.subplots(len(names), len(shown), squeeze=False, sharey="row")
     for line, name in zip(grid, names, strict=True):
         for axes, level in zip(line, shown, strict=True):
-            own = [result for result in known if result.run.dataset == name]
+            own = [result for result in known if result.corpus == name]
             _panel(axes, own, group(known, name), level, gamma)
             axes.set_title(f"{name}: {heading(level)}", loc="left")
         line[0].set_ylabel("mean exposure (bits)")

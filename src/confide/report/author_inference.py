@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -25,7 +25,7 @@ LINES = {  # field -> words, line style, colour
 def author_inference(spec: ReportSpec, results: list[Result]) -> Figure:
     """One panel per dataset: a dot with its interval per row of the sample sheet, and what no model is needed for."""
     known = [result for result in results if result.metric(KIND, "accuracy") is not None]
-    names, gamma = datasets(known), chosen_gamma(spec.gamma, known)
+    names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
     rows = [group(known, name) for name in names]
     heights = [max(2, len(row)) for row in rows]
     drawn = figure(10.8, 2.1 + sum(0.9 + 0.36 * height for height in heights))
@@ -34,7 +34,7 @@ def author_inference(spec: ReportSpec, results: list[Result]) -> Figure:
         return drawn
     grid = drawn.subplots(len(names), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for (axes,), name, row in zip(grid, names, rows, strict=True):
-        own = [result for result in known if result.run.dataset == name]
+        own = [result for result in known if result.corpus == name]
         for field, (_, line, color) in LINES.items():
             for value in {value for result in own if (value := result.metric(KIND, field)) is not None}:
                 axes.axvline(value, color=color, linestyle=line, linewidth=1.2, zorder=1)

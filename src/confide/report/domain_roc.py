@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.domains import judges
 from confide.report.results import Json, Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -22,17 +22,17 @@ GUESS = (0, (4, 3))
 
 
 def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
-    """For each dataset and attack three rows: ROC, precision at k, C of each pair of domains; a column per judge."""
+    """For each corpus and attack three rows: ROC, precision at k, C of each pair of domains; a column per judge."""
     known = [result for result in results if any(metrics["pairs"] for metrics in result.all_of(KIND))]
     gamma, who = chosen_gamma(spec.gamma, known), judges(known, KIND)
-    blocks = [(name, key) for name in datasets(known) for key in _keys([r for r in known if r.run.dataset == name])]
+    blocks = [(name, key) for name in corpora(known) for key in _keys([r for r in known if r.corpus == name])]
     drawn = figure(4.4 + 3.2 * max(2, len(who)), 2.0 + 9.2 * max(1, len(blocks)))
     if not blocks:
         drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
         return drawn
     grid = drawn.subplots(3 * len(blocks), len(who), squeeze=False)
     for number, (name, key) in enumerate(blocks):
-        shown = [r for r in known if r.run.dataset == name and key in r.attacks]
+        shown = [result for result in known if result.corpus == name and key in result.attacks]
         for column, judge in enumerate(who):
             for axes, draw in zip(grid[3 * number : 3 * number + 3, column], (_roc, _precision, _constants), strict=True):
                 draw(axes, group(shown), key, judge, gamma)

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from confide.report.domains import Question, Rate, false_alarms, judges, ppl, questions, rate, real_text
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -21,17 +21,17 @@ REAL = (0, (6, 2))
 
 
 def leak(spec: ReportSpec, results: list[Result]) -> Figure:
-    """Two rows per dataset and question, over the perplexity of the prompt's domain and of all; a column per judge."""
+    """Two rows per corpus and question, over the perplexity of the prompt's domain and of all; a column per judge."""
     known = [result for result in results if questions([result])]
     gamma, who = chosen_gamma(spec.gamma, known), judges(known)
-    asked = [(name, one) for name in datasets(known) for one in questions([r for r in known if r.run.dataset == name])]
+    asked = [(name, one) for name in corpora(known) for one in questions([r for r in known if r.corpus == name])]
     drawn = figure(4.4 + 3.1 * max(2, len(who)), 2.0 + 5.4 * max(1, len(asked)))
     if not asked:
         drawn.text(0.5, 0.5, "no run of this study was prompted with one domain for text of another", ha="center", color=FAINT)
         return drawn
     grid = drawn.subplots(2 * len(asked), len(who), squeeze=False, sharey="row")
     for number, (name, question) in enumerate(asked):
-        own = [result for result in known if result.run.dataset == name]
+        own = [result for result in known if result.corpus == name]
         for line, domain in zip(grid[2 * number : 2 * number + 2], (question.prompt, None), strict=True):
             for axes, judge in zip(line, who, strict=True):
                 _panel(axes, own, question, judge, domain, gamma)
@@ -65,8 +65,8 @@ def _panel(axes: Axes, own: list[Result], question: Question, judge: str, domain
         if (found := point(series.at(gamma), question, judge, domain)) is not None:
             _mark(axes, series, *found)
     plain_log(axes, "x")
-    words = f"{domain} text (as published)" if domain else "text of all domains"
-    axes.set_xlabel(f"test perplexity, {words}, log scale")
+    words = f"{domain} (as published)" if domain else "all domains"
+    axes.set_xlabel(f"test perplexity, {words}")
 
 
 def _mark(axes: Axes, series: Series, x: Rate, y: Rate) -> None:
@@ -108,7 +108,8 @@ def _caption(known: list[Result], gamma: float) -> str:
         "gold: the text holds a secret that stands in the training text of the other domain alone, and not in the prompt. "
         "Vertical whiskers: 95 % interval, with dialogues as clusters. Grey: what the judge flags of real text of the prompt's "
         "domain (of several target domains, from the largest share of one to the sum of all): a rate within it shows no leak. "
-        "Dashed, and above each panel: what it flags of real text of a target (the line may lie above the panel). A model that "
+        "Dashed, and above each panel: what it flags of real text of a target (the line may lie above the panel). Axes of "
+        "perplexity are logarithmic. A model that "
         "was trained on one domain alone has a line, too: with prompts of its own domain it has nothing to leak. Rows in turn: "
         "over the test perplexity of the prompt's domain, as published, and of all domains. Methods that depend on the policy: "
         f"miss rate γ = {gamma:g}. "

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from confide.report.results import Json, Result
-from confide.report.series import Series, against_gamma, datasets, group, shifts
+from confide.report.series import Series, against_gamma, corpora, group, shifts
 from confide.report.style import FAINT, INK, NULL, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -78,7 +78,7 @@ def asked(attacks: Iterable[Json]) -> str:
 
 def _grid(results: list[Result], panels: list[Panel], ylabel: str) -> Figure:
     """One row per dataset, one column per panel."""
-    names = datasets(results)
+    names = corpora(results)
     drawn = figure(10.6, 1.9 + 2.75 * max(1, len(names)))
     grid = drawn.subplots(max(1, len(names)), len(panels), squeeze=False)
     if not names:
@@ -86,7 +86,7 @@ def _grid(results: list[Result], panels: list[Panel], ylabel: str) -> Figure:
         drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
         return drawn
     for row, name in zip(grid, names, strict=True):
-        own = [result for result in results if result.run.dataset == name]
+        own = [result for result in results if result.corpus == name]
         for axes, panel in zip(row, panels, strict=True):
             panel(axes, group(results, name), own)
             axes.set_title(f"{name}: {axes.get_title(loc='left')}", loc="left")

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -32,7 +32,7 @@ class Curve(NamedTuple):
 
 def learning(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per dataset, a panel per share of the tokens, a curve per row of the sample sheet."""
-    names, gamma = datasets(results), chosen_gamma(spec.gamma, results)
+    names, gamma = corpora(results), chosen_gamma(spec.gamma, results)
     drawn = figure(12.4, 1.6 + 3.3 * len(names))
     grid = drawn.subplots(len(names), len(PANELS), squeeze=False)
     for line, name in zip(grid, names, strict=True):

@@ -1,7 +1,7 @@
 """Which state of a model a comparison takes (Privacy Regularization, section 4): at equal utility, or after equal epochs.
 
 Equal utility is the epoch whose validation perplexity is nearest to a level, of those after which the model was attacked; a run
-that never comes within 5 % of the level is not compared, but drawn hollow. The paper compares at equal perplexity alone: there
+that never comes within 10 % of the level is not compared, but drawn hollow. The paper compares at equal perplexity alone: there
 the unmitigated model has seen the canaries less often than the others (copies x epochs), so the final models stand beside it.
 """
 
@@ -14,7 +14,7 @@ from confide.report.results import Json, Result
 from confide.report.style import FAINT
 from confide.specs import ReportSpec
 
-NEAR = 0.05
+NEAR = 0.1
 OUTSIDE = "†"
 
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
 from confide.report.results import Meaning, Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -26,13 +26,13 @@ def private_ppl(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per dataset and meaning of epsilon; panels for epsilon = 0, finite and infinite; final models."""
     known = [result for result in results if result.evaluation.get(RAW) is not None and result.claim(CLAIM) is not None]
     gamma = chosen_gamma(spec.gamma, known)
-    rows = [(name, meaning) for name in datasets(known) for meaning in _meanings(known, name)]
+    rows = [(name, meaning) for name in corpora(known) for meaning in _meanings(known, name)]
     drawn = figure(10.6, 1.9 + 3.3 * max(1, len(rows)))
     if not rows:
         drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
         return drawn
     for line, (name, meaning) in zip(grid(drawn, len(rows)), rows, strict=True):
-        own = [result for result in known if result.run.dataset == name]
+        own = [result for result in known if result.corpus == name]
         words = f"certified ε of a secret that the policy catches (log scale)\n{meaning.words}"
         row(
             line, _tracks(group(known, name), gamma, meaning), f"{name}, tokens that the policy marks", words, "test perplexity"
@@ -48,7 +48,7 @@ def private_ppl(spec: ReportSpec, results: list[Result]) -> Figure:
 
 
 def _meanings(known: list[Result], name: str) -> list[Meaning]:
-    own = (result for result in known if result.run.dataset == name)
+    own = (result for result in known if result.corpus == name)
     return finite_meanings((result.claim(CLAIM), result.meaning_of(CLAIM)) for result in own)
 
 

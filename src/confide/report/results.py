@@ -64,6 +64,11 @@ class Result:
     epochs: tuple[Epoch, ...]
     trajectory: dict[int, dict[str, Json]]  # by epoch, then by kind: the same attacks after each epoch; empty: not run
 
+    @property
+    def corpus(self) -> str:
+        """What it was tested on."""
+        return self.run.corpus or self.run.dataset
+
     def metric(self, kind: str, name: str) -> Any:
         """A number of an attack, None where the attack was not run or could not tell."""
         return self.attacks.get(kind, {}).get(name)

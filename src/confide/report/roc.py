@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, NULL, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -25,7 +25,7 @@ MARKED = (0.01, 0.03, 0.1, 0.3)  # false positive rates at which a curve has its
 def roc(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per dataset; a panel for the likelihood ratio, one for the perplexity alone; a curve per method."""
     known = [result for result in results if result.metric("lira", "roc") is not None]
-    names, gamma = datasets(known), chosen_gamma(spec.gamma, known)
+    names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
     drawn = figure(10.6, 1.8 + 3.5 * max(1, len(names)))
     if not names:
         drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)

@@ -65,13 +65,13 @@ class Series:
         return Line2D([], [], **self.marks(label=self.label))
 
 
-def datasets(results: Iterable[Result]) -> list[str]:
-    """Names of the datasets of a study, in order of first use."""
-    return list(dict.fromkeys(result.run.dataset for result in results))
+def corpora(results: Iterable[Result]) -> list[str]:
+    """What a study's runs are tested on, in order of first use: perplexities of one may share an axis."""
+    return list(dict.fromkeys(result.corpus for result in results))
 
 
-def group(results: Iterable[Result], dataset: str | None = None) -> list[Series]:
-    """Series of one dataset (None: of all) in the order of the sample sheet; looks agree over all panels of a study."""
+def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
+    """Series of one corpus (None: of all) in the order of the sample sheet; looks agree over all panels of a study."""
     results = list(results)
     models = {result.run.model for result in results}
     names = list(dict.fromkeys(result.run.name for result in results))
@@ -81,7 +81,7 @@ def group(results: Iterable[Result], dataset: str | None = None) -> list[Series]
         own = first[name]
         labels = list(dict.fromkeys(_label(first[other], models) for other in names if first[other].method == own.method))
         place = labels.index(_label(own, models)) % len(FILLS)
-        members = tuple(r for r in results if r.run.name == name and dataset in (None, r.run.dataset))
+        members = tuple(r for r in results if r.run.name == name and corpus in (None, r.corpus))
         if members:
             found.append(Series(_label(own, models), tinted(look(own.method), place), FILLS[place], members))
     return found

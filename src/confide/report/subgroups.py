@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.authors import FEW, Change, baseline, changes, ends, gap, mean_over, quantiles
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -21,7 +21,7 @@ BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per dataset: the two ends and their gap by row of the sample sheet, then all authors in fifths."""
     gamma = chosen_gamma(spec.gamma, results)
-    rows = {name: _compared(results, name, gamma) for name in datasets(results)}
+    rows = {name: _compared(results, name, gamma) for name in corpora(results)}
     rows = {name: found for name, found in rows.items() if found}
     height = sum(1.1 + max(2.2, 0.36 * len(found)) for found in rows.values())
     drawn = figure(13.2, 2.2 + height)

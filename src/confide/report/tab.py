@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from confide.report.levels import Moment, caption, heading, hollow, levels, moments, told
 from confide.report.results import Result
-from confide.report.series import chosen_gamma, datasets, group
+from confide.report.series import chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, shade, title
 from confide.specs import ReportSpec
 
@@ -32,7 +32,7 @@ MARKS: dict[str, dict[str, Any]] = {  # what else is drawn of a group
 def tab(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row of panels per dataset, a panel per perplexity level and one of the final models."""
     known = [result for result in results if KIND in result.attacks]
-    names, shown, gamma = datasets(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
+    names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
     rows = max((len(group(known, name)) for name in names), default=1)
     drawn = figure(4.6 + 2.9 * max(2, len(shown)), 2.0 + (0.7 + 0.52 * rows) * max(1, len(names)))
     if not names:

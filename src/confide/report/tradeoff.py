@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
 from confide.report.results import Meaning, Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -21,7 +21,7 @@ QUALITIES = {"valid_ppl": "all tokens", "valid_ppl_public": "public tokens"}  # 
 def tradeoff(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per dataset, meaning of epsilon and share of the tokens; panels for epsilon = 0, finite and infinite."""
     gamma = chosen_gamma(spec.gamma, results)
-    found = [(name, meaning) for name in datasets(results) for meaning in _meanings(results, name)]
+    found = [(name, meaning) for name in corpora(results) for meaning in _meanings(results, name)]
     rows = [(*place, quality) for place in found for quality in QUALITIES]
     drawn = figure(10.6, 1.75 + 3.1 * len(rows))
     for line, (name, meaning, quality) in zip(grid(drawn, len(rows)), rows, strict=True):
@@ -46,7 +46,7 @@ def _handle(series: Series) -> Line2D:
 
 
 def _meanings(results: list[Result], name: str) -> list[Meaning]:
-    return finite_meanings((result.bayesian_epsilon, result.meaning) for result in results if result.run.dataset == name)
+    return finite_meanings((result.bayesian_epsilon, result.meaning) for result in results if result.corpus == name)
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -> list[Track]:

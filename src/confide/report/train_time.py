@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.authors import baseline
 from confide.report.results import Epoch, Result
-from confide.report.series import chosen_gamma, datasets, group
+from confide.report.series import chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -35,7 +35,7 @@ def train_time(spec: ReportSpec, results: list[Result]) -> Figure:
     """One panel per dataset, a line per row of the sample sheet: wall-clock above, CPU time below."""
     gamma = chosen_gamma(spec.gamma, results)
     rows = {}
-    for name in datasets(results):
+    for name in corpora(results):
         series = [one for one in group(results, name) if ratio(one.at(gamma), results, "seconds") is not None]
         rows |= {name: series} if series else {}
     drawn = figure(10.8, 2.1 + sum(0.9 + 0.36 * max(2, len(series)) for series in rows.values()))

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from confide.report.leakage import asked
 from confide.report.results import Json, Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, shade, title
 from confide.specs import ReportSpec
 
@@ -41,14 +41,14 @@ def trajectory(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per dataset; a panel for each number that any run of the study has after its epochs."""
     panels = [panel for panel in PANELS if any(result.along(panel.kind, panel.name) for result in results)]
     known = [result for result in results if any(result.along(panel.kind, panel.name) for panel in panels)]
-    names, gamma = datasets(known), chosen_gamma(spec.gamma, known)
+    names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
     drawn = figure(3.0 + 3.6 * max(2, len(panels)), 1.9 + 3.4 * max(1, len(names)))
     if not names:
         drawn.text(0.5, 0.5, "no run of this study was attacked after its epochs", ha="center", color=FAINT)
         return drawn
     for line, name in zip(drawn.subplots(len(names), len(panels), squeeze=False), names, strict=True):
         for axes, panel in zip(line, panels, strict=True):
-            own = [result for result in known if result.run.dataset == name and result.along(panel.kind, panel.name)]
+            own = [result for result in known if result.corpus == name and result.along(panel.kind, panel.name)]
             axes.set_visible(bool(own))
             if own:
                 _panel(axes, group(known, name), own, panel, gamma)

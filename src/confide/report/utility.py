@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, datasets, group
+from confide.report.series import Series, chosen_gamma, corpora, group
 from confide.report.style import INK, figure, plain_log, title
 from confide.specs import ReportSpec
 
@@ -12,8 +12,8 @@ PANELS = (("ppl", "all tokens"), ("ppl_public", "public tokens"), ("ppl_private"
 
 
 def utility(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One dot per method and panel, whiskers over seeds; one row of panels per dataset."""
-    names, gamma = datasets(results), chosen_gamma(spec.gamma, results)
+    """One dot per method and panel, whiskers over seeds; one row of panels per corpus."""
+    names, gamma = corpora(results), chosen_gamma(spec.gamma, results)
     rows = [group(results, name) for name in names]
     heights = [max(len(row), 2) for row in rows]
     drawn = figure(10.6, 1.7 + 0.42 * sum(heights) + 0.5 * len(rows))
@@ -23,10 +23,11 @@ def utility(spec: ReportSpec, results: list[Result]) -> Figure:
             _panel(axes, series, gamma, key)
             axes.set_title(f"{name}: {words}" if axes is line[0] else words, loc="left")
             axes.tick_params(axis="y", length=0, labelleft=axes is line[0])
-            axes.set_xlabel("test perplexity (log scale, lower is better)")
+            axes.set_xlabel("test perplexity (log scale)")
     seeds = len({result.run.seed for result in results})
     caption = (
-        f"Held-out original text, nothing masked. Methods that depend on the screening policy at miss rate γ = {gamma:g} "
+        "Held-out original text, nothing masked; lower is better. "
+        f"Methods that depend on the screening policy at miss rate γ = {gamma:g} "
         f"(or the nearest that was run, then named). {'One seed.' if seeds == 1 else f'Mean and range over {seeds} seeds.'} "
         "Low perplexity on private tokens can mean memorised secrets as well as learned formats; read it beside the attacks."
     )

@@ -24,6 +24,7 @@ class ReportRun(Spec):
     name: str
     method: str
     dataset: str
+    corpus: str | None = None  # what it is tested on: datasets of one corpus and tokenizer share it; None: its dataset
     variant: str | None = None  # what tells it from another row of the same method; None: model and ablations say it
     model: str
     gamma: Fraction
