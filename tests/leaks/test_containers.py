@@ -108,6 +108,14 @@ def test_every_container_is_opened(name, secret, tmp_path):
     assert not found(path)
 
 
+def test_pixels_of_a_png_are_not_read_and_what_follows_its_end_is(tmp_path):
+    path, secret = tmp_path / "figure.png", CANARY.encode()
+    path.write_bytes(png(b"IDAT", b" " + secret + b" "))
+    assert not found(path)
+    path.write_bytes(png(b"IDAT", b"") + b" " + secret)
+    assert found(path) == [(1, "exact")]
+
+
 def test_values_that_pages_of_a_database_cut_in_two(tmp_path):
     path, hidden = tmp_path / "mlflow.db", 0
     for behind in range(1000, 1020):  # two pages, which are filled from the end

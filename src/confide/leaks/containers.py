@@ -87,7 +87,7 @@ def streams(path: Path) -> Iterator[Pieces]:
 def views(file: BinaryIO, depth: int) -> Iterator[Pieces]:
     """Streams of an open file that can seek."""
     head = file.read(64)
-    yield pieces(file)
+    yield besides_pixels(file) if head.startswith(PNG) else pieces(file)
     for magic, opener in COMPRESSED.items():
         if head.startswith(magic):
             file.seek(0)
@@ -131,8 +131,24 @@ def inflated(data: bytes) -> Pieces:
         yield piece
 
 
+def besides_pixels(file: BinaryIO) -> Pieces:
+    """All bytes of a PNG but its pixels: compressed runs of these spell numbers such as 333333 by chance."""
+    file.seek(0)
+    yield file.read(len(PNG))
+    kind = b""
+    while kind != b"IEND":
+        header = file.read(8)
+        if len(header) < 8:
+            raise EOFError("cut short")
+        size, kind = struct.unpack(">I4s", header)
+        body = file.read(size + 4)
+        yield header + (b"\n" if kind == b"IDAT" else body)
+    while piece := file.read(PIECE):
+        yield piece
+
+
 def png_texts(file: BinaryIO) -> Pieces:
-    """Compressed text of zTXt and iTXt chunks; the raw bytes show tEXt as it is, and pixels are not read."""
+    """Compressed text of zTXt and iTXt chunks; the raw bytes show tEXt as it is."""
     file.seek(len(PNG))
     kind = b""
     while kind != b"IEND":
