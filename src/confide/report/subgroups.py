@@ -16,6 +16,8 @@ from confide.specs import ReportSpec
 
 MOST, LEAST = "^", "v"
 BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
+FAR, LINEAR = 500, 10  # per cent: changes above which axes are logarithmic, and below which these are linear still
+TICKS = (-10_000, -100, 0, 100, 10_000)  # of such axes
 
 
 def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
@@ -91,16 +93,22 @@ def _label(line: list[Axes], name: str, found: list[tuple[Series, list[Change]]]
     line[0].set_title(f"{name}: {few} authors at either end", loc="left")
     line[1].set_title("gap between the ends", loc="left")
     line[2].set_title("all authors, by training text", loc="left")
-    line[0].set_xlabel("test perplexity against the non-private model (%)")
-    line[1].set_xlabel("least minus most (percentage points)")
+    line[0].set_xlabel("change of test perplexity (%)")
+    line[1].set_xlabel("least minus most (points)")
     line[2].set_xlabel("training points of an author, in equal parts")
-    line[2].set_ylabel("against the non-private model (%)")
+    line[2].set_ylabel("change of test perplexity (%)")
     for axes in line[:2]:
         axes.axvline(0, color=FAINT, linewidth=1, zorder=1)
         axes.set_yticks(places, [series.label for series, _ in found] if axes is line[0] else [])
         axes.set_ylim(0.4, len(found) + 0.6)
     line[1].margins(x=0.3)
     line[2].axhline(0, color=FAINT, linewidth=1, zorder=1)
+    if max(abs(one.percent) for _, authors in found for one in authors) > FAR:  # else the small changes would be one dot
+        for axes, which in zip(line, "xxy", strict=True):
+            getattr(axes, f"set_{which}scale")("symlog", linthresh=LINEAR)
+            low, high = getattr(axes, f"get_{which}lim")()
+            ticks = [tick for tick in TICKS if low <= tick <= high]
+            getattr(axes, f"set_{which}ticks")(ticks, [f"{tick:,}" for tick in ticks])
 
 
 def _ends_legend() -> list[Line2D]:
@@ -118,7 +126,8 @@ def _words(rows: dict[str, list[tuple[Series, list[Change]]]], results: list[Res
     return (
         "Final models. For each author with text to train on and to test on, the perplexity of the test text over that of the "
         f"non-private model, in per cent; 0 is no change, above it is worse ({', '.join(map(str, counts))} authors; groups of "
-        f"at most {FEW}). Whiskers: 95 % bootstrap interval over the authors of a group, too short for so few. A gap whose "
+        f"at most {FEW}). Where changes reach {FAR} %, scales are logarithmic beyond {LINEAR} %. "
+        "Whiskers: 95 % bootstrap interval over the authors of a group, too short for so few. A gap whose "
         "interval holds 0 shows no disparate impact. Authors with little text may write like the others or not: the groups "
         "differ in more than their size. Planted canaries count for no author. "
         f"{'One seed.' if seeds == 1 else f'An author is the mean over {seeds} seeds, each against its own non-private run.'}"
