@@ -131,24 +131,8 @@ def inflated(data: bytes) -> Pieces:
         yield piece
 
 
-def besides_pixels(file: BinaryIO) -> Pieces:
-    """All bytes of a PNG but its pixels: compressed runs of these spell numbers such as 333333 by chance."""
-    file.seek(0)
-    yield file.read(len(PNG))
-    kind = b""
-    while kind != b"IEND":
-        header = file.read(8)
-        if len(header) < 8:
-            raise EOFError("cut short")
-        size, kind = struct.unpack(">I4s", header)
-        body = file.read(size + 4)
-        yield header + (b"\n" if kind == b"IDAT" else body)
-    while piece := file.read(PIECE):
-        yield piece
-
-
-def png_texts(file: BinaryIO) -> Pieces:
-    """Compressed text of zTXt and iTXt chunks; the raw bytes show tEXt as it is."""
+def chunks(file: BinaryIO) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Header, kind and body, checksum included, of each chunk of a PNG up to its end."""
     file.seek(len(PNG))
     kind = b""
     while kind != b"IEND":
@@ -156,14 +140,25 @@ def png_texts(file: BinaryIO) -> Pieces:
         if len(header) < 8:
             raise EOFError("cut short")
         size, kind = struct.unpack(">I4s", header)
-        if kind not in (b"zTXt", b"iTXt"):
-            file.seek(size + 4, io.SEEK_CUR)
-            continue
-        _, _, rest = file.read(size).partition(b"\0")  # after the keyword: method, or flag and method
-        file.read(4)
+        yield header, kind, file.read(size + 4)
+
+
+def besides_pixels(file: BinaryIO) -> Pieces:
+    """All bytes of a PNG but its pixels: compressed runs of these spell numbers such as 333333 by chance."""
+    yield PNG
+    for header, kind, body in chunks(file):
+        yield header + (b"\n" if kind == b"IDAT" else body)
+    while piece := file.read(PIECE):
+        yield piece
+
+
+def png_texts(file: BinaryIO) -> Pieces:
+    """Compressed text of zTXt and iTXt chunks; the raw bytes show tEXt as it is."""
+    for _, kind, body in chunks(file):
+        _, _, rest = body[:-4].partition(b"\0")  # after the keyword: method, or flag and method
         if kind == b"zTXt":
             yield from chain(inflated(rest[1:]), [b"\n"])
-        elif rest[:1] == b"\1":
+        elif kind == b"iTXt" and rest[:1] == b"\1":
             yield from chain(inflated(rest[2:].split(b"\0", 2)[2]), [b"\n"])
 
 
