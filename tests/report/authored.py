@@ -5,8 +5,8 @@ import math
 from pathlib import Path
 
 import numpy as np
-from conftest import certificate, evaluation
 from scipy.stats import beta
+from studies import certificate, evaluation
 
 from confide.specs import ReportSpec
 
