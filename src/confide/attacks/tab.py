@@ -52,7 +52,7 @@ def regenerated(model: nn.Module, sentences: Sequence[Sequence[int]], width: int
         for number, beams in enumerate((1, width)):
             right = continued(model, wanted[:, 0], length - 1, beams, banned) == wanted[:, 1:]
             whole[number, rows] = right.all(1).numpy()
-            if beams == 1 and number == 0:
+            if number == 0:  # greedy
                 matched[rows] = right.int().cumprod(1).sum(1).numpy()
     return Answers(whole[0].tolist(), whole[1].tolist(), matched.tolist())
 

@@ -23,7 +23,7 @@ AHEAD = (0, (6, 2, 1, 2))
 
 
 def author_exposure(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per dataset, a panel per perplexity level and one of the final models, a line per row of the sample sheet."""
+    """One row per corpus, a panel per perplexity level and one of the final models, a line per row of the sample sheet."""
     known = [result for result in results if _canaries(result.attacks)]
     names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
     below = 0.16 * len({result.run.name for result in known})

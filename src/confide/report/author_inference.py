@@ -23,7 +23,7 @@ LINES = {  # field -> words, line style, colour
 
 
 def author_inference(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One panel per dataset: a dot with its interval per row of the sample sheet, and what no model is needed for."""
+    """One panel per corpus: a dot with its interval per row of the sample sheet, and what no model is needed for."""
     known = [result for result in results if result.metric(KIND, "accuracy") is not None]
     names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
     rows = [group(known, name) for name in names]

@@ -20,7 +20,7 @@ Panel = Callable[[Axes, list[Series], list[Result]], None]
 
 
 def exposure(spec: ReportSpec, results: list[Result]) -> Figure:
-    """Mean (with all canaries) and maximum exposure in bits, over gamma; one row per dataset."""
+    """Mean (with all canaries) and maximum exposure in bits, over gamma; one row per corpus."""
     known = [result for result in results if result.metric("exposure", "mean") is not None]
     drawn = _grid(known, [_exposure_panel("mean"), _exposure_panel("max")], "exposure (bits)")
     counts = sorted({result.metric("exposure", "count") for result in known})
@@ -77,7 +77,7 @@ def asked(attacks: Iterable[Json]) -> str:
 
 
 def _grid(results: list[Result], panels: list[Panel], ylabel: str) -> Figure:
-    """One row per dataset, one column per panel."""
+    """One row per corpus, one column per panel."""
     names = corpora(results)
     drawn = figure(10.6, 1.9 + 2.75 * max(1, len(names)))
     grid = drawn.subplots(max(1, len(names)), len(panels), squeeze=False)

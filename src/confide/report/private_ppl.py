@@ -23,7 +23,7 @@ REFERENCES = {  # field of an evaluation -> its line and what it is
 
 
 def private_ppl(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per dataset and meaning of epsilon; panels for epsilon = 0, finite and infinite; final models."""
+    """One row per corpus and meaning of epsilon; panels for epsilon = 0, finite and infinite; final models."""
     known = [result for result in results if result.evaluation.get(RAW) is not None and result.claim(CLAIM) is not None]
     gamma = chosen_gamma(spec.gamma, known)
     rows = [(name, meaning) for name in corpora(known) for meaning in _meanings(known, name)]

@@ -23,7 +23,7 @@ MARKED = (0.01, 0.03, 0.1, 0.3)  # false positive rates at which a curve has its
 
 
 def roc(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per dataset; a panel for the likelihood ratio, one for the perplexity alone; a curve per method."""
+    """One row per corpus; a panel for the likelihood ratio, one for the perplexity alone; a curve per method."""
     known = [result for result in results if result.metric("lira", "roc") is not None]
     names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
     drawn = figure(10.6, 1.8 + 3.5 * max(1, len(names)))

@@ -21,7 +21,7 @@ TICKS = (-10_000, -100, 0, 100, 10_000)  # of such axes
 
 
 def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per dataset: the two ends and their gap by row of the sample sheet, then all authors in fifths."""
+    """One row per corpus: the two ends and their gap by row of the sample sheet, then all authors in fifths."""
     gamma = chosen_gamma(spec.gamma, results)
     rows = {name: _compared(results, name, gamma) for name in corpora(results)}
     rows = {name: found for name, found in rows.items() if found}
@@ -53,7 +53,7 @@ def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
 
 
 def _compared(results: list[Result], name: str, gamma: float) -> list[tuple[Series, list[Change]]]:
-    """Series of a dataset with their authors' changes, without the non-private runs that they are compared with."""
+    """Series of a corpus with their authors' changes, without the non-private runs that they are compared with."""
     starts = {id(baseline(result, results)) for result in results}
     found = []
     for series in group(results, name):

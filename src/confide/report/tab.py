@@ -30,7 +30,7 @@ MARKS: dict[str, dict[str, Any]] = {  # what else is drawn of a group
 
 
 def tab(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row of panels per dataset, a panel per perplexity level and one of the final models."""
+    """One row of panels per corpus, a panel per perplexity level and one of the final models."""
     known = [result for result in results if KIND in result.attacks]
     names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
     rows = max((len(group(known, name)) for name in names), default=1)

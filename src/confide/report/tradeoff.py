@@ -19,7 +19,7 @@ QUALITIES = {"valid_ppl": "all tokens", "valid_ppl_public": "public tokens"}  # 
 
 
 def tradeoff(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per dataset, meaning of epsilon and share of the tokens; panels for epsilon = 0, finite and infinite."""
+    """One row per corpus, meaning of epsilon and share of the tokens; panels for epsilon = 0, finite and infinite."""
     gamma = chosen_gamma(spec.gamma, results)
     found = [(name, meaning) for name in corpora(results) for meaning in _meanings(results, name)]
     rows = [(*place, quality) for place in found for quality in QUALITIES]

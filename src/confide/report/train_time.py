@@ -32,7 +32,7 @@ class Ratio(NamedTuple):
 
 
 def train_time(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One panel per dataset, a line per row of the sample sheet: wall-clock above, CPU time below."""
+    """One panel per corpus, a line per row of the sample sheet: wall-clock above, CPU time below."""
     gamma = chosen_gamma(spec.gamma, results)
     rows = {}
     for name in corpora(results):

@@ -38,7 +38,7 @@ PANELS = (
 
 
 def trajectory(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per dataset; a panel for each number that any run of the study has after its epochs."""
+    """One row per corpus; a panel for each number that any run of the study has after its epochs."""
     panels = [panel for panel in PANELS if any(result.along(panel.kind, panel.name) for result in results)]
     known = [result for result in results if any(result.along(panel.kind, panel.name) for panel in panels)]
     names, gamma = corpora(known), chosen_gamma(spec.gamma, known)

@@ -24,7 +24,8 @@ def attack(
 ) -> None:
     """Write the attack's metrics; all but "seconds" are the same in every run. `reference`: weights of the reference model.
 
-    Guarantees: holds no secret and no text, only numbers; planted canaries are known by their index.
+    Guarantees: holds no secret; planted canaries are known by their index. Numbers only, but for examples where the
+    specification asks for some: these are text that `attacks.examples.veil` masked.
     """
     keep_pages()
     target = opened(model, tokenizer, device_of(spec.device), points, canaries, shadows, reference)
