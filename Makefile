@@ -1,5 +1,6 @@
 # make reproduce   everything that params.yaml selects, and results/report.html
 # make test        all tests that this machine can run
+# make docs        the documentation as a site, in site/
 # make mlflow      load the results into MLflow and look at them (make live: at running jobs)
 # Each sets up .venv first. Needs: apt-get install -y git make python3-venv
 .ONESHELL:
@@ -17,8 +18,9 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
+export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup reproduce test test-fast lint schema mlflow live unlock
+.PHONY: help setup reproduce test test-fast lint schema docs mlflow live unlock
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -32,7 +34,7 @@ $(VENV)/.ok: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { echo "$$hint" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install -q --no-deps --retries 1 --timeout 30 $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt torch
-	$(VENV)/bin/python -m pip install -q -c constraints.txt -e '.[dev,slurm]'
+	$(VENV)/bin/python -m pip install -q -c constraints.txt -e '.[dev,docs,slurm]'
 	touch $@
 
 reproduce: $(VENV)/.ok
@@ -48,12 +50,18 @@ test-fast: $(VENV)/.ok
 
 lint: $(VENV)/.ok
 	ruff check .
+	ruff format --check .
 	snakefmt --check Snakefile workflow/rules
 
 schema: $(VENV)/.ok
 	python -m confide.params --write-schema
 
+docs: $(VENV)/.ok
+	mkdocs build --strict --quiet
+	echo 'See site/index.html'
+
 mlflow: $(VENV)/.ok
+	umask 077
 	snakemake track
 	mlflow server --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port $(PORT) --workers 1
 

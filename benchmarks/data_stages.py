@@ -1,7 +1,8 @@
-"""Speed and memory of the data stages, each in a process of its own, on one core.
+"""Speed, memory and growth of the data stages, each in a process of its own, or in several of a thread each.
 
-    python benchmarks/data_stages.py --mb 20
+    python benchmarks/data_stages.py --mb 10 100 1000 --threads 1
 
+Disk: about twelve times the text, in $TMPDIR. MB/s are per core: of all processes of a stage, the memory is the largest one's.
 The text is dialogue: about half of the turns are set phrases that repeat, half hold random values, so that neither a
 cache nor its absence is flattered. MB/s counts the UTF-8 text of all points, not the JSON around it, per second of
 processor time, which other programs disturb less than the clock.
@@ -19,6 +20,7 @@ import string
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,9 @@ PHRASES = (
     "USR: That was all, many thanks for your help.",
     "SYS: You are welcome. Have a pleasant evening!",
 )
+POINTS = ["turn", "dialogue"]
+SINGLE = ("plant", "neighbours")  # stages of one process
+WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 SYLLABLES = ("an", "ber", "car", "don", "el", "far", "gor", "hil", "jas", "kel", "lor", "mi", "nor", "os", "per", "ros", "sten")
 
 
@@ -129,28 +134,39 @@ def jobs(folder: Path, point: str) -> Iterator[tuple[str, dict[str, Any], dict[s
     views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
     inputs = {name: at[name] for name in ("points", "copies", "spans")} | {"tokenizer": folder / "tokenizer.json"}
     yield "partition", {}, inputs | views
+    spec = {"redact": {"policy": POLICY, "conservative": CONSERVATIVE}, "partition": {}, "sample": 200}
+    tested = {"points": at["points"], "tokenizer": folder / "tokenizer.json", "output": folder / "neighbours.json"}
+    yield "neighbours", spec, tested
 
 
-def run(name: str, spec: dict[str, Any], paths: dict[str, Path]) -> dict[str, float]:
-    """One stage in this process: processor and wall seconds without imports, and peak memory with them."""
-    import typing
+def run(name: str, flags: list[str]) -> dict[str, float]:
+    """One stage in this process and its own: processor and wall seconds without imports, and the largest peak memory."""
+    from confide import cli
 
-    from confide.cli import stage
-    from confide.specs import parse
-
-    function = stage(name)
-    ready = parse(typing.get_type_hints(function)["spec"], spec)
-    wall, began = time.perf_counter(), time.process_time()
-    function(ready, **paths)
-    seconds, wall = time.process_time() - began, time.perf_counter() - wall
+    cli.stage(name)
+    wall, began = time.perf_counter(), cpu_seconds()
+    cli.run(name, flags)
     return {
-        "seconds": seconds,
-        "wall_seconds": wall,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "cpu_seconds": cpu_seconds() - began,
+        "wall_seconds": time.perf_counter() - wall,
+        "peak_mb": max(resource.getrusage(who).ru_maxrss for who in WHO) / 1024,
     }
 
 
-def measure(megabytes: float, point: str, folder: Path) -> dict[str, Any]:
+def cpu_seconds() -> float:
+    """Of this process and those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def flags_of(name: str, spec: dict[str, Any], paths: dict[str, Path], threads: int) -> list[str]:
+    flags = ["--spec", json.dumps(spec)]
+    for flag, path in paths.items():
+        flags += [f"--{flag}", str(path)]
+    return flags if name in SINGLE else [*flags, "--threads", str(threads)]
+
+
+def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[str, Any]:
     """Run every stage on `megabytes` of text, cut into points, and print a line for each."""
     from confide.tokenizer import save, train_bpe
 
@@ -158,27 +174,39 @@ def measure(megabytes: float, point: str, folder: Path) -> dict[str, Any]:
     save(train_bpe((text for turns in dialogues(0.5, seed=1) for text, _ in turns), 1024), folder / "tokenizer.json")
     results: dict[str, Any] = {}
     for name, spec, paths in jobs(folder, point):
-        with get_context("spawn").Pool(1) as pool:
-            result = pool.apply(run, (name, spec, paths))
-        results[name] = result | {"mb_per_s": size / result["seconds"]}
-        print(f"{point:10} {name:10} {results[name]['mb_per_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak")
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # whose processes may have processes, unlike a Pool's
+            result = pool.submit(run, name, flags_of(name, spec, paths, threads)).result()
+        speeds = {f"mb_per_{clock}_s": size / result[f"{clock}_seconds"] for clock in ("cpu", "wall")}
+        results[name] = result | speeds
+        print(
+            f"{point:9} {megabytes:6g} MB {name:10} {speeds['mb_per_cpu_s']:8.1f} MB/s per core "
+            f"{speeds['mb_per_wall_s']:8.1f} MB/s   {result['peak_mb']:6.0f} MB peak",
+            flush=True,
+        )
     with open(folder / "points.jsonl", "rb") as lines:
         points = sum(1 for _ in lines)
-    total = sum(result["seconds"] for result in results.values())
-    print(f"{point:10} {'together':10} {size / total:8.1f} MB/s   {points / total:,.0f} points/s")
-    return {"megabytes": size, "points": points, "stages": results, "together_mb_per_s": size / total}
+    disk = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    return {"megabytes": size, "points": points, "disk_mb": disk, "stages": results}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mb", type=float, default=20.0, help="megabytes of text")
+    parser.add_argument("--mb", type=float, nargs="+", default=[10.0, 100.0, 1000.0], help="megabytes of text")
+    parser.add_argument("--threads", type=int, default=1, help="processes of a stage")
+    parser.add_argument("--point", choices=POINTS, nargs="+", default=POINTS)
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
     arguments = parser.parse_args()
-    result: dict[str, Any] = {"hardware": machine("numpy", "orjson", "safetensors", "tokenizers")}
-    for point in ("turn", "dialogue"):
-        with tempfile.TemporaryDirectory() as folder:
-            result[point] = measure(arguments.mb, point, Path(folder))
-    arguments.output.write_text(json.dumps(result, indent=2) + "\n")
+    cases: dict[str, Any] = {point: {} for point in arguments.point}
+    result = {
+        "hardware": machine("numpy", "orjson", "safetensors", "tokenizers"),
+        "threads": arguments.threads,
+        "cases": cases,
+    }
+    for megabytes in arguments.mb:
+        for point in arguments.point:
+            with tempfile.TemporaryDirectory() as folder:
+                cases[point][f"{megabytes:g}"] = measure(megabytes, point, arguments.threads, Path(folder))
+            arguments.output.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

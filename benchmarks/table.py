@@ -55,7 +55,9 @@ def times(value: float | None) -> str:
 
 def hardware(found: dict[str, Any]) -> str:
     about = found["hardware"]
-    versions = ", ".join(f"{name} {about[name]}" for name in ("torch", "opacus", "transformers") if name in about)
+    versions = ", ".join(
+        f"{name} {about[name]}" for name in ("torch", "opacus", "transformers", "tokenizers", "orjson") if name in about
+    )
     device = about.get("gpu") or f"{about['cores']} cores of {about['cpu']}"
     return f"Measured on {device}; {versions}; load {about['load']:.1f} at the start of the report."
 
@@ -132,6 +134,46 @@ def exposure() -> Iterator[str]:
     yield from table(("candidates (LSTM 200, V 1,024)", "time", "peak memory of the search"), lines)
 
 
+POINTS = {"turn": "Turns of 54 bytes: the price is per point", "dialogue": "Dialogues of 640 bytes, five secrets in each"}
+ESTIMATED = 10_000  # megabytes
+CORES = 16
+
+
+def data_stages() -> Iterator[str]:
+    """Speed per core and peak memory of each stage at each size, and what 10 GB would take, from the largest size."""
+    found = load("data_stages")
+    if found is None or "cases" not in found:
+        return
+    yield from ("## Data stages, from small to large", "", f"`python benchmarks/data_stages.py`. {hardware(found)}", "")
+    yield f"Processes of a stage: {found['threads']}. MB of text per second of processor time, peak memory of the largest."
+    yield ""
+    for point, sizes in found["cases"].items():
+        yield from (f"**{POINTS[point]}**", "")
+        stages = next(iter(sizes.values()))["stages"]
+        header = ("stage", *(f"{case['megabytes']:,.0f} MB" for case in sizes.values()))
+        cells = {
+            name: [f"{row['mb_per_cpu_s']:.1f} MB/s, {row['peak_mb']:,.0f} MB" for row in rows]
+            for name in stages
+            if (rows := [case["stages"][name] for case in sizes.values()])
+        }
+        yield from table(header, [(name, *row) for name, row in cells.items()])
+        yield estimate(max(sizes.values(), key=lambda case: case["megabytes"]))
+        yield ""
+
+
+def estimate(case: dict[str, Any]) -> str:
+    """On paper: time and disk in proportion to the text, memory as it is."""
+    times_larger = ESTIMATED / case["megabytes"]
+    alone = {name: row for name, row in case["stages"].items() if name in ("plant", "neighbours")}
+    shared = sum(row["cpu_seconds"] for name, row in case["stages"].items() if name not in alone)
+    seconds = times_larger * (shared / CORES + sum(row["wall_seconds"] for row in alone.values()))
+    memory = CORES * max(row["peak_mb"] for name, row in case["stages"].items() if name not in alone) / 1000
+    return (
+        f"On paper, 10 GB of such text on {CORES} cores: {seconds / 60:.0f} minutes for all stages one after the other, "
+        f"{case['disk_mb'] * times_larger / 1000:.0f} GB of disk, {memory:.1f} GB of memory for all processes together."
+    )
+
+
 def page() -> str:
     lines = [
         INTRODUCTION,
@@ -140,6 +182,7 @@ def page() -> str:
         *selective(),
         *growth(),
         *exposure(),
+        *data_stages(),
     ]
     return "\n".join(lines).rstrip() + "\n"
 

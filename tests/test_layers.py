@@ -14,17 +14,20 @@ from confide.codehash import closure, imports
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 LAYERS = (  # lower first; a module may import its own layer and those below
-    ("types", "specs", "errors", "io", "codehash", "provenance", "memory", "yaml_lines"),
+    (
+        *("types", "specs", "errors", "io", "access", "codehash", "provenance", "memory", "yaml_lines"),
+        *("shards", "launch", "parallel"),
+    ),
     (
         *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
-        *("deduplication", "redaction", "partitioning", "word_canaries"),
+        *("buckets", "columns", "deduplication", "redaction", "partitioning", "secret_strings", "word_canaries"),
     ),
     (
         *("evaluation", "training", "regularisers", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours"),
-        *("certificate", "gate", "packing"),
+        *("certificate", "gate", "packing", "pools"),
     ),
     ("stages",),
-    ("cli", "params", "jobs", "policy_files", "mirror", "rerun"),
+    ("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "studies", "own", "init", "recommend"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = ("torch", "transformers", "mlflow", "snakemake", "matplotlib", "sklearn", "opacus", "spacy", "dvc")

@@ -17,7 +17,7 @@ from confide.errors import InputError
 from confide.io import read_jsonl
 from confide.packing import pack, packed
 from confide.params import load
-from confide.training import pool_sizes
+from confide.pools import pool_sizes
 from confide.types import MASK, Packing, Partition, View
 from tests.stages.test_partition import finding
 from tests.stages.test_partition import point as line_of

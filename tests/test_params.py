@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from confide import jobs
+from confide import jobs, studies
 from confide.errors import InputError
 from confide.params import FIGURES, SCHEMA, check, load, schema
 
@@ -182,14 +182,14 @@ def test_a_row_is_trained_once_per_gamma_and_seed(params):
 
 
 def test_selected_runs_come_after_their_starts_and_once(params):
-    names = list(jobs.selected(params))
+    names = list(jobs.runs_of(params, params.select))
     assert len(names) == len(set(names)) == 10
     assert names.index("public/g0-s0") < names.index("crt/g0.1-s0")
 
 
 def test_only_what_is_selected_is_built(params):
     fewer = params.model_copy(update={"studies": {"tiny": params.studies["tiny"].model_copy(update={"runs": ["dpsgd"]})}})
-    assert list(jobs.selected(fewer)) == ["dpsgd/g0-s0"]
+    assert list(jobs.runs_of(fewer, fewer.select)) == ["dpsgd/g0-s0"]
 
 
 def test_partitions_differ_where_data_do(params):
@@ -221,14 +221,14 @@ def test_corpora_are_cut_once_per_way(params):
 def test_rows_that_look_alike_get_their_names(params):
     twin = {**params.runs, "twin": params.runs["crt"].model_copy(update={"recipe": "pretrain"})}
     study = params.studies["tiny"].model_copy(update={"runs": ["crt", "twin", "dpsgd"]})
-    rows = list(jobs.rows_of(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny"))
+    rows = list(studies.rows_of(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny"))
     assert [row.variant for row in rows] == ["crt", "twin", None]
 
 
 def test_reports_are_told_the_levels_of_their_study_and_the_domains_of_rows(params):
     twin = params.runs | {"other": params.runs["redacted"].model_copy(update={"domains": ["A"]})}
     study = params.studies["tiny"].model_copy(update={"runs": ["redacted", "other"], "ppl_levels": [9.0, 5.0]})
-    found = jobs.study(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny")
+    found = studies.study(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny")
     assert found.ppl_levels == [9.0, 5.0]
     assert {(run.name, run.variant, tuple(run.domains or ())) for run in found.runs} == {
         ("redacted", None, ()),

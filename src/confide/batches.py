@@ -30,6 +30,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def __getitem__(self, part: slice) -> "Batch":
+        return self._each(lambda tensor: tensor[part])
+
     def to(self, device: torch.device) -> "Batch":
         """The same on a device; to a GPU without waiting."""
         if device.type == "cpu":
@@ -44,7 +47,7 @@ class Batch:
             for start, end in pairwise([0, *ends]):
                 if end - edges[-1] > size and start > edges[-1]:
                     edges.append(start)
-        return [self._each(lambda part, a=a, b=b: part[a:b])._renumbered() for a, b in pairwise([*edges, len(self)])]
+        return [self[a:b]._renumbered() for a, b in pairwise([*edges, len(self)])]
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -118,10 +121,15 @@ def selected(
     return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), kept)
 
 
-def by_length(view: View, points: np.ndarray, size: int, counts: np.ndarray | None = None) -> Iterator[np.ndarray]:
-    """The points in pieces of at most `size`, similar lengths, or counts (N,), together, so that little is padding."""
+def by_length(
+    view: View, points: np.ndarray, size: int, counts: np.ndarray | None = None, part: slice = slice(None)
+) -> Iterator[np.ndarray]:
+    """The points in pieces of at most `size`, similar lengths, or counts (N,), together, so that little is padding.
+
+    part: of those points, in order of length.
+    """
     lengths = view.starts[points + 1] - view.starts[points] if counts is None else counts[points]
-    points = points[np.argsort(lengths, kind="stable")]
+    points = points[np.argsort(lengths, kind="stable")][part]
     for start in range(0, len(points), size):
         yield points[start : start + size]
 

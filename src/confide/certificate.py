@@ -20,8 +20,9 @@ from confide.dp.claims import Claim, Facts, all_claims, epoch_claims, headline
 from confide.dp.ledger import Ledger, settings_digest
 from confide.dp.token_claims import token_claims
 from confide.errors import InputError
-from confide.io import number, read_object, sha256
+from confide.io import number, read_file, sha256
 from confide.specs import CertifySpec, PrivacySpec
+from confide.specs.files import NeighboursFile, RecallFile
 from confide.types import STATES, Packing, Release
 
 VERSION = 1
@@ -115,7 +116,7 @@ def _started(ran: Ledger, spec: CertifySpec, path: Path) -> dict[str, Any]:
 
 def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
     """recall.json, whose public pool must be empty if everything is said to be private."""
-    measured = read_object(path, "multiplicity", "multiplicity_distinct", "pools")
+    measured = read_file(path, RecallFile)
     if spec.everything_private and measured["pools"]["public"]:
         raise InputError("is not 0, yet everything is said to be private", file=path, key="pools.public")
     return measured
@@ -123,11 +124,7 @@ def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
 
 def _missed(path: Path) -> dict[str, Any]:
     """neighbours.json, with every rate a probability or null."""
-    found = read_object(path, "misaligned", *RATES)
-    for key in RATES:
-        if found[key] is not None and not (isinstance(found[key], int | float) and 0 <= found[key] <= 1):
-            raise InputError("must be a probability or null", file=path, key=key, value=found[key])
-    return found
+    return read_file(path, NeighboursFile)
 
 
 def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:

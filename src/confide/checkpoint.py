@@ -6,6 +6,7 @@ killed job continues to the same weights, bit for bit, and to the same ledger.
 
 import fcntl
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,9 +26,17 @@ NAME = "state.safetensors"
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold the job's folder: a second job on it (an orphan of a killed workflow, say) waits for the first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / "lock", "w")  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=folder / "lock") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"{folder}: another job is at work here; waiting for its end", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
@@ -49,7 +58,7 @@ def read(folder: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, A
             if values["fingerprint"] != fingerprint:
                 return None
             return {name: file.get_tensor(name) for name in file.keys()}, values  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"damaged checkpoint ({type(error).__name__}); delete it to start over", file=path) from None
 
 

@@ -1,19 +1,25 @@
 """`confide <stage> --spec JSON --input path ... --output path`: every stage is one function, its flags are its signature.
 
-Errors that a user can cause end with one line and status 2, checks that fail with status 1; a stage never leaves half an
-output behind.
+Errors that a user can cause end with one line and status 2, checks that fail with status 1, and faults of this program with
+status 3 and where they happened, no more: what Python says of them may quote the corpus, and logs are released. A stage never
+leaves half an output behind.
 """
 
 import argparse
 import importlib
 import inspect
 import json
+import os
 import sys
+import traceback
 import types as builtin_types
 import typing
 from pathlib import Path
 
+from confide import access
 from confide.errors import Failure, InputError
+from confide.io import read_bytes
+from confide.launch import LAUNCHED, launch
 from confide.specs import Spec, parse
 
 STAGES = (
@@ -36,15 +42,19 @@ STAGES = (
     "trajectory",
     "gate",
     "report",
+    "summary",
     "scan",
     "track",
 )
-BESIDES = ("epsilon", "verify", "check", "rerun")  # commands that are no rule of the workflow
+TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
+DIVIDED = ("train",)  # stages that several processes can share
+ABOVE = ("rerun", "release", "init", "recommend")  # call stages or read params.yaml, and so are none
+BESIDES = ("epsilon", "verify", "check", "example", *ABOVE)  # commands that are no rule of the workflow
 
 
 def stage(name: str) -> typing.Callable[..., None]:
-    """The function of a stage: rule = module = function. `rerun` calls stages, and so is none."""
-    return getattr(importlib.import_module("confide.rerun" if name == "rerun" else f"confide.stages.{name}"), name)
+    """The function of a command: rule = module = function."""
+    return getattr(importlib.import_module(f"confide.{name}" if name in ABOVE else f"confide.stages.{name}"), name)
 
 
 def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., None]) -> None:
@@ -75,34 +85,41 @@ def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., No
 def read_spec(classes: list[type[Spec]], text: str) -> Spec:
     """A spec given as JSON text, or as @path to a JSON file; of several classes the one whose `kind` it names, or the first."""
     file = text[1:] if text.startswith("@") else None
+    given = read_bytes(file) if file else text
     try:
-        value = json.loads(Path(file).read_text() if file else text)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=file) from error
+        value = json.loads(given)
     except json.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=file or "--spec", line=error.lineno) from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deep
+        raise InputError(f"malformed JSON ({type(error).__name__})", file=file or "--spec") from None
     kind = value.get("kind") if isinstance(value, dict) and len(classes) > 1 else None
     named = (cls for cls in classes if kind is not None and kind in typing.get_args(cls.model_fields["kind"].annotation))
     return parse(next(named, classes[0]), value, file=file)
 
 
-def run(name: str, arguments: list[str]) -> None:
-    """Parse a stage's flags and call it."""
+def run(name: str, arguments: list[str]) -> int:
+    """Parse a stage's flags and call it, or start several processes that do; the exit status."""
     function = stage(name)
     parser = argparse.ArgumentParser(prog=f"confide {name}", description=inspect.getdoc(sys.modules[function.__module__]))
     add_flags(parser, function)
+    if name in DIVIDED:
+        parser.add_argument("--processes", type=int, default=1, help="that share the work, on as many cores or GPUs")
     given = vars(parser.parse_args(arguments))
+    processes = given.pop("processes", 1)
     hints = typing.get_type_hints(function)
     for key, kind in hints.items():
         options = typing.get_args(kind) if isinstance(kind, builtin_types.UnionType) else (kind,)
         specs = [option for option in options if inspect.isclass(option) and issubclass(option, Spec)]
         if specs and given.get(key) is not None:
             given[key] = read_spec(specs, given[key])
+    if processes != 1 and LAUNCHED not in os.environ:
+        return launch(processes, [name, *arguments])
     function(**given)
+    return 0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point of the console script; the exit status is 0, 1 on a failed check, 2 on bad input, 130 on interrupt."""
+    """Entry point of the console script. Exit status: 0, 1 a failed check, 2 bad input, 3 a fault, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:2] == ["audit", "check"]:
         arguments = arguments[1:]
@@ -113,8 +130,10 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[0] not in commands:
         print(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}", file=sys.stderr)
         return 2
+    if arguments[0] != "release":  # the one command whose files are for others, as far as the user's own umask lets them
+        access.private()
     try:
-        run(arguments[0], arguments[1:])
+        return run(arguments[0], arguments[1:])
     except InputError as error:
         print(f"confide {arguments[0]}: error: {error}", file=sys.stderr)
         return 2
@@ -124,7 +143,19 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+    except Exception as error:
+        if TRACEBACK in os.environ:
+            raise
+        print(f"confide {arguments[0]}: fault: {fault(error)}; {TRACEBACK}=1 shows more, corpus included", file=sys.stderr)
+        return 3
+
+
+def fault(error: Exception) -> str:
+    """Kind of an error and the line of this package at which it arose, without what it says."""
+    here = Path(__file__).parent
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(here)]
+    place = f"{Path(frames[-1].filename).relative_to(here)}:{frames[-1].lineno}" if frames else "a place outside the package"
+    return f"{type(error).__name__} at {place}"
 
 
 if __name__ == "__main__":

@@ -4,19 +4,22 @@ redacted.safetensors is all that confidentially redacted training reads; origina
 was and the gold secrets, for other methods and for evaluation. No torch here.
 """
 
+import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import orjson
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
+from confide.columns import Columns
 from confide.errors import InputError
-from confide.io import atomic, read_jsonl
+from confide.io import Range, line_from, line_number, located, read_jsonl
 from confide.types import SPLITS, Partition, View
 
 ORIGINAL = {"ids": np.int32, "starts": np.int64, "private": np.bool_, "secret": np.bool_}
@@ -32,29 +35,109 @@ REDACTED = {
 }
 
 
-def read_rows(path: Path, *fields: str) -> Iterator[Any]:
-    """The given fields of each line, as a tuple (a bare value for one field); InputError names one that is missing."""
-    pick = itemgetter(*fields)
-    for row in read_jsonl(path):
+FINDING = ("key", "spans", "conservative")  # fields of what a policy says of a point
+VALUE = (NoneType, bool, int, float, str, list, dict)  # any of JSON's
+TEXT = (str, NoneType)
+FIELDS: dict[str, type | tuple[type, ...]] = {  # types of the fields of points, copies, findings and packed files
+    **{"key": str, "text": str, "doc": str, "split": str, "path": str, "domain": TEXT, "owner": TEXT},
+    **{"gold": list, "spans": list, "canary": (int, NoneType), "conservative": bool, "at": int},
+}
+
+
+def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]]:
+    """The given fields of each line, as a tuple (a bare value for one field), with the byte at which the line begins.
+
+    InputError names a field that is missing, or of another type than it has to be.
+    """
+    return ((at, values) for at, _, values in _checked(source, fields))
+
+
+def read_rows(source: Path | Range, *fields: str) -> Iterator[Any]:
+    """The same without the bytes."""
+    return (values for _, _, values in _checked(source, fields))
+
+
+def _checked(source: Path | Range, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any], Any]]:
+    """Byte, object and fields of each line; these are there, of their types, and spans lie within the line's text."""
+    pick, alone, spans = itemgetter(*fields), len(fields) == 1, [name for name in ("gold", "spans") if name in fields]
+    right: set[Any] = set()  # types of fields that were looked at: most lines have the same
+    for at, row in located(source):
         try:
-            value = pick(row)
+            values = pick(row)
         except KeyError as error:
-            raise InputError("missing field", file=path, key=str(error.args[0])) from None
-        yield value
+            raise _wrong("missing field", source, at, str(error.args[0])) from None
+        types = type(values) if alone else tuple(map(type, values))
+        if types not in right:
+            for name in fields:
+                if not isinstance(row[name], FIELDS.get(name, VALUE)):
+                    raise _wrong("is of another type", source, at, name)
+            right.add(types)
+        for name in spans:
+            if row[name] and not ranges_fit(row[name], row.get("text")):
+                raise _wrong("expected lists of start, end and label in the text", source, at, name)
+        yield at, row, values
+
+
+def _wrong(message: str, source: Path | Range, at: int, name: str) -> InputError:
+    path = source.path if isinstance(source, Range) else source
+    return InputError(message, file=path, line=line_number(path, at), key=name)
+
+
+def ranges_fit(spans: list[Any], text: str | None) -> bool:
+    """Whether spans are lists of start, end, label and more, that lie within a text where it is given."""
+    size = len(text) if isinstance(text, str) else 1 << 62
+    for span in spans:
+        if not isinstance(span, list) or len(span) < 3:
+            return False
+        start, end, label, *_ = span
+        if type(start) is not int or type(end) is not int or not 0 <= start <= end <= size or not isinstance(label, str):
+            return False
+    return True
+
+
+def stretch(path: Path, points: Range) -> Range:
+    """Where the lines of a file of findings lie that belong to a range of the points: each names the byte of its point, "at".
+
+    The stretches of adjoining ranges adjoin, so that no line is passed over, whatever order the lines are in.
+    """
+    return Range(path, _first(path, points.start), None if points.end is None else _first(path, points.end))
+
+
+def _first(path: Path, at: int) -> int:
+    """Byte of the first line that belongs to a point at `at` or later; by bisection."""
+    if at == 0:
+        return 0
+    try:
+        with open(path, "rb") as file:
+            low, high = 0, os.fstat(file.fileno()).st_size
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (middle + 1, high) if _point(path, line_from(file, middle)) < at else (low, middle)
+            return line_from(file, low)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def _point(path: Path, place: int) -> float:
+    """Byte of the point that the line at a byte belongs to; infinite after the last one."""
+    row = next(read_jsonl(Range(path, place)), {"at": math.inf})
+    if not isinstance(row.get("at"), int | float):
+        raise InputError("missing field", file=path, line=line_number(path, place), key="at")
+    return row["at"]
 
 
 class Join:
-    """Merge-join of keyed rows, a file of them or `rows`, with the points: ask for each point's key in turn, then `finish`."""
+    """Merge-join of keyed rows, of a file or `rows`, with the points: ask for each point's key in turn, then `finish`."""
 
-    def __init__(self, path: Path | None = None, rows: Iterable[dict[str, Any]] = ()):
-        self.path = path
-        self.rows = iter(rows) if path is None else read_jsonl(path)
+    def __init__(
+        self, source: Path | Range | None = None, rows: Iterable[dict[str, Any]] = (), fields: Sequence[str] = ("key",)
+    ):
+        self.path = source.path if isinstance(source, Range) else source
+        self.rows = iter(rows) if source is None else (row for _, row, _ in _checked(source, fields))
         self._advance()
 
     def _advance(self) -> None:
         self.row = next(self.rows, None)
-        if self.row is not None and "key" not in self.row:
-            raise InputError("missing field", file=self.path, key="key")
         self.key = None if self.row is None else self.row["key"]
 
     def take(self, key: str) -> dict[str, Any] | None:
@@ -72,19 +155,29 @@ class Join:
 
 
 def write_partition(partition: Partition, original: Path, redacted: Path) -> None:
-    """Write both files, each whole or not at all.
+    """Write both files, each whole or not at all."""
+    write_partitions([partition], original, redacted)
 
-    Guarantees: redacted.safetensors depends on the redacted view alone, byte for byte.
+
+def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path) -> None:
+    """Write both files from parts that follow one another, each file whole or not at all; the last part names all domains.
+
+    Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
     """
-    first, second = partition.original, partition.redacted
-    _save(
-        original,
-        {"ids": first.ids, "starts": first.starts, "private": first.private, "secret": partition.secret},
-        ORIGINAL,
-    )
-    arrays = {"ids": second.ids, "starts": second.starts, "private_tokens": second.private}
-    arrays |= {name: getattr(partition, name) for name in ("private", "copy", "split", "domain", "owner")}
-    _save(redacted, arrays, REDACTED, {"domains": orjson.dumps(list(partition.domains)).decode()})
+    first, second, domains = Columns(original, ORIGINAL), Columns(redacted, REDACTED), ()
+    tokens = [0, 0]  # so far, of either view
+    for columns in (first, second):
+        columns.add(starts=np.zeros(1, np.int64))
+    for part in parts:
+        views, domains = (part.original, part.redacted), part.domains
+        for columns, view, before in zip((first, second), views, tokens, strict=True):
+            columns.add(ids=view.ids, starts=view.starts[1:] + before)
+        first.add(private=part.original.private, secret=part.secret)
+        fields = ("private", "copy", "split", "domain", "owner")
+        second.add(private_tokens=part.redacted.private, **{name: getattr(part, name) for name in fields})
+        tokens = [before + len(view.ids) for before, view in zip(tokens, views, strict=True)]
+    first.write()
+    second.write({"domains": orjson.dumps(list(domains)).decode()})
 
 
 def load_partition(original: Path, redacted: Path) -> Partition:
@@ -96,7 +189,9 @@ def load_partition(original: Path, redacted: Path) -> Partition:
     for name in ("private", "copy", "split", "domain", "owner"):
         _require(len(second[name]) == count, redacted, name, f"expected {count} entries")
     domains = _domains(redacted, metadata)
-    _require(count == 0 or int(second["domain"].max()) < len(domains), redacted, "domain", "index out of range")
+    for name, most in (("domain", len(domains)), ("owner", count)):
+        least, largest = (int(second[name].min()), int(second[name].max())) if count else (-1, -1)
+        _require(least >= -1 and largest < most, redacted, name, "index out of range")
     _require(count == 0 or int(second["split"].max()) < len(SPLITS), redacted, "split", "index out of range")
     return Partition(
         original=_view(original, first, "private"),
@@ -111,6 +206,12 @@ def load_partition(original: Path, redacted: Path) -> Partition:
     )
 
 
+def check_vocabulary(partition: Partition, size: int, original: Path, redacted: Path) -> None:
+    """InputError unless all tokens are among so many."""
+    for view, path in ((partition.original, original), (partition.redacted, redacted)):
+        _require(not len(view.ids) or int(view.ids.max()) < size, path, "ids", f"has tokens beyond the {size} of the tokenizer")
+
+
 def within(partition: Partition, domains: Sequence[str], file: Path) -> Partition:
     """The points of some domains; the others belong to no split. InputError for a domain without points to train on."""
     for name in domains:
@@ -123,12 +224,6 @@ def within(partition: Partition, domains: Sequence[str], file: Path) -> Partitio
     return replace(partition, split=np.where(chosen, partition.split, len(SPLITS)).astype(np.uint8))
 
 
-def _save(path: Path, arrays: dict[str, np.ndarray], types: dict[str, Any], metadata: dict[str, str] | None = None) -> None:
-    ready = {name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in types.items()}
-    with atomic(path) as temporary:
-        save_file(ready, temporary, metadata)
-
-
 def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays that `types` names, one-dimensional and of these types, and the metadata."""
     try:
@@ -137,8 +232,8 @@ def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dic
             arrays = {name: file.get_tensor(name) for name in types if name in names}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    except SafetensorError as error:
-        raise InputError(f"corrupt safetensors file: {error}", file=path) from None
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:  # also of types that numpy does not have
+        raise InputError(f"corrupt safetensors file: {str(error)[:200]}", file=path) from None
     for name, dtype in types.items():
         _require(name in arrays, path, name, "missing array")
         right = arrays[name].ndim == 1 and arrays[name].dtype == dtype
@@ -150,6 +245,7 @@ def _view(path: Path, arrays: dict[str, np.ndarray], private: str) -> View:
     ids, starts = arrays["ids"], arrays["starts"]
     ordered = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(ids) and not (np.diff(starts) < 0).any()
     _require(bool(ordered), path, "starts", "does not cut the token ids into points")
+    _require(not len(ids) or int(ids.min()) >= 0, path, "ids", "a token has no number below 0")
     return View(ids, starts, _same_length(path, arrays, private))
 
 
@@ -160,9 +256,16 @@ def _same_length(path: Path, arrays: dict[str, np.ndarray], name: str) -> np.nda
 
 def _domains(path: Path, metadata: dict[str, str]) -> tuple[str, ...]:
     try:
-        return tuple(orjson.loads(metadata["domains"]))
-    except (KeyError, TypeError, orjson.JSONDecodeError):
-        raise InputError("missing or malformed metadata", file=path, key="domains") from None
+        names = orjson.loads(metadata["domains"])
+    except (KeyError, orjson.JSONDecodeError):
+        names = None
+    _require(
+        isinstance(names, list) and all(isinstance(name, str) for name in names),
+        path,
+        "domains",
+        "missing or malformed metadata",
+    )
+    return tuple(names)
 
 
 def _require(condition: bool, path: Path, name: str, message: str) -> None:

@@ -8,8 +8,11 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from confide.types import MASK
+
+Place = TypeVar("Place")  # what a point is called: its key, or the byte at which it begins
 
 
 def digest(name: str) -> Callable[[bytes], bytes]:
@@ -24,13 +27,17 @@ def digest(name: str) -> Callable[[bytes], bytes]:
     return of
 
 
+def digests(rows: Iterable[tuple[Place, str, str]], digest: Callable[[bytes], bytes]) -> Iterator[tuple[Place, bytes]]:
+    """Place and digest of those points (place, text, split) that can be copies of one another."""
+    for place, text, split in rows:
+        if split == "train" and MASK not in text:
+            yield place, digest(text.encode())
+
+
 def copies(rows: Iterable[tuple[str, str, str]], digest: Callable[[bytes], bytes]) -> Iterator[str]:
     """Keys of the training points (key, text, split) whose text stood in an earlier one. Memory: digests of unique texts."""
     seen: set[bytes] = set()
-    for key, text, split in rows:
-        if split != "train" or MASK in text:
-            continue
-        size = len(seen)
-        seen.add(digest(text.encode()))
-        if len(seen) == size:
+    for key, found in digests(rows, digest):
+        if found in seen:
             yield key
+        seen.add(found)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+SHOWN = 200  # characters of a value
+
 
 class InputError(ValueError):
     """Bad input from outside (file, params, command line). `value` must never be text of a corpus: that may be a secret."""
@@ -19,11 +21,12 @@ class InputError(ValueError):
         if line is not None:
             where += f":{line}"
         parts = [where] if where else []
+        shown = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}..."
         if key is not None:
-            parts.append(f"{key} = {value!r}" if value is not None else key)
+            parts.append(f"{key} = {shown}" if value is not None else key)
         elif value is not None:
-            parts.append(repr(value))
-        super().__init__(": ".join([*parts, message]))
+            parts.append(shown)
+        super().__init__(" ".join(": ".join([*parts, message]).splitlines()))  # names of files and keys may hold line breaks
 
 
 class Failure(Exception):

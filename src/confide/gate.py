@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from confide.errors import InputError
-from confide.io import atomic, read_object
+from confide.io import atomic, read_file
+from confide.specs.files import AuditFile, Claims
 
 FAILURES = ("refuted", "inconclusive")
 
@@ -35,7 +36,7 @@ class Case(NamedTuple):
 
 def cases(certificate: Path, audit: Path) -> Iterator[Case]:
     """Both games of an audit against the certificate's claims of the same unit and relation; InputError for another model's."""
-    certified, measured = read_object(certificate, "claims", "policy", "run"), read_object(audit, "attack", "run")
+    certified, measured = read_file(certificate, Claims), read_file(audit, AuditFile)
     if measured["attack"] != "game":
         raise InputError("is not an audit", file=audit, key="attack", value=measured["attack"])
     if measured["run"] != certified["run"]:
@@ -72,10 +73,12 @@ def compared(
     if (reason := measured.get(f"{name}_reason")) is not None:
         return Case(certified["run"], name, "skipped", epsilon, None, None, reason)
     for key in ("epsilon_lower", "power", "relation"):
-        if f"{name}_{key}" not in measured:
+        if measured.get(f"{name}_{key}") is None:
             raise InputError("is missing", file=audit, key=f"{name}_{key}")
-    if (relation := measured[f"{name}_relation"]) != claims[claim]["relation"]:
-        raise InputError(f"is not the claim's, {claims[claim]['relation']}", file=audit, key=f"{name}_relation", value=relation)
+    if (relation := measured[f"{name}_relation"]) != claims[claim].get("relation"):
+        raise InputError(
+            f"is not the claim's, {claims[claim].get('relation')}", file=audit, key=f"{name}_relation", value=relation
+        )
     lower, power = float(measured[f"{name}_epsilon_lower"]), float(measured[f"{name}_power"])
     if not (0 <= lower <= power):
         raise InputError("must lie between 0 and power", file=audit, key=f"{name}_epsilon_lower", value=lower)

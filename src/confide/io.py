@@ -1,30 +1,100 @@
 """Files in and out: JSON lines with errors that name file and line, and writes that appear whole or not at all."""
 
+import glob
 import hashlib
 import os
+import platform
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from io import FileIO
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
+from pydantic import BaseModel, ValidationError
+from safetensors import SafetensorError
 
 from confide.errors import InputError
+
+LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
+LONGEST = 1 << 27  # bytes of a line of text
 
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it into place on success, remove it on any failure."""
+    """Yield a temporary path beside `path`; rename it into place on success, remove it on any failure.
+
+    What has its final name is on disk, so that a loss of power leaves the old file or the new one.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with _beside(path) as temporary:
         yield temporary
+        _flush(temporary)
         os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+        _flush(path.parent)
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder; move its files into `folder` on success, each whole, remove it on any failure."""
+    with _beside(folder) as temporary:
+        temporary.mkdir()
+        yield temporary
+        files = sorted(temporary.iterdir())
+        for file in files:
+            _flush(file)
+        folder.mkdir(exist_ok=True)
+        for file in files:
+            os.replace(file, folder / file.name)
+        _flush(folder)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A name for what will become `path`, free of what killed processes have left under such names."""
+    prefix = f".{path.name}.{platform.node()}."
+    temporary = path.with_name(f"{prefix}{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+            if not _running(left.name.removeprefix(prefix).removesuffix(".tmp")):
+                _remove(left)
+        yield temporary
+    except (OSError, SafetensorError) as error:  # the latter is what safetensors makes of a full disk
+        raise InputError(f"cannot be written: {getattr(error, 'strerror', None) or error}", file=path) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+def _running(process: str) -> bool:
+    """Whether a process of this number is there; what is no number is left alone."""
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, PermissionError):
+        pass
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -52,6 +122,18 @@ def read_object(path: Path, *keys: str) -> dict[str, Any]:
     return value
 
 
+def read_file(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
+    """A JSON object that has the fields of `kind`, as it is; InputError names the first that is wrong, not its value."""
+    value = read_json(path)
+    try:
+        kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or None
+        raise InputError("is missing" if first["type"] == "missing" else first["msg"], file=path, key=key) from None
+    return value
+
+
 def write_json(path: str | Path, value: Any) -> None:
     """Write sorted, indented JSON atomically (numpy scalars and arrays allowed). NaN and infinity: see `number`."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
@@ -64,22 +146,89 @@ def number(value: float) -> float | str:
     return "inf" if value == float("inf") else value
 
 
-def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
-    """One object per line, streamed; blank lines are skipped; errors name file and line, never the text."""
+class Range(NamedTuple):
+    """Whole lines of a file: those that begin from byte `start` on and before `end` (None: to its end)."""
+
+    path: Path
+    start: int = 0
+    end: int | None = None
+
+
+def read_lines(source: str | Path | Range) -> Iterator[tuple[int, bytes]]:
+    """Lines, streamed, each with the byte at which it begins; InputError for one of more than LONGEST bytes."""
+    path, at, end = source if isinstance(source, Range) else Range(Path(source))
     try:
-        with open(path, "rb") as lines:
-            for count, line in enumerate(lines, 1):
-                if line.isspace():
-                    continue
-                try:
-                    value = orjson.loads(line)
-                except orjson.JSONDecodeError as error:
-                    raise InputError(f"malformed JSON: {error.msg}", file=path, line=count) from None
-                if not isinstance(value, dict):
-                    raise InputError("expected a JSON object", file=path, line=count)
-                yield value
+        with open(path, "rb", buffering=1 << 20) as file:
+            if at:
+                file.seek(at)
+            for line in iter(partial(file.readline, LONGEST + 1), b""):
+                if end is not None and at >= end:
+                    return
+                if len(line) > LONGEST:
+                    raise InputError(f"is longer than {LONGEST} bytes", file=path, line=line_number(path, at))
+                yield at, line
+                at += len(line)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; InputError if it cannot be read."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def line_from(file: BinaryIO, place: int) -> int:
+    """Byte at which the first line begins that does not begin before `place`; where the file then stands."""
+    file.seek(max(place - 1, 0))
+    while place and (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
+        pass  # a line of any length, in pieces
+    return file.tell()
+
+
+def count_lines(path: Path, start: int, end: int) -> int:
+    """Ends of lines between two bytes of a file."""
+    count, left = 0, end - start
+    with open(path, "rb") as file:
+        file.seek(start)
+        while block := file.read(min(left, 1 << 20)):
+            count, left = count + block.count(b"\n"), left - len(block)
+    return count
+
+
+def line_number(path: Path, at: int) -> int:
+    """Number of the line that begins at a byte; for errors, since it reads all that stands before."""
+    return count_lines(path, 0, at) + 1
+
+
+def located(source: str | Path | Range) -> Iterator[tuple[int, dict[str, Any]]]:
+    """One object per line with the byte at which it begins; blank lines are skipped; errors name file and line, never text."""
+    path = source.path if isinstance(source, Range) else Path(source)
+    for at, line in read_lines(source):
+        if line.isspace():
+            continue
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"malformed JSON: {error.msg}", file=path, line=line_number(path, at)) from None
+        if not isinstance(value, dict):
+            raise InputError("expected a JSON object", file=path, line=line_number(path, at))
+        yield at, value
+
+
+def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
+    """One object per line, streamed; blank lines are skipped; errors name file and line, never the text."""
+    return map(itemgetter(1), located(source))
+
+
+def dump_lines(rows: Iterable[Any]) -> bytes:
+    """Rows (dicts or dataclasses) as JSON lines."""
+    lines = bytearray()  # a list of lines would hold the kilobyte that orjson takes for each
+    for row in rows:
+        lines += orjson.dumps(row, option=LINE)
+    return bytes(lines)
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> int:
@@ -87,9 +236,25 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> int:
     count = 0
     with atomic(path) as temporary, open(temporary, "wb", buffering=1 << 20) as out:
         for row in rows:
-            out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY))
+            out.write(orjson.dumps(row, option=LINE))
             count += 1
     return count
+
+
+def write_pieces(path: str | Path, pieces: Iterable[bytes]) -> None:
+    """Write bytes one after the other, atomically."""
+    with atomic(path) as temporary, open(temporary, "wb", buffering=1 << 20) as out:
+        for piece in pieces:
+            out.write(piece)
+
+
+def unnamed(folder: Path) -> FileIO:
+    """A file for writing and reading that has no name: it is gone as soon as nobody has it open."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryFile(dir=folder, buffering=0)
+    except OSError as error:
+        raise InputError(f"cannot hold temporary files: {error.strerror or error}", file=folder) from error
 
 
 def sha256(path: str | Path) -> str:

@@ -4,7 +4,7 @@ A specification holds exactly what its job depends on, so that a changed key rer
 A run is one row at one gamma and seed; its name is "row/g<gamma>-s<seed>".
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -16,18 +16,13 @@ from confide.specs import (
     CertifySpec,
     DatasetSpec,
     EvaluateSpec,
-    GateRun,
-    GateSpec,
     NeighboursSpec,
     Params,
     PartitionSpec,
     ReadSpec,
     RedactSpec,
-    ReportRun,
-    ReportSpec,
     RunSpec,
     SplitSpec,
-    TrackSpec,
     TrainSpec,
     TrajectorySpec,
     WordCanarySpec,
@@ -85,9 +80,9 @@ def ancestors(params: Params, run: Run) -> list[Run]:
     return [] if start is None else [start, *ancestors(params, start)]
 
 
-def selected(params: Params) -> dict[str, Run]:
-    """All runs that the selected studies list, each after the run that it starts from."""
-    names = dict.fromkeys(name for study in params.select for name in params.studies[study].runs)
+def runs_of(params: Params, studies: Iterable[str]) -> dict[str, Run]:
+    """All runs that some studies list, each after the run that it starts from."""
+    names = dict.fromkeys(name for study in studies for name in params.studies[study].runs)
     listed = [run for name in names for run in of_row(params, name)]
     listed += [one for run in listed for one in references(params, [*run.row.attacks, *run.row.trajectory])]
     return {run.run: run for last in listed for run in [*reversed(ancestors(params, last)), last]}
@@ -238,62 +233,3 @@ def trajectory(params: Params, run: Run) -> TrajectorySpec:
 def outcomes(run: Run) -> list[str]:
     """Stems of the files that are made of one trained model."""
     return [CERTIFICATE, EVALUATION, *run.row.attacks, *([TRAJECTORY] if run.row.trajectory else [])]
-
-
-def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
-    """A study's runs; rows that nothing else tells apart are told apart by name."""
-    names = params.studies[study].runs
-    looks = {name: look(params.runs[name]) for name in names}
-    datasets = [params.datasets[params.runs[name].dataset] for name in names]
-    for name in names:
-        alike = sum(looks[name] == other for other in looks.values()) > 1
-        for run in of_row(params, name):
-            variant = run.row.label or (name if alike else None)
-            fields = {"run": run.run, "name": name, "gamma": run.gamma, "seed": run.seed, "variant": variant}
-            fields["corpus"] = tested_on(params.datasets[run.row.dataset], datasets)
-            yield ReportRun(**fields, **looks[name], attacks=run.row.attacks, trajectory=run.row.trajectory)
-
-
-def tested_on(dataset: DatasetSpec, others: list[DatasetSpec]) -> str:
-    """Corpus of a dataset, with the cut and the tokens where those of others differ: whose perplexities may be compared."""
-    cuts = {(source_of(other), other.tokenizer) for other in others if other.corpus == dataset.corpus}
-    return dataset.corpus if len(cuts) == 1 else f"{source_of(dataset)}, tokens {dataset.tokenizer}"
-
-
-def look(row: RunSpec) -> dict[str, str | bool | list[str] | None]:
-    """What a table shows of a row."""
-    return {field: getattr(row, field) for field in ("method", "dataset", "model", "dedup", "redact", "domains")}
-
-
-def study(params: Params, name: str) -> ReportSpec:
-    spec = params.studies[name]
-    fields = {"title": spec.title, "figures": spec.figures, "published": spec.published, "ppl_levels": spec.ppl_levels}
-    return ReportSpec(study=name, runs=list(rows_of(params, name)), examples=examples(params, name), **fields)
-
-
-def examples(params: Params, study: str) -> bool:
-    """Whether an attack on a study's runs writes texts out."""
-    attacks = (params.attacks[attack] for row in params.studies[study].runs for attack in params.runs[row].attacks)
-    return any(getattr(attack, "examples", 0) for attack in attacks)
-
-
-def gate(params: Params, name: str) -> GateSpec:
-    """The runs of a study that an attack of kind game audits."""
-    kinds = {attack: spec.kind for attack, spec in params.attacks.items()}
-    listed = [run for row in params.studies[name].runs for run in of_row(params, row)]
-    audits = [(run.run, attack) for run in listed for attack in run.row.attacks if kinds[attack] == "game"]
-    return GateSpec(study=name, runs=[GateRun(run=run, audit=attack) for run, attack in audits])
-
-
-def tables(params: Params, name: str) -> list[str]:
-    """What the report of a study writes beside its figures and table.csv."""
-    spec, files = params.studies[name], ["table.md", "summary.json", "epochs.csv"]
-    files += ["amplification.csv"] if "amplification" in spec.figures else []
-    files += ["examples.md"] if examples(params, name) else []
-    return [*files, "published.csv"] if spec.published else files
-
-
-def tracking(params: Params) -> TrackSpec:
-    """Everything that is selected, for the tracking server."""
-    runs = [training(params, run) for run in selected(params).values()]
-    return TrackSpec(tracking=params.tracking, runs=runs, studies=[study(params, name) for name in params.select])

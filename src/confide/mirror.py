@@ -14,6 +14,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from confide import access
 from confide.errors import InputError
 from confide.io import read_jsonl
 from confide.specs import TrackingSpec
@@ -80,6 +81,7 @@ def main() -> int:
     parser.add_argument("--uri", default=TrackingSpec().uri)
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two looks")
     given = parser.parse_args()
+    access.private()
     try:
         watch(TrackingSpec(experiment=given.experiment, uri=given.uri), given.folder, given.every)
     except KeyboardInterrupt:

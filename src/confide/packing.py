@@ -1,4 +1,4 @@
-"""Points laid end to end and cut into chunks of so many tokens, which training reads (Johnson et al. 2023, Appendix C.1).
+"""Points laid end to end and cut into chunks of so many tokens, which training reads (Kabra and Elenberg 2023, Appendix C.1).
 
 Files of a partition hold points, packed or not: the neighbour test and evaluation are the same for both, and a training job
 packs its train split as it reads it. Points of a domain stand in file order with an end token between two; chunks never mix

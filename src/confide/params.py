@@ -115,7 +115,8 @@ def names(params: Params) -> Iterator[Problem]:
 
 def references(params: Params) -> Iterator[Problem]:
     """Names that are used and not defined."""
-    used = [(("select", index), study, "studies") for index, study in enumerate(params.select)]
+    chosen = (("select", params.select), ("papers", params.papers))
+    used = [((block, index), study, "studies") for block, listed in chosen for index, study in enumerate(listed)]
     for block, field, target in REFERENCES:
         for name, spec in getattr(params, block).items():
             value = getattr(spec, field, None)
@@ -161,7 +162,7 @@ def definitions(params: Params) -> Iterator[Problem]:
 
 def corpora(params: Params) -> Iterator[Problem]:
     """Files of the user's that a selected study reads and that are not there."""
-    for run in jobs.selected(params).values():
+    for run in jobs.runs_of(params, params.select).values():
         name = params.datasets[run.row.dataset].corpus
         path = getattr(params.corpora[name], "path", None)
         if path is not None and not Path(path).exists():
@@ -254,8 +255,9 @@ def studies(params: Params) -> Iterator[Problem]:
             values = getattr(study, field)
             if len(set(values)) < len(values):
                 yield Problem(("studies", name, field), values, "lists a value twice")
-    if len(set(params.select)) < len(params.select):
-        yield Problem(("select",), params.select, "lists a value twice")
+    for block, listed in (("select", params.select), ("papers", params.papers)):
+        if len(set(listed)) < len(listed):
+            yield Problem((block,), listed, "lists a value twice")
 
 
 # Each may rely on what the ones before it have checked.

@@ -4,8 +4,10 @@ A point is private if the policy found a span in it, if the conservative policy 
 its own or the one that stands in place of a later copy. Points, copies and spans are read side by side, in batches.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +26,12 @@ CACHE_TEXTS = 1 << 16
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat
 SPLIT = {name: index for index, name in enumerate(SPLITS)}
 
+# A line end between two characters that are not blank is a word of its own in all our tokenizers, whose words end at blanks:
+# what stands before and after it is tokenized as if it stood alone.
+ALONE = re.compile(r"(?<=[!-~])\n(?=[!-~])")
+
 Ranges = Sequence[tuple[int, int]]  # character ranges of one text
+Encode = Callable[[str], Sequence[int]]
 
 
 class Raw(NamedTuple):
@@ -102,11 +109,41 @@ def _ranges(spans: list[list[Any]], text: str, file: Path | None, key: str) -> R
     return ranges
 
 
+class Part(NamedTuple):
+    """Some consecutive points of a partition, in which domains and owners are numbered as if there were no others."""
+
+    partition: Partition
+    owners: tuple[str, ...]
+
+
+def builder(tokenizer: Tokenizer) -> Callable[[Iterator[Row]], Part]:
+    """A function that tokenizes rows into a part; it holds arrays of numbers, not texts, and remembers what repeats."""
+    return partial(_part, tokenizer, _remembering(tokenizer))
+
+
 def build(tokenizer: Tokenizer, rows: Iterator[Row]) -> Partition:
-    """Tokenize rows into a partition; holds arrays of numbers, not texts."""
+    """All rows as one partition."""
+    return builder(tokenizer)(rows).partition
+
+
+def joined(parts: Iterable[Part]) -> Iterator[Partition]:
+    """The parts in order, domains and owners numbered by their first appearance in all of them."""
+    domains: dict[str, int] = {}
+    owners: dict[str, int] = {}
+    for part, names in parts:
+        domain = _renumbered(part.domain, part.domains, domains)
+        yield replace(part, domain=domain, owner=_renumbered(part.owner, names, owners), domains=tuple(domains))
+
+
+def _renumbered(numbers: np.ndarray, names: tuple[str, ...], known: dict[str, int]) -> np.ndarray:
+    """Numbers of `names` (-1: none) as numbers of `known`, to which new names are added."""
+    places = [known.setdefault(name, len(known)) for name in names]
+    return np.array([*places, -1], np.int32)[numbers]
+
+
+def _part(tokenizer: Tokenizer, encode: Encode, rows: Iterator[Row]) -> Part:
     domains: dict[str | None, int] = {None: -1}
     owners: dict[str | None, int] = {None: -1}
-    encode = _remembering(tokenizer)
     chunks = []
     while batch := list(islice(rows, BATCH)):
         chunks.append(_chunk(tokenizer, encode, batch, domains, owners))
@@ -114,7 +151,7 @@ def build(tokenizer: Tokenizer, rows: Iterator[Row]) -> Partition:
         chunks.append(_chunk(tokenizer, encode, [], domains, owners))
     whole = Chunk(*(np.concatenate(arrays) for arrays in zip(*chunks, strict=True)))
     redacted = View(whole.redacted_ids, _starts(whole.redacted_counts), whole.redacted_ids == tokenizer.mask_id)
-    return Partition(
+    partition = Partition(
         original=View(whole.ids, _starts(whole.counts), whole.flagged),
         redacted=redacted,
         secret=whole.secret,
@@ -125,16 +162,18 @@ def build(tokenizer: Tokenizer, rows: Iterator[Row]) -> Partition:
         owner=whole.owner,
         domains=tuple(name for name in domains if name is not None),
     )
+    return Part(partition, tuple(name for name in owners if name is not None))
 
 
 def _chunk(
     tokenizer: Tokenizer,
-    encode: Callable[[str], list[int]],
+    encode: Encode,
     rows: list[Row],
     domains: dict[str | None, int],
     owners: dict[str | None, int],
 ) -> Chunk:
-    tokens = [tokenizer.encode(row.text) if row.spans else encode(row.text) for row in rows]  # secrets seldom repeat
+    own = tokenizer.encode  # short secrets seldom repeat
+    tokens = [own(row.text) if row.spans and len(row.text) <= CACHE_LENGTH else encode(row.text) for row in rows]
     shown = [same if row.redacted is row.text else encode(row.redacted) for same, row in zip(tokens, rows, strict=True)]
     ids, counts = _flat(tokens)
     edges = _edges(tokenizer, ids)
@@ -152,13 +191,26 @@ def _chunk(
     )
 
 
-def _remembering(tokenizer: Tokenizer) -> Callable[[str], list[int]]:
-    """`encode` that keeps the tokens of short texts: in dialogue most turns stand more than once."""
-    kept = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.encode)
-    return lambda text: kept(text) if len(text) <= CACHE_LENGTH else tokenizer.encode(text)
+def _remembering(tokenizer: Tokenizer) -> Encode:
+    """`encode` that keeps the tokens of short texts and of short lines: in dialogue most turns stand more than once."""
+    kept = lru_cache(maxsize=CACHE_TEXTS)(lambda text: tuple(tokenizer.encode(text)))
+    lines = tokenizer.pattern is not None and not any("\n" in string for string in tokenizer.whole)
+    end = kept("\n")
+
+    def encode(text: str) -> Sequence[int]:
+        if len(text) <= CACHE_LENGTH:
+            return kept(text)
+        first, *others = ALONE.split(text) if lines else [text]
+        ids = [*(kept(first) if len(first) <= CACHE_LENGTH else tokenizer.encode(first))]
+        for line in others:
+            ids += end
+            ids += kept(line) if len(line) <= CACHE_LENGTH else tokenizer.encode(line)
+        return ids
+
+    return encode
 
 
-def _flat(tokens: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+def _flat(tokens: list[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Token ids one after the other, and how many each text has."""
     counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
     return np.fromiter(chain.from_iterable(tokens), np.int32, int(counts.sum())), counts

@@ -30,6 +30,7 @@ from confide.evaluation import evaluate_points
 from confide.io import number, read_bytes, read_jsonl, sha256, write_json, write_jsonl
 from confide.neighbours import Outcome, Secret, compare, neighbour, secrets_of
 from confide.partitioning import Raw, Row, build
+from confide.pools import pool_sizes
 from confide.specs import PrivacySpec, RerunSpec
 from confide.stages.dedup import dedup
 from confide.stages.partition import partition
@@ -37,7 +38,6 @@ from confide.stages.redact import redact
 from confide.stages.tokenizer import tokenizer
 from confide.stages.train import train
 from confide.tokenizer import load
-from confide.training import pool_sizes
 from confide.types import Release
 
 NUMBERS = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan")  # seconds and perplexities in the lines of a log

@@ -122,6 +122,8 @@ def from_files(vocab: bytes, merges: str, *, source: str | Path, control: Sequen
         table = orjson.loads(vocab)
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed JSON in vocab.json: {error.msg}", file=source, line=error.lineno) from None
+    if not isinstance(table, dict) or not all(type(index) is int for index in table.values()):
+        raise InputError("expected tokens and their numbers in vocab.json", file=source)
     lines = [line for line in merges.split("\n") if line and not line.startswith("#version")]
     return from_vocab(table, lines, source=source, control=control)
 
@@ -165,9 +167,18 @@ def load(path: Path) -> Tokenizer:
     """Read a tokenizer.json that this module wrote; InputError otherwise."""
     text = read_bytes(path)
     try:
-        return _wrap(Backend.from_str(text.decode()))
+        return _wrap(backend_of(text.decode()))
     except Exception:  # the backend has no exception type of its own
         raise InputError("not a tokenizer of this project", file=path) from None
+
+
+def backend_of(text: str) -> Backend:
+    """A backend from its JSON; ValueError where its ids have gaps: it would take memory for all ids up to the largest."""
+    described = orjson.loads(text)
+    ids = {*described["model"]["vocab"].values(), *(added["id"] for added in described["added_tokens"])}
+    if ids != set(range(len(ids))):
+        raise ValueError("ids with gaps")
+    return Backend.from_str(text)
 
 
 def _ours() -> pre_tokenizers.PreTokenizer:

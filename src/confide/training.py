@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,16 +16,17 @@ from confide.dp import sequential
 from confide.dp.authors import authors_of, drawn, packed, protects_authors
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.ledger import Ledger
-from confide.dp.randomness import Noise, Stream, dropout_from, fresh_seed, noise_of
+from confide.dp.randomness import Noise, Stream, dropout_from, fresh_seed, generator_of, noise_of, usual_generator
 from confide.dp.sampling import by_author, generator, poisson, shuffled
 from confide.dp.update import exact_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.memory import Budget
 from confide.models.lstm import State
+from confide.parallel import ALONE, Group
 from confide.regularisers import Regulariser
 from confide.regularisers.update import Training
 from confide.specs import TrainSpec
-from confide.types import POOLS, STATES, Partition, PoolName, Release, Step, View
+from confide.types import POOLS, STATES, Partition, Release, Step, View
 
 OPTIMIZERS = {"adam": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
@@ -38,7 +40,11 @@ def device_of(name: str) -> str:
 
 @dataclass
 class Job:
-    """Everything that changes while a model trains. `done` counts updates of the enumerated stream."""
+    """Everything that changes while a model trains. `done` counts updates of the enumerated stream.
+
+    All of it is the same in every process of the group. A batch's examples are divided among them, but where recurrent states
+    are noised and handed on (private_state: noise, published): of these updates each process computes all.
+    """
 
     spec: TrainSpec
     partition: Partition
@@ -47,6 +53,7 @@ class Job:
     updates: dict[bool, int]  # how many exact (False) and noisy (True) updates there will be
     device: str
     regulariser: Regulariser | None = None  # of steps that name one
+    group: Group = ALONE
     ledger: Ledger = field(default_factory=Ledger)
     metrics: list[dict] = field(default_factory=list)
     done: int = 0
@@ -57,7 +64,7 @@ class Job:
 
     def __post_init__(self) -> None:
         recipe, seed = self.spec.recipe, self.spec.seed
-        noise_seed = fresh_seed() if self.spec.noise_seed is None else self.spec.noise_seed
+        noise_seed = self.group.same(fresh_seed()) if self.spec.noise_seed is None else self.spec.noise_seed
         trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.budget, self.half = Budget(recipe.physical_batch_size), recipe.precision == "bfloat16"
         self.pools = {name: self.partition.pool(name) for name in POOLS}
@@ -119,7 +126,8 @@ class Job:
         if step.regulariser != "none":
             return self._regularised(step, self.queue.pop())
         batches = self._physical(step, self.queue.pop())
-        return exact_gradient(self.model, batches, recipe.exact_clip, self.budget, self.half)
+        with self._dropout(noisy=False):
+            return exact_gradient(self.model, batches, recipe.exact_clip, self.budget, self.half, self.group)
 
     def _shuffled(self, step: Step) -> list[Tensor]:
         """Batches of an exact epoch."""
@@ -132,23 +140,31 @@ class Job:
         view, recipe = self.view(step), self.spec.recipe
         points = self.pools[step.pool][chosen.numpy()]
         pieces = [self.regulariser.rows(view, piece, self.model.bos) for piece in by_length(view, points, self.budget.size)]
-        training = Training(self.model, recipe.regulariser_weight, recipe.exact_clip, self.budget, self.half)
-        return self.regulariser.gradient(training, pieces)
+        training = Training(self.model, recipe.regulariser_weight, recipe.exact_clip, self.budget, self.half, self.group)
+        with self._dropout(noisy=False):
+            return self.regulariser.gradient(training, pieces)
 
     def _noisy(self, step: Step) -> None:
         chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)
         expected, batches = self.spec.recipe.noisy_batch_size, self._physical(step, chosen)
-        with dropout_from(self.dropout):
-            noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, self.noise, self.budget, self.half)
+        how = (self.noise, self.budget, self.half, self.group)
+        with self._dropout(noisy=True):
+            noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, *how)
+
+    def _dropout(self, noisy: bool) -> AbstractContextManager[None]:
+        """Private batches have a generator of their own, and in a group each process has one for its part of a batch."""
+        if self.group.size == 1:
+            return dropout_from(self.dropout) if noisy else nullcontext()
+        return dropout_from(generator_of(self.group.rank, self.dropout if noisy else usual_generator(self.device)))
 
     def _physical(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
         view = self.view(step)
         if step.unit == "author":
             given = drawn(self.authors[step.pool], chosen, self.spec.recipe.author_points, self.sampler)
-            whole = packed(given, self._counts(step), self.budget.size)
+            whole = packed(given, self._counts(step), self.budget.size, self.group.part)
             return (replace(self._batch(step, view, points), units=units) for points, units in whole)
-        points = self.pools[step.pool][chosen.numpy()]
-        return (self._batch(step, view, piece) for piece in by_length(view, points, self.budget.size, self._counts(step)))
+        points, part = self.pools[step.pool][chosen.numpy()], self.group.part
+        return (self._batch(step, view, piece) for piece in by_length(view, points, self.budget.size, self._counts(step), part))
 
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
         if step.tokens == "all":
@@ -219,8 +235,18 @@ class Job:
             )
         return sum(seen) / len(seen) if seen else None
 
+    def nonfinite(self) -> int:
+        """How many gradients were not finite so far, in all processes."""
+        found = [self.clipper.nonfinite.clone()] if self.clipper else []
+        self.group.sum(found)
+        return sum(map(int, found))
+
     def save(self, folder, fingerprint: str) -> None:
-        """Write the checkpoint."""
+        """Write the checkpoint, one for all processes; InputError where these no longer have the same weights."""
+        self.group.check(self.model.parameters(), self.ledger.head)
+        nonfinite = self.nonfinite()
+        if not self.group.first:
+            return
         tensors = {f"model.{name}": value for name, value in self.model.named_parameters()}
         tensors["queue"] = torch.cat([*self.queue, torch.zeros(0, dtype=torch.int64)])
         for noisy, optimizer in self.optimizers.items():
@@ -237,7 +263,7 @@ class Job:
             "queue": [len(batch) for batch in self.queue],
             "losses": [None if loss is None else float(loss) for loss in self.losses],
         }
-        values |= {"nonfinite": int(self.clipper.nonfinite) if self.clipper else 0}
+        values |= {"nonfinite": nonfinite}
         checkpoint.write(folder, tensors, values)
 
     def restore(self, tensors: dict[str, Tensor], values: dict) -> None:
@@ -258,7 +284,7 @@ class Job:
         self.counts = {False: values["exact"], True: values["noisy"]}
         self.losses = [None if loss is None else torch.tensor(loss) for loss in values["losses"]]
         if self.clipper is not None:
-            self.clipper.nonfinite.fill_(values["nonfinite"])
+            self.clipper.nonfinite.fill_(values["nonfinite"] if self.group.first else 0)
         self.noise_multiplier, self.ledger = values["noise_multiplier"], Ledger.load(values["ledger"])
         if (states := self.ledger.states(besides=STATES)) and states[-1] != self.random():
             raise InputError("the checkpoint's noise does not continue that of its ledger; delete it to start over")
@@ -268,28 +294,7 @@ class Job:
         return sources | {"states": self.states, "dropout": self.dropout}
 
 
-def check_pools(
-    steps: set[Step], sizes: dict[PoolName, int], noisy_batch_size: int, authors: dict[PoolName, int] | None = None
-) -> None:
-    """InputError for a pool that a step reads and that is empty, or has fewer units than the expected Poisson batch."""
-    for step in sorted(steps, key=str):
-        if sizes[step.pool] == 0:
-            raise InputError(f"no training point is in the pool {step.pool!r}", key="pool", value=step.pool)
-        units = sizes if authors is None else authors
-        if step.noisy and noisy_batch_size > units[step.pool]:
-            raise InputError(
-                f"exceeds the {units[step.pool]} {step.unit}s of the pool {step.pool!r}",
-                key="recipe.noisy_batch_size",
-                value=noisy_batch_size,
-            )
-
-
 def state_releases(spec: TrainSpec, partition: Partition) -> int:
     """How many clipped and noised states of one point a pass over the public tokens shows at most: h and c of every layer."""
     view, points = partition.original, partition.pool("all")
     return 2 * spec.model.layers * sequential.most_handed_on(view, points)
-
-
-def pool_sizes(partition: Partition) -> dict[PoolName, int]:
-    """Sizes of the pools, public numbers by assumption (they do not differ between neighbours)."""
-    return {name: int(np.size(partition.pool(name))) for name in POOLS}

@@ -7,24 +7,55 @@ from typing import Any
 import yaml
 
 from confide.errors import InputError
+from confide.io import read_bytes
 
 KeyPath = tuple[str | int, ...]
+SIZE = 1 << 24  # bytes of a file
+NODES = 1_000_000  # of a file whose aliases are written out
 
 
 def compose(file: Path) -> tuple[yaml.Node | None, Any]:
-    """A YAML file as nodes that know their lines, and as plain values. InputError if it is malformed or repeats a key."""
+    """A YAML file as nodes that know their lines, and as plain values. InputError if it is malformed or repeats a key.
+
+    Guarantees: only plain values are built, whatever tags the file has; aliases that refer to aliases do not fill the memory.
+    """
+    content = read_bytes(file)
+    if len(content) > SIZE:
+        raise InputError(f"is longer than {SIZE} bytes", file=file)
     try:
-        text = file.read_text()
-        node, value = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from None
+        node = yaml.compose(content, yaml.SafeLoader)
+        if node is not None and written_out(node, {}) > NODES:
+            raise ValueError(f"its aliases stand for more than {NODES} nodes")
+        value = yaml.safe_load(content)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise InputError(f"malformed YAML: {error.problem}", file=file, line=line) from None
+    except (
+        yaml.YAMLError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:  # PyYAML checks no value of a tag
+        raise InputError(f"malformed YAML: {next(iter(str(error).splitlines()), '')}", file=file) from None
     if node is not None:
         for path, line in repeated(node):
             raise InputError("is defined twice", file=file, line=line, key=".".join(path))
     return node, value
+
+
+def written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many nodes there are with a copy in place of each alias; `sizes`: of nodes seen. ValueError in a circle."""
+    if id(node) not in sizes:
+        sizes[id(node)] = -1
+        parts = node.value if isinstance(node, yaml.SequenceNode) else []
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in node.value for part in pair]
+        sizes[id(node)] = 1 + sum(written_out(part, sizes) for part in parts)
+    if sizes[id(node)] < 0:
+        raise ValueError("an alias of what holds it")
+    return sizes[id(node)]
 
 
 def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -32,10 +63,11 @@ def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tupl
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
-            if key.value in seen:
-                yield (*path, key.value), key.start_mark.line + 1
-            seen.add(key.value)
-            yield from repeated(value, (*path, key.value))
+            name = str(key.value)  # of a key that is no string, its nodes
+            if name in seen:
+                yield (*path, name), key.start_mark.line + 1
+            seen.add(name)
+            yield from repeated(value, (*path, name))
 
 
 def locate(node: yaml.Node | None, path: KeyPath) -> tuple[int | None, str]:

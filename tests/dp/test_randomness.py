@@ -8,7 +8,7 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from confide.dp.randomness import BLOCK, Stream, fresh_seed, key_of
+from confide.dp.randomness import BLOCK, DeviceNoise, Stream, fresh_seed, key_of
 from confide.dp.sampling import generator
 
 
@@ -65,3 +65,19 @@ def test_streams_of_one_seed_do_not_coincide_and_are_reproducible() -> None:
     one, other = (torch.rand(4, generator=generator(7, name)) for name in ("public batches", "lengths"))
     assert not torch.equal(one, other)
     assert len({fresh_seed() for _ in range(10)}) == 10 and fresh_seed().bit_length() > 64
+
+
+def test_noise_of_a_device_continues_and_its_state_is_more_than_its_seed() -> None:
+    """The ledger has digests of states: two keys that share the generator's seed must not share them."""
+    first, second = DeviceNoise(3, "noise", "cpu"), DeviceNoise(4, "noise", "cpu")
+    first.normal(torch.empty(5))
+    state = first.get_state()
+    second.set_state(state)
+    assert torch.equal(second.get_state(), state)
+    assert torch.equal(first.normal(torch.empty(1000)), second.normal(torch.empty(1000)))
+    assert not torch.equal(first.get_state(), state)
+
+    other = DeviceNoise(4, "noise", "cpu")
+    other.source.set_state(first.source.get_state())
+    assert not torch.equal(other.get_state(), first.get_state())
+    assert first.get_state()[:32].numpy().tobytes() == key_of(3, "noise")

@@ -95,7 +95,7 @@ def test_a_schedule_tells_views_apart() -> None:
 
 
 def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_of_noised_updates() -> None:
-    """About 35 % (Johnson et al. 2023, section 6.4): noise made for 5 epochs at epsilon 8, spent on 6.7 % of the updates."""
+    """About 35 % (Kabra and Elenberg 2023, section 6.4): noise made for 5 epochs at epsilon 8, used in 6.7 % of the updates."""
     size, batch, epochs = 8000, 4, 5
     plan = replace(PLAN, epochs=epochs, batch_size=batch, sizes={"all": size}, eta=15.0, redaction_schedule="exp_concave")
     steps = [step for steps in METHODS["schedule"](plan) for step in steps]

@@ -217,7 +217,8 @@ def test_a_text_that_the_pipeline_refuses_is_private_and_alone(tmp_path, capsys,
     redact(spec, points=points, output=tmp_path / "s")
     rows = {row["key"]: row for row in map(orjson.loads, (tmp_path / "s").read_bytes().splitlines())}
     assert list(rows) == ["d:0", "d:1", "d:3", "d:4"]
-    assert rows["d:1"] == {"key": "d:1", "spans": [], "conservative": True, "failed": True}
+    place = points.read_bytes().index(b'{"key":"d:1"')
+    assert rows["d:1"] == {"key": "d:1", "spans": [], "conservative": True, "failed": True, "at": place}
     assert "failed" not in rows["d:0"] and rows["d:3"]["conservative"]
     assert "1 points" in capsys.readouterr().err
     assert finder_of(spec)(LONG)["failed"]

@@ -261,8 +261,8 @@ def test_units_hashes_and_updates(tmp_path):
 @pytest.mark.parametrize(
     ("recall", "message"),
     [
-        ({"gamma": 1.5}, "gamma = 1.5"),
-        ({"delta2_upper": "x"}, "delta2_upper = 'x'"),
+        ({"gamma": 1.5}, "gamma: Input should be less than"),
+        ({"delta2_upper": "x"}, "delta2_upper: Input should be a valid number"),
         ({"gamma_upper": -1}, "gamma_upper"),
     ],
 )

@@ -75,6 +75,21 @@ def test_views_and_marks_are_what_one_point_at_a_time_gives(tmp_path_factory, ca
     assert (result.redacted.private == (result.redacted.ids == TOKENIZER.mask_id)).all()
 
 
+PIECES = [MASK, "é", "1", " ", "\n", "\r\n", "\t", "a", "'s", "?", "\n\n", "call", "\x1c", "\u2028", "USR:"]
+
+
+@pytest.mark.parametrize("control", [(), ("USR:",), ("a\nb",)])
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_lines_are_tokenized_as_the_whole_text_is(control, text):
+    """Whatever the limit, which is 3 characters here: line by line where that is the same, from the cache or not."""
+    tokenizer = train_bpe(["call\n call 1\n\na's a? é"] * 5, 300, control)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitioning, "CACHE_LENGTH", 3)
+        encode = partitioning._remembering(tokenizer)
+        for case in (text, "a\nb" + text, text + "?\na"):
+            assert list(encode(case)) == list(encode(case)) == tokenizer.encode_batch([case])[0][0]
+
+
 def test_batches_do_not_show(tmp_path, monkeypatch):
     points = [
         point(i, f"call 1{i} é" * (i % 3), domain="ab"[i % 2], owner=str(i % 4), gold=[(0, 2)] * (i % 3 > 0)) for i in range(50)
@@ -141,11 +156,11 @@ def test_no_points_at_all(tmp_path):
         (SAME, [2, 1], [], "c: d:1"),  # out of order
         (SAME, [], [finding(7, (0, 1))], "s: d:7"),
         (SAME, [], [finding(0, (0, 99))], "s: d:0"),  # beyond the text
-        ([point(0, "ab", gold=[(1, 5)])], [], [], "p: d:0"),
+        ([point(0, "ab", gold=[(1, 5)])], [], [], "p:1: gold"),
         ([point(0, "a", "valid")], [0], [], "c: d:0"),  # only training points are copies
         ([point(0, "<MASK>")], [0], [], "c: d:0"),
         ([point(0, "a", "other")], [], [], "p: d:0"),
-        ([{"key": "d:0"}], [], [], "p: text"),
+        ([{"key": "d:0"}], [], [], "p:1: text"),
     ],
 )
 def test_files_that_do_not_belong_together_are_refused(tmp_path, points, copies, findings, named):

@@ -16,7 +16,10 @@ def run(tmp_path, texts, **spec):
     points = tmp_path / "p.jsonl"
     points.write_bytes(b"".join(orjson.dumps({"key": f"d:{i}", "text": t}) + b"\n" for i, t in enumerate(texts)))
     redact(RedactSpec(**{"policy": DIGITS, "conservative": CAPITALS} | spec), points=points, output=tmp_path / "s.jsonl")
-    return [orjson.loads(line) for line in (tmp_path / "s.jsonl").read_bytes().splitlines()]
+    rows = [orjson.loads(line) for line in (tmp_path / "s.jsonl").read_bytes().splitlines()]
+    for row in rows:
+        assert points.read_bytes()[row.pop("at") :].startswith(b'{"key":"%s"' % row["key"].encode())
+    return rows
 
 
 def test_lines_in_file_order_for_flagged_points_only(tmp_path):

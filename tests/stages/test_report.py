@@ -71,7 +71,7 @@ def test_missing_attack_is_named(root):
 def test_missing_field_is_named(root):
     path = next(root.rglob("certificate.json"))
     path.write_text(json.dumps({"headline": {}, "epochs": [], "claims": []}))
-    with pytest.raises(InputError, match=r"certificate\.json: relation"):
+    with pytest.raises(InputError, match=r"certificate\.json: headline\.relation"):
         build(root)
 
 

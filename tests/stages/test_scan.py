@@ -115,5 +115,5 @@ def test_missing_files(study, tmp_path):
 
 def test_a_span_outside_of_its_text(study, tmp_path):
     write_jsonl(tmp_path / "points.jsonl", [{"key": "a", "text": "abc", "gold": [[1, 9, "name", 1.0]]}])
-    with pytest.raises(InputError, match="does not lie in the text"):
+    with pytest.raises(InputError, match=r"points\.jsonl:1: gold"):
         scan(ScanSpec(), **study)

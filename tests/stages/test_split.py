@@ -157,7 +157,7 @@ def test_many_spans_in_one_document_take_linear_time():
 
 def test_empty_corpus_and_empty_train_write_nothing(tmp_path):
     for rows, message in (
-        ("\n\n", "no documents"),
+        ("\n\n", "no text"),
         ([{"text": " "}], "no text"),
         ([{"text": "a", "split": "test"}], "train split is empty"),
         ([{"text": "a"}, {"text": 5}], "expected a string"),

@@ -15,6 +15,7 @@ from confide.tracking import flat, shown
 
 MODEL = {"kind": "lstm", "embedding": 4, "hidden": 4}
 CURVE = [{"epoch": 1, "step": 5, "loss": 2.5, "valid_ppl": 9.0}, {"epoch": 2, "step": 10, "loss": None, "valid_ppl": 7.0}]
+TEXT = "what a model wrote"
 PRICES = [{"epoch": 1, "record_epsilon": 0.5}, {"epoch": 2, "record_epsilon": "inf"}]
 
 
@@ -34,6 +35,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "results/studies/small").mkdir(parents=True)
     (tmp_path / "results/studies/small/tradeoff.svg").write_text("<svg/>")
     (tmp_path / "results/studies/small/summary.json").write_text("{}")
+    (tmp_path / "results/studies/small/examples.md").write_text(TEXT)
     return tmp_path
 
 
@@ -44,7 +46,7 @@ def training(run: str, **fields) -> TrainSpec:
 def spec(uri: str) -> TrackSpec:
     common = {"name": "crt", "method": "crt", "dataset": "sim", "model": "lstm", "gamma": 0.0, "attacks": ["exposure"]}
     rows = [ReportRun(run=f"crt/g0-s{seed}", seed=seed, **common) for seed in (0, 1)]
-    runs = [training("public/g0-s0"), *(training(row.run, seed=row.seed, init="public/g0-s0") for row in rows)]
+    runs = [training("public/g0-s0"), *(training(row.run, seed=row.seed, init="public/g0-s0", noise_seed=None) for row in rows)]
     studies = [ReportSpec(study="small", title="Small study", runs=rows)]
     return TrackSpec(tracking=TrackingSpec(experiment="test", uri=uri), runs=runs, studies=studies)
 
@@ -86,6 +88,9 @@ def test_a_second_load_adds_nothing_and_a_change_adds_its_run(project, capsys):
     tags = dict(query(project, f"select key, value from tags where run_uuid = '{run}'"))
     assert tags["certified.record_epsilon"] == "inf"
     assert [path.name for path in project.rglob("mlruns/**/tradeoff.svg")] == ["tradeoff.svg"]
+    assert params["noise_seed"] == "None"
+    kept = [project / "mlflow.db", *(path for path in project.rglob("mlruns/**/*") if path.is_file())]
+    assert len(kept) > 5 and not any(TEXT.encode() in path.read_bytes() for path in kept)
 
     curve = project / "models/crt/g0-s1/metrics.jsonl"
     curve.write_text(curve.read_text().replace("7.0", "6.0"))

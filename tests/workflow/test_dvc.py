@@ -1,9 +1,11 @@
 """DVC around the workflow: it records what Snakemake built, gives it back to a clone, and never signs what is stale."""
 
+import hashlib
 import json
 import shutil
 
 import pytest
+from table_of_files import built_files
 
 pytestmark = pytest.mark.slow
 
@@ -36,28 +38,57 @@ def clone(recorded, tmp_path):
     return type(recorded)(tmp_path / "clone", recorded.environment)
 
 
+@pytest.fixture
+def pulled(clone):
+    """A clone with what the remote has, and the text made again."""
+    clone.dvc("pull", "-q", "--allow-missing")
+    clone.snakemake("prepare")
+    return clone
+
+
 def test_git_holds_no_data(recorded):
     files = recorded.git("ls-files").splitlines()
     assert not [name for name in files if name.startswith(("models", "results", "data/")) and not name.endswith(".gitignore")]
 
 
-def test_a_clone_that_pulls_has_nothing_to_do(clone):
-    clone.dvc("pull", "-q")
+def test_the_remote_has_what_the_page_names_and_no_text(recorded):
+    kept = {path.parent.name + path.name for path in (recorded.folder.parent / "store").glob("files/md5/*/*")}
+    files = {path: row for path, row in built_files(recorded.folder).items() if not path.startswith(".dvc")}
+    digests = {path: hashlib.md5((recorded.folder / path).read_bytes()).hexdigest() for path in files}
+    pushed = {digests[path] for path, row in files.items() if row.push == "yes"}
+    assert len(pushed) > 100 and pushed <= kept
+    assert not [path for path, row in files.items() if row.push != "yes" and digests[path] in kept - pushed]
+    listed = kept - pushed
+    assert len(listed) == 6 and all(name.endswith(".dir") for name in listed)  # results are three
+
+
+def test_the_cache_has_the_text_behind_a_closed_door(recorded):
+    digest = hashlib.md5((recorded.folder / "data/work/sim/points.jsonl").read_bytes()).hexdigest()
+    assert (recorded.folder / ".dvc/cache/files/md5" / digest[:2] / digest[2:]).is_file()
+    assert (recorded.folder / ".dvc").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_there(clone):
+    output = clone.dvc("pull", check=False)
+    assert clone.status != 0 and "data/work" in output  # it says what is not there
+    clone.dvc("pull", "--allow-missing")
+    assert not (clone.folder / "data/work").exists() and (clone.folder / "results/studies/tiny/table.csv").is_file()
+    assert "Nothing to be done" in clone.snakemake("-n", "report_all")
+    clone.snakemake("prepare")
     assert "Nothing to be done" in clone.snakemake("-n")
-    assert "up to date" in clone.dvc("status")
     clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
-    assert clone.planned() == {"attack": 5, "report_tiny": 1, "scan_tiny": 1}
+    assert clone.planned() == {"attack": 5, "report_tiny": 1, "summary": 1, "scan_tiny": 1}
 
 
 def test_the_users_own_corpus_is_watched_and_kept_out_of_git(clone):
-    clone.dvc("pull", "-q")
+    clone.dvc("pull", "-q", "--allow-missing")
     (clone.folder / "data/own/corpus.jsonl").write_text('{"text": "something private"}\n')
     assert "data/own" in clone.dvc("status") and clone.git("status", "--porcelain") == ""
 
 
 def test_a_clone_without_records_does_not_sign_stale_results(clone):
     """Without Snakemake's records a changed parameter looks up to date; it must not end in dvc.lock."""
-    clone.dvc("pull", "-q", "prepare", "train", "attack")
+    clone.dvc("pull", "-q", "--allow-missing", "prepare", "train", "attack")
     clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
     before = (clone.folder / "dvc.lock").read_text()
     output = clone.dvc("repro", check=False)
@@ -65,14 +96,13 @@ def test_a_clone_without_records_does_not_sign_stale_results(clone):
     assert (clone.folder / "dvc.lock").read_text() == before
 
 
-def test_repro_after_a_change_runs_what_it_touches_and_records_it(clone):
-    clone.dvc("pull", "-q")
-    clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
-    output = clone.dvc("repro")
+def test_repro_after_a_change_runs_what_it_touches_and_records_it(pulled):
+    pulled.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
+    output = pulled.dvc("repro")
     assert output.count("didn't change, skipping") == 1  # train
-    assert "up to date" in clone.dvc("status") and "Nothing to be done" in clone.snakemake("-n")
-    changed = json.loads(clone.dvc("params", "diff", "--json"))
+    assert "up to date" in pulled.dvc("status") and "Nothing to be done" in pulled.snakemake("-n")
+    changed = json.loads(pulled.dvc("params", "diff", "--json"))
     assert changed["params.yaml"]["attacks.address.bootstrap"] == {"old": 50, "new": 60, "diff": 10}
-    assert "results/studies/tiny/summary.json" in json.loads(clone.dvc("metrics", "show", "--json"))[""]["data"]
-    clone.dvc("metrics", "diff")
-    clone.dvc("plots", "diff", "--json")
+    assert "results/studies/tiny/summary.json" in json.loads(pulled.dvc("metrics", "show", "--json"))[""]["data"]
+    pulled.dvc("metrics", "diff")
+    pulled.dvc("plots", "diff", "--json")

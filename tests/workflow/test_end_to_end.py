@@ -11,7 +11,7 @@ from confide.params import load
 
 pytestmark = pytest.mark.slow
 
-SHOWN = {"report_tiny": 1, "scan_tiny": 1}
+SHOWN = {"report_tiny": 1, "summary": 1, "scan_tiny": 1}
 AUDITED = SHOWN | {"gate_tiny": 1}
 ALONG = {"trajectory": 1}
 ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}
@@ -79,8 +79,8 @@ def test_everything_is_there(built):
             assert (built.folder / f"results/studies/tiny/{figure}.{suffix}").stat().st_size > 1000
 
 
-def test_nothing_to_be_done_afterwards_whatever_the_dates(project):
-    assert "Nothing to be done" in project.snakemake("-n")
+def test_nothing_to_be_done_afterwards_whatever_the_dates_or_processes(project):
+    assert "Nothing to be done" in project.snakemake("-n", "--set-resources", "train:processes=2")
     for number, path in enumerate(sorted(project.folder.rglob("*.*"), reverse=True)):
         if ".snakemake" not in path.parts:
             os.utime(path, (10**9 + 1000 * number,) * 2)

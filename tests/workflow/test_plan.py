@@ -1,5 +1,9 @@
 """What a dry run plans, and how it refuses what it cannot plan."""
 
+import re
+import shutil
+from pathlib import Path
+
 import pytest
 
 from confide.provenance import record, unrecorded
@@ -22,6 +26,7 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         "attack": 20,
         "trajectory": 1,
         "report_tiny": 1,
+        "summary": 1,
         "gate_tiny": 1,
         "scan_tiny": 1,
     }
@@ -37,6 +42,33 @@ def test_coarse_targets_plan_no_further(fresh, target, last):
     assert [name in planned for name in order] == [place <= order.index(last) for place in range(4)]
 
 
+def asked_on_slurm(project, attempt: int) -> list[tuple[int, int]]:
+    """MB and minutes that each job of the plan asks for."""
+    output = project.snakemake("--profile", "profiles/slurm", "-n", "--attempt", str(attempt))
+    found = re.findall(r"mem_mb=(\d+),.*runtime=(\d+)", output)
+    return sorted((int(memory), int(runtime)) for memory, runtime in found)
+
+
+def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
+    pytest.importorskip("snakemake_executor_plugin_slurm")
+    first, second = asked_on_slurm(fresh, 1), asked_on_slurm(fresh, 2)
+    assert len(first) == 67 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
+
+
+def test_a_submission_asks_for_one_gpu_until_told_otherwise(fresh):
+    pytest.importorskip("snakemake_executor_plugin_slurm")
+    several = ("train_all", "--profile", "profiles/slurm", "-n", "--set-resources", "train:gpu=2")
+    assert re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several)) == ["1"] * 7
+    assert re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several, "--resources", "gpu=2")) == ["2"] * 7
+
+
+def test_the_papers_sizes_can_be_planned(fresh, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    shutil.copy(Path(__file__).parents[2] / "params.yaml", project.folder)
+    small, large = ("--config", "select=[crt_customersim]"), ("--profile", "profiles/gpu")
+    assert project.planned(*small, *large)["train"] > project.planned(*small)["train"]
+
+
 def test_a_wrong_parameter_is_one_line(fresh, tmp_path):
     project = fresh.copy(tmp_path / "project")
     project.edit("params.yaml", "method: crt", "method: crtt")
@@ -45,6 +77,13 @@ def test_a_wrong_parameter_is_one_line(fresh, tmp_path):
     assert project.status != 0
     assert len(lines) == 1 and lines[0].startswith("params.yaml:"), output
     assert "runs.crt.method = 'crtt': not one of nonprivate" in lines[0]
+
+
+def test_processes_are_asked_for_by_a_resource(fresh):
+    asked = ("-n", "--printshellcmds", "train_all")
+    assert "confide train --processes 1 --spec" in fresh.snakemake(*asked)
+    output = fresh.snakemake(*asked, "--set-resources", "train:processes=3")
+    assert "confide train --processes 3 --spec" in output and "--processes 1" not in output
 
 
 def test_results_without_records_are_refused(fresh, tmp_path):

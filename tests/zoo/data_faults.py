@@ -15,7 +15,7 @@ FAULTS = [
         "dedup merges masked texts",
         "Two texts whose different secrets are both masked count as copies of each other.",
         CAUGHT,
-        edit(deduplication.copies, (" or MASK in text", "")),
+        edit(deduplication.digests, (" and MASK not in text", "")),
     ),
     Fault(
         "later copies kept",
@@ -54,7 +54,7 @@ FAULTS = [
         "long texts skipped",
         "A policy is not asked about texts that are too long for the cache.",
         CAUGHT,
-        edit(redact.findings, ("else find(text)", "else {}")),
+        edit(redact.remembering, ("else find(text)", "else {}")),
     ),
     Fault(
         "a failing policy fails open",

@@ -88,7 +88,7 @@ FAULTS = [
         "one dropout for all",
         "Private batches and exact updates share a generator for dropout: the latter know how much the former drew.",
         FRESH,
-        edit(Job._noisy, ("with dropout_from(self.dropout):", "if True:")),
+        edit(Job._noisy, ("with self._dropout(noisy=True):", "if True:")),
     ),
     # updates
     Fault(
@@ -152,8 +152,8 @@ FAULTS = [
         edit(
             Job._noisy,
             (
-                "self.noise, self.budget, self.half)",
-                "self.noise, self.budget, self.half)\n    return torch.tensor(float(len(chosen)))",
+                "how)",
+                "how)\n    return torch.tensor(float(len(chosen)))",
             ),
         ),
     ),

@@ -50,7 +50,8 @@ rule evaluate:
         "logs/benchmarks/evaluate/{run}.tsv"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         spec=lambda w: show(jobs.evaluation(RUNS[w.run])),
         code=code("evaluate"),
@@ -73,6 +74,9 @@ rule shadows:
     wildcard_constraints:
         shadows="|".join(PARAMS.shadows) or "none",
     threads: 4  # processes of one thread each: the same numbers for any number of them
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         spec=lambda w: show(PARAMS.shadows[w.shadows]),
         code=code("shadows"),
@@ -101,8 +105,8 @@ rule attack:
         attack="|".join(PARAMS.attacks) or "none",
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=240,
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         spec=lambda w: show(jobs.attack(PARAMS, RUNS[w.run], w.attack)),
         shadows=lambda w, input: flag("shadows", input.get("shadows")),
@@ -133,8 +137,8 @@ rule trajectory:
         "logs/benchmarks/trajectory/{run}.tsv"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=240,
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         spec=lambda w: show(jobs.trajectory(PARAMS, RUNS[w.run])),
         reference=lambda w, input: flag("reference", input.get("reference")),
@@ -147,4 +151,4 @@ rule trajectory:
 
 rule attack_all:
     input:
-        outcome_files(RUNS.values()),
+        outcome_files(SELECTED.values()),

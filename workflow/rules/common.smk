@@ -6,11 +6,11 @@ import sys
 SRC = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SRC))
 
-from confide import jobs
+from confide import access, jobs, studies
 from confide.codehash import code_hash
 from confide.errors import InputError
 from confide.params import check
-from confide.provenance import check_records
+from confide.provenance import check_records, redate
 from confide.specs import RecallSpec, FetchSpec
 
 # Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
@@ -20,6 +20,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ["PATH"]]
 )
+
+
+access.private()  # logs, benchmarks and records, too
 
 
 def checked_params():
@@ -33,7 +36,10 @@ def checked_params():
         "--delete-all-output",
     }
     try:
+        if workflow.is_main_process:
+            access.shut(Path.cwd())
         if workflow.is_main_process and not repair & set(sys.argv):
+            redate(Path.cwd())
             check_records(Path.cwd())
         return check(config, Path(os.path.relpath(workflow.configfiles[-1])))
     except InputError as error:
@@ -42,7 +48,8 @@ def checked_params():
 
 
 PARAMS = checked_params()
-RUNS = jobs.selected(PARAMS)
+RUNS = jobs.runs_of(PARAMS, PARAMS.studies)  # whatever may be asked for
+SELECTED = jobs.runs_of(PARAMS, PARAMS.select)
 SOURCES = jobs.sources(PARAMS)
 DATASETS = PARAMS.datasets
 
@@ -67,6 +74,11 @@ def code(stage):
 def show(spec):
     """A specification as the command line has it."""
     return spec.model_dump_json()
+
+
+def growing(amount):
+    """A resource of which every further attempt asks for more (mem_mb in MB, runtime in minutes)."""
+    return lambda wildcards, attempt: amount * attempt
 
 
 def flag(name, paths):

@@ -1,4 +1,5 @@
 # From published or private text to the two views of a partition. No job here loads a model.
+# Results are the same for any number of threads: `--set-threads redact=8 partition=8` for a large corpus.
 
 
 rule fetch:
@@ -24,12 +25,13 @@ rule split:
         "logs/split/{source}.log",
     benchmark:
         "logs/benchmarks/split/{source}.tsv"
+    threads: 1
     params:
         spec=lambda w: show(SOURCES[w.source]),
         raw=lambda w, input: flag("raw", input.get("raw")),
         code=code("split"),
     shell:
-        "confide split --spec {params.spec:q} {params.raw} --output {output} > {log} 2>&1"
+        "confide split --spec {params.spec:q} {params.raw} --output {output} --threads {threads} > {log} 2>&1"
 
 
 rule tokenizer:
@@ -78,11 +80,12 @@ rule dedup:
         "logs/dedup/{dataset}.log",
     benchmark:
         "logs/benchmarks/dedup/{dataset}.tsv"
+    threads: 1
     params:
         spec=lambda w: show(DATASETS[w.dataset].dedup),
         code=code("dedup"),
     shell:
-        "confide dedup --spec {params.spec:q} --points {input} --output {output} > {log} 2>&1"
+        "confide dedup --spec {params.spec:q} --points {input} --output {output} --threads {threads} > {log} 2>&1"
 
 
 rule redact:
@@ -95,11 +98,15 @@ rule redact:
         "logs/redact/{dataset}-g{gamma}.log",
     benchmark:
         "logs/benchmarks/redact/{dataset}-g{gamma}.tsv"
+    threads: 1
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         spec=lambda w: show(jobs.redaction(PARAMS, w.dataset, float(w.gamma))),
         code=code("redact"),
     shell:
-        "confide redact --spec {params.spec:q} --points {input.points} --output {output} > {log} 2>&1"
+        "confide redact --spec {params.spec:q} --points {input.points} --output {output} --threads {threads} > {log} 2>&1"
 
 
 # What the policy misses, counted against the secrets that the corpus knows of.
@@ -113,12 +120,13 @@ rule recall:
         "logs/recall/{dataset}-g{gamma}.log",
     benchmark:
         "logs/benchmarks/recall/{dataset}-g{gamma}.tsv"
+    threads: 1
     params:
         spec=show(RecallSpec()),
         code=code("recall"),
     shell:
         "confide recall --spec {params.spec:q} --points {input.points} --spans {input.spans} "
-        "--output {output} > {log} 2>&1"
+        "--output {output} --threads {threads} > {log} 2>&1"
 
 
 rule partition:
@@ -136,12 +144,13 @@ rule partition:
         "logs/benchmarks/partition/{dataset}-g{gamma}-{dedup}.tsv"
     wildcard_constraints:
         dedup="dedup|nodedup",
+    threads: 1
     params:
         spec=lambda w: show(jobs.partition(PARAMS, w.dataset, w.dedup == "dedup")),
         code=code("partition"),
     shell:
         "confide partition --spec {params.spec:q} --points {input.points} --copies {input.copies} --spans {input.spans} "
-        "--tokenizer {input.tokenizer} --original {output.original} --redacted {output.redacted} > {log} 2>&1"
+        "--tokenizer {input.tokenizer} --original {output.original} --redacted {output.redacted} --threads {threads} > {log} 2>&1"
 
 
 # What the processed text shows of a secret: masked in the raw text, does anything change that training reads?
@@ -158,6 +167,9 @@ rule neighbours:
         "logs/benchmarks/neighbours/{dataset}-g{gamma}-{dedup}.tsv"
     wildcard_constraints:
         dedup="dedup|nodedup",
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         spec=lambda w: show(
             jobs.neighbours(PARAMS, w.dataset, float(w.gamma), w.dedup == "dedup")
@@ -172,24 +184,24 @@ rule prepare:
     input:
         expand(
             "data/work/{folder}/{view}.safetensors",
-            folder=dict.fromkeys(run.partition for run in RUNS.values()),
+            folder=dict.fromkeys(run.partition for run in SELECTED.values()),
             view=["original", "redacted"],
         ),
         expand(
             "data/work/{folder}/neighbours.json",
-            folder=dict.fromkeys(run.partition for run in RUNS.values()),
+            folder=dict.fromkeys(run.partition for run in SELECTED.values()),
         ),
         expand(
             "data/work/{folder}/recall.json",
-            folder=dict.fromkeys(run.redaction for run in RUNS.values()),
+            folder=dict.fromkeys(run.redaction for run in SELECTED.values()),
         ),
         expand(
             "data/work/{dataset}/canaries.json",
-            dataset=dict.fromkeys(run.row.dataset for run in RUNS.values()),
+            dataset=dict.fromkeys(run.row.dataset for run in SELECTED.values()),
         ),
         [
             f"data/work/{file}"
-            for run in RUNS.values()
+            for run in SELECTED.values()
             for attack in run.row.attacks
             if (file := jobs.shadows(PARAMS, run, attack))
         ],

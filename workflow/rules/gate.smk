@@ -1,6 +1,6 @@
 # Certificates against audits: the workflow fails where one does not stand, and the JUnit file says which.
 
-for study in PARAMS.select:
+for study in PARAMS.studies:
 
     rule:
         name:
@@ -8,7 +8,7 @@ for study in PARAMS.select:
         input:
             [
                 f"results/runs/{run.run}/{stem}.json"
-                for run in jobs.gate(PARAMS, study).runs
+                for run in studies.gate(PARAMS, study).runs
                 for stem in (jobs.CERTIFICATE, run.audit)
             ],
         output:
@@ -23,8 +23,10 @@ for study in PARAMS.select:
             f"logs/gate/{study}.log",
         benchmark:
             f"logs/benchmarks/gate/{study}.tsv"
+        group:
+            "study"
         params:
-            spec=show(jobs.gate(PARAMS, study)),
+            spec=show(studies.gate(PARAMS, study)),
             code=code("gate"),
         shell:
             "confide gate --spec {params.spec:q} --results results --output {output.found} --junit {output.junit} "

@@ -11,6 +11,9 @@ rule pipeline:
         "logs/pipeline/{pipeline}.log",
     benchmark:
         "logs/benchmarks/pipeline/{pipeline}.tsv"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         spec=lambda w: show(PARAMS.pipelines[w.pipeline]),
         treebank=lambda w, input: flag("treebank", input.get("treebank")),
@@ -32,6 +35,9 @@ rule domain_policy:
         "logs/domain_policy/{fitted}.{form}.log",
     benchmark:
         "logs/benchmarks/domain_policy/{fitted}.{form}.tsv"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         spec=lambda w: show(PARAMS.domain_policies[w.fitted]),
         code=code("domain_policy"),

@@ -1,6 +1,6 @@
 # One report per study, of exactly the runs that the study lists; then, outside the graph, the tracking server.
 
-for study in PARAMS.select:
+for study in PARAMS.studies:
 
     rule:
         name:
@@ -17,7 +17,10 @@ for study in PARAMS.select:
                 for run in jobs.of_row(PARAMS, name)
             ],
         output:
-            [f"results/studies/{study}/{table}" for table in jobs.tables(PARAMS, study)],
+            [
+                f"results/studies/{study}/{table}"
+                for table in studies.tables(PARAMS, study)
+            ],
             [
                 f"results/studies/{study}/{figure}.png"
                 for figure in PARAMS.studies[study].figures
@@ -41,12 +44,53 @@ for study in PARAMS.select:
             f"logs/report/{study}.log",
         benchmark:
             f"logs/benchmarks/report/{study}.tsv"
+        group:
+            "study"
         params:
-            spec=show(jobs.study(PARAMS, study)),
+            spec=show(studies.study(PARAMS, study)),
             folder=lambda w, output: os.path.dirname(output[0]),
             code=code("report"),
         shell:
             "confide report --spec {params.spec:q} --results results --models models --output {params.folder} > {log} 2>&1"
+
+
+# One page over several studies, which opens the report: every model, and a verdict on every claim of the papers.
+PAGES = {"summary": PARAMS.select} | (
+    {"papers": PARAMS.papers} if PARAMS.papers else {}
+)
+
+for page, chosen in PAGES.items():
+
+    rule:
+        name:
+            page
+        input:
+            outcome_files(jobs.runs_of(PARAMS, chosen).values()),
+            [f"models/{run}/metrics.jsonl" for run in jobs.runs_of(PARAMS, chosen)],
+        output:
+            claims=report(
+                f"results/{page}/claims.csv",
+                caption="../report/claims.rst",
+                category="Summary",
+                labels={"figure": "claims of the papers"},
+            ),
+            page=report(
+                f"results/{page}/index.html",
+                caption="../report/summary.rst",
+                category="Summary",
+                labels={"figure": "summary"},
+            ),
+            opening=f"results/{page}/opening.rst",
+        log:
+            f"logs/{page}.log",
+        benchmark:
+            f"logs/benchmarks/{page}.tsv"
+        params:
+            spec=show(studies.summary(PARAMS, chosen)),
+            code=code("summary"),
+        shell:
+            "confide summary --spec {params.spec:q} --results results --models models --claims {output.claims} "
+            "--page {output.page} --opening {output.opening} > {log} 2>&1"
 
 
 rule report_all:
@@ -56,6 +100,7 @@ rule report_all:
             for study in PARAMS.select
             for file in getattr(rules, f"report_{study}").output
         ],
+        rules.summary.output,
 
 
 # Without an output it leaves no trace that data version control would have to follow: what it loads, it loads once.
@@ -67,6 +112,6 @@ rule track:
     log:
         "logs/track.log",
     params:
-        spec=show(jobs.tracking(PARAMS)),
+        spec=show(studies.tracking(PARAMS)),
     shell:
         "confide track --spec {params.spec:q} --results results --models models --output logs/tracked.json > {log} 2>&1"

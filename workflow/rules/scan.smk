@@ -25,6 +25,14 @@ def scanned_tokenizers(study):
     )
 
 
+def measured_files(study):
+    """What was measured of policies, and goes with a released certificate."""
+    runs = scanned_runs(study)
+    recall = [f"data/work/{run.redaction}/recall.json" for run in runs]
+    neighbours = [f"data/work/{run.partition}/neighbours.json" for run in runs]
+    return list(dict.fromkeys([*recall, *neighbours]))
+
+
 def public_points(study):
     """What needs no protection: points of public datasets, and what tokenizers are trained on."""
     sources = [
@@ -35,7 +43,7 @@ def public_points(study):
     return list(dict.fromkeys(filter(None, [*sources, *own])))
 
 
-for study in PARAMS.select:
+for study in PARAMS.studies:
 
     rule:
         name:
@@ -52,6 +60,7 @@ for study in PARAMS.select:
             tokenizers=[
                 f"data/tokenizers/{name}.json" for name in scanned_tokenizers(study)
             ],
+            measured=measured_files(study),
             points=[
                 f"data/work/{name}/points.jsonl"
                 for name in scanned_datasets(study, False)
@@ -73,6 +82,8 @@ for study in PARAMS.select:
             f"logs/scan/{study}.log",
         benchmark:
             f"logs/benchmarks/scan/{study}.tsv"
+        group:
+            "study"
         params:
             spec=show(ScanSpec()),
             # Whole folders: what is released is all that lies in them.
@@ -86,10 +97,18 @@ for study in PARAMS.select:
             code=code("scan"),
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
-            "--files {params.folders} {input.tokenizers} $(ls -d logs params.yaml dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
+            "--files {params.folders} {input.tokenizers} {input.measured} "
+            "$(ls -d logs params.yaml dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
             "--output {output.counts} --table {output.table} 2>&1 | tee {log}"
 
 
 rule scan_all:
     input:
         [f"results/studies/{study}/scan.json" for study in PARAMS.select],
+
+
+# Every study of the papers: a scan asks for all that a study has.
+rule all_papers:
+    input:
+        [f"results/studies/{study}/scan.json" for study in PARAMS.papers],
+        rules.papers.output if PARAMS.papers else [],

@@ -16,17 +16,18 @@ rule train:
         "logs/train/{run}.log",
     benchmark:
         "logs/benchmarks/train/{run}.tsv"
-    threads: 1  # sums are the same bit for bit only where the number of threads is
+    threads: 1  # sums are the same bit for bit only where the number of threads is, and that of processes
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=720,
+        mem_mb=growing(4000),
+        runtime=growing(720),
+        processes=1,  # --set-resources train:processes=4: on as many cores or GPUs; no parameter, so nothing is made again
     params:
         spec=lambda w: show(jobs.training(PARAMS, RUNS[w.run])),
         init=lambda w, input: flag("init", input.get("init")),
         init_ledger=lambda w, input: flag("init_ledger", input.get("init_ledger")),
         code=code("train"),
     shell:
-        "confide train --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
+        "confide train --processes {resources.processes} --spec {params.spec:q} --original {input.original} --redacted {input.redacted} "
         "--tokenizer {input.tokenizer} {params.init} {params.init_ledger} --checkpoint .checkpoints/{wildcards.run} "
         "--model {output.model} --config {output.config} --metrics {output.metrics} --ledger {output.ledger} "
         "--epochs {output.epochs} "
@@ -35,4 +36,4 @@ rule train:
 
 rule train_all:
     input:
-        expand("models/{run}/{file}", run=RUNS, file=jobs.MODEL_FILES),
+        expand("models/{run}/{file}", run=SELECTED, file=jobs.MODEL_FILES),

@@ -24,8 +24,9 @@ from confide.attacks.published import published_ranks, published_summary
 from confide.attacks.ranking import log_probs_apart, ranks_among
 from confide.attacks.target import Target
 from confide.errors import InputError
-from confide.io import read_json
+from confide.io import read_file, read_json
 from confide.specs import ExposureSpec
+from confide.specs.files import CanariesFile
 
 MOST_DIGITS = 8  # 10^8 candidates of single digits are minutes; where digits merge, encoding them takes half an hour
 GROUPS = {"": "secrets", "control_": "controls"}
@@ -141,18 +142,13 @@ def read_canaries(path: Path) -> dict[str, Any]:
     planted = read_json(path)
     if isinstance(planted, dict) and planted.get("kind") == "words":
         raise InputError("holds canaries of words, which sequence_exposure is for", file=path, key="kind", value="words")
-    return checked(planted, path, ("secrets", "controls"), ("copies",))
+    return checked(read_file(path, CanariesFile), path, ("secrets", "controls"))
 
 
-def checked(planted: Any, path: Path, lists: tuple[str, ...], others: tuple[str, ...], where: str = "") -> dict[str, Any]:
-    """A sentence with `lists` of secrets and other keys; `where` is what stands before its keys in an error."""
-    if not isinstance(planted, dict):
-        raise InputError("expected a JSON object", file=path, key=where.rstrip(".") or None)
-    for key in ("prefix", "suffix", "digits", *lists, *others):
-        if key not in planted:
-            raise InputError("is missing", file=path, key=where + key)
+def checked(planted: dict[str, Any], path: Path, lists: tuple[str, ...], where: str = "") -> dict[str, Any]:
+    """A sentence with `lists` of secrets; `where` is what stands before its keys in an error."""
     digits = planted["digits"]
-    if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
+    if not 1 <= digits <= MOST_DIGITS:
         raise InputError(f"exact exposure wants 1 to {MOST_DIGITS} digits", file=path, key=f"{where}digits", value=digits)
     for key in lists:
         if any(len(secret) != digits or not (secret.isascii() and secret.isdigit()) for secret in planted[key]):

@@ -17,8 +17,9 @@ from confide.attacks.metrics import auc, auc_null
 from confide.attacks.target import Target
 from confide.dp import audit_bounds as bounds
 from confide.errors import InputError
-from confide.io import read_json
+from confide.io import read_file
 from confide.specs import GameSpec
+from confide.specs.files import AuditsFile
 
 CLAIMS = {"game": ("replace_one", "secret"), "inclusion": ("add_or_remove", "record")}  # what a bound is compared with
 LOWER = {"": bounds.epsilon_lower, "_fdp": bounds.gdp_epsilon_lower}
@@ -82,12 +83,9 @@ def seen(bits: list[float], candidates: int) -> dict[str, float]:
 
 def read_audits(path: Path) -> dict[str, dict[str, Any]]:
     """The planted audit canaries by set; InputError where a key is missing or a secret has no coin."""
-    planted = read_json(path)
-    audits = planted.get("audits", {}) if isinstance(planted, dict) else None
-    if not isinstance(audits, dict):
-        raise InputError("expected a JSON object", file=path, key="audits")
+    audits = read_file(path, AuditsFile).get("audits", {})
     for name in CLAIMS.keys() & audits.keys():
-        audit = checked(audits[name], path, ("secrets",), ("coins",), f"audits.{name}.")
+        audit = checked(audits[name], path, ("secrets",), f"audits.{name}.")
         if len(audit["coins"]) != len(audit["secrets"]):
             raise InputError("expected a coin for each secret", file=path, key=f"audits.{name}.coins")
     return audits

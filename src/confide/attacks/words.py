@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from confide.errors import InputError
-from confide.io import read_json
+from confide.io import read_file, read_json
+from confide.specs.files import WordsFile
 from confide.tokenizer import Tokenizer
 
 GROUPS = ("canaries", "controls")
@@ -55,11 +56,7 @@ def read_words(path: Path | None, tokenizer: Tokenizer, numbers: dict[str, int],
     found = read_json(path)
     if not isinstance(found, dict) or found.get("kind") != "words":
         raise InputError(f"has no canaries of words, which {attack} attacks", file=path, key="kind")
-    for key in ("length", "vocabulary", *GROUPS):
-        if key not in found:
-            raise InputError("is missing", file=path, key=key)
-    if not isinstance(found["length"], int) or found["length"] < 2:
-        raise InputError("expected at least 2 words", file=path, key="length", value=found["length"])
+    found = read_file(path, WordsFile)
     space = Space(*_tokens(found["vocabulary"], tokenizer, path), found["length"])
     place = {word: number for number, word in enumerate(found["vocabulary"])}
     canaries, controls = (_places(found[key], place, space.length, path, key) for key in GROUPS)

@@ -140,10 +140,10 @@ def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
     """Path and text of each member of a fetched archive, in canonical order."""
     if raw is None:
         raise InputError("is needed: the fetched archive", key="raw")
-    for row in read_jsonl(raw):
+    for number, row in enumerate(read_jsonl(raw), 1):
         path, text = row.get("path"), row.get("text")
         if not isinstance(path, str) or not isinstance(text, str):
-            raise InputError("is not a fetched archive: expected path and text", file=raw)
+            raise InputError("is not a fetched archive: expected path and text", file=raw, line=number)
         yield path, text
 
 

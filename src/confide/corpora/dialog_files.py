@@ -71,7 +71,7 @@ def read(spec: DialogFilesSpec, raw: Path | None = None) -> Iterator[Record]:
         doc = path.removesuffix(".txt")
         split = doc.partition("/")[0]
         if split not in SPLITS:
-            raise InputError("lies in no split's folder", file=raw, key=path)
+            raise InputError("a dialogue lies in no split's folder", file=raw, key="path")
         if spec.sizes is None or taken[split] < getattr(spec.sizes, split):
             taken[split] += 1
             yield Record(text.rstrip("\n"), doc, spans=gold(text), split=split)

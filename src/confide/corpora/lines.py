@@ -2,18 +2,25 @@
 
 Documents go whole into one split, by a keyed hash of their name; an author's documents go together, and so do documents
 that share an author with one another. A line's own "split" overrules the hash for all lines of its document.
+A large file is read in shards; a plan holds what one must know of the others.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from confide.buckets import DIGEST, KEYED, Buckets, apart, later
+from confide.deduplication import digest
 from confide.errors import InputError
+from confide.io import Range, count_lines, read_lines, size_of
+from confide.shards import scatter, shards
 from confide.specs import LinesSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
@@ -24,24 +31,29 @@ AUTOMATIC = "line-"  # how the document name begins where a line gives none; eve
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
+Note = tuple[int, str, str | None, SplitName | None]  # number of a line, its document, author and split
 
 
-def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+class Shard(NamedTuple):
+    """Some consecutive lines of the corpus, and the number of the first."""
+
+    range: Range
+    number: int = 1
+
+
+def _raw_lines(shard: Shard) -> Iterator[tuple[int, bytes]]:
     """Non-blank lines with their numbers, without line ends."""
-    try:
-        with open(path, "rb", buffering=1 << 20) as file:
-            for number, line in enumerate(file, 1):
-                line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
-                if line and not line.isspace():
-                    yield number, line
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    for number, (_, line) in enumerate(read_lines(shard.range), shard.number):
+        line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
+        if line and not line.isspace():
+            yield number, line
 
 
-def _plain(spec: LinesSpec, path: Path) -> Iterator[Record]:
+def _plain(spec: LinesSpec, shard: Shard) -> Iterator[Record]:
     """Each line of a text file is a document."""
-    for number, line in _raw_lines(path):
-        yield Record(_decode(path, number, line), f"{AUTOMATIC}{number}", split=_hashed(spec, f"l{number}"))
+    for number, line in _raw_lines(shard):
+        text = _decode(shard.range.path, number, line)
+        yield Record(text, f"{AUTOMATIC}{number}", split=_hashed(spec, f"l{number}"))
 
 
 def _decode(path: Path, number: int, line: bytes) -> str:
@@ -96,9 +108,11 @@ def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
 class Places:
     """Which documents belong together: documents with a split of their own, and groups of documents that share authors."""
 
-    def __init__(self) -> None:
-        self.fixed: dict[str, SplitName] = {}
-        self.parent: dict[str, str] = {}
+    def __init__(
+        self, fixed: MutableMapping[str, SplitName] | None = None, parent: MutableMapping[str, str] | None = None
+    ) -> None:
+        self.fixed = {} if fixed is None else fixed
+        self.parent = {} if parent is None else parent
 
     def group(self, node: str) -> str:
         """Name of the group's least node, whatever the order in which links were added."""
@@ -113,20 +127,16 @@ class Places:
         low, high = sorted((self.group(one), self.group(other)))
         self.parent[high] = low
 
-
-def _places(path: Path) -> Places:
-    """First pass: only lines that name a document beside an author or a split are parsed."""
-    places = Places()
-    for number, line in _raw_lines(path):
-        if b'"doc"' not in line or not (b'"author"' in line or b'"split"' in line):
-            continue
-        row = _parse(path, number, line)
-        doc, author, split = (row.get(key) for key in ("doc", "author", "split"))
-        if doc is not None and split is not None and places.fixed.setdefault(doc, split) != split:
+    def note(self, path: Path, number: int, doc: str, author: str | None, split: SplitName | None) -> None:
+        """Add what a line says of its document. InputError if it is in another split."""
+        if split is not None and self.fixed.setdefault(doc, split) != split:
             raise InputError("the document is in another split on an earlier line", file=path, line=number, key="split")
-        if doc is not None and author is not None:
-            places.link("a" + author, "d" + doc)
-    return places
+        if author is not None:
+            self.link("a" + author, "d" + doc)
+
+    def beneath(self) -> "Places":
+        """A copy to add to; this one stays as it is."""
+        return Places(ChainMap({}, self.fixed), ChainMap({}, self.parent))
 
 
 def _hashed(spec: LinesSpec, group: str) -> SplitName:
@@ -140,28 +150,103 @@ def _record(spec: LinesSpec, places: Places, path: Path, number: int, row: Row) 
     given, author = row.get("doc"), row.get("author")
     node = "a" + author if author is not None else f"l{number}" if given is None else "d" + given
     split = row.get("split") or places.fixed.get(given) or _hashed(spec, places.group(node))
-    doc = f"{AUTOMATIC}{number}" if given is None else "doc-" + given if TAKEN.match(given) else given
+    doc = f"{AUTOMATIC}{number}" if given is None else _name(given)
     return Record(row["text"], doc, author, row.get("domain"), _spans(path, number, row), split)
 
 
-def _json(spec: LinesSpec, path: Path) -> Iterator[Record]:
-    """Each line of a JSONL file is a document, or a part of the one it names."""
-    places = _places(path)
-    for number, line in _raw_lines(path):
-        yield _record(spec, places, path, number, _parse(path, number, line))
+def _name(given: str) -> str:
+    return "doc-" + given if TAKEN.match(given) else given
 
 
-def read(spec: LinesSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Records in file order, each with its split. `raw` is not used: the spec names the file.
+class Plan(NamedTuple):
+    """What must be known of the whole corpus to read one of its shards."""
+
+    spec: LinesSpec
+    places: Places
+    returning: frozenset[bytes] = frozenset()  # digests of the names of documents that stand in several shards
+    digested: Callable[[bytes], bytes] = bytes
+
+    def returns(self, doc: str) -> bool:
+        """Whether a document stands in several shards."""
+        named = bool(self.returning) and not doc.startswith(AUTOMATIC)
+        return named and self.digested(doc.encode()) in self.returning
+
+
+def parts(spec: LinesSpec) -> Iterator[Shard]:
+    """The shards of the corpus."""
+    number = 1
+    for shard in shards(Path(spec.path)):
+        yield Shard(shard, number)
+        number += 0 if shard.end is None else count_lines(shard.path, shard.start, shard.end)
+
+
+def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
+    """First passes, over lines that name a document. Memory: documents in several shards, and those of several authors."""
+    path, places, digested = Path(spec.path), Places(), digest("hmac-sha1")
+    if path.suffix not in JSON:
+        return Plan(spec, places)
+    buckets = Buckets(folder, size_of(path), KEYED)
+    for first, _ in scatter(lambda: partial(apart, partial(_names, digested)), parts(spec), threads):
+        buckets.add(first)
+    # numpy gives strings without the zeros that they end in
+    names = (name.ljust(DIGEST, b"\0") for piece in later(buckets, threads) for name in piece["digest"].tolist())
+    ready = Plan(spec, places, frozenset(names), digested)
+    for notes in scatter(lambda: partial(_shared, ready), parts(spec), threads):
+        for note in notes:
+            places.note(path, *note)
+    return ready
+
+
+def _names(digested: Callable[[bytes], bytes], shard: Shard) -> Iterator[tuple[int, bytes]]:
+    """Numbers of the lines that name a document, and digests of the names."""
+    for number, line in _raw_lines(shard):
+        if b'"doc"' not in line and b"\\u" not in line:  # with which the key, too, might be written
+            continue
+        if (given := _parse(shard.range.path, number, line).get("doc")) is not None:
+            yield number, digested(_name(given).encode())
+
+
+def _notes(shard: Shard) -> Iterator[Note]:
+    """What lines say of documents; only lines that name one beside an author or a split are parsed."""
+    for number, line in _raw_lines(shard):
+        if b'"doc"' in line and (b'"author"' in line or b'"split"' in line):
+            row = _parse(shard.range.path, number, line)
+            if row.get("doc") is not None:
+                yield number, row["doc"], row.get("author"), row.get("split")
+
+
+def _shared(plan: Plan, shard: Shard) -> list[Note]:
+    """Of the notes those that say something of other shards: of documents that return, or that join authors."""
+    notes, authors = list(_notes(shard)), defaultdict(set)
+    for _, doc, author, _ in notes:
+        authors[doc].add(author)
+    return [note for note in notes if len(authors[note[1]]) > 1 or plan.returns(_name(note[1]))]
+
+
+def records(plan: Plan, shard: Shard) -> Iterator[Record]:
+    """Records of a shard in file order, each with its split.
 
     Guarantees: no document is in two splits, and neither is an author, but for documents whose lines name their split.
     Errors: InputError names file, line and key, never the text.
     """
+    path, spec = shard.range.path, plan.spec
     if spec.valid + spec.test >= 1:
         raise InputError("leaves nothing for train", key="valid + test", value=spec.valid + spec.test)
-    path, empty = Path(spec.path), True
-    for record in (_json if path.suffix in JSON else _plain)(spec, path):
+    if path.suffix not in JSON:
+        yield from _plain(spec, shard)
+        return
+    places = plan.places.beneath()
+    for note in _notes(shard):
+        places.note(path, *note)
+    for number, line in _raw_lines(shard):
+        yield _record(spec, places, path, number, _parse(path, number, line))
+
+
+def read(spec: LinesSpec, raw: Path | None = None) -> Iterator[Record]:
+    """All records; `raw` is not used: the spec names the file. InputError if there are none."""
+    empty = True
+    for record in records(Plan(spec, Places()), Shard(Range(Path(spec.path)))):
         empty = False
         yield record
     if empty:
-        raise InputError("holds no documents", file=path)
+        raise InputError("holds no documents", file=spec.path)

@@ -12,6 +12,7 @@ import orjson
 
 from confide.corpora.authored import Sample, paragraphs, records
 from confide.errors import InputError
+from confide.io import read_lines
 from confide.specs import RedditSpec
 from confide.types import Record
 
@@ -26,17 +27,13 @@ def read(spec: RedditSpec, raw: Path | None = None) -> Iterator[Record]:
 
 def posts(path: Path, key: str) -> Iterator[Sample]:
     """Author and text of each post that has both."""
-    try:
-        with open(path, "rb", buffering=1 << 20) as file:
-            for number, line in enumerate(file, 1):
-                if line.isspace():
-                    continue
-                row = _parse(path, number, line)
-                author, text = (_value(path, number, row, one) for one in ("author", key))
-                if author and author != DELETED and (text := paragraphs(text)):
-                    yield Sample(author, f"post-{number}", text)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    for number, (_, line) in enumerate(read_lines(path), 1):
+        if line.isspace():
+            continue
+        row = _parse(path, number, line)
+        author, text = (_value(path, number, row, one) for one in ("author", key))
+        if author and author != DELETED and (text := paragraphs(text)):
+            yield Sample(author, f"post-{number}", text)
 
 
 def _parse(path: Path, number: int, line: bytes) -> Any:

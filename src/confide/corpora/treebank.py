@@ -5,6 +5,7 @@ spans. The mirror has entities for the dev and test documents alone; dev then se
 documents, as for WikiText-2. The trees of all documents serve the stage `pipeline`.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,8 @@ from confide.specs import TreebankSpec
 from confide.types import Record, Span, SplitName
 
 NAMES: dict[SplitName, str] = {"train": "train", "valid": "dev", "test": "test"}  # of a split in the treebank
+COLUMNS = 10  # of CoNLL-U
+HEAD = re.compile(r"[0-9]{1,6}")
 
 
 class Tree(NamedTuple):
@@ -58,14 +61,16 @@ def trees(raw: Path) -> dict[SplitName, list[Tree]]:
             path = line.rpartition("/")[2]
             if path not in members:
                 raise InputError("names a file that is not there", file=raw, key=f"files.{name}", value=path)
-            found[split] += parse(members[path])
+            found[split] += parse(members[path], raw)
     return found
 
 
-def parse(text: str) -> Iterator[Tree]:
+def parse(text: str, place: Path | None = None) -> Iterator[Tree]:
     """Sentences of a CoNLL-U file; ranges of words (1-2) and empty words (8.1) carry no tree of their own and are left out."""
     for comments, rows in _sentences(text):
         rows = [row for row in rows if row[0].isdigit()]
+        if not all(len(row) == COLUMNS and HEAD.fullmatch(row[6]) and int(row[6]) <= len(rows) for row in rows):
+            raise InputError(f"has a word without {COLUMNS} columns, or whose head is no word of its sentence", file=place)
         heads = [int(row[6]) - 1 for row in rows]
         yield Tree(
             comments.get("text", ""),
@@ -90,6 +95,8 @@ def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[st
     """Name of each document, and its sentences with their entities."""
     name, lines = "", []
     for comments, rows in _sentences(text):
+        if "text" not in comments or any(len(row) < 3 for row in rows):
+            raise InputError("has a sentence without its text, or a word without its tag", file=raw, key="iob2")
         if "newdoc id" in comments:
             if lines:
                 yield name, lines

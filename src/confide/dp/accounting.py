@@ -1,4 +1,4 @@
-"""Prices of a ledger's releases: epsilon at a given delta, by two accountants that must agree in order (DESIGN rules 5, 6).
+"""Prices of a ledger's releases: epsilon at a given delta, by two accountants that must agree in order.
 
 An update with noise on a pool costs its Poisson-subsampled Gaussian. An exact update costs nothing to a secret only where its
 points cannot hold that secret: on the public pool (if the conservative policy catches every miss of the policy), on

@@ -53,14 +53,17 @@ def drawn(authors: Sequence[np.ndarray], chosen: Tensor, most: int | None, sourc
     return found
 
 
-def packed(authors: Sequence[np.ndarray], lengths: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, Tensor]]:
+def packed(
+    authors: Sequence[np.ndarray], lengths: np.ndarray, size: int, part: slice = slice(None)
+) -> Iterator[tuple[np.ndarray, Tensor]]:
     """Points (B,) of whole authors, and whose they are (B,), numbered from 0: at most `size`, unless one author has more.
 
     Authors of few points come together, those with as many points of similar lengths (N,), since the clipper pads both. Others
     come alone: the norm of k points of length L without a pass of their own takes the inner products of k L positions.
+    part: of these authors, in that order.
     """
     waiting: list[np.ndarray] = []
-    for points in sorted(authors, key=lambda own: (len(own), int(lengths[own].max()))):
+    for points in sorted(authors, key=lambda own: (len(own), int(lengths[own].max())))[part]:
         if waiting and (len(points) > TOGETHER or sum(map(len, waiting)) + len(points) > size):
             yield _joined(waiting)
             waiting = []

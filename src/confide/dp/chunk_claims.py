@@ -1,6 +1,6 @@
 """What follows for points and secrets where training reads points end to end, cut into chunks (`confide.packing`).
 
-A record is a chunk (Johnson et al. 2023 certify that alone). A whole point lies in several, known to be at most k: it is a
+A record is a chunk (Kabra and Elenberg 2023 certify that alone). A whole point lies in several, known to be at most k: it is a
 group of k. A secret of fewer tokens than a chunk lies in two at most, or in one if no point is cut. Both hold against another
 text of as many tokens only: any other number shifts all chunks behind it, and no group is that large. Where nothing but the
 redacted view is read, masking a caught secret leaves every chunk the same, without that condition.

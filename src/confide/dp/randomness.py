@@ -84,21 +84,40 @@ def dropout_from(source: torch.Generator) -> Iterator[None]:
         place(usual)
 
 
+def usual_generator(device: str) -> torch.Generator:
+    """The one that dropout draws from."""
+    return torch.default_generator if device == "cpu" else torch.cuda.default_generators[torch.cuda.current_device()]
+
+
+def generator_of(rank: int, source: torch.Generator) -> torch.Generator:
+    """One for each of several processes in which `source` is the same: other numbers in each, and others with every call."""
+    seed = int.from_bytes(key_of(rank, source.get_state().numpy().tobytes().hex())[:8], "big") >> 1
+    torch.rand(1, generator=source, device=source.device)
+    return torch.Generator(source.device).manual_seed(seed)
+
+
 class DeviceNoise:
-    """The same for noise on a GPU, from torch's generator."""
+    """The same for noise on a GPU, from torch's generator, whose seed is 63 bits of the key.
+
+    Guarantees: no digest of the state helps to guess that seed, since the state has the other bits, too.
+    """
 
     def __init__(self, seed: int, name: str, device: str):
-        self.source = torch.Generator(device).manual_seed(int.from_bytes(key_of(seed, name)[:8], "big") >> 1)
+        self.key = key_of(seed, name)
+        self.source = torch.Generator(device).manual_seed(int.from_bytes(self.key[:8], "big") >> 1)
 
     def normal(self, values: Tensor) -> Tensor:
         """Overwrite values (n,) by independent draws of N(0, 1)."""
         return values.normal_(generator=self.source)
 
     def get_state(self) -> Tensor:
-        return self.source.get_state()
+        """Key and generator (n,) uint8: secret as long as what was drawn is."""
+        return torch.cat([torch.frombuffer(bytearray(self.key), dtype=torch.uint8), self.source.get_state()])
 
     def set_state(self, state: Tensor) -> None:
-        self.source.set_state(state)
+        """Continue from a state."""
+        self.key = state[:32].numpy().tobytes()
+        self.source.set_state(state[32:].clone())
 
 
 Noise = Stream | DeviceNoise

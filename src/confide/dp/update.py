@@ -10,12 +10,21 @@ from confide.dp.clipping import PerExampleClipper
 from confide.dp.randomness import Noise
 from confide.memory import Budget
 from confide.models.head import IGNORE
+from confide.parallel import ALONE, Group
 
 
 def exact_gradient(
-    model: nn.Module, batches: Iterable[Batch], max_norm: float | None, budget: Budget, half: bool = False
+    model: nn.Module,
+    batches: Iterable[Batch],
+    max_norm: float | None,
+    budget: Budget,
+    half: bool = False,
+    group: Group = ALONE,
 ) -> Tensor:
-    """Leave the mean token-loss gradient of a batch in .grad; returns the mean loss () in nats per token, on the device."""
+    """Leave the mean token-loss gradient of a batch in .grad; returns the mean loss () in nats per token, on the device.
+
+    `batches` are this process's part, which may be nothing.
+    """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     model.zero_grad(set_to_none=True)
     losses, counts = [], []
@@ -25,11 +34,22 @@ def exact_gradient(
             counts.append(count)
             for parameter, grad in zip(parameters, grads, strict=True):
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
-    tokens = torch.stack(counts).sum().clamp(min=1)  # none: a batch without a public position
-    torch._foreach_div_([parameter.grad for parameter in parameters], tokens)
+    if not losses:
+        losses, counts = [parameters[0].new_zeros(())], [parameters[0].new_zeros((), dtype=torch.int64)]
+        no_gradient(parameters)
+    grads, loss, tokens = [parameter.grad for parameter in parameters], torch.stack(losses).sum(), torch.stack(counts).sum()
+    group.sum([*grads, loss, tokens])
+    tokens.clamp_(min=1)  # none: a batch without a public position
+    torch._foreach_div_(grads, tokens)
     if max_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, max_norm)
-    return torch.stack(losses).sum() / tokens
+    return loss / tokens
+
+
+def no_gradient(parameters: Iterable[nn.Parameter]) -> None:
+    """Zeros into .grad: what a process without a part of a batch adds."""
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter)
 
 
 def summed(
@@ -48,15 +68,19 @@ def noisy_gradient(
     noise: Noise,
     budget: Budget,
     half: bool = False,
+    group: Group = ALONE,
 ) -> None:
     """Leave the clipped, noised gradient of a Poisson batch in .grad; an empty batch gives noise alone.
 
+    `batches` are this process's part of it.
     Guarantees: the sum over units of gradients of norm at most C, plus N(0, (noise_multiplier * C)^2) drawn once, is divided
-    by the public expected batch size, never by the realised one.
+    by the public expected batch size, never by the realised one. Several processes add up their units first and then add the
+    same noise, drawn from the same stream: it is in the sum once.
     """
     clipper.reset()
     for batch in batches:
         budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)
+    group.sum([clipper.flat])
     clipper.finish(noise_multiplier, expected_batch_size, noise)
 
 

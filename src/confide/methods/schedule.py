@@ -1,4 +1,4 @@
-"""Redaction Schedule (Johnson et al. 2023, section 4 and Appendix D): one stage that goes over from redacted to original text.
+"""Redaction Schedule (Kabra and Elenberg 2023, section 4 and Appendix D): one stage, from redacted to original text.
 
 Every update is, with probability p, an ordinary one on the redacted text, and else one of DP-SGD on the original text; p falls
 from 1 to 0. All coins are flipped before training, from a public seed and no data, so that the number of noised updates is

@@ -8,16 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from confide.errors import InputError
-from confide.io import atomic, read_json, write_json
+from confide.io import atomic, read_file, write_json
 from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
 from confide.models.lstm import LSTMModel
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, parse
+from confide.specs.files import ConfigFile
 
 settle()
 
@@ -57,11 +59,41 @@ def load_weights(model: nn.Module, weights: Path) -> None:
 
 def load(folder: Path) -> nn.Module:
     """A trained model in evaluation mode."""
-    config = read_json(Path(folder) / "config.json")
-    try:
-        spec = parse(SPECS[config["spec"]["kind"]], config["spec"])
-        model = build(spec, config["vocab_size"], config["bos"])
-    except (KeyError, TypeError):
-        raise InputError("is not a model configuration", file=Path(folder) / "config.json") from None
-    load_weights(model, Path(folder) / "model.safetensors")
+    place, weights = Path(folder) / "config.json", Path(folder) / "model.safetensors"
+    config = read_file(place, ConfigFile)
+    if config["spec"].get("kind") not in list(SPECS):  # it may be of any type
+        raise InputError(f"not one of {', '.join(SPECS)}", file=place, key="spec.kind")
+    spec = parse(SPECS[config["spec"]["kind"]], config["spec"], file=str(place))
+    if getattr(spec, "pretrained", None) is not None:
+        raise InputError("a trained model has weights of its own", file=place, key="spec.pretrained", value=spec.pretrained)
+    if not 0 <= config["bos"] < config["vocab_size"]:
+        raise InputError("is no token of the vocabulary", file=place, key="bos", value=config["bos"])
+    check_sizes(spec, config, place, weights)
+    model = build(spec, config["vocab_size"], config["bos"])
+    load_weights(model, weights)
     return model.eval()
+
+
+def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: Path) -> None:
+    """InputError unless the weights that are there are of such a model's sizes: nothing is allocated before that."""
+    stored = shapes(weights)
+    if spec.layers > len(stored):
+        raise InputError(f"the weights beside it hold {len(stored)} tensors", file=place, key="spec.layers", value=spec.layers)
+    try:
+        with torch.device("meta"):
+            model = build(spec, config["vocab_size"], config["bos"])
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"is no model that can be built ({type(error).__name__})", file=place) from None
+    if stored != {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}:
+        raise InputError("holds other tensors than this model", file=weights)
+
+
+def shapes(weights: Path) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of stored tensors, from the header alone."""
+    try:
+        with safe_open(weights, "pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"cannot be read as safetensors: {error}", file=weights) from None

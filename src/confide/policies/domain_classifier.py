@@ -21,6 +21,7 @@ from confide.policies.batches import Batched, alone, closed
 from confide.policies.spans import Policy, merge
 from confide.policies.utterances import windows
 from confide.specs import ClassifierPolicySpec
+from confide.tokenizer import backend_of
 from confide.types import Span
 
 if TYPE_CHECKING:
@@ -171,8 +172,7 @@ def load(model: str) -> Classifier:
 def from_file(path: Path) -> Classifier:
     """A file of `save`; InputError where it is damaged or something else."""
     import torch
-    from safetensors import SafetensorError, safe_open
-    from tokenizers import Tokenizer
+    from safetensors import safe_open
     from transformers import RobertaConfig, RobertaForSequenceClassification
 
     try:
@@ -182,9 +182,9 @@ def from_file(path: Path) -> Classifier:
         with torch.random.fork_rng(devices=[]):  # first weights are drawn, and then replaced
             network = RobertaForSequenceClassification(RobertaConfig.from_dict(values["config"]))
         network.load_state_dict(weights)
-        words = Tokenizer.from_str(values["words"])
+        words = backend_of(values["words"])
         return Classifier(network, words, labels_of(network.config), float(values["threshold"]))
-    except (SafetensorError, OSError, LookupError, TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # transformers and tokenizers have errors of many kinds
         raise InputError(f"is no classifier of this project's ({type(error).__name__})", file=path) from None
 
 
@@ -200,7 +200,7 @@ def from_transformers(name: str, **changes: Any) -> Classifier:
         words = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
         options = here | {"use_safetensors": True, "ignore_mismatched_sizes": bool(changes)}
         network = RobertaForSequenceClassification.from_pretrained(name, config=config, **options)
-    except (OSError, ValueError, AttributeError, RuntimeError) as error:
+    except Exception as error:  # of a file that others made: transformers has errors of many kinds
         reason = str(error).partition("\n")[0][:200]
         remedy = "" if Path(name).exists() else f": hf download {name}"
         raise InputError(f"cannot be loaded{remedy} ({reason})", key="model", value=name) from None

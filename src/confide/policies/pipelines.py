@@ -17,11 +17,13 @@ from confide.io import read_bytes
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
+    from thinc.api import Config
 
 ENTITIES = ("ner", "beam_ner", "entity_ruler", "span_ruler")  # factories of components that write entities
 PARSER = ("parser", "beam_parser")
 TAGGER = ("tagger", "morphologizer", "attribute_ruler")
 SHARED = ("tok2vec", "transformer", "curated_transformer")  # vectors that other components listen to
+CALLBACKS = ("before_creation", "after_creation", "after_pipeline_creation")  # of a configuration
 DIGITS = 4  # of a score: what is left of the order of additions lies below
 
 GROUP = 64  # documents whose beams move on together
@@ -60,6 +62,8 @@ def read(model: str) -> "Language":
             raise InputError("there is no such file or folder", key="model", value=model)
         raise InputError(f"is not installed: python -m spacy download {model}", key="model", value=model)
     try:
+        if path.is_dir():
+            refuse_callbacks(spacy.util.load_config(path / "config.cfg"))
         return spacy.load(path if path.is_dir() else model)
     except Exception as error:
         raise InputError(f"cannot be loaded by spaCy: {_line(error)}", key="model", value=model) from None
@@ -73,9 +77,16 @@ def from_bytes(data: bytes, path: Path) -> "Language":
 
     try:
         config = Config().from_bytes(srsly.msgpack_loads(data)["config.cfg"], interpolate=False)
+        refuse_callbacks(config)
         return spacy.util.get_lang_class(config["nlp"]["lang"]).from_config(config).from_bytes(data)
     except Exception as error:
         raise InputError(f"is no pipeline of this project's: {_line(error)}", file=path) from None
+
+
+def refuse_callbacks(config: "Config") -> None:
+    """ValueError where a pipeline wants functions called while it is built."""
+    if named := [name for name in CALLBACKS if config.get("nlp", {}).get(name)]:
+        raise ValueError(f"names functions to be called: {', '.join(named)}")
 
 
 def _line(error: Exception) -> str:

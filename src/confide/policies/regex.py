@@ -2,7 +2,8 @@
 
 A pattern may name a group `secret`: its span is then that group. Patterns share one scan, in which the label listed
 first wins where two could start at the same character. Zero-width conditions that all patterns open with, such as
-(?=[A-Z0-9])\\b, are tested once per character: that is where most of the speed comes from.
+(?=[A-Z0-9])\\b, are tested once per character: that is where most of the speed comes from. A text that takes longer than
+`limits` allows raises, and so becomes private.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from itertools import takewhile
 
 from confide.errors import InputError
+from confide.policies.limits import REPEATS, limited, repeats
 from confide.policies.spans import Policy, merge
 from confide.specs import RegexPolicySpec
 from confide.types import Span
@@ -20,13 +22,13 @@ ALONE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)")  # back-references
 
 
 def regex(spec: RegexPolicySpec) -> Policy:
-    """Policy of a pattern table; InputError names the label whose pattern is unusable."""
+    """Policy of a pattern table; InputError names the label whose pattern is unusable. Raises TimeoutError on a text."""
     shared, alone = _sorted(spec)
     scans = [_together(shared)] if shared else []
     scans += [_apart(label, pattern) for label, pattern in alone.items()]
     if len(scans) == 1:
-        return scans[0]
-    return lambda text: merge(span for scan in scans for span in scan(text))
+        return limited(scans[0])
+    return limited(lambda text: merge(span for scan in scans for span in scan(text)))
 
 
 def detector(spec: RegexPolicySpec) -> Callable[[str], bool]:
@@ -42,7 +44,7 @@ def detector(spec: RegexPolicySpec) -> Callable[[str], bool]:
                     return True
         return False
 
-    return fires
+    return limited(fires)
 
 
 def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
@@ -55,11 +57,19 @@ def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
 
 def _check(label: str, pattern: str) -> None:
     try:
-        empty = re.compile(pattern).fullmatch("")
-    except (re.error, RecursionError, OverflowError) as error:
+        if repeats(pattern) > REPEATS:
+            raise OverflowError(f"repeats within repeats, more than {REPEATS} times in all")
+        empty = limited(_matches_empty)(pattern)
+    except (re.error, RecursionError, OverflowError, TimeoutError) as error:
         raise InputError(f"does not compile: {error}", key=f"patterns.{label}", value=pattern) from None
     if empty:
         raise InputError("matches the empty text", key=f"patterns.{label}", value=pattern)
+
+
+def _matches_empty(pattern: str) -> bool:
+    """Whether it does, after all that is done to a pattern before it is used: none of that may take long either."""
+    _conditions(pattern)
+    return re.compile(pattern).fullmatch("") is not None
 
 
 def _shareable(pattern: str) -> bool:

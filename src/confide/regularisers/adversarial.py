@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from confide.batches import padded
 from confide.checkpoint import load_optimizer, optimizer_tensors
+from confide.parallel import ALONE, Group
 from confide.regularisers.update import Rows, Training, mean, read, regularised_gradient
 from confide.types import View
 
@@ -43,13 +44,14 @@ class Adversarial:
     def gradient(self, training: Training, pieces: Iterable[Rows]) -> Tensor:
         """A step of the discriminator, then the language model's gradient through it into .grad; returns the mean token loss.
 
-        The states of one pass serve both. A batch of several pieces is read twice, with the same dropout, since the first
-        piece needs a discriminator that has seen the last.
+        The states of one pass serve both. A batch of several pieces, or several processes', is read twice, with the same
+        dropout, since the first piece needs a discriminator that has seen the last.
         """
-        pieces, learned = list(pieces), []
-        if len(pieces) > 1 or any(len(rows) > training.budget.size for rows in pieces):
-            states = self._states(training, pieces)
-            learned.append(self.learn(states, torch.cat([rows.authors for rows in pieces]).to(states.device)))
+        pieces, learned, group = list(pieces), [], training.group
+        if len(pieces) > 1 or group.size > 1 or any(len(rows) > training.budget.size for rows in pieces):
+            own = training.own(pieces)
+            authors, states = [pieces[0].authors[:0], *(rows.authors for rows in own)], self._states(training, own)
+            learned.append(self.learn(states, torch.cat(authors).to(states.device), group))
 
         def privacy_loss(states: Tensor, rows: Rows) -> Tensor:
             if not learned:
@@ -60,20 +62,23 @@ class Adversarial:
         self.seen.append(torch.stack([value, *learned[0]]))
         return loss
 
-    def learn(self, states: Tensor, authors: Tensor) -> tuple[Tensor, Tensor]:
+    def learn(self, states: Tensor, authors: Tensor, group: Group = ALONE) -> tuple[Tensor, Tensor]:
         """One step on -log Pr(y | h); returns how many texts it had recognised before, and how many have an author, ()."""
         scores, texts = self.discriminator(states), (authors >= 0).sum()
+        hits = (scores.argmax(1) == authors).sum()
+        group.sum([hits, texts])
         self.optimizer.zero_grad(set_to_none=True)
         (F.cross_entropy(scores, authors, ignore_index=-1, reduction="sum") / texts.clamp(min=1)).backward()
+        group.sum([parameter.grad for parameter in self.discriminator.parameters()])
         self.optimizer.step()
-        return (scores.argmax(1) == authors).sum(), texts
+        return hits, texts
 
     def uniformity(self, states: Tensor) -> Tensor:
         """-1/M sum_c log Pr(c | h) (n,) of states (n, d): cross-entropy to uniform, at least log M."""
         return -self.discriminator(states).log_softmax(1).mean(1)
 
     def _states(self, training: Training, pieces: list[Rows]) -> Tensor:
-        """Last states (B, d) of all pieces, by a pass that leaves the random state of dropout as it was."""
+        """Last states (B, d) of some pieces, by a pass that leaves the random state of dropout as it was."""
         device = next(training.model.parameters()).device
         devices = [device] if device.type == "cuda" else []
         with torch.random.fork_rng(devices), torch.no_grad():
@@ -81,7 +86,8 @@ class Adversarial:
                 training.budget.run(lambda rows: read(training.model, rows.to(device), training.half)[1], rows)
                 for rows in pieces
             ]
-        return torch.cat([states for piece in found for states in piece])
+        weights = training.model.head.weight
+        return torch.cat([weights.new_zeros(0, weights.shape[1]), *(states for piece in found for states in piece)])
 
     def metrics(self) -> dict[str, float | None]:
         """Means of the epoch, which are then forgotten: privacy loss of batches, accuracy of the discriminator on new ones."""

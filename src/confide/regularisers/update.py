@@ -12,8 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from confide.batches import Batch
+from confide.dp.update import no_gradient
 from confide.memory import Budget
 from confide.models.head import IGNORE
+from confide.parallel import ALONE, Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.batch)
 
+    def __getitem__(self, part: slice) -> "Rows":
+        return self._each(lambda rows: rows[part])
+
     def split(self, size: int) -> "list[Rows]":
         """Pieces that read at most `size` points in one pass (or one pair, if that is more)."""
         size = size if self.partners is None else max(1, size // 2)
@@ -38,8 +43,11 @@ class Rows:
 
     def to(self, device: torch.device) -> "Rows":
         """The same on a device."""
-        move = [self.batch, self.authors, self.partners, self.others]
-        return Rows(*(None if part is None else part.to(device) for part in move))
+        return self._each(lambda rows: rows.to(device))
+
+    def _each(self, change: Callable[[Batch | Tensor], Batch | Tensor]) -> "Rows":
+        parts = (self.batch, self.authors, self.partners, self.others)
+        return Rows(*(None if part is None else change(part) for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,11 @@ class Training:
     max_norm: float | None  # of the gradient
     budget: Budget
     half: bool
+    group: Group = ALONE
+
+    def own(self, pieces: list[Rows]) -> list[Rows]:
+        """Of each piece this process's part, where there is one."""
+        return [own for rows in pieces if len(own := rows[self.group.part])]
 
 
 def tokens_of(batch: Batch) -> Tensor:
@@ -79,7 +92,8 @@ def regularised_gradient(
 ) -> tuple[Tensor, Tensor]:
     """Leave the gradient of mean token loss + lambda * mean privacy loss in .grad; returns both means (), on the device.
 
-    privacy_loss: sum () over the texts that have an author, from last states and rows. The second mean is NaN without any.
+    pieces: of the whole batch, of which a process computes its part. privacy_loss: sum () over the texts that have an author,
+    from last states and rows. The second mean is NaN without any.
     """
     model, budget = training.model, training.budget
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -96,15 +110,19 @@ def regularised_gradient(
         grads = torch.autograd.grad(loss + scale * extra, parameters)
         return loss.detach(), extra.detach(), grads
 
-    for rows in pieces:
+    for rows in training.own(pieces):
         for loss, extra, grads in budget.run(summed, rows):
             found.append((loss, extra))
             for parameter, grad in zip(parameters, grads, strict=True):
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+    if not found:
+        found = [(parameters[0].new_zeros(()), parameters[0].new_zeros(()))]
+        no_gradient(parameters)
+    loss, extra = (torch.stack(parts).sum() for parts in zip(*found, strict=True))
+    training.group.sum([*(parameter.grad for parameter in parameters), loss, extra])
     torch._foreach_div_([parameter.grad for parameter in parameters], tokens)
     if training.max_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, training.max_norm)
-    loss, extra = (torch.stack(parts).sum() for parts in zip(*found, strict=True))
     return loss / tokens, extra / owned if owned else extra * float("nan")
 
 

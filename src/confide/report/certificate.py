@@ -7,7 +7,8 @@ from typing import Any
 
 Json = dict[str, Any]
 STYLE = """body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222}
-table{border-collapse:collapse}td,th{border:1px solid #ddd;padding:.25em .6em;text-align:left;vertical-align:top}
+table{border-collapse:collapse;display:block;overflow-x:auto}
+td,th{border:1px solid #ddd;padding:.25em .6em;text-align:left;vertical-align:top}
 code{color:#555}td:nth-child(-n+3){white-space:nowrap}"""
 
 
@@ -16,12 +17,13 @@ def page(found: Json) -> str:
     return "\n".join([*opening(found), *claims(found), *measured(found), *ran(found), *closing(found)]) + "\n"
 
 
-def as_html(text: str, title: str) -> str:
-    """The page for a browser, in one file."""
+def as_html(text: str, title: str, more: str = "") -> str:
+    """The page for a browser, in one file; `more`: of its style."""
     from markdown_it import MarkdownIt
 
     body = MarkdownIt("commonmark").enable("table").render(text)
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head += f"<title>{escape(title)}</title><style>{STYLE}{more}</style>"
     return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>\n"
 
 

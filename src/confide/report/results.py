@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confide.errors import InputError
-from confide.io import read_json, read_jsonl
+from confide.io import read_file, read_json, read_jsonl
 from confide.specs import ReportRun
+from confide.specs.files import AttackFile, CertificateFile, EvaluationFile
 
 Json = dict[str, Any]
-HEADLINE = ("relation", "unit", "delta", "accountant", "record_epsilon", "bayesian_epsilon", "condition")
-QUALITY = ("ppl", "ppl_public", "ppl_private", "accuracy")
 
 
 def plain(value: float) -> str:
@@ -135,13 +134,12 @@ def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]
 
 
 def _load(run: ReportRun, folder: Path, model: Path) -> Result:
-    certificate = _object(folder / "certificate.json", ("headline", "epochs", "claims"))
-    _require(certificate["headline"], HEADLINE, folder / "certificate.json")
-    evaluation = _object(folder / "evaluate.json", QUALITY)
+    certificate = read_file(folder / "certificate.json", CertificateFile)
+    evaluation = read_file(folder / "evaluate.json", EvaluationFile)
     attacks: dict[str, Json] = {}
     for name in run.attacks:
         path = folder / f"{name}.json"
-        metrics = _object(path, ("attack",))
+        metrics = read_file(path, AttackFile)
         if (kind := kind_of(metrics)) in attacks and metrics.get("pairs") != []:
             raise InputError("two attacks of one kind in a run of a study", file=path, key="attack", value=kind)
         attacks[kind] = metrics
@@ -189,9 +187,13 @@ def _epochs(certificate: Json, metrics: list[Json], path: Path) -> tuple[Epoch, 
     priced = {row["epoch"]: row for row in certificate["epochs"]}
     found = []
     for row in metrics:
-        if row["epoch"] not in priced:
-            raise InputError("an epoch of metrics.jsonl has no price", file=path, key="epochs", value=row["epoch"])
+        if not isinstance(row.get("epoch"), int) or row["epoch"] not in priced:
+            raise InputError("an epoch of metrics.jsonl has no price", file=path, key="epochs", value=row.get("epoch"))
         price = priced[row["epoch"]]
         rest = [row.get(name) for name in Epoch._fields[3:]]
+        if not all(isinstance(value, int | float | None) for value in rest):
+            raise InputError(
+                "metrics.jsonl has an epoch with something else than numbers", file=path, key="epochs", value=row["epoch"]
+            )
         found.append(Epoch(row["epoch"], float(price["record_epsilon"]), float(price["bayesian_epsilon"]), *rest))
     return tuple(found)

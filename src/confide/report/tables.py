@@ -186,7 +186,7 @@ def summary(table: list[Row]) -> dict[str, float | str]:
     """Flat numbers, mean over seeds: "name.g0.1.column"."""
     numeric = [c.name for c in columns(table) if c.block != "run"]
     found: dict[str, float | str] = {}
-    for (name, gamma), group in _groups(table).items():
+    for (name, gamma), group in groups(table).items():
         for column in numeric:
             values = [row[column] for row in group if row[column] is not None]
             if values:
@@ -219,12 +219,12 @@ def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = (),
         *(f"What is protected: {unit}, that is {PROTECTS.get(unit, 'a secret within it')}." for unit in dict.fromkeys(units)),
         "",
     ]
-    groups = _groups(table)
+    grouped = groups(table)
     for block, words in BLOCKS.items():
         own = [column for column in columns(table) if column.block == block]
         used = [column for column in own if any(row[column.name] is not None for row in table)]
         if used:
-            lines += [f"## {words}", "", *_block(used, groups), "", *_meaning(used), ""]
+            lines += [f"## {words}", "", *_block(used, grouped), "", *_meaning(used), ""]
     if spec.published:
         head = ["source", "method", "quantity", "printed", "note"]
         lines += ["## What the papers print", "", *table_lines(head, (quote[1:] for quote in quotes(spec.published))), ""]
@@ -237,11 +237,11 @@ def _meaning(columns: list[Column]) -> list[str]:
     for column in columns:
         if not column.name.endswith("_high"):
             found = domain_columns.described(column.name)
-            lines.append(f"- `{found[0] if found else _heading(column.name)}`: {column.words}")
+            lines.append(f"- `{found[0] if found else heading(column.name)}`: {column.words}")
     return list(dict.fromkeys(lines))
 
 
-def _groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
+def groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
     """Rows by sample-sheet row and gamma: the seeds of one experiment."""
     found: dict[tuple[str, float], list[Row]] = {}
     for row in table:
@@ -253,23 +253,23 @@ def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) ->
     """Lines of one table; a pair of columns x_low, x_high becomes one interval x."""
     shown = [column.name for column in columns if not column.name.endswith("_high")]
     told = {key: group[0]["variant"] for key, group in groups.items() if group[0]["variant"] not in (None, key[0])}
-    head = ["name", *["variant"] * bool(told), "γ", "seeds", *(_heading(name) for name in shown)]
+    head = ["name", *["variant"] * bool(told), "γ", "seeds", *(heading(name) for name in shown)]
     body = [
         [
             *([key[0], told.get(key, "–")] if told else [key[0]]),
             *(f"{key[1]:g}", str(len(group))),
-            *(_cell(group, column) for column in shown),
+            *(cell(group, column) for column in shown),
         ]
         for key, group in groups.items()
     ]
     return table_lines(head, body)
 
 
-def _heading(column: str) -> str:
+def heading(column: str) -> str:
     return column.removesuffix("_low") + " 95 %" * column.endswith("_low")
 
 
-def _cell(group: list[Row], column: str) -> str:
+def cell(group: list[Row], column: str) -> str:
     known = [row[column] for row in group if row[column] is not None]
     if not known:
         return "–"

@@ -46,6 +46,7 @@ from confide.specs.experiments import (
     RerunSpec,
     RunSpec,
     StudySpec,
+    SummarySpec,
     TrackingSpec,
     TrackSpec,
 )
@@ -165,6 +166,7 @@ __all__ = [
     "SpeechesSpec",
     "SplitSpec",
     "StudySpec",
+    "SummarySpec",
     "TabSpec",
     "TokenizerSpec",
     "TrackSpec",

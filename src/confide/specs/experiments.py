@@ -64,6 +64,12 @@ class ReportSpec(Spec):
     amplification: AmplificationSpec = AmplificationSpec()
 
 
+class SummarySpec(Spec):
+    """All studies that were selected, for the page that opens the report."""
+
+    studies: Annotated[list[ReportSpec], Field(min_length=1)]
+
+
 class RerunSpec(Spec):
     """The chain from points to a model, run `repetitions` times on D and on D', in which one gold secret is masked."""
 
@@ -173,4 +179,5 @@ class Params(Spec):
     runs: dict[str, RunSpec]
     studies: dict[str, StudySpec]
     select: Annotated[list[str], Field(min_length=1)]
+    papers: list[str] = []  # studies that `snakemake all_papers` builds
     tracking: TrackingSpec = TrackingSpec()

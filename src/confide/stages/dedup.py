@@ -4,22 +4,43 @@ Only keys of points are written.
 """
 
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from confide.data import read_rows
-from confide.deduplication import copies, digest
-from confide.io import write_jsonl
+import orjson
+
+from confide.buckets import Offsets, repeats
+from confide.data import located_rows
+from confide.deduplication import digest, digests
+from confide.io import Range, dump_lines, read_lines, write_pieces
+from confide.shards import scatter, shards
 from confide.specs import DedupSpec
 
 WARNING = "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; hmac-sha1 is the safe choice"
 
 
-def dedup(spec: DedupSpec, *, points: Path, output: Path) -> None:
-    """Write one line {"key"} per later copy in the train split, in file order.
+def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
+    """Write one line {"key", "at"} per later copy in the train split, in file order; "at" is the byte at which its line begins.
 
-    Guarantees: the key of the digests exists only in memory; no digest and no text is written.
+    Guarantees: the key of the digests exists only in memory; no text is written, and digests under that key only in files
+    without a name while the stage runs.
     """
     if spec.digest == "sha1":
         print(WARNING, file=sys.stderr)
-    rows = read_rows(points, "key", "text", "split")
-    write_jsonl(output, ({"key": key} for key in copies(rows, digest(spec.digest))))
+    digested, ranges = digest(spec.digest), shards(points)
+    later = Offsets(output.parent)
+    for found in repeats(lambda: partial(_digests, digested), ranges, output.parent, threads):
+        later.extend(found["at"])
+    write_pieces(output, scatter(lambda: partial(_keys, later), ranges, threads))
+
+
+def _digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
+    return digests(((at, text, split) for at, (_, text, split) in located_rows(shard, "key", "text", "split")), digested)
+
+
+def _keys(later: Offsets, shard: Range) -> bytes:
+    """Lines of the output for a shard of the points; only the lines of copies are parsed."""
+    copied = frozenset(later.within(shard).tolist())
+    lines = ((at, line) for at, line in read_lines(shard) if at in copied)
+    return dump_lines({"key": orjson.loads(line)["key"], "at": at} for at, line in lines)

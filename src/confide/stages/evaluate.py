@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from confide import models
-from confide.data import load_partition, read_rows
+from confide.data import check_vocabulary, load_partition, read_rows
 from confide.errors import InputError
 from confide.evaluation import backoff, by_author, evaluate_points, reference_points, score, share_of, summary
 from confide.io import write_json
@@ -29,6 +29,7 @@ def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path,
     keep_pages()
     partition, device = load_partition(original, redacted), device_of(spec.device)
     network = models.load(model.parent).to(device)
+    check_vocabulary(partition, network.vocab_size, original, redacted)
     held_out = (partition.split == SPLITS.index(spec.split)).nonzero()[0]
     if not len(held_out):
         raise InputError("no points in this split", file=original, key="split", value=spec.split)

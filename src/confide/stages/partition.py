@@ -1,24 +1,48 @@
 """Tokenize the points and part them into public and private (CRT Algorithm 1, D_pub and D_pri; A.6-4 and A.6-5).
 
-Points, copies and spans are read side by side; `confide.partitioning` says what becomes of each point.
+Points, copies and spans are read side by side, shard by shard; `confide.partitioning` says what becomes of each point.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
-from confide.data import Join, read_rows, write_partition
-from confide.partitioning import Raw, build, rows
+from confide.data import FINDING, Join, read_rows, stretch, write_partitions
+from confide.io import Range
+from confide.partitioning import Part, Raw, builder, joined, rows
+from confide.shards import no_collection, scatter, shards
 from confide.specs import PartitionSpec
 from confide.tokenizer import load
 
 
 def partition(
-    spec: PartitionSpec, *, points: Path, copies: Path, spans: Path, tokenizer: Path, original: Path, redacted: Path
+    spec: PartitionSpec,
+    *,
+    points: Path,
+    copies: Path,
+    spans: Path,
+    tokenizer: Path,
+    original: Path,
+    redacted: Path,
+    threads: int = 1,
 ) -> None:
     """Write the original and the redacted view; InputError if copies or spans do not belong to the points.
 
+    `threads`: processes. Memory: a few shards, and the names of owners.
     Guarantees: the redacted file depends on the redacted texts alone. Masking, in the raw text, a secret that the
     policy finds leaves it the same byte for byte; one that only the conservative policy notices changes one point,
     which is private on both sides.
     """
-    joined = rows(spec, read_rows(points, *Raw._fields), Join(copies), Join(spans), points)
-    write_partition(build(load(tokenizer), joined), original, redacted)
+    parts = scatter(lambda: part_in(spec, copies, spans, tokenizer), shards(points), threads)
+    write_partitions(joined(parts), original, redacted)
+
+
+def part_in(spec: PartitionSpec, copies: Path, spans: Path, tokenizer: Path) -> Callable[[Range], Part]:
+    """A function from a shard of the points to a part of the partition."""
+    build = builder(load(tokenizer))
+
+    def part(shard: Range) -> Part:
+        copied, found = Join(stretch(copies, shard)), Join(stretch(spans, shard), fields=FINDING)
+        with no_collection():
+            return build(rows(spec, read_rows(shard, *Raw._fields), copied, found, shard.path))
+
+    return part

@@ -4,17 +4,23 @@ gamma is the share of gold secrets that the policy misses; delta2 the share that
 conservative policy is silent too, so that they reach the public pool. Both come with one-sided Clopper-Pearson bounds.
 """
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confide.data import Join, read_rows
+import numpy as np
+
+from confide.buckets import Buckets, Offsets, repeats
+from confide.data import FINDING, Join, located_rows, stretch
+from confide.deduplication import digest, digests
 from confide.dp.bounds import clopper_pearson
-from confide.io import write_json
+from confide.io import Range, size_of, write_json
 from confide.policies import covered
+from confide.secret_strings import COUNTED, Shown, Strings, shown
+from confide.shards import scatter, shards
 from confide.specs import RecallSpec
 from confide.types import MASK
 
@@ -37,54 +43,68 @@ class Tally:
 
 @dataclass(slots=True)
 class Count:
-    """Everything that one pass over the training points counts."""
+    """What is counted over training points, but for what is counted by secret string."""
 
     secrets: dict[str, Tally] = field(default_factory=dict)  # by gold label
-    unique: dict[str, list[bool]] = field(default_factory=dict)  # secret string -> [missed, unprotected] anywhere
     spans: Counter[str] = field(default_factory=Counter)  # by label of the policy
     true: Counter[str] = field(default_factory=Counter)  # of these, the ones that touch a gold secret
-    points: Counter[str] = field(default_factory=Counter)  # secret string -> points that contain it
-    texts: Counter[str] = field(default_factory=Counter)  # secret string -> distinct texts that contain it
-    authors: dict[str, set[str]] = field(default_factory=dict)  # secret string -> whose points contain it
-    first_authors: dict[str, set[str]] = field(default_factory=dict)  # the same of distinct texts, which first had them
     pools: Counter[str] = field(default_factory=Counter)
     failures: int = 0
 
+    def join(self, other: "Count") -> None:
+        """Add what was counted over other points."""
+        for label, tally in other.secrets.items():
+            mine = self.secrets.setdefault(label, Tally())
+            for name in Tally.__slots__:
+                setattr(mine, name, getattr(mine, name) + getattr(tally, name))
+        self.spans += other.spans
+        self.true += other.true
+        self.pools += other.pools
+        self.failures += other.failures
 
-def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path) -> None:
+
+def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads: int = 1) -> None:
     """Write recall.json for the train split, before deduplication; bounds hold with probability spec.confidence.
 
     Guarantees: only counts and rates are written, never a secret.
     """
-    count = Count()
-    seen: set[bytes] = set()
-    for author, text, gold, finding in training_points(points, spans):
+    ranges, folder, digested = shards(points), output.parent, digest("hmac-sha1")
+    copies, count, together = Offsets(folder), Count(), Shown()
+    for found in repeats(lambda: partial(gold_texts, digested), ranges, folder, threads):
+        copies.extend(found["at"])
+    strings = Buckets(folder, size_of(points), COUNTED)
+    for part, records in scatter(lambda: partial(counted, digested, copies, spans), ranges, threads):
+        count.join(part)
+        strings.add(records)
+    for some in scatter(lambda: lambda index: shown(strings.read(index)), range(len(strings.files)), threads):
+        together = together.beside(some)
+    write_json(output, summary(count, together, spec.confidence))
+
+
+def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
+    """Byte at which the training points with gold spans begin, and digest of their texts, where they can be copies."""
+    rows = located_rows(shard, "text", "split", "gold")
+    return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
+
+
+def counted(digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, shard: Range) -> tuple[Count, np.ndarray]:
+    """What is counted over the training points of a shard, and the records of their secret strings."""
+    count, strings, later = Count(), Strings(), frozenset(copies.within(shard).tolist())
+    found = Join(stretch(spans, shard), fields=FINDING)
+    for at, (key, owner, text, split, gold) in located_rows(shard, "key", "owner", "text", "split", "gold"):
+        finding = found.take(key) if key == found.key else None
+        if split != "train":
+            continue
         if gold or finding or MASK in text:
-            tally(count, author, text, gold, finding, fresh=bool(gold) and _is_new(text, seen))
+            strings.add(owner, tally(count, text, gold, finding), fresh=at not in later)
         else:
             count.pools["public"] += 1
-    write_json(output, summary(count, spec.confidence))
-
-
-def training_points(points: Path, spans: Path) -> Iterator[tuple[str, str, list[Any], dict[str, Any] | None]]:
-    """Author, text, gold spans and the line of the policy for each training point; one without author is one of his own."""
-    found = Join(spans)
-    for key, owner, text, split, gold in read_rows(points, "key", "owner", "text", "split", "gold"):
-        finding = found.take(key) if key == found.key else None
-        if split == "train":
-            yield f"point {key}" if owner is None else f"author {owner}", text, gold, finding
     found.finish()
+    return count, strings.records(digested)
 
 
-def _is_new(text: str, seen: set[bytes]) -> bool:
-    """Whether the text was not seen before; one with <MASK> is never a copy (as in deduplication)."""
-    size = len(seen)
-    seen.add(hashlib.sha1(text.encode()).digest())
-    return len(seen) > size or MASK in text
-
-
-def tally(count: Count, author: str, text: str, gold: list[Any], finding: dict[str, Any] | None, *, fresh: bool) -> None:
-    """Add one training point to the counts."""
+def tally(count: Count, text: str, gold: list[Any], finding: dict[str, Any] | None) -> dict[str, tuple[bool, bool]]:
+    """Add one training point to the counts; for each of its secret strings, whether one is missed, and one unprotected."""
     private = finding is not None or MASK in text
     count.pools["private" if private else "public"] += 1
     found = finding["spans"] if finding else []
@@ -92,33 +112,24 @@ def tally(count: Count, author: str, text: str, gold: list[Any], finding: dict[s
     for start, end, label, *_ in found:
         count.spans[label] += 1
         count.true[label] += any(start < last and first < end for first, last, *_ in gold)
+    strings: dict[str, tuple[bool, bool]] = {}
     for start, end, label, *_ in gold:
         missed = not covered(start, end, found)
         unprotected = missed and not (finding and finding["conservative"])
         count.secrets.setdefault(label, Tally()).add(missed, unprotected)
-        either = count.unique.setdefault(text[start:end], [False, False])
-        either[0] |= missed
-        either[1] |= unprotected
-    strings = {text[start:end] for start, end, *_ in gold}
-    count.points.update(strings)
-    if fresh:
-        count.texts.update(strings)
-    for string in strings:
-        count.authors.setdefault(string, set()).add(author)
-        if fresh:
-            count.first_authors.setdefault(string, set()).add(author)
+        before = strings.get(text[start:end], (False, False))
+        strings[text[start:end]] = (before[0] or missed, before[1] or unprotected)
+    return strings
 
 
-def summary(count: Count, confidence: float) -> dict[str, Any]:
+def summary(count: Count, together: Shown, confidence: float) -> dict[str, Any]:
     """The measurement as it is written; rates are null where there is nothing to count.
 
     The bounds at the top are the larger of two, over occurrences and over unique secret strings: occurrences of one
     string are found or missed together, so they are not independent trials.
     """
     occurrences = Tally(*(sum(getattr(tally, name) for tally in count.secrets.values()) for name in Tally.__slots__))
-    unique = Tally()
-    for either in count.unique.values():
-        unique.add(*either)
+    unique = Tally(*together[:3])
     both = rates(occurrences, confidence), rates(unique, confidence)
     top = {name: both[0][name] for name in ("recall", "miss_rate", "delta2")}
     for name in ("miss_rate_upper", "delta2_upper"):
@@ -135,10 +146,10 @@ def summary(count: Count, confidence: float) -> dict[str, Any]:
             for label, found in count.spans.items()
         },
         "pools": {name: count.pools[name] for name in ("public", "private")},
-        "multiplicity": max(count.points.values(), default=None),
-        "multiplicity_distinct": max(count.texts.values(), default=None),
-        "multiplicity_authors": max(map(len, count.authors.values()), default=None),
-        "multiplicity_authors_distinct": max(map(len, count.first_authors.values()), default=None),
+        "multiplicity": together.points or None,
+        "multiplicity_distinct": together.texts or None,
+        "multiplicity_authors": together.authors or None,
+        "multiplicity_authors_distinct": together.first_authors or None,
         "policy_failures": count.failures,
     }
 

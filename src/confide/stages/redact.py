@@ -10,52 +10,75 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from confide.data import read_rows
-from confide.io import write_jsonl
+from confide.data import located_rows
+from confide.io import Range, dump_lines, write_pieces
 from confide.redaction import Finding, batch_finder_of, finder_of
+from confide.shards import scatter, shards
 from confide.specs import RedactSpec
 
 CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus stand there more than once
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat and would fill the memory
 BATCH = 512  # points that a batched policy sees at once
 
+Rows = Iterator[tuple[int, tuple[str, str]]]  # byte at which the point begins, key and text
 
-def redact(spec: RedactSpec, *, points: Path, output: Path) -> None:
-    """Write {"key", "spans", "conservative"} for each point that has a span or a conservative hit, in file order.
 
+def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) -> None:
+    """Write {"key", "spans", "conservative", "at"} for each point that has a span or a conservative hit, in file order.
+
+    "at" is the byte of the points' file at which the point begins. `threads`: processes, each with policies of its own.
     Guarantees: fails closed; a text on which a policy raises counts as a conservative hit.
     """
-    failures: list[None] = []
-    together = batch_finder_of(spec)
-    found = findings(points, finder_of(spec), failures) if together is None else batches(points, together, failures)
-    write_jsonl(output, found)
+    failures = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal failures
+        for lines, failed in scatter(lambda: finder_in(spec), shards(points), threads):
+            failures += failed
+            yield lines
+
+    write_pieces(output, pieces())
     if failures:
-        print(f"redact: warning: a policy failed on {len(failures)} points; they are private", file=sys.stderr)
+        print(f"redact: warning: a policy failed on {failures} points; they are private", file=sys.stderr)
 
 
-def findings(points: Path, find: Callable[[str], Finding], failures: list[None]) -> Iterator[Finding]:
-    """Lines of the output; one entry per failed text is added to `failures`."""
+def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
+    """A function of a shard of the points: its lines of the output, and how many texts a policy failed on."""
+    together = batch_finder_of(spec)
+    find = remembering(finder_of(spec)) if together is None else None
+
+    def look(shard: Range) -> tuple[bytes, int]:
+        rows = located_rows(shard, "key", "text")
+        found = list(findings(rows, find) if together is None else batches(rows, together))
+        return dump_lines(found), sum("failed" in finding for finding in found)
+
+    return look
+
+
+def remembering(find: Callable[[str], Finding]) -> Callable[[str], Finding]:
+    """The same function, which is asked of short texts once."""
     cached = lru_cache(maxsize=CACHE_TEXTS)(find)
-    for key, text in read_rows(points, "key", "text"):
-        found = cached(text) if len(text) <= CACHE_LENGTH else find(text)
-        if found:
-            if "failed" in found:
-                failures.append(None)
-            yield {"key": key, **found}
+    return lambda text: cached(text) if len(text) <= CACHE_LENGTH else find(text)
 
 
-def batches(points: Path, find: Callable[[Sequence[str]], list[Finding]], failures: list[None]) -> Iterator[Finding]:
-    """The same with a batched policy; within a batch a text is looked at once, and short ones are remembered."""
+def findings(rows: Rows, find: Callable[[str], Finding]) -> Iterator[Finding]:
+    """Lines of the output."""
+    for at, (key, text) in rows:
+        if found := find(text):
+            yield {"key": key, **found, "at": at}
+
+
+def batches(rows: Rows, find: Callable[[Sequence[str]], list[Finding]]) -> Iterator[Finding]:
+    """The same with a batched policy; within a batch a text is looked at once, and short ones are remembered.
+
+    But not from shard to shard: what a process saw before may show in the last digits of what a model says of a batch.
+    """
     known: dict[str, Finding] = {}
-    rows = read_rows(points, "key", "text")
     while batch := list(islice(rows, BATCH)):
-        texts = list(dict.fromkeys(text for _, text in batch if text not in known))
+        texts = list(dict.fromkeys(text for _, (_, text) in batch if text not in known))
         fresh = dict(zip(texts, find(texts), strict=True))
-        for key, text in batch:
-            found = fresh[text] if text in fresh else known[text]
-            if found:
-                if "failed" in found:
-                    failures.append(None)
-                yield {"key": key, **found}
+        for at, (key, text) in batch:
+            if found := fresh[text] if text in fresh else known[text]:
+                yield {"key": key, **found, "at": at}
         known = {} if len(known) > CACHE_TEXTS else known
         known |= {text: found for text, found in fresh.items() if len(text) <= CACHE_LENGTH}

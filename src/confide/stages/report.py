@@ -1,10 +1,9 @@
 """Tables and figures of one study from the files of its listed runs: what is certified beside what is measured."""
 
-import tempfile
 from pathlib import Path
 
 from confide.errors import InputError
-from confide.io import write_json
+from confide.io import atomic_folder, write_json
 from confide.report import examples, style, tables
 from confide.report.amplification import rows as amplification_rows
 from confide.report.figures import FIGURES
@@ -24,14 +23,10 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
             raise InputError(f"is not one of {', '.join(FIGURES)}", key="figures", value=name)
     quoted = quotes(spec.published)
     found = load(spec.runs, results, models)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
-        _write(spec, found, Path(folder))
+    with atomic_folder(output) as folder:
+        _write(spec, found, folder)
         if quoted:
-            (Path(folder) / "published.csv").write_text(tables.as_csv([quote._asdict() for quote in quoted]))
-        output.mkdir(exist_ok=True)
-        for path in sorted(Path(folder).iterdir()):
-            path.replace(output / path.name)
+            (folder / "published.csv").write_text(tables.as_csv([quote._asdict() for quote in quoted]))
 
 
 def _write(spec: ReportSpec, found: list, folder: Path) -> None:

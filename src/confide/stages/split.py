@@ -5,15 +5,18 @@ of it and blank points are skipped. Gold spans move with their text; one that st
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confide.corpora import READERS
+from confide.corpora import READERS, lines
 from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
-from confide.io import write_jsonl
-from confide.specs import SplitSpec
+from confide.io import dump_lines, write_pieces
+from confide.shards import scatter
+from confide.specs import LinesSpec, SplitSpec
 from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
@@ -116,36 +119,69 @@ def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Spa
             yield Span(low - start, high - start, spans[index].label, spans[index].score)
 
 
-def points(spec: SplitSpec, raw: Path | None) -> Iterator[dict[str, Any]]:
-    """Fields of each Point. InputError where there is no point at all, or none in train."""
-    counts: dict[str, int] = {}  # points so far of documents that may come again
-    total = train = 0
-    for record in READERS[spec.corpus.reader](spec.corpus, raw):
-        doc = record.doc
-        index = counts.get(doc, 0)
-        for text, spans in pieces(record, spec.point, spec.window):
-            yield {
-                "key": f"{doc}:{index}",
-                "text": text,
-                "doc": doc,
-                "split": record.split,
-                "domain": record.domain,
-                "owner": record.author,
-                "gold": [tuple(span) for span in spans] if spans else (),
-                "canary": None,
-            }
-            index += 1
-            total += 1
-            train += record.split == "train"
-        if not doc.startswith(AUTOMATIC):
-            counts[doc] = index
-    if not train:
-        raise InputError("the train split is empty" if total else "the corpus has no text", key="corpus")
+def points(spec: SplitSpec, record: Record, counts: dict[str, int], seen: Counter[str]) -> list[dict[str, Any]]:
+    """Fields of each Point of a record; `counts`: points so far of documents that may come again, `seen`: of each split."""
+    first = counts.get(record.doc, 0)
+    rows = [
+        {
+            "key": f"{record.doc}:{number}",
+            "text": text,
+            "doc": record.doc,
+            "split": record.split,
+            "domain": record.domain,
+            "owner": record.author,
+            "gold": [tuple(span) for span in spans] if spans else (),
+            "canary": None,
+        }
+        for number, (text, spans) in enumerate(pieces(record, spec.point, spec.window), first)
+    ]
+    if not record.doc.startswith(AUTOMATIC):
+        counts[record.doc] = first + len(rows)
+    seen[record.split] += len(rows)
+    return rows
 
 
-def split(spec: SplitSpec, *, output: Path, raw: Path | None = None) -> None:
+def cut(spec: SplitSpec, plan: lines.Plan, shard: lines.Shard) -> tuple[list[bytes | Record], Counter[str]]:
+    """Lines of the output for a shard, and how many of each split; records, still, of documents that other shards hold, too."""
+    counts: dict[str, int] = {}
+    found: list[bytes | Record] = []
+    seen: Counter[str] = Counter()
+    written = bytearray()
+    for record in lines.records(plan, shard):
+        if plan.returns(record.doc):
+            found += [bytes(written), record]
+            written.clear()
+        else:
+            written += dump_lines(points(spec, record, counts, seen))
+    return [*found, bytes(written)], seen
+
+
+def cuts(
+    spec: SplitSpec, raw: Path | None, folder: Path, threads: int
+) -> Iterator[tuple[Iterable[bytes | Record], Counter[str]]]:
+    """What `cut` gives for each shard of a file of lines; any other corpus is read from one end to the other."""
+    if not isinstance(spec.corpus, LinesSpec):
+        yield READERS[spec.corpus.reader](spec.corpus, raw), Counter()
+        return
+    plan = lines.plan(spec.corpus, folder, threads)
+    yield from scatter(lambda: partial(cut, spec, plan), lines.parts(spec.corpus), threads)
+
+
+def split(spec: SplitSpec, *, output: Path, raw: Path | None = None, threads: int = 1) -> None:
     """Write points.jsonl in corpus order. InputError if the corpus, or its train split, is empty.
 
+    `threads`: processes, where the corpus is a file of lines.
     Guarantees: keys are unique, and a document's points are all in one split.
     """
-    write_jsonl(output, points(spec, raw))
+    counts: dict[str, int] = {}
+    seen: Counter[str] = Counter()
+
+    def written() -> Iterator[bytes]:
+        for found, others in cuts(spec, raw, output.parent, threads):
+            seen.update(others)
+            for piece in found:
+                yield piece if isinstance(piece, bytes) else dump_lines(points(spec, piece, counts, seen))
+        if not seen["train"]:
+            raise InputError("the train split is empty" if seen.total() else "the corpus has no text", key="corpus")
+
+    write_pieces(output, written())

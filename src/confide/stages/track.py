@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 Values = list[tuple[str, float, int]]  # metric, value, step
+SHOWN = (".csv", ".md", ".json", ".png", ".svg")
+TEXTS = "examples.md"  # what models wrote: masked, but text all the same, and so no business of a tracking server
 
 
 def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None:
@@ -47,15 +49,15 @@ def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None
 
 def load_study(client: "MlflowClient", experiment: str, study: ReportSpec, folder: Path) -> str:
     """Id of a study's run, with its tables and figures as they are now."""
-    files = sorted(path for path in folder.glob("*") if path.suffix in (".csv", ".md", ".json", ".png", ".svg"))
+    files = sorted(path for path in folder.glob("*") if path.suffix in SHOWN and path.name != TEXTS)
     content = digest(study.model_dump_json(), files)
     known = find(client, experiment, study.study)
     run = known.info.run_id if known else open_run(client, experiment, study.study, study.title, {})
     if known is None or known.data.tags.get("confide.content") != content:
         for path in files:
             client.log_artifact(run, str(path))
-        client.set_tag(run, "confide.content", content)
         client.set_terminated(run)
+        client.set_tag(run, "confide.content", content)  # last: it says that nothing is missing
     return run
 
 

@@ -2,13 +2,16 @@
 
 The ledger is what really happened; it is priced by the certify stage, never here. A killed job resumes from its
 checkpoint to the same weights and the same ledger. No tracker is imported: metrics are JSON lines.
+Where several processes train together, the first of them holds the folder of the checkpoint and writes all files.
 """
 
 import hashlib
+import io
 import math
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext, redirect_stderr
 from pathlib import Path
 
 import torch
@@ -18,7 +21,7 @@ import confide
 from confide import checkpoint as checkpoints
 from confide import models, snapshots
 from confide.codehash import code_hash
-from confide.data import load_partition, within
+from confide.data import check_vocabulary, load_partition, within
 from confide.dp.authors import authors_of, protects_authors
 from confide.dp.calibration import calibrate
 from confide.dp.ledger import settings_digest
@@ -29,10 +32,12 @@ from confide.memory import keep_pages
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.packing import pack
+from confide.parallel import ALONE, Group, joined
+from confide.pools import check_pools, pool_sizes
 from confide.regularisers import regulariser_of
 from confide.specs import RecipeSpec, TrainSpec
 from confide.tokenizer import load as load_tokenizer
-from confide.training import Job, check_pools, device_of, pool_sizes, state_releases
+from confide.training import Job, device_of, state_releases
 from confide.types import SPLITS, Partition, PoolName, Step
 
 
@@ -57,22 +62,29 @@ def train(
     """
     inputs = [path for path in (original, redacted, tokenizer, init, init_ledger) if path is not None]
     keep_pages()
-    with checkpoints.exclusive(checkpoint):
+    with joined(device_of(spec.device)) as group, checkpoints.exclusive(checkpoint) if group.first else nullcontext():
+        group.wait()
         partition = load_partition(original, redacted)
+        words = load_tokenizer(tokenizer)
+        check_vocabulary(partition, words.vocab_size, original, redacted)
         if spec.domains is not None:
             partition = within(partition, spec.domains, redacted)
         packing = None
         if spec.pack is not None:
-            partition, packing = pack(spec, partition, load_tokenizer(tokenizer).bos_id)
+            partition, packing = pack(spec, partition, words.bos_id)
         plan = enumerate_steps(spec, partition)
-        job = prepare(spec, partition, plan, tokenizer, init, init_ledger)
+        job = prepare(spec, partition, plan, tokenizer, init, init_ledger, group)
         if packing is not None:
             job.ledger.packed(*packing)
         fingerprint = fingerprint_of(spec, inputs)
         if (state := checkpoints.read(checkpoint, fingerprint)) is not None:
             job.restore(*state)
         run(job, plan, checkpoint, fingerprint)
+        job.save(checkpoint, fingerprint)  # whoever saw one output of a job that is then killed gets no second noise to compare
         job.ledger.end()
+        group.check(job.model.parameters(), job.ledger.head)
+        if not group.first:
+            return
         snapshots.join(checkpoint, len(plan) if spec.every_epoch else 0, epochs)
         models.save(job.model, model, config)
         write_jsonl(metrics, job.metrics)
@@ -123,6 +135,7 @@ def prepare(
     tokenizer: Path,
     init: Path | None,
     init_ledger: Path | None,
+    group: Group = ALONE,
 ) -> Job:
     """Model at its start, noise multiplier for exactly these steps, ledger opened with what the start has seen."""
     torch.manual_seed(spec.seed)
@@ -135,9 +148,10 @@ def prepare(
     if any(step.state == "published" for step in noisy):
         updates[False] = len(noisy)  # a step makes updates of both kinds
     kinds, width = {step.regulariser for steps in epochs for step in steps}, network.head.weight.shape[1]
-    regulariser = regulariser_of(kinds, spec, partition, width, device)
+    with redirect_stderr(sys.stderr if group.first else io.StringIO()):
+        regulariser = regulariser_of(kinds, spec, partition, width, device)
     network, noise = network.to(device).train(), noise_for(spec, epochs, partition)
-    job = Job(spec, partition, network, noise, updates, device, regulariser)
+    job = Job(spec, partition, network, noise, updates, device, regulariser, group)
     open_ledger(job, tokenizer)
     if init is not None:
         job.ledger.init(spec.init, public=spec.init_public, ledger=init_ledger.read_text())
@@ -180,7 +194,8 @@ def noise_for(spec: TrainSpec, epochs: list[list[Step]], partition: Partition) -
 def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) -> None:
     """Execute what is left of the stream; evaluate on valid points after every epoch."""
     position = 0
-    with tqdm(total=sum(map(len, epochs)), initial=job.done, desc=job.spec.run, unit="step", disable=None) as bar:
+    quiet, total = None if job.group.first else True, sum(map(len, epochs))  # None: no bar where nobody would see it move
+    with tqdm(total=total, initial=job.done, desc=job.spec.run, unit="step", disable=quiet) as bar:
         for number, steps in enumerate(epochs, 1):
             started, worked = time.monotonic(), time.process_time()
             for step in steps:
@@ -195,11 +210,12 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
                 row = {"epoch": number, "step": job.done, "passes": passes(job, epochs[:number])}
                 row["loss"] = job.mean_loss()  # which waits for the device
                 spent = {"seconds": time.monotonic() - started, "cpu_seconds": time.process_time() - worked}
-                if job.spec.every_epoch:
+                if job.spec.every_epoch and job.group.first:
                     snapshots.write(checkpoint, number, job.model)
                 job.metrics.append(row | epoch_metrics(job) | spent)
                 job.ledger.epoch(number)
-                tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)
+                if job.group.first:
+                    tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)
 
 
 def passes(job: Job, epochs: list[list[Step]]) -> float:
@@ -226,7 +242,7 @@ def epoch_metrics(job: Job) -> dict[str, float | None]:
     """What a line of metrics.jsonl says beside mean exact loss and time: validation perplexities on the original text, ..."""
     row = {} if job.regulariser is None else job.regulariser.metrics()
     if job.clipper is not None:
-        row["nonfinite_gradients"] = int(job.clipper.nonfinite)
+        row["nonfinite_gradients"] = job.nonfinite()
     valid = (job.partition.split == SPLITS.index("valid")).nonzero()[0]
     if len(valid):
         found = evaluate_points(job.model, job.partition.original, job.partition.secret, valid, job.device)

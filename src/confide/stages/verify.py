@@ -10,8 +10,9 @@ from typing import Any
 
 from confide.certificate import VERSION, certificate, sealed
 from confide.errors import InputError
-from confide.io import read_json, sha256
+from confide.io import read_file, read_json, sha256
 from confide.specs import CertifySpec, parse
+from confide.specs.files import SealedFile
 
 NEEDED = ("ledger", "recall", "neighbours", "start_ledgers")
 
@@ -47,19 +48,13 @@ def read(path: Path) -> dict[str, Any]:
         raise InputError(f"is of another version than {VERSION}", file=path, key="version", value=found.get("version"))
     if sealed(found)["seal"] != found["seal"]:
         raise InputError("was altered: its seal does not match", file=path, key="seal")
-    for key in ("asked", "files", "code", "run", "says", "release_note"):
-        if key not in found:
-            raise InputError("is missing", file=path, key=key)
-    return found
+    return read_file(path, SealedFile)
 
 
-def reached(named: Any, folders: list[Path], file: Path) -> tuple[dict[str, list[Path]], list[str]]:
+def reached(named: dict[str, Any], folders: list[Path], file: Path) -> tuple[dict[str, list[Path]], list[str]]:
     """Where the named files lie, and what is nowhere; InputError for one that has other bytes, or that is needed."""
     files, unreachable = {}, []
-    try:
-        wanted = {name: [(Path(one["path"]), one["sha256"]) for one in some] for name, some in named.items()}
-    except (AttributeError, KeyError, TypeError):
-        raise InputError("expected names with path and sha256", file=file, key="files") from None
+    wanted = {name: [(Path(one["path"]), one["sha256"]) for one in some] for name, some in named.items()}
     for name in (*NEEDED, *(name for name in wanted if name not in NEEDED)):
         if name not in wanted:
             raise InputError("is missing", file=file, key=f"files.{name}")

@@ -1,4 +1,4 @@
-"""A copy of the project to run Snakemake and DVC in, and one that has been built from the tiny parameters."""
+"""A folder with the workflow in it, to run Snakemake and DVC in: what tests of the workflow and of faults work on."""
 
 import os
 import shutil
@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PARTS = ("Snakefile", "workflow", "profiles", "src", "dvc.yaml", ".dvcignore")
 
 
@@ -27,6 +25,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            umask=0,  # the most open one: what is closed was closed by the project
         )
         assert not check or found.returncode == 0, found.stdout[-6000:]
         self.status = found.returncode
@@ -59,10 +58,8 @@ class Project:
         return Project(folder, self.environment)
 
 
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory) -> dict[str, str]:
-    """Environment of a shell in which the project is installed; nothing of the user's configuration."""
-    programs = tmp_path_factory.mktemp("bin")
+def environment_in(programs: Path) -> dict[str, str]:
+    """Environment of a shell with confide, snakemake and dvc of this checkout, whose scripts are put into a folder."""
     for name, module in (("confide", "confide.cli"), ("snakemake", "snakemake"), ("dvc", "dvc")):
         (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
         (programs / name).chmod(0o755)
@@ -71,10 +68,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
     return known | own
 
 
-@pytest.fixture(scope="session")
-def fresh(tmp_path_factory, environment) -> Project:
-    """The project with the tiny parameters and nothing built. Not to be changed: copy it."""
-    folder = tmp_path_factory.mktemp("fresh") / "project"
+def project_in(folder: Path, environment: dict[str, str]) -> Project:
+    """The project with the tiny parameters and nothing built."""
     folder.mkdir()
     for name in PARTS:
         source = ROOT / name
@@ -86,17 +81,3 @@ def fresh(tmp_path_factory, environment) -> Project:
     shutil.copy(ROOT / "data/own/.gitignore", folder / "data/own")
     shutil.copy(ROOT / "tests/params.tiny.yaml", folder / "params.yaml")
     return Project(folder, environment)
-
-
-@pytest.fixture(scope="session")
-def built(fresh, tmp_path_factory) -> Project:
-    """The project with everything built (a minute or two). Not to be changed: copy it."""
-    project = fresh.copy(tmp_path_factory.mktemp("built") / "project")
-    project.output = project.snakemake()
-    return project
-
-
-@pytest.fixture
-def project(built, tmp_path) -> Project:
-    """A built project that a test may change."""
-    return built.copy(tmp_path / "project")

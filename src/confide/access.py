@@ -1,0 +1,27 @@
+"""Who may read what a project holds: its owner. What others may see is copied out by `confide release`, and by nothing else.
+
+There is no list of secret files that could lack one: every process of the workflow creates files as 0600 and folders as 0700,
+and the workflow shuts its own folders, whatever other programs keep in them (objects in DVC's cache are 0444).
+"""
+
+import os
+from pathlib import Path
+
+from confide.errors import InputError
+
+SHUT = ("data", "models", "results", "logs", ".checkpoints", ".snakemake", ".dvc", "mlruns", "mlartifacts")
+
+
+def private() -> None:
+    """Whatever this process and its children create from now on is their owner's alone."""
+    os.umask(0o077)
+
+
+def shut(folder: Path) -> None:
+    """Close a project's folders, those that there are, to all but their owner; InputError where that is another user."""
+    for path in (folder / name for name in SHUT):
+        try:
+            if path.is_dir() and path.stat().st_mode & 0o077:
+                path.chmod(0o700)
+        except OSError as error:
+            raise InputError(f"cannot be closed to other users: {error.strerror}", file=path) from None

@@ -1,0 +1,73 @@
+"""What each method would certify on measured policies, before it is trained: steps and noise as `train` makes them, priced as
+`certify` prices them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from confide.certificate import facts_of
+from confide.dp.claims import bayesian_epsilon, spent, spent_on_secret
+from confide.errors import InputError
+from confide.own.advice import Option, Wish
+from confide.pools import pool_sizes
+from confide.specs import CertifySpec, PrivacySpec, TrainSpec
+from confide.stages.train import author_counts, enumerate_steps, noise_for
+from confide.types import Partition, Release, Step
+
+PRICED = ("crt", "dpsgd", "selective", "jft", "schedule", "redacted", "nonprivate")  # the others certify nothing
+
+
+def priced(
+    spec: CertifySpec, dataset: str, partition: Partition, measured: dict[str, Any], missed: dict[str, Any], wish: Wish
+) -> Option:
+    """The price of a job's method on its partition; `measured` is recall.json, `missed` neighbours.json."""
+    try:
+        releases = planned(spec.train, partition)
+    except InputError as error:
+        return Option(dataset, spec.train.method, problem=str(error))
+    facts = facts_of(spec, releases, measured, missed, list(unbounded(spec.train, missed)), None)
+    price, drawn = facts.price, spent_on_secret(facts, facts.price.drawn)
+    return Option(
+        dataset,
+        spec.train.method,
+        noise=max((release.noise_multiplier for release in releases), default=0.0) or None,
+        caught=spent_on_secret(facts, price.caught)(wish.delta),
+        missed=spent_on_secret(facts, price.missed)(wish.delta),
+        random=None if facts.gamma_upper is None else bayesian_epsilon(facts, facts.gamma_upper, drawn),
+        record=spent(price.record, wish.relation)(wish.delta),
+        conditional=facts.conditional,
+    )
+
+
+def asked(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpec:
+    """A job's specification with another method, made for the wish; Selective-DPSGD resets its states, or nothing holds."""
+    unit = "author" if wish.unit == "author" else "point"
+    privacy = PrivacySpec(epsilon=wish.epsilon, delta=wish.delta, relation=wish.relation, unit=unit)
+    recipe = spec.train.recipe.model_copy(update={"private_state": "reset"})
+    train = spec.train.model_copy(update={"method": method, "privacy": privacy, "recipe": recipe})
+    return spec.model_copy(update={"train": train, "dedup": dedup})
+
+
+def planned(spec: TrainSpec, partition: Partition) -> list[Release]:
+    """The updates that a job would make; InputError where it could not."""
+    if spec.pack is not None:
+        raise InputError("chunks of text are not priced before training", key="pack", value=spec.pack)
+    epochs = enumerate_steps(spec, partition)
+    noise, units = noise_for(spec, epochs, partition), author_counts(spec, partition) or pool_sizes(partition)
+
+    def release(step: Step, count: int) -> Release:
+        if not step.noisy:
+            return Release(step, 0.0, 0.0, 0.0, count)
+        return Release(step, spec.recipe.noisy_batch_size / units[step.pool], noise, spec.privacy.max_grad_norm, count)
+
+    return [release(step, count) for step, count in Counter(step for steps in epochs for step in steps).items()]
+
+
+def unbounded(spec: TrainSpec, missed: dict[str, Any]) -> Iterator[str]:
+    """Why the updates would not bound what the model has seen, as the certificate would say it."""
+    yield from (f"the {one.stage} {one.source} is made from protected text" for one in spec.reads if not one.public)
+    if spec.init is not None and not spec.init_public:
+        yield f"it starts from {spec.init}, which has seen protected text"
+    if missed["misaligned"]:
+        yield f"masking one secret changed more than one point ({missed['misaligned']} secrets)"

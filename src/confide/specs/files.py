@@ -1,0 +1,185 @@
+"""What a stage needs of a JSON file that another one wrote: the keys that it reads, and their types, among others.
+
+A file may come from somebody else, and with it any value: it is refused here, or it cannot do harm further on.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Price = Annotated[float, Field(ge=0)] | Literal["inf"]  # an epsilon
+Share = Annotated[float, Field(ge=0, le=1)] | None
+Often = Annotated[int, Field(ge=0, le=10_000_000)] | None  # prices of groups take time and memory with their size
+
+
+class File(BaseModel):
+    """Base: JSON's own types, no NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+
+
+class Pools(File):
+    public: int
+
+
+class RecallFile(File):
+    multiplicity: Often
+    multiplicity_distinct: Often
+    multiplicity_authors: Often = None
+    multiplicity_authors_distinct: Often = None
+    pools: Pools
+    recall: Share = None
+
+
+class NeighboursFile(File):
+    """The rates are known together or not at all."""
+
+    misaligned: Annotated[int, Field(ge=0)]
+    gamma: Share
+    gamma_upper: Share
+    delta2: Share
+    delta2_upper: Share
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    sampled: int | None = None
+    secrets: int | None = None
+    census: bool | None = None
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def together(self) -> "NeighboursFile":
+        known = [rate is not None for rate in (self.gamma, self.gamma_upper, self.delta2, self.delta2_upper)]
+        if any(known) and not all(known):
+            raise ValueError("some rates are numbers and others are null")
+        return self
+
+
+class ClaimOfFile(File):
+    name: str
+    epsilon: Price
+    relation: str | None = None
+    unit: str | None = None
+    accountant: str | None = None
+    delta: float | None = None
+
+
+class HeadlineOfFile(File):
+    relation: str
+    unit: str
+    delta: float
+    accountant: str
+    record_epsilon: Price
+    bayesian_epsilon: Price
+    condition: str
+    bayesian_epsilon_upper: Price | None = None
+    gamma: Share = None
+    gamma_upper: Share = None
+
+
+class EpochOfFile(File):
+    epoch: int
+    record_epsilon: Price
+    bayesian_epsilon: Price
+
+
+class Claims(File):
+    """Of a certificate, what an audit is compared with."""
+
+    run: str
+    claims: list[ClaimOfFile]
+    policy: dict[str, Any]
+
+
+class CertificateFile(File):
+    """Of a certificate, what a report shows."""
+
+    claims: list[ClaimOfFile]
+    headline: HeadlineOfFile
+    epochs: list[EpochOfFile]
+    public_constants: dict[str, Any] = {}
+
+
+class NamedFile(File):
+    path: str
+    sha256: str
+
+
+class SealedFile(File):
+    """Of a certificate, what it takes to make it again."""
+
+    version: int
+    seal: str
+    asked: dict[str, Any]
+    files: dict[str, list[NamedFile]]
+    code: dict[str, Any]
+    run: str
+    says: str
+    release_note: str | None
+
+
+class AuditFile(File):
+    """Of an attack of kind game; a set of canaries that tells nothing has a reason instead of numbers."""
+
+    run: str
+    attack: str
+    game_reason: str | None = None
+    inclusion_reason: str | None = None
+    game_relation: str | None = None
+    inclusion_relation: str | None = None
+    game_epsilon_lower: Price | None = None
+    inclusion_epsilon_lower: Price | None = None
+    game_power: Price | None = None
+    inclusion_power: Price | None = None
+
+
+class Sentence(File):
+    """Planted canaries of digits."""
+
+    prefix: str
+    suffix: str
+    digits: int
+    secrets: list[str]
+
+
+class CanariesFile(Sentence):
+    controls: list[str]
+    copies: int
+
+
+class AuditSet(Sentence):
+    coins: list[bool]
+
+
+class AuditsFile(File):
+    audits: dict[str, AuditSet] = {}
+
+
+class WordCanary(File):
+    text: str
+    copies: int = 0
+    author: str | None = None
+
+
+class WordsFile(File):
+    length: Annotated[int, Field(ge=2, le=1000)]
+    vocabulary: Annotated[list[str], Field(min_length=1)]
+    canaries: list[WordCanary]
+    controls: list[WordCanary]
+
+
+class EvaluationFile(File):
+    ppl: float | None
+    ppl_public: float | None
+    ppl_private: float | None
+    accuracy: float | None
+
+
+class AttackFile(File):
+    attack: str
+
+
+class ConfigFile(File):
+    """Of a trained model."""
+
+    spec: dict[str, Any]
+    vocab_size: Annotated[int, Field(ge=1, lt=1 << 31)]
+    bos: int

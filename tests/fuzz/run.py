@@ -1,0 +1,76 @@
+"""Read mutated files, up to thousands per target, and print what came of them.
+
+    python tests/fuzz/run.py --cases 10000 [--only NAME ...] [--seconds 600] [--seed 0] [--write docs/hostile_input.md]
+
+Case `n` of a target is the same in every run with one seed. A target stops early when its seconds are over.
+"""
+
+import argparse
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from hostile_cases import Case
+from hostile_targets import TARGETS, built
+
+MEMORY = 16 << 30  # bytes of this process: what asks for more is a fault
+BAD = ("fault", "hang", "leak")
+COLUMNS = ("target", "cases", "accepted", "refused", "stopped", "bad", "slowest")
+BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+
+
+def row(name: str, folder: Path, cases: int, seconds: float, seed: int) -> tuple[str, ...]:
+    """What came of a target's cases; bad ones go to stderr."""
+    target, counts, slowest = TARGETS[name], Counter(), 0.0
+    here = folder / target.group
+    if not here.exists():
+        here.mkdir()
+        built(target.group, here)
+    case, begun = Case(target, here), time.monotonic()
+    for number in range(cases):
+        outcome = case.run(random.Random(f"{seed}:{name}:{number}"))
+        counts[outcome.kind] += 1
+        slowest = max(slowest, outcome.seconds)
+        if outcome.kind in BAD:
+            print(f"{name}: case {number}: {outcome.kind}\n{outcome.says}", file=sys.stderr, flush=True)
+        if time.monotonic() - begun > seconds:
+            break
+    bad = sum(counts[kind] for kind in BAD)
+    numbers = (counts.total(), counts["accepted"], counts["refused"], counts["stopped"], bad)
+    return (name, *map(str, numbers), f"{slowest:.1f} s")
+
+
+def write(path: Path, rows: list[tuple[str, ...]]) -> None:
+    """Put the table between its marks."""
+    lines = [f"| {' | '.join(one)} |" for one in (COLUMNS, ("---",) * len(COLUMNS), *rows)]
+    before, rest = path.read_text().split(BEGIN)
+    path.write_text("\n".join([before + BEGIN, "", *lines, "", END + rest.split(END)[1]]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--only", nargs="*", default=list(TARGETS))
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in given.only:
+            rows.append(row(name, Path(folder), given.cases, given.seconds, given.seed))
+            print("  ".join(rows[-1]), flush=True)
+    if given.write is not None:
+        write(given.write, rows)
+    return int(any(one[COLUMNS.index("bad")] != "0" for one in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

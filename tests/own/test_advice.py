@@ -1,0 +1,150 @@
+"""Each branch of the advice, from prices made up by hand."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.own.advice import COVERS, Option, Policies, Wish, advise, cover, rank
+
+SECRET, RECORD, AUTHOR = (Wish(unit, 3.0, 1e-5, "replace_one") for unit in ("secret", "record", "author"))
+MEASURED = Policies("mine", "names", "everything", 1000, 1000, 0.2, 400, 0.01, 0.02, 0.008)
+SPLIT = MEASURED._replace(dataset="split", conservative="digits", private=300)
+UNKNOWN = MEASURED._replace(secrets=0, gamma=None, gamma_upper=None, delta2_upper=None)
+CRT = Option("mine", "crt", 2.0, caught=0, missed=3, random=0.4, record=3)
+DPSGD = Option("mine", "dpsgd", 2.0, caught=3, missed=3, random=3, record=3)
+REDACTED = Option("mine", "redacted", caught=0)
+SELECTIVE = Option("mine", "selective", 2.1, caught=3)
+NOTHING = Option("mine", "nonprivate")
+CONDITIONAL = CRT._replace(dataset="split", conditional=True)
+IMPOSSIBLE = Option("mine", "dpsgd", problem="needs an author of every training point, and 7 have none")
+
+
+def methods(options) -> list[str]:
+    return [f"{option.dataset} {option.method}" for option in options]
+
+
+@pytest.mark.parametrize(
+    ("option", "wish", "found"),
+    [
+        (CRT, SECRET, "all"),
+        (CRT, RECORD, "all"),
+        (CRT._replace(missed=3.1, caught=3.1, record=3.1), SECRET, "none"),
+        (CONDITIONAL, SECRET, "if"),
+        (CONDITIONAL, RECORD, "if"),
+        (REDACTED, SECRET, "caught"),
+        (REDACTED, RECORD, "none"),
+        (SELECTIVE._replace(caught=3.2), SECRET, "none"),
+        (NOTHING, SECRET, "none"),
+        (IMPOSSIBLE._replace(missed=0, caught=0, record=0), AUTHOR, "none"),
+    ],
+)
+def test_for_whom_a_price_holds(option, wish, found):
+    assert cover(option, wish) == found
+
+
+def test_the_order_is_for_whom_then_how_much():
+    options = [NOTHING, SELECTIVE, REDACTED, CONDITIONAL, DPSGD, CRT]
+    found = advise(options, [MEASURED, SPLIT], SECRET)
+    assert methods(found.ranked) == [
+        "mine crt",
+        "mine dpsgd",
+        "split crt",
+        "mine redacted",
+        "mine selective",
+        "mine nonprivate",
+    ]
+    assert found.best == CRT
+
+
+@settings(deadline=None)
+@given(st.permutations([NOTHING, SELECTIVE, REDACTED, CONDITIONAL, DPSGD, CRT]), st.sampled_from([SECRET, RECORD]))
+def test_the_order_of_the_options_does_not_matter(options, wish):
+    ranked = advise(options, [MEASURED, SPLIT], wish).ranked
+    assert [rank(option, wish) for option in ranked] == sorted(rank(option, wish) for option in options)
+    assert ranked[0] in (CRT, DPSGD)
+
+
+def test_calibration_that_ends_a_little_lower_does_not_decide():
+    other = CRT._replace(dataset="split", missed=2.9991, random=0.5)
+    assert advise([other, CRT], [MEASURED, SPLIT], SECRET).best == CRT
+
+
+def test_all_secrets_with_what_a_random_one_costs():
+    reasons = advise([CRT, DPSGD], [MEASURED], SECRET).reasons
+    assert reasons[0] == "a secret that the policy names catches: epsilon = 0; one that it misses: 3"
+    assert reasons[1] == "a random secret, missed with a probability of at most 2.00%: epsilon = 0.4"
+    assert reasons[2] == "what its model is worth is unknown: none was trained here" and len(reasons) == 3
+
+
+def test_where_redaction_amplifies_nothing_no_random_secret_is_spoken_of():
+    assert not any("random" in reason for reason in advise([DPSGD], [MEASURED], SECRET).reasons)
+
+
+def test_without_gold_secrets_only_a_missed_one_counts():
+    found = advise([CRT._replace(random=None), REDACTED], [UNKNOWN], SECRET)
+    assert found.best.method == "crt" and any("share that the policy misses is unknown" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize(("measured", "words"), [(SPLIT, "at most 0.80%"), (UNKNOWN._replace(dataset="split"), "is unknown")])
+def test_a_condition_is_named_with_what_was_measured_of_it(measured, words):
+    random = None if measured.gamma is None else CONDITIONAL.random
+    reasons = advise([CONDITIONAL._replace(random=random), REDACTED], [measured], SECRET).reasons
+    (condition,) = (reason for reason in reasons if reason.startswith("only if"))
+    assert words in condition and "`everything` in its place" in condition
+
+
+def test_a_condition_on_records_names_how_many_are_left_out():
+    reasons = advise([CONDITIONAL], [SPLIT], RECORD).reasons
+    assert reasons[0].startswith("only 300 of 1,000 points") and "the others are learned as they are" in reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        (MEASURED, "epsilon = infinity: at most 2.00% of the secrets, by 400 tested"),
+        (UNKNOWN, "without gold secrets nobody knows"),
+    ],
+)
+def test_what_holds_for_caught_secrets_alone_says_so(measured, words):
+    found = advise([SELECTIVE, REDACTED, NOTHING], [measured], SECRET)
+    assert found.best == REDACTED and found.reasons[0] == "only for secrets that the policy names catches: epsilon = 0"
+    assert words in found.reasons[1]
+
+
+def test_records_and_authors():
+    found = advise([REDACTED, CRT, NOTHING], [MEASURED], RECORD)
+    assert found.best == CRT and found.reasons[0] == "every record: epsilon = 3"
+    assert advise([CRT], [MEASURED], AUTHOR).reasons[0] == "every author: epsilon = 3"
+
+
+def test_nothing_fits_and_why():
+    other = Option("mine", "selective", problem="is no recurrent model")
+    found = advise([IMPOSSIBLE, IMPOSSIBLE._replace(method="crt"), other, NOTHING], [MEASURED], AUTHOR)
+    assert found.best is None and found.reasons[0] == "nothing here certifies epsilon <= 3 for one author"
+    assert found.reasons[1:3] == [f"dpsgd, crt: {IMPOSSIBLE.problem}", "selective: is no recurrent model"]
+    assert "plant none" in found.reasons[3] and len(found.reasons) == 4
+    assert len(advise([other, NOTHING], [MEASURED], RECORD).reasons) == 2
+
+
+def test_utility_is_what_was_measured_and_nothing_else():
+    trained = CRT._replace(trained="9 / 2 / 800 (ε 3)", perplexity=9.0)
+    better, worse = (DPSGD._replace(trained=f"{ppl} (ε 3)", perplexity=ppl) for ppl in (5.0, 10.0))
+    leaky = NOTHING._replace(trained="2 (ε ∞)", perplexity=2.0)  # certifies nothing: no reason to prefer it
+    lesser = CONDITIONAL._replace(trained="4 (ε 3)", perplexity=4.0)
+    least = REDACTED._replace(trained="3 (ε ∞)", perplexity=3.0)
+    measured, same = "measured: 9 / 2 / 800 (ε 3)", "dpsgd on mine certifies as much; measured: 5.0 (ε 3)"
+    less = [
+        "crt on split certifies less, only where the conservative policy fires; measured: 4 (ε 3)",
+        "redacted on mine certifies less, only secrets that the policy catches; measured: 3 (ε ∞)",
+    ]
+    cases = [([trained], [measured]), ([trained, worse, leaky], [measured]), ([trained, better], [measured, same])]
+    cases += [([trained, lesser, least], [measured, *less]), ([CRT, lesser], ["what its model is worth is unknown", less[0]])]
+    for options, lines in cases:
+        found = advise(options, [MEASURED, SPLIT], SECRET).reasons[2:]
+        assert len(found) == len(lines) and all(one.startswith(line) for one, line in zip(found, lines, strict=True))
+
+
+def test_covers_are_all_there_are():
+    assert COVERS == ("all", "if", "caught", "none") and math.isinf(NOTHING.missed)

@@ -1,0 +1,108 @@
+"""`confide init` as a user meets it: what it writes, what it refuses, and that it never says what the corpus says."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from confide.cli import main
+from confide.own.choices import LEAST
+from confide.params import load
+
+SECRET = "Zebulon Quackenbush"
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    """700 lines with a name each, in a folder of their own."""
+    path = tmp_path / "mine/corpus.jsonl"
+    path.parent.mkdir()
+    with open(path, "w") as file:
+        for number in range(700):
+            text, split = (
+                f"I told {SECRET} about {number}.",
+                ("train", "valid", "test")[number % 10 - 7 if number % 10 > 7 else 0],
+            )
+            start = text.index(SECRET)
+            spans = [[start, start + len(SECRET), "name"]]
+            file.write(json.dumps({"text": text, "author": f"a{number}", "split": split, "spans": spans}) + "\n")
+    return path
+
+
+def test_it_writes_a_file_that_works_where_the_corpus_lies(corpus, capsys, monkeypatch):
+    assert main(["init", str(corpus)]) == 0
+    shown, target = capsys.readouterr().out, corpus.parent / "params.yaml"
+    monkeypatch.chdir(corpus.parent)
+    params = load()
+    assert params.corpora["mine"].path == "corpus.jsonl" and params.select == ["own"]
+    assert "700 documents" in shown and f"written: {target}" in shown and f"-d {corpus.parent}" in shown
+    assert "hides 140 of 140 held-out secrets (100.0%)" in shown and "name 140 of 140" in shown
+    assert len(shown.splitlines()) <= 30
+    for text in (shown, target.read_text()):
+        assert not {*SECRET.split(), "told", "a1"} & set(text.replace('"', " ").replace(",", " ").split())
+
+
+def test_another_folder_and_public_text(corpus, tmp_path, capsys, monkeypatch):
+    public = tmp_path / "public.txt"
+    public.write_text("nothing to hide here\n" * 30)
+    assert main(["init", str(corpus), "--output", str(tmp_path / "run"), "--public", str(public), "--epsilon", "1"]) == 0
+    monkeypatch.chdir(tmp_path / "run")
+    params = load()
+    assert Path(params.corpora["mine"].path) == corpus and Path(params.corpora["public"].path) == public
+    assert params.privacy["budget"].epsilon == 1
+    out = capsys.readouterr().out
+    assert f"of {public}" in out and "simulated" not in out
+
+
+def test_plain_text_is_a_corpus_too(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "corpus.txt"
+    path.write_text("".join(f"Line {number} has no known secret\n" for number in range(800)))
+    assert main(["init", str(path)]) == 0
+    assert "no held-out secrets are known" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    assert list(load().policies) == ["identifiers", "everything"]
+
+
+def test_what_is_there_is_kept(corpus, capsys):
+    target = corpus.parent / "params.yaml"
+    target.write_text("mine")
+    assert main(["init", str(corpus)]) == 2 and target.read_text() == "mine"
+    assert f"{target}: exists, and is not overwritten" in capsys.readouterr().err
+
+
+LINE = '{"text": "secret words"}\n'
+BAD = [
+    ("corpus.jsonl", None, "cannot be read: No such file"),
+    ("corpus.jsonl", "", "holds no documents"),
+    ("corpus.txt", "\n \n", "holds no documents"),
+    ("corpus.jsonl", LINE + "{", "corpus.jsonl:2: malformed JSON"),
+    ("corpus.jsonl", LINE * 300, f"training points (dialogues), and the least is {LEAST}"),
+    ("corpus.jsonl", LINE.replace("}", ', "split": "train"}') * 600, "valid: has no text"),
+    ("corpus.jsonl", LINE.replace("}", ', "doc": "a"}') * 600, "corpus.jsonl"),
+    ("corpus.txt", b"secret \xff words\n" * 600, "corpus.txt:1: not UTF-8 at byte 7"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD)
+def test_what_cannot_be_used_is_one_line(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert main(["init", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1 and "secret" not in error.replace(str(path), "")
+    assert not (tmp_path / "params.yaml").exists()
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "inf", "nan"])
+def test_an_epsilon_that_makes_no_sense(corpus, capsys, epsilon):
+    assert main(["init", str(corpus), "--epsilon", epsilon]) == 2
+    assert "must be positive" in capsys.readouterr().err
+
+
+def test_the_study_own_has_the_policy_that_init_writes_where_no_secrets_are_known():
+    from confide.own.choices import policies
+
+    text = yaml.safe_load((Path(__file__).parents[2] / "params.yaml").read_text())
+    assert text["policies"]["identifiers"] == policies()["identifiers"].model_dump()

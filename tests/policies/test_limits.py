@@ -1,0 +1,87 @@
+"""Patterns that try every way to fail: the text becomes private, in bounded time and memory."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from confide.errors import InputError
+from confide.policies import detector, policy
+from confide.policies.limits import limited, repeats
+from confide.redaction import finder_of
+from confide.specs import RedactSpec, RegexPolicySpec
+
+HARMLESS = {"kind": "regex", "patterns": {"x": "never"}}
+TEXT = "a" * 60 + "!"
+
+
+def spec(pattern):
+    return {"kind": "regex", "patterns": {"evil": pattern}}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr("confide.policies.limits.TICKS", 1)
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(?:a|aa)+$", r"(\w*)*\d", r"(a)\1*(a+)+$"])
+def test_a_text_that_takes_too_long_is_private(pattern):
+    """As pi, as pi_c, alone and beside another pattern; the next text is searched as ever."""
+    for given in ({"policy": spec(pattern), "conservative": HARMLESS}, {"policy": HARMLESS, "conservative": spec(pattern)}):
+        find = finder_of(RedactSpec.model_validate(given))
+        assert find(TEXT) == {"spans": [], "conservative": True, "failed": True}
+        assert find("so it is never.").get("failed") is None
+    with pytest.raises(TimeoutError):
+        policy(RegexPolicySpec(kind="regex", patterns={"evil": pattern, "x": "never"}))(TEXT)
+    with pytest.raises(TimeoutError):
+        detector(RegexPolicySpec(**spec(pattern)))(TEXT)
+
+
+def test_long_texts_of_quadratic_patterns_are_stopped():
+    with pytest.raises(TimeoutError):
+        policy(RegexPolicySpec(**spec(r"a+b")))("a" * 400_000)
+
+
+def test_a_clock_that_nobody_waits_for_stops_nothing():
+    """Between searches processor time may pass as it will, and after a search that was stopped, too."""
+    search = limited(re.compile(r"(a+)+$").search, ticks=0)
+    with pytest.raises(TimeoutError):
+        search(TEXT)
+    assert sum(number % 7 for number in range(10_000_000)) > 0
+    assert limited(len)("abc") == 3
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [
+        *(("a", 1), ("a{3}", 3), (r"(\d{3}-){4}", 12), ("a{3}b{4}", 4), ("(a+)+$", 1), ("(?:a{2,}){5}", 10)),
+        *(
+            (r"(?x) (?: a{2} ) {5} | b{9}", 10),
+            ("(?=a{7})(?>b{8})c", 8),
+            ("(x)?(?(1)a{11}|b)", 11),
+            ("(?:(?:a?){100}){20}", 2000),
+        ),
+    ],
+)
+def test_repeats_within_repeats_are_counted(pattern, count):
+    assert repeats(pattern) == count
+
+
+def test_patterns_that_would_fill_the_memory_are_refused():
+    for pattern in ("(?:(?:(?:a?){1000}){1000}){1000}b", "(?:(?:(?:a?){,1000}){,1000}){,1000}"):
+        with pytest.raises(InputError, match=r"patterns\.evil = .*repeats within repeats"):
+            policy(RegexPolicySpec(**spec(pattern)))
+
+
+@pytest.mark.parametrize("pattern", ["(" * 3000 + ")" * 3000, "[" * 3000, "a{99999999999}", "(?P<secret>", "\\", "(?<=a+)b"])
+def test_patterns_that_do_not_compile_are_named(pattern):
+    with pytest.raises(InputError, match=r"patterns\.evil") as error:
+        policy(RegexPolicySpec(**spec(pattern)))
+    assert len(str(error.value)) < 600
+
+
+def test_a_process_that_used_the_clock_ends_well():
+    """No tick may come after Python's last handler is gone."""
+    script = "from confide.policies.limits import limited; limited(len)('x'); sum(range(30_000_000))"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -1,0 +1,37 @@
+"""Vectors written in pieces: the bytes of safetensors itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+
+from confide.columns import Columns
+from confide.data import ORIGINAL, REDACTED
+from confide.errors import InputError
+
+
+@given(
+    st.sampled_from([ORIGINAL, REDACTED, {"one": np.uint8}]),
+    st.lists(st.integers(0, 5), max_size=4),
+    st.sampled_from([None, {"domains": '["ü","\\n\\"","\u2028"]'}]),
+)
+def test_pieces_give_the_bytes_of_safetensors(tmp_path_factory, types, sizes, metadata):
+    folder, rng = tmp_path_factory.mktemp("c"), np.random.default_rng(0)
+    columns = Columns(folder / "pieces", types)
+    whole = {name: [np.empty(0, dtype)] for name, dtype in types.items()}
+    for size in sizes:
+        for place, (name, dtype) in enumerate(types.items()):
+            piece = rng.integers(0, 2, size + place).astype(dtype)
+            whole[name].append(piece)
+            columns.add(**{name: piece})
+    columns.write(metadata)
+    save_file({name: np.concatenate(pieces) for name, pieces in whole.items()}, folder / "whole", metadata)
+    assert (folder / "pieces").read_bytes() == (folder / "whole").read_bytes()
+    assert {path.name for path in folder.iterdir()} == {"pieces", "whole"}
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="file"):
+        Columns(tmp_path / "file" / "views", {"one": np.uint8})

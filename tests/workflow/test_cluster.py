@@ -1,0 +1,73 @@
+"""A real Slurm of one node: the same bytes as without it, more memory for what ran out of it, a reason for what fails."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from same import differences
+
+pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+
+SCRIPTS = Path(__file__).parents[1] / "cluster"
+PROFILE = ("--profile", "profiles/slurm")
+PUBLIC = "models/public/g0-s0/model.safetensors"
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory):
+    """A folder that holds a cluster, which lives as long as the tests."""
+    if os.geteuid() or not all(map(shutil.which, ("slurmctld", "slurmd", "munged"))):
+        pytest.skip("needs root and a Slurm: apt-get install -y --no-install-recommends slurm-wlm munge")
+    folder = tmp_path_factory.mktemp("slurm")
+    try:
+        subprocess.run([SCRIPTS / "start.sh", folder], check=True)
+        yield folder
+    finally:
+        subprocess.run([SCRIPTS / "stop.sh", folder], check=True)
+
+
+def submit(slurm: Path, project, *arguments: str, **options) -> str:
+    """Output of a Snakemake that submits its jobs."""
+    path = f"{slurm}/bin{os.pathsep}{project.environment['PATH']}"
+    return project.snakemake(*PROFILE, *arguments, PATH=path, SLURM_CONF=str(slurm / "slurm.conf"), **options)
+
+
+def accounted(slurm: Path, project) -> list[tuple[str, int]]:
+    """State and memory (MB) of the project's submissions in the order in which they ended, as Slurm itself recorded them."""
+    lines = [line for line in (slurm / "log/jobs.txt").read_text().splitlines() if f"WorkDir={project.folder} " in line]
+    return [(re.search(r"JobState=(\w+)", line)[1], int(re.search(r"mem=(\d+)M", line)[1])) for line in lines]
+
+
+def test_same_bytes_as_on_one_machine(slurm, fresh, built, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    output = submit(slurm, project)
+    assert differences(built.folder, project.folder) == []
+    submissions = accounted(slurm, project)
+    assert {state for state, _ in submissions} == {"COMPLETED"}
+    assert len(submissions) == output.count("has been submitted with SLURM jobid")
+    assert 7 < len(submissions) < 40  # every model has its own; the 65 jobs of the plan share
+    assert "Nothing to be done" in project.snakemake("-n")
+
+
+def test_a_job_that_outgrows_its_memory_gets_more(slurm, project, built):
+    (project.folder / PUBLIC).unlink()
+    submit(slurm, project, PUBLIC, "--set-resources", "train:mem_mb=200 if attempt == 1 else 4000 * attempt")
+    (killed, little), (state, more) = accounted(slurm, project)
+    assert killed != "COMPLETED" and little == 200 and (state, more) == ("COMPLETED", 8000)
+    assert "memory" in (slurm / "log/slurmd.log").read_text()
+    assert (project.folder / PUBLIC).read_bytes() == (built.folder / PUBLIC).read_bytes()
+
+
+def test_a_failed_job_says_why(slurm, fresh, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    project.snakemake("data/work/public/points.jsonl")
+    points = project.folder / "data/work/public/points.jsonl"  # which no job has read: else Snakemake would refuse it
+    points.write_text("{\n" + points.read_text())
+    output = submit(slurm, project, "data/work/public/copies.jsonl", "--retries", "0", check=False)
+    assert project.status != 0 and [state for state, _ in accounted(slurm, project)] == ["FAILED"]
+    said = {line.strip() for line in output.splitlines() if line.strip().startswith("confide")}
+    why = "confide dedup: error: data/work/public/points.jsonl:1: malformed JSON"
+    assert len([line for line in said if line.startswith(why)]) == 1 and "Traceback" not in output

@@ -1,0 +1,45 @@
+"""`confide recommend` on a built project: what it says before training is what training and the certificate then do."""
+
+import json
+
+import pytest
+
+from confide import jobs
+from confide.own.advice import Wish
+from confide.params import load
+from confide.recommend import look
+
+pytestmark = pytest.mark.slow
+
+
+def test_prices_are_those_of_the_certificates(built, monkeypatch):
+    monkeypatch.chdir(built.folder)
+    params = load()
+    runs = [run for run in jobs.runs_of(params, params.select).values() if run.row.dataset == "sim" and run.gamma == 0]
+    assert {run.row.method for run in runs} == {"nonprivate", "dpsgd", "jft"}
+    measured, options = look(params, runs, Wish("secret", 3.0, 8e-5, "replace_one"))
+    assert [one.conservative for one in measured] == ["capitals", "everything"]
+    priced = {option.method: option for option in options if option.dataset == "sim"}
+    for run in runs:
+        certificate = json.loads((built.folder / "results/runs" / run.run / "certificate.json").read_text())
+        claims = {claim["name"]: float(claim["epsilon"]) for claim in certificate["claims"]}
+        found = priced[run.row.method]
+        assert found.caught == claims["secret_caught"] and found.missed == claims["secret_missed"]
+        assert found.record == claims["record_replace_one_pld"]
+        assert found.random == float(certificate["headline"]["bayesian_epsilon_upper"])
+        assert [found.noise] == (certificate["public_constants"]["noise_multipliers"] or [None])
+        evaluation = json.loads((built.folder / "results/runs" / run.run / "evaluate.json").read_text())
+        assert found.perplexity == evaluation["ppl"] and found.trained.endswith("(ε 3)" if run.name == "dpsgd" else "(ε ∞)")
+    assert priced["crt"].trained is None  # it was trained with simulated misses alone
+
+
+def test_the_command_says_the_same_from_anywhere_and_changes_nothing(built, tmp_path):
+    before = sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*"))
+    printed = built.run("bash", "-c", f"cd {tmp_path} && confide recommend {built.folder}")
+    assert "Recommended: crt on sim (everything)." in printed and "| sim | nonprivate | nobody | ∞ | ∞ | ∞ | ∞ | – |" in printed
+    assert sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*")) == before
+
+
+def test_what_is_not_measured_yet_is_named(fresh):
+    printed = fresh.run("confide", "recommend", ".", check=False)
+    assert fresh.status == 2 and "recall.json: is not there yet: `snakemake prepare`" in printed and printed.count("\n") == 1
