@@ -49,12 +49,12 @@ def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]
 
     InputError names a field that is missing, or of another type than it has to be.
     """
-    return ((at, values) for at, _, values in _checked(source, fields))
+    return map(itemgetter(0, 2), _checked(source, fields))
 
 
 def read_rows(source: Path | Range, *fields: str) -> Iterator[Any]:
     """The same without the bytes."""
-    return (values for _, _, values in _checked(source, fields))
+    return map(itemgetter(2), _checked(source, fields))
 
 
 def _checked(source: Path | Range, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any], Any]]:
@@ -89,8 +89,8 @@ def ranges_fit(spans: list[Any], text: str | None) -> bool:
     for span in spans:
         if not isinstance(span, list) or len(span) < 3:
             return False
-        start, end, label, *_ = span
-        if type(start) is not int or type(end) is not int or not 0 <= start <= end <= size or not isinstance(label, str):
+        start, end, label = span[:3]
+        if not type(start) is type(end) is int or not 0 <= start <= end <= size or not isinstance(label, str):
             return False
     return True
 
@@ -133,7 +133,7 @@ class Join:
         self, source: Path | Range | None = None, rows: Iterable[dict[str, Any]] = (), fields: Sequence[str] = ("key",)
     ):
         self.path = source.path if isinstance(source, Range) else source
-        self.rows = iter(rows) if source is None else (row for _, row, _ in _checked(source, fields))
+        self.rows = iter(rows) if source is None else map(itemgetter(1), _checked(source, fields))
         self._advance()
 
     def _advance(self) -> None:

@@ -207,13 +207,13 @@ def located(source: str | Path | Range) -> Iterator[tuple[int, dict[str, Any]]]:
     """One object per line with the byte at which it begins; blank lines are skipped; errors name file and line, never text."""
     path = source.path if isinstance(source, Range) else Path(source)
     for at, line in read_lines(source):
-        if line.isspace():
-            continue
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
+            if line.isspace():
+                continue
             raise InputError(f"malformed JSON: {error.msg}", file=path, line=line_number(path, at)) from None
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             raise InputError("expected a JSON object", file=path, line=line_number(path, at))
         yield at, value
 

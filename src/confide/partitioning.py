@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from confide.errors import InputError
 from confide.policies import merged_masks, redacted_text
 from confide.specs import PartitionSpec
 from confide.tokenizer import Tokenizer
-from confide.types import MASK, SPLITS, Partition, Span, View
+from confide.types import MASK, SPLITS, Partition, View
 
 BATCH = 2048  # points tokenized at once
 CACHE_TEXTS = 1 << 16
@@ -30,8 +30,8 @@ SPLIT = {name: index for index, name in enumerate(SPLITS)}
 # what stands before and after it is tokenized as if it stood alone.
 ALONE = re.compile(r"(?<=[!-~])\n(?=[!-~])")
 
-Ranges = Sequence[tuple[int, int]]  # character ranges of one text
-Encode = Callable[[str], Sequence[int]]
+Spans = Sequence[Sequence[Any]]  # of one text: start, end, perhaps a label and more
+Encode = Callable[[str], bytes]  # packed token ids
 
 
 class Raw(NamedTuple):
@@ -42,7 +42,7 @@ class Raw(NamedTuple):
     split: str
     domain: str | None
     owner: str | None
-    gold: list[list[Any]]  # start, end, label, score
+    gold: Spans  # within the text
 
 
 class Row(NamedTuple):
@@ -50,8 +50,8 @@ class Row(NamedTuple):
 
     text: str  # of the original view
     redacted: str
-    spans: Ranges
-    gold: Ranges
+    spans: Spans
+    gold: Spans
     private: bool
     split: int
     domain: str | None
@@ -88,25 +88,17 @@ def rows(spec: PartitionSpec, points: Iterable[Raw], copied: Join, found: Join, 
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
             yield Row(MASK, MASK, (), (), True, *place)
             continue
-        secrets = _ranges(gold, text, file, key) if gold else ()
         if not private:
-            yield Row(text, text, (), secrets, False, *place)
+            yield Row(text, text, (), gold, False, *place)
             continue
-        inside = _ranges(finding["spans"], text, found.path, key) if finding else ()
-        shown = redacted_text(text, [Span(start, end, "") for start, end in inside])
+        spans = finding["spans"] if finding else ()
+        if any(end > len(text) for _, end, *_ in spans):
+            raise InputError("a span reaches beyond its text", file=found.path, key=key)
+        shown = redacted_text(text, spans)
         shown = merged_masks(shown) if spec.merge_masks else shown
-        yield Row(text, shown, inside, secrets, True, *place)
+        yield Row(text, shown, spans, gold, True, *place)
     copied.finish()
     found.finish()
-
-
-def _ranges(spans: list[list[Any]], text: str, file: Path | None, key: str) -> Ranges:
-    size, ranges = len(text), []
-    for start, end, *_ in spans:
-        if not 0 <= start <= end <= size:
-            raise InputError("a span reaches beyond its text", file=file, key=key)
-        ranges.append((start, end))
-    return ranges
 
 
 class Part(NamedTuple):
@@ -172,9 +164,10 @@ def _chunk(
     domains: dict[str | None, int],
     owners: dict[str | None, int],
 ) -> Chunk:
-    own = tokenizer.encode  # short secrets seldom repeat
-    tokens = [own(row.text) if row.spans and len(row.text) <= CACHE_LENGTH else encode(row.text) for row in rows]
-    shown = [same if row.redacted is row.text else encode(row.redacted) for same, row in zip(tokens, rows, strict=True)]
+    texts, redacted, spans, gold, private, split, domain, owner = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
+    alone = [some and len(text) <= CACHE_LENGTH for text, some in zip(texts, spans, strict=True)]  # short secrets seldom repeat
+    tokens = [tokenizer.packed(text) if one else encode(text) for text, one in zip(texts, alone, strict=True)]
+    shown = [same if masked is text else encode(masked) for same, text, masked in zip(tokens, texts, redacted, strict=True)]
     ids, counts = _flat(tokens)
     edges = _edges(tokenizer, ids)
     bases = edges[_starts(counts)[:-1]]
@@ -182,38 +175,34 @@ def _chunk(
         ids,
         counts,
         *_flat(shown),
-        _covered(edges, bases, [row.spans for row in rows], rows) | (ids == tokenizer.mask_id),
-        _covered(edges, bases, [row.gold for row in rows], rows),
-        np.array([row.private for row in rows], bool),
-        np.array([row.split for row in rows], np.uint8),
-        np.array([domains.setdefault(row.domain, len(domains) - 1) for row in rows], np.int32),
-        np.array([owners.setdefault(row.owner, len(owners) - 1) for row in rows], np.int32),
+        _covered(edges, bases, spans, texts) | (ids == tokenizer.mask_id),
+        _covered(edges, bases, gold, texts),
+        np.array(private, bool),
+        np.array(split, np.uint8),
+        np.array([domains.setdefault(name, len(domains) - 1) for name in domain], np.int32),
+        np.array([owners.setdefault(name, len(owners) - 1) for name in owner], np.int32),
     )
 
 
 def _remembering(tokenizer: Tokenizer) -> Encode:
     """`encode` that keeps the tokens of short texts and of short lines: in dialogue most turns stand more than once."""
-    kept = lru_cache(maxsize=CACHE_TEXTS)(lambda text: tuple(tokenizer.encode(text)))
+    kept = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.packed)
     lines = tokenizer.pattern is not None and not any("\n" in string for string in tokenizer.whole)
     end = kept("\n")
 
-    def encode(text: str) -> Sequence[int]:
+    def encode(text: str) -> bytes:
         if len(text) <= CACHE_LENGTH:
             return kept(text)
-        first, *others = ALONE.split(text) if lines else [text]
-        ids = [*(kept(first) if len(first) <= CACHE_LENGTH else tokenizer.encode(first))]
-        for line in others:
-            ids += end
-            ids += kept(line) if len(line) <= CACHE_LENGTH else tokenizer.encode(line)
-        return ids
+        parts = ALONE.split(text) if lines else [text]
+        return end.join(kept(part) if len(part) <= CACHE_LENGTH else tokenizer.packed(part) for part in parts)
 
     return encode
 
 
-def _flat(tokens: list[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+def _flat(tokens: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """Token ids one after the other, and how many each text has."""
-    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    return np.fromiter(chain.from_iterable(tokens), np.int32, int(counts.sum())), counts
+    ids = np.frombuffer(b"".join(tokens), np.int32)
+    return ids, np.fromiter(map(len, tokens), np.int64, len(tokens)) // ids.itemsize
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:
@@ -225,13 +214,13 @@ def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
     return _starts(tokenizer.lengths[ids])
 
 
-def _covered(edges: np.ndarray, bases: np.ndarray, ranges: list[Ranges], rows: list[Row]) -> np.ndarray:
+def _covered(edges: np.ndarray, bases: np.ndarray, ranges: Sequence[Spans], texts: Sequence[str]) -> np.ndarray:
     """(T,) bool: tokens that share a byte with a range of their text; `bases` is the first byte of each text."""
     bytes_ = [
-        (base + _byte(row.text, start), base + _byte(row.text, end))
-        for base, some, row in zip(bases.tolist(), ranges, rows, strict=True)
+        (base + _byte(text, start), base + _byte(text, end))
+        for base, some, text in zip(bases.tolist(), ranges, texts, strict=True)
         if some
-        for start, end in some
+        for start, end, *_ in some
         if start < end
     ]
     first, last = np.array(bytes_, np.int64).reshape(-1, 2).T

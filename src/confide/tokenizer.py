@@ -6,9 +6,9 @@ a text (<bos>, <pad>, <|endoftext|>) is ordinary text. A token covers a known nu
 """
 
 import re
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?{L}+| ?{N}+| ?[^\s{l}{n}]+|\s+(?!\S)|\s+"
 WORDS_KEPT = 1 << 18
 
 
-class Words(dict[str, tuple[int, ...]]):
-    """Token ids of words, encoded on first use; emptied when full."""
+class Words(dict[str, bytes]):
+    """Packed token ids of words, encoded on first use; emptied when full."""
 
     def __init__(self, backend: Backend):
         super().__init__()
@@ -41,8 +41,13 @@ class Words(dict[str, tuple[int, ...]]):
     def __missing__(self, word: str) -> tuple[int, ...]:
         if len(self) >= WORDS_KEPT:
             self.clear()
-        ids = self[word] = tuple(self.backend.encode(word, add_special_tokens=False).ids)
+        ids = self[word] = packed(self.backend.encode(word, add_special_tokens=False).ids)
         return ids
+
+
+def packed(ids: Iterable[int]) -> bytes:
+    """Token ids as int32 of this machine, one after the other."""
+    return array("i", ids).tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +62,21 @@ class Tokenizer:
     lengths: np.ndarray  # (V,) int64: bytes of text that each token covers
     words: Words = field(repr=False)
     whole: dict[str, int]  # strings that are matched in text as one token: <MASK> and the control strings
-    pattern: re.Pattern[str] | None = None  # cuts ASCII text into words; None: only the backend knows how
+    pattern: re.Pattern[str] | None = None  # cuts ASCII text into words, or a few digits; None: only the backend knows how
     borders: re.Pattern[str] | None = None  # finds what is matched whole
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; <MASK> becomes mask_id."""
+        return np.frombuffer(self.packed(text), np.int32).tolist()
+
+    def packed(self, text: str) -> bytes:
+        """The same, packed: for many texts, several times as fast."""
         if self.pattern is None or not text.isascii():
-            return self.backend.encode(text, add_special_tokens=False).ids
+            return packed(self.backend.encode(text, add_special_tokens=False).ids)
         if not self.borders.search(text):
-            return list(chain.from_iterable(map(self.words.__getitem__, self.pattern.findall(text))))
-        ids: list[int] = []
-        for part in self.borders.split(text):  # every second one is a match
-            ids += (self.whole[part],) if part in self.whole else self.encode(part)
-        return ids
+            return b"".join(map(self.words.__getitem__, self.pattern.findall(text)))
+        parts = self.borders.split(text)  # every second one is a match
+        return b"".join(packed((self.whole[part],)) if part in self.whole else self.packed(part) for part in parts)
 
     def encode_batch(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Token ids of each text with their character offsets (a token inside a character has the whole of it)."""
@@ -222,6 +229,7 @@ def _wrap(backend: Backend) -> Tokenizer:
     pattern = GPT2 if gpt2.items() <= kind.items() else OURS
     if pattern is OURS and kind != orjson.loads(_probe()):
         raise ValueError("unknown pre-tokenizer")
+    words = pattern.replace("|{N}|", "|{N}{1,3}|")  # our digits are tokens one by one, but looked up by up to three
     lengths = np.zeros(len(vocab), np.int64)
     for token, index in vocab.items():
         # each byte is spelled as one character, but for what is matched whole
@@ -236,7 +244,7 @@ def _wrap(backend: Backend) -> Tokenizer:
         words=Words(backend),
         whole=whole,
         borders=_borders(whole),
-        pattern=re.compile(_spell(pattern, letters="A-Za-z", digits="0-9"), re.ASCII),
+        pattern=re.compile(_spell(words, letters="A-Za-z", digits="0-9"), re.ASCII),
     )
 
 

@@ -59,7 +59,7 @@ def merged_masks(text: str) -> str:
     return ADJOINING.sub(MASK, text)
 
 
-def redacted_text(text: str, spans: Iterable[Span]) -> str:
+def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
     """The text with each run of touching or overlapping spans, literal <MASK> included, as one <MASK>.
 
     Guarantees: neither the length nor the number of adjoining secrets shows, so a secret that was masked in the raw
@@ -68,9 +68,9 @@ def redacted_text(text: str, spans: Iterable[Span]) -> str:
     if MASK in text:
         spans = [*spans, *masks(text)]
     parts, position, last = [], 0, -1
-    for span in merge(spans):
-        if span.start != last:
-            parts += (text[position : span.start], MASK)
-        position = last = span.end
+    for start, end in sorted((start, end) for start, end, *_ in spans if start < end):
+        if start > last:
+            parts += (text[position:start], MASK)
+        position = last = max(last, end)
     parts.append(text[position:])
     return "".join(parts)
