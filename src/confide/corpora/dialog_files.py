@@ -6,7 +6,7 @@ turn are told by their shape, a name only where it makes or ends the turn. The a
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from confide.corpora.archives import read_members
@@ -17,7 +17,7 @@ from confide.types import SPLITS, Record, Span
 ASKED = (("full name", "name"), ("order number", "order"), ("phone number", "phone"), ("shipping address", "address"))
 TRACKING = re.compile(r"(?<![A-Z0-9])[A-Z0-9]{10}(?![A-Z0-9])")
 SHAPES = {  # tried in this order: what one shape has claimed, no other may
-    "address": re.compile(r"(?:\d{3,5}|PSC \d{4},|Unit \d{4}|US\w+) [A-Z].*?\b[A-Z]{2} \d{5}"),
+    "address": re.compile(r"(?:\d{3,5}|PSC \d{4},|Unit \d{4}|US\w{1,8}) [A-Z].{0,200}?\b[A-Z]{2} \d{5}"),
     "order": re.compile(r"\d{3}-\d{5}-\d{4}"),
     "phone": re.compile(r"\d{3}([-.]?)\d{3}\1\d{4}"),
 }
@@ -32,7 +32,7 @@ def _slot(turn: str) -> str | None:
     return next((slot for words, slot in ASKED if words in turn), None)
 
 
-def _free(spans: list[Span], start: int, end: int) -> bool:
+def _free(spans: Sequence[Span], start: int, end: int) -> bool:
     return all(end <= span.start or start >= span.end for span in spans)
 
 
@@ -40,9 +40,8 @@ def _answers(turn: str, asked: str | None) -> list[Span]:
     """Spans of a user's turn without its speaker."""
     spans: list[Span] = []
     for label, shape in SHAPES.items():
-        for match in shape.finditer(turn):
-            if _free(spans, *match.span()):
-                spans.append(Span(*match.span(), label))
+        taken = tuple(spans)
+        spans += [Span(*match.span(), label) for match in shape.finditer(turn) if _free(taken, *match.span())]
     match = ANSWERED.search(turn) if asked == "name" else VOLUNTEERED.search(turn)
     if match and _free(spans, *match.span(1)):
         spans.append(Span(*match.span(1), "name"))

@@ -61,11 +61,12 @@ def sentences(text: str, window: int) -> Iterator[Range]:
 
 def _ends(text: str, start: int, match: re.Match[str]) -> bool:
     """Whether a single period closes a sentence rather than an abbreviation, an initial or an ordinal."""
-    token = BEFORE.search(text, max(start, match.start() - 40), match.start())[0].lower()
+    before = text[max(start, match.start() - 40) : match.start()].lower()
+    token = BEFORE.search(before)[0]
     if not token:
         return True  # a period that stands alone, as in tokenized text
     if token.isdigit() or token in NUMBERED:
-        alone = token.isdigit() and text[start : match.start()].lstrip().lower() == token  # as in "1. Open the box."
+        alone = token.isdigit() and before.lstrip() == token  # as in "1. Open the box."
         return not alone and not DIGIT_NEXT.match(text, match.end())
     return not token[0].isalpha() or (len(token) > 1 and token not in ABBREVIATIONS)
 
