@@ -1,6 +1,7 @@
 """Memory of the process and of the device: keep pages, and halve a batch that does not fit."""
 
 import ctypes
+import resource
 import sys
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -31,6 +32,14 @@ def keep_pages() -> None:
         libc.mallopt(M_MMAP_MAX, 0)
         libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
         libc.mallopt(M_TOP_PAD, 64 << 20)
+
+
+def peak_mb(device: str) -> float:
+    """Megabytes: the most that this process has held so far, of the GPU's memory where it works there."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e6
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def out_of_memory(error: RuntimeError) -> bool:

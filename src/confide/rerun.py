@@ -36,7 +36,7 @@ from confide.stages.dedup import dedup
 from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.stages.tokenizer import tokenizer
-from confide.stages.train import train
+from confide.stages.train import COSTS, train
 from confide.tokenizer import load
 from confide.types import Release
 
@@ -127,10 +127,7 @@ def chain(
 def look(folder: Path, secret: Secret) -> Ran:
     """Everything of a finished chain that is compared."""
     releases = Ledger.load(read_bytes(folder / "ledger.jsonl")).releases()
-    rows = [
-        {name: value for name, value in row.items() if name not in ("seconds", "cpu_seconds")}
-        for row in read_jsonl(folder / "metrics.jsonl")
-    ]
+    rows = [{name: value for name, value in row.items() if name not in COSTS} for row in read_jsonl(folder / "metrics.jsonl")]
     sizes, drawn = pool_sizes(load_partition(folder / "original", folder / "redacted")), {one.step.pool for one in releases}
     public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "ledger.jsonl", "log")}
     public |= {

@@ -39,7 +39,7 @@ def test_values_are_those_of_the_files(results, table):
     assert row["exposure_max"] == max(result.attacks["exposure"]["exposures"])
     assert row["exposure_mean"] == pytest.approx(fmean(result.attacks["exposure"]["exposures"]))
     assert row["mia_auc"] == result.attacks["membership"]["auc"]
-    assert row["seconds"] == 125
+    assert row["seconds"] == 125 and row["peak_mb"] == 310
     assert (row["epsilon_replace_one"], row["epsilon_add_or_remove"], row["epsilon_group"]) == (3.0, 1.5, 12.0)
     assert row["epsilon_group_copies"] is None and row["gamma_upper"] == pytest.approx(0.15)
 

@@ -52,7 +52,7 @@ def test_metrics_say_what_the_regulariser_did_and_the_ledger_that_there_was_one(
     made = run(tmp_path, vocabulary, spec(kind))
     rows = list(read_jsonl(made["metrics"]))
     for row in rows:
-        assert row["seconds"] > 0 and row["cpu_seconds"] > 0 and row["regulariser"] is not None
+        assert row["seconds"] > 0 and row["cpu_seconds"] > 0 and row["peak_mb"] > 50 and row["regulariser"] is not None
         assert ("discriminator_accuracy" in row) == (kind == "adversarial")
     if kind == "adversarial":
         assert all(row["regulariser"] > np.log(5) and 0 <= row["discriminator_accuracy"] <= 1 for row in rows)

@@ -9,8 +9,8 @@ from typing import Any
 
 PLACES = ("data/work", "data/tokenizers", "models", "results")
 LOGS = "logs/"  # of scan.json and scan.csv
-TIMES = ("seconds", "cpu_seconds")  # of an epoch, of an attack
-TIME = re.compile(rb'("(?:[^"]*\.)?(?:%s)": ?)[^,\n}]+' % "|".join(TIMES).encode())  # in JSON
+COSTS = ("seconds", "cpu_seconds", "peak_mb")  # of an epoch, of an attack: time and memory
+COST = re.compile(rb'("(?:[^"]*\.)?(?:%s)": ?)[^,\n}]+' % "|".join(COSTS).encode())  # in JSON
 
 
 def differences(folder: Path, other: Path) -> list[str]:
@@ -31,8 +31,8 @@ def content(path: Path) -> Any:
     return READ.get(path.name, READ.get(path.suffix, Path.read_bytes))(path)
 
 
-def _without_times(path: Path) -> bytes:
-    return TIME.sub(rb"\1", path.read_bytes())
+def _without_costs(path: Path) -> bytes:
+    return COST.sub(rb"\1", path.read_bytes())
 
 
 def _searched(path: Path) -> tuple[Any, list[tuple[str, int]]]:
@@ -48,11 +48,11 @@ def _table(path: Path) -> list[list[str]]:
         rows = list(csv.reader(lines))
     if path.name == "scan.csv":
         return _columns([row for row in rows if not row[0].startswith(LOGS)], {"bytes"})
-    return _columns(rows, {*TIMES})
+    return _columns(rows, {*COSTS})
 
 
 def _markdown(path: Path) -> list[list[str]]:
-    return _columns([line.split("|") for line in path.read_text().split("\n")], {*TIMES})
+    return _columns([line.split("|") for line in path.read_text().split("\n")], {*COSTS})
 
 
 def _columns(rows: list[list[str]], passed_over: set[str]) -> list[list[str]]:
@@ -65,8 +65,8 @@ def _columns(rows: list[list[str]], passed_over: set[str]) -> list[list[str]]:
 
 
 READ: dict[str, Callable[[Path], Any]] = {
-    ".json": _without_times,
-    ".jsonl": _without_times,
+    ".json": _without_costs,
+    ".jsonl": _without_costs,
     ".csv": _table,
     ".md": _markdown,
     "scan.json": _searched,

@@ -50,6 +50,7 @@ class Epoch(NamedTuple):
     seconds: float | None
     cpu_seconds: float | None = None
     passes: float | None = None  # over the training points, in expectation
+    peak_mb: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,10 @@ class Result:
     def seconds(self) -> float | None:
         spent = [epoch.seconds for epoch in self.epochs if epoch.seconds is not None]
         return sum(spent) if spent else None
+
+    @property
+    def peak_mb(self) -> float | None:
+        return max((epoch.peak_mb for epoch in self.epochs if epoch.peak_mb is not None), default=None)
 
 
 def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]:

@@ -69,6 +69,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("accuracy_private", "utility", "the same in gold secrets", _quality("accuracy_private")),
     Column("passes", "utility", "how often a training point was read, in expectation", lambda r: r.epochs[-1].passes),
     Column("seconds", "utility", "wall-clock seconds of training, without validation", lambda r: r.seconds),
+    Column("peak_mb", "utility", "megabytes that training held at most, of the GPU or of the process", lambda r: r.peak_mb),
     Column("delta", "certified", "δ of every ε here", lambda r: r.meaning.delta),
     Column("noise_multiplier", "certified", "σ of the noised updates (the smallest, were there several)",
            lambda r: min(r.constant("noise_multipliers"), default=None)),

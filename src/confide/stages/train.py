@@ -28,7 +28,7 @@ from confide.dp.ledger import settings_digest
 from confide.errors import InputError
 from confide.evaluation import evaluate_points
 from confide.io import atomic, sha256, write_jsonl
-from confide.memory import keep_pages
+from confide.memory import keep_pages, peak_mb
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.packing import pack
@@ -39,6 +39,8 @@ from confide.specs import RecipeSpec, TrainSpec
 from confide.tokenizer import load as load_tokenizer
 from confide.training import Job, device_of, state_releases
 from confide.types import SPLITS, Partition, PoolName, Step
+
+COSTS = ("seconds", "cpu_seconds", "peak_mb")  # of an epoch: what differs between runs that are alike
 
 
 def train(
@@ -209,10 +211,10 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
             if len(job.metrics) < number:
                 row = {"epoch": number, "step": job.done, "passes": passes(job, epochs[:number])}
                 row["loss"] = job.mean_loss()  # which waits for the device
-                spent = {"seconds": time.monotonic() - started, "cpu_seconds": time.process_time() - worked}
+                spent = (time.monotonic() - started, time.process_time() - worked, peak_mb(job.device))
                 if job.spec.every_epoch and job.group.first:
                     snapshots.write(checkpoint, number, job.model)
-                job.metrics.append(row | epoch_metrics(job) | spent)
+                job.metrics.append(row | epoch_metrics(job) | dict(zip(COSTS, spent, strict=True)))
                 job.ledger.epoch(number)
                 if job.group.first:
                     tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)
