@@ -58,7 +58,7 @@ def read(folder: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, A
             if values["fingerprint"] != fingerprint:
                 return None
             return {name: file.get_tensor(name) for name in file.keys()}, values  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"damaged checkpoint ({type(error).__name__}); delete it to start over", file=path) from None
 
 

@@ -33,7 +33,7 @@ def rows_of(folder: Path, run: str) -> list[dict[str, Any]]:
             with safe_open(state, "numpy") as file:
                 return json.loads(file.metadata()["values"])["metrics"]
         return list(read_jsonl(finished)) if finished.exists() else []
-    except (OSError, SafetensorError, InputError, KeyError, TypeError, ValueError):
+    except (OSError, SafetensorError, InputError, KeyError, TypeError, ValueError, RecursionError):
         return []  # replaced or removed while we looked: next time
 
 

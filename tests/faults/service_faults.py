@@ -16,6 +16,9 @@ from same import differences
 MLFLOW = (sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1")
 
 
+PUSHED = ("data/tokenizers", "models", "results/runs", "results/studies", "results/summary", ".snakemake/metadata")
+
+
 def tracked(database: Path) -> dict[str, list]:
     """What MLflow holds of runs that are finished and not deleted: metrics and parameters by key."""
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
@@ -136,7 +139,7 @@ def object_cut_short(clone: Project, reference: Project, store: Path) -> Row:
 
 def pulled(clone: Project, reference: Project) -> list[str]:
     """What is wrong once a clone has what the remote has, and has made the text again."""
-    clone.dvc("pull", "-q", "--allow-missing")
+    clone.dvc("pull", "-q", *PUSHED)  # of the text that a clone has made DVC knows nothing, and so refuses to replace it
     clone.snakemake("prepare")
     return differences(clone.folder, reference.folder) + idle(clone)
 
