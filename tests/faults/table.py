@@ -28,8 +28,8 @@ HEAD = """# Faults
 Is anything lost when a run is killed, starved, crowded or confused? Each fault here is injected into real runs of the tiny
 study (`tests/params.tiny.yaml`, {jobs} jobs). What the next `snakemake --unlock; snakemake` ends with is compared with a run
 that nothing happened to, file by file and byte by byte, but for the time and memory that epochs took and, in the list of files
-that were searched for secrets, the sizes of files that hold such numbers. A temporary file that stays behind counts as lost, and
-so does a second rerun that finds something to do. `python tests/faults/table.py --points 20` does all this and writes this
+that were searched for secrets, the sizes of files that hold such numbers. A temporary file that stays behind counts as lost,
+and so does a second rerun that finds something to do. `python tests/faults/table.py --points 20` does all this and writes this
 page; every run of the tests does a part of it.
 
 | fault | injected at | outcome | times tried |
