@@ -205,10 +205,10 @@ def line_number(path: Path, at: int) -> int:
 
 def located(source: str | Path | Range) -> Iterator[tuple[int, dict[str, Any]]]:
     """One object per line with the byte at which it begins; blank lines are skipped; errors name file and line, never text."""
-    path = source.path if isinstance(source, Range) else Path(source)
+    path, loads = source.path if isinstance(source, Range) else Path(source), orjson.loads
     for at, line in read_lines(source):
         try:
-            value = orjson.loads(line)
+            value = loads(line)
         except orjson.JSONDecodeError as error:
             if line.isspace():
                 continue
