@@ -1,7 +1,12 @@
 """Fixtures that several folders of tests share: a copy of the project, and one that has been built from the tiny parameters."""
 
+import hypothesis
 import pytest
 from project import Project, environment_in, project_in
+
+# A busy machine is no fault of the example that it was busy with.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -70,7 +70,7 @@ def through(folder, corpus, spec, scope):
     return (folder / "redacted").read_bytes(), load_partition(folder / "original", folder / "redacted")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(neighbours(), st.sampled_from(["private", "all"]))
 def test_a_secret_that_the_policy_finds_leaves_no_trace(tmp_path_factory, pair, scope):
     folder = tmp_path_factory.mktemp("n")
@@ -79,7 +79,7 @@ def test_a_secret_that_the_policy_finds_leaves_no_trace(tmp_path_factory, pair, 
     assert first == second
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(neighbours(), st.sampled_from(["private", "all"]))
 def test_a_missed_secret_changes_one_point_that_is_private_on_both_sides(tmp_path_factory, pair, scope):
     folder = tmp_path_factory.mktemp("n")
@@ -94,7 +94,7 @@ def test_a_missed_secret_changes_one_point_that_is_private_on_both_sides(tmp_pat
     assert np.array_equal(first.copy[others], second.copy[others])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(neighbours(), st.floats(0, 1), st.integers(0, 3))
 def test_a_missed_share_falls_into_one_of_the_two_cases(tmp_path_factory, pair, gamma, seed):
     spec = REDACT.model_copy(update={"miss_rate": gamma, "miss_seed": seed})

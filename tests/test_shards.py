@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from confide import shards
@@ -18,7 +18,6 @@ from confide.errors import InputError
 from confide.io import Range, count_lines, dump_lines, line_number, read_jsonl, read_lines
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"a", b"", b"b" * 9, "é".encode()]), max_size=12), st.booleans(), st.integers(1, 20))
 def test_shards_tile_the_file_at_line_ends(tmp_path_factory, lines, ended, size):
     path = tmp_path_factory.mktemp("t") / "lines"

@@ -127,7 +127,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows)
 def test_documents_and_authors_are_whole(tmp_path_factory, rows):
     seen = defaultdict(set)
@@ -138,7 +138,7 @@ def test_documents_and_authors_are_whole(tmp_path_factory, rows):
     assert all(len(splits) == 1 for splits in seen.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh")), max_size=12))
 def test_groups_are_the_connected_components(links):
     places, groups = Places(), {node: {node} for node in "abcdefgh"}

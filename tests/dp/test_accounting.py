@@ -133,7 +133,7 @@ def test_a_delta_finer_than_the_grid_is_unbounded_not_wrong():
     assert epsilon(noisy(0.1, 2.42, 100), 1e-14, accountant="rdp") < math.inf
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(
     rate=st.floats(0.001, 0.5),
     sigma=st.floats(0.6, 8.0),

@@ -28,9 +28,7 @@ def test_hostile_files_are_refused_in_one_line(name, groups):
     target = TARGETS[name]
     case = Case(target, groups(target.group))
 
-    @settings(
-        derandomize=True, max_examples=target.short, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(derandomize=True, max_examples=target.short, database=None, suppress_health_check=list(HealthCheck))
     @given(st.randoms(use_true_random=False))
     def check(source):
         outcome = case.run(source)

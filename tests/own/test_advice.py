@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.own.advice import COVERS, Option, Policies, Wish, advise, cover, rank
@@ -58,7 +58,6 @@ def test_the_order_is_for_whom_then_how_much():
     assert found.best == CRT
 
 
-@settings(deadline=None)
 @given(st.permutations([NOTHING, SELECTIVE, REDACTED, CONDITIONAL, DPSGD, CRT]), st.sampled_from([SECRET, RECORD]))
 def test_the_order_of_the_options_does_not_matter(options, wish):
     ranked = advise(options, [MEASURED, SPLIT], wish).ranked

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.dp.audit_bounds import epsilon_lower, power
@@ -83,7 +83,6 @@ def test_less_than_everything_is_protected_only_where_there_is_reason_to(held_ou
     assert found == name and why in reason
 
 
-@settings(deadline=None)
 @given(st.integers(2, 10**9))
 def test_delta_is_a_power_of_ten_below_one_over_the_points(points):
     delta = delta_of(points)
@@ -105,7 +104,6 @@ def test_powers_of_two():
 TEXTS = st.lists(st.sampled_from(["Ann", "Lee", "my", "I", "12", "5-5", "a1", "USPS", "x@y.de", MASK, ",", ".", "(", "St."]))
 
 
-@settings(deadline=None)
 @given(TEXTS, st.sampled_from([" ", ""]))
 def test_each_policy_finds_all_that_the_one_before_it_finds(words, between):
     text, before = between.join(words), set()
@@ -115,7 +113,6 @@ def test_each_policy_finds_all_that_the_one_before_it_finds(words, between):
         before = found
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["call", "Ann", "now,", "is", "Order", "ok."])), st.sampled_from(["555-1234", "12", "7 8"]))
 def test_a_number_leaves_no_trace_among_words(words, secret):
     """What was in its place cannot be told from what is found around it."""

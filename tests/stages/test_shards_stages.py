@@ -62,7 +62,7 @@ def with_gold(index: int, row: dict) -> dict:
     return {"key": f"d:{index}"} | row | {"gold": [[start, start + 2, "x", 1.0]] if start >= 0 else []}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(fields, max_size=40), st.sampled_from(["\n", "\r\n"]), st.integers(0, 3), st.sampled_from([1, 200, 700]))
 def test_the_size_of_shards_does_not_show(tmp_path_factory, rows, end, blank, size):
     points = [with_gold(index, row) for index, row in enumerate(rows)]

@@ -106,7 +106,7 @@ def disjoint(text, drawn):
     return spans
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(ALPHABET, SPANS, st.sampled_from(POINTS))
 def test_points_cover_the_text_and_spans_keep_their_characters(text, drawn, point):
     """Oracle: every non-blank character is in exactly one point, in order, with the label it had."""
@@ -122,14 +122,14 @@ def test_points_cover_the_text_and_spans_keep_their_characters(text, drawn, poin
     assert found == wanted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ALPHABET, st.sampled_from(POINTS))
 def test_spans_do_not_change_where_the_text_is_cut(text, point):
     spans = [Span(0, 1, "x")] if text else []
     assert [piece for piece, _ in cut(text, point, 2, spans)] == texts(text, point, 2)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(alphabet=string.digits + ".,- aA", max_size=40))
 def test_sentences_never_cut_a_number(text):
     joined = " ".join(texts(text, "sentence")).split()

@@ -44,7 +44,7 @@ def run(spec, output, threads=1):
     return [orjson.loads(line) for line in output.read_bytes().splitlines()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(ROW, min_size=1, max_size=25),
     st.sampled_from(["\n", "\r\n", "\n\n"]),
