@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from confide.data import Join, load_partition, read_rows, write_partition
+from confide.data import load_partition, write_partition
 from confide.errors import InputError
+from confide.rows import Copy, Join, read_rows
 from confide.types import Partition, View
 
 
@@ -102,10 +103,10 @@ def test_rows_and_join(tmp_path):
     assert list(read_rows(path, "key", "n")) == [("a", 1), ("c", 2)]
     with pytest.raises(InputError, match="text"):
         list(read_rows(path, "text"))
-    join = Join(path)
-    assert [join.take(key) for key in "abcd"] == [{"key": "a", "n": 1}, None, {"key": "c", "n": 2}, None]
+    join = Join(Copy, path)
+    assert [join.take(key) for key in "abcd"] == [Copy("a"), None, Copy("c"), None]
     join.finish()
-    late = Join(path)
+    late = Join(Copy, path)
     assert late.take("c") is None
     with pytest.raises(InputError, match="rows: a: matches no point"):
         late.finish()

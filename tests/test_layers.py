@@ -20,7 +20,7 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     ),
     (
         *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
-        *("buckets", "columns", "deduplication", "redaction", "partitioning", "secret_strings", "word_canaries"),
+        *("buckets", "columns", "deduplication", "redaction", "partitioning", "rows", "secret_strings", "word_canaries"),
     ),
     (
         *("evaluation", "training", "regularisers", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours"),

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from confide import shards
 from confide.buckets import Offsets
-from confide.data import stretch
 from confide.errors import InputError
 from confide.io import Range, count_lines, dump_lines, line_number, read_jsonl, read_lines
+from confide.rows import stretch
 
 
 @given(st.lists(st.sampled_from([b"a", b"", b"b" * 9, "é".encode()]), max_size=12), st.booleans(), st.integers(1, 20))

@@ -1,16 +1,12 @@
-"""The partition on disk: points and spans as JSON lines, views as two safetensors files.
+"""The partition on disk: two views as two safetensors files.
 
 redacted.safetensors is all that confidentially redacted training reads; original.safetensors holds the text as it
 was and the gold secrets, for other methods and for evaluation. No torch here.
 """
 
-import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -19,7 +15,6 @@ from safetensors import SafetensorError, safe_open
 
 from confide.columns import Columns
 from confide.errors import InputError
-from confide.io import Range, line_from, line_number, located, read_jsonl
 from confide.types import SPLITS, Partition, View
 
 ORIGINAL = {"ids": np.int32, "starts": np.int64, "private": np.bool_, "secret": np.bool_}
@@ -33,125 +28,6 @@ REDACTED = {
     "domain": np.int32,
     "owner": np.int32,
 }
-
-
-FINDING = ("key", "spans", "conservative")  # fields of what a policy says of a point
-VALUE = (NoneType, bool, int, float, str, list, dict)  # any of JSON's
-TEXT = (str, NoneType)
-FIELDS: dict[str, type | tuple[type, ...]] = {  # types of the fields of points, copies, findings and packed files
-    **{"key": str, "text": str, "doc": str, "split": str, "path": str, "domain": TEXT, "owner": TEXT},
-    **{"gold": list, "spans": list, "canary": (int, NoneType), "conservative": bool, "at": int},
-}
-
-
-def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]]:
-    """The given fields of each line, as a tuple (a bare value for one field), with the byte at which the line begins.
-
-    InputError names a field that is missing, or of another type than it has to be.
-    """
-    return map(itemgetter(0, 2), _checked(source, fields))
-
-
-def read_rows(source: Path | Range, *fields: str) -> Iterator[Any]:
-    """The same without the bytes."""
-    return map(itemgetter(2), _checked(source, fields))
-
-
-def _checked(source: Path | Range, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any], Any]]:
-    """Byte, object and fields of each line; these are there, of their types, and spans lie within the line's text."""
-    pick, alone, spans = itemgetter(*fields), len(fields) == 1, [name for name in ("gold", "spans") if name in fields]
-    right: set[Any] = set()  # types of fields that were looked at: most lines have the same
-    for at, row in located(source):
-        try:
-            values = pick(row)
-        except KeyError as error:
-            raise _wrong("missing field", source, at, str(error.args[0])) from None
-        types = type(values) if alone else tuple(map(type, values))
-        if types not in right:
-            for name in fields:
-                if not isinstance(row[name], FIELDS.get(name, VALUE)):
-                    raise _wrong("is of another type", source, at, name)
-            right.add(types)
-        for name in spans:
-            if row[name] and not ranges_fit(row[name], row.get("text")):
-                raise _wrong("expected lists of start, end and label in the text", source, at, name)
-        yield at, row, values
-
-
-def _wrong(message: str, source: Path | Range, at: int, name: str) -> InputError:
-    path = source.path if isinstance(source, Range) else source
-    return InputError(message, file=path, line=line_number(path, at), key=name)
-
-
-def ranges_fit(spans: list[Any], text: str | None) -> bool:
-    """Whether spans are lists of start, end, label and more, that lie within a text where it is given."""
-    size = len(text) if isinstance(text, str) else 1 << 62
-    for span in spans:
-        if not isinstance(span, list) or len(span) < 3:
-            return False
-        start, end, label = span[:3]
-        if not type(start) is type(end) is int or not 0 <= start <= end <= size or not isinstance(label, str):
-            return False
-    return True
-
-
-def stretch(path: Path, points: Range) -> Range:
-    """Where the lines of a file of findings lie that belong to a range of the points: each names the byte of its point, "at".
-
-    The stretches of adjoining ranges adjoin, so that no line is passed over, whatever order the lines are in.
-    """
-    return Range(path, _first(path, points.start), None if points.end is None else _first(path, points.end))
-
-
-def _first(path: Path, at: int) -> int:
-    """Byte of the first line that belongs to a point at `at` or later; by bisection."""
-    if at == 0:
-        return 0
-    try:
-        with open(path, "rb") as file:
-            low, high = 0, os.fstat(file.fileno()).st_size
-            while low < high:
-                middle = (low + high) // 2
-                low, high = (middle + 1, high) if _point(path, line_from(file, middle)) < at else (low, middle)
-            return line_from(file, low)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
-
-
-def _point(path: Path, place: int) -> float:
-    """Byte of the point that the line at a byte belongs to; infinite after the last one."""
-    row = next(read_jsonl(Range(path, place)), {"at": math.inf})
-    if not isinstance(row.get("at"), int | float):
-        raise InputError("missing field", file=path, line=line_number(path, place), key="at")
-    return row["at"]
-
-
-class Join:
-    """Merge-join of keyed rows, of a file or `rows`, with the points: ask for each point's key in turn, then `finish`."""
-
-    def __init__(
-        self, source: Path | Range | None = None, rows: Iterable[dict[str, Any]] = (), fields: Sequence[str] = ("key",)
-    ):
-        self.path = source.path if isinstance(source, Range) else source
-        self.rows = iter(rows) if source is None else map(itemgetter(1), _checked(source, fields))
-        self._advance()
-
-    def _advance(self) -> None:
-        self.row = next(self.rows, None)
-        self.key = None if self.row is None else self.row["key"]
-
-    def take(self, key: str) -> dict[str, Any] | None:
-        """The row of this point, if it has one."""
-        if key != self.key:
-            return None
-        row = self.row
-        self._advance()
-        return row
-
-    def finish(self) -> None:
-        """InputError if a row belongs to no point, or stands out of the order of the points."""
-        if self.row is not None:
-            raise InputError("matches no point, or is out of order", file=self.path, key=self.key)
 
 
 def write_partition(partition: Partition, original: Path, redacted: Path) -> None:

@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from confide.data import Join
 from confide.deduplication import copies, digest
 from confide.errors import InputError
 from confide.partitioning import Raw, build, rows
 from confide.redaction import Finding
+from confide.rows import Copy, Found, Join
 from confide.specs import PartitionSpec
 from confide.tokenizer import Tokenizer
 from confide.types import MASK, Partition
@@ -58,9 +58,9 @@ def process_of(find: Callable[[str], Finding], spec: PartitionSpec, tokenizer: T
     digested = digest("hmac-sha1")
 
     def process(points: list[Raw]) -> Partition:
-        copied = [{"key": key} for key in copies(((point.key, point.text, point.split) for point in points), digested)]
-        found = [{"key": point.key, **finding} for point in points if (finding := find(point.text))]
-        return build(tokenizer, rows(spec, points, Join(rows=copied), Join(rows=found)))
+        copied = [Copy(key) for key in copies(((point.key, point.text, point.split) for point in points), digested)]
+        found = [Found(point.key, **finding) for point in points if (finding := find(point.text))]
+        return build(tokenizer, rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=found)))
 
     return process
 

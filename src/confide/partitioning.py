@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from confide.data import Join
 from confide.errors import InputError
 from confide.policies import merged_masks, redacted_text
+from confide.rows import Copy, Found, Join
 from confide.specs import PartitionSpec
 from confide.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, View
@@ -73,7 +73,9 @@ class Chunk(NamedTuple):
     owner: np.ndarray  # (N,) int32
 
 
-def rows(spec: PartitionSpec, points: Iterable[Raw], copied: Join, found: Join, file: Path | None = None) -> Iterator[Row]:
+def rows(
+    spec: PartitionSpec, points: Iterable[Raw], copied: Join[Copy], found: Join[Found], file: Path | None = None
+) -> Iterator[Row]:
     """Points (or tuples of the same values) with their spans, later copies masked; `file` holds the points, for errors."""
     fast = tuple.__new__  # a third of the time of a call of Row
     for key, text, split, domain, owner, gold in points:
@@ -92,7 +94,7 @@ def rows(spec: PartitionSpec, points: Iterable[Raw], copied: Join, found: Join, 
         if not private:
             yield fast(Row, (text, text, (), gold, False, number, domain, owner))
             continue
-        spans = finding["spans"] if finding else ()
+        spans = finding.spans if finding else ()
         if any(end > len(text) for _, end, *_ in spans):
             raise InputError("a span reaches beyond its text", file=found.path, key=key)
         shown = redacted_text(text, spans)

@@ -21,7 +21,7 @@ import numpy as np
 from tqdm import tqdm
 
 from confide import models
-from confide.data import load_partition, read_rows
+from confide.data import load_partition
 from confide.dp.accounting import epsilon, price
 from confide.dp.bounds import clopper_pearson
 from confide.dp.ledger import Ledger
@@ -31,6 +31,7 @@ from confide.io import number, read_bytes, read_jsonl, sha256, write_json, write
 from confide.neighbours import Outcome, Secret, compare, neighbour, secrets_of
 from confide.partitioning import Raw, Row, build
 from confide.pools import pool_sizes
+from confide.rows import read_rows
 from confide.specs import PrivacySpec, RerunSpec
 from confide.stages.dedup import dedup
 from confide.stages.partition import partition

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from confide.data import read_rows
 from confide.errors import InputError
+from confide.rows import read_rows
 from confide.specs import WordCanarySpec
 from confide.tokenizer import Tokenizer
 

@@ -14,9 +14,10 @@ from safetensors.torch import save_file
 from confide import cli, models, tokenizer
 from confide import io as files
 from confide.corpora.archives import archive
-from confide.data import load_partition, read_rows
+from confide.data import load_partition
 from confide.errors import InputError
 from confide.policies.pipelines import from_bytes, read
+from confide.rows import read_rows
 from confide.specs import GPT2Spec, LSTMSpec
 from confide.stages import fetch
 from confide.yaml_lines import compose

@@ -27,7 +27,7 @@ FAULTS = [
         "tail of a span left",
         "Redaction leaves the last character of a secret.",
         CAUGHT,
-        edit(spans.redacted_text, ("position = last = span.end", "position, last = span.end - 1, span.end")),
+        edit(spans.redacted_text, ("position = last = max(last, end)", "position, last = max(last, end) - 1, max(last, end)")),
     ),
     Fault(
         "as many masks as characters",
@@ -35,7 +35,7 @@ FAULTS = [
         CAUGHT,
         edit(
             spans.redacted_text,
-            ("(text[position : span.start], MASK)", "(text[position : span.start], MASK * (span.end - span.start))"),
+            ("(text[position:start], MASK)", "(text[position:start], MASK * (end - start))"),
         ),
     ),
     Fault(

@@ -6,7 +6,7 @@ Names are needed to match planted canaries with their authors, and are never wri
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.data import read_rows
+from confide.rows import read_rows
 
 
 class Sample(NamedTuple):

@@ -13,10 +13,10 @@ import numpy as np
 from confide import policies
 from confide.attacks.judges import hits
 from confide.attacks.prompts import Prompt, Texts
-from confide.data import read_rows
 from confide.leaks.search import Searcher
 from confide.leaks.variants import length
 from confide.policies.spans import merge
+from confide.rows import read_rows
 from confide.specs import PolicySpec, PromptedSpec
 from confide.types import MASK, Span
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from confide.data import read_rows
+from confide.rows import read_rows
 from confide.specs import MembershipSpec
 from confide.tokenizer import Tokenizer
 from confide.types import View

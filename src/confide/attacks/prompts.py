@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confide.corpora.dialogues import END, START
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.leaks.search import Searcher
 from confide.leaks.variants import length
+from confide.rows import read_rows
 from confide.specs import PromptedSpec
 
 ROLES = ("USR:", "SYS:", "BOT:")

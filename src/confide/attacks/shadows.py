@@ -14,9 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from confide.attacks.members import Candidate
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import atomic
+from confide.rows import read_rows
 from confide.specs import LiraSpec, ShadowsSpec
 
 TENSORS = {"seen": np.bool_, "total": np.float64, "count": np.int64, "member": np.bool_, "line": np.int64, "loss": np.float64}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import read_json
+from confide.rows import read_rows
 
 PLANTED = ("secrets", "controls", "canaries")  # lists of strings, or of objects with the key "secret" or "text"
 

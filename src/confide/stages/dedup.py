@@ -11,9 +11,9 @@ from pathlib import Path
 import orjson
 
 from confide.buckets import Offsets, repeats
-from confide.data import located_rows
 from confide.deduplication import digest, digests
 from confide.io import Range, dump_lines, read_lines, write_pieces
+from confide.rows import located_rows
 from confide.shards import scatter, shards
 from confide.specs import DedupSpec
 

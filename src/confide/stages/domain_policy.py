@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import write_json
 from confide.policies.classifier_training import train
@@ -21,6 +20,7 @@ from confide.policies.keyword import finder
 from confide.policies.keyword_mining import mine
 from confide.policies.spans import Policy
 from confide.policies.utterances import Texts, spoken, utterances, windows
+from confide.rows import read_rows
 from confide.specs import DomainPolicySpec, KeywordFitSpec
 from confide.types import SPLITS, Span
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from confide import models
-from confide.data import check_vocabulary, load_partition, read_rows
+from confide.data import check_vocabulary, load_partition
 from confide.errors import InputError
 from confide.evaluation import backoff, by_author, evaluate_points, reference_points, score, share_of, summary
 from confide.io import write_json
 from confide.memory import keep_pages
+from confide.rows import read_rows
 from confide.specs import EvaluateSpec
 from confide.training import device_of
 from confide.types import SPLITS, Partition

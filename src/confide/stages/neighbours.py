@@ -13,13 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from confide.data import read_rows
 from confide.dp.bounds import clopper_pearson
 from confide.io import write_json
 from confide.neighbours import Outcome, Secret, Tester, draw, process_of, secrets_of, touched
 from confide.partitioning import Raw
 from confide.policies import covered
 from confide.redaction import finder_of
+from confide.rows import read_rows
 from confide.specs import NeighboursSpec
 from confide.tokenizer import load
 

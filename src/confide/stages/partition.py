@@ -6,9 +6,10 @@ Points, copies and spans are read side by side, shard by shard; `confide.partiti
 from collections.abc import Callable
 from pathlib import Path
 
-from confide.data import FINDING, Join, read_rows, stretch, write_partitions
+from confide.data import write_partitions
 from confide.io import Range
 from confide.partitioning import Part, Raw, builder, joined, rows
+from confide.rows import Copy, Found, Join, read_rows, stretch
 from confide.shards import no_collection, scatter, shards
 from confide.specs import PartitionSpec
 from confide.tokenizer import load
@@ -41,7 +42,7 @@ def part_in(spec: PartitionSpec, copies: Path, spans: Path, tokenizer: Path) -> 
     build = builder(load(tokenizer))
 
     def part(shard: Range) -> Part:
-        copied, found = Join(stretch(copies, shard)), Join(stretch(spans, shard), fields=FINDING)
+        copied, found = Join(Copy, stretch(copies, shard)), Join(Found, stretch(spans, shard))
         with no_collection():
             return build(rows(spec, read_rows(shard, *Raw._fields), copied, found, shard.path))
 

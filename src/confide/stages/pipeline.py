@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from confide.corpora.treebank import Tree, trees
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import atomic, write_json
+from confide.rows import read_rows
 from confide.specs import PipelineSpec
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import read_jsonl, write_json, write_jsonl
+from confide.rows import read_rows
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.tokenizer import load
 from confide.types import MASK

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from confide.buckets import Buckets, Offsets, repeats
-from confide.data import FINDING, Join, located_rows, stretch
 from confide.deduplication import digest, digests
 from confide.dp.bounds import clopper_pearson
 from confide.io import Range, size_of, write_json
 from confide.policies import covered
+from confide.rows import Found, Join, located_rows, stretch
 from confide.secret_strings import COUNTED, Shown, Strings, shown
 from confide.shards import scatter, shards
 from confide.specs import RecallSpec
@@ -90,7 +90,7 @@ def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tup
 def counted(digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, shard: Range) -> tuple[Count, np.ndarray]:
     """What is counted over the training points of a shard, and the records of their secret strings."""
     count, strings, later = Count(), Strings(), frozenset(copies.within(shard).tolist())
-    found = Join(stretch(spans, shard), fields=FINDING)
+    found = Join(Found, stretch(spans, shard))
     for at, (key, owner, text, split, gold) in located_rows(shard, "key", "owner", "text", "split", "gold"):
         finding = found.take(key) if key == found.key else None
         if split != "train":
@@ -103,19 +103,19 @@ def counted(digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, sh
     return count, strings.records(digested)
 
 
-def tally(count: Count, text: str, gold: list[Any], finding: dict[str, Any] | None) -> dict[str, tuple[bool, bool]]:
+def tally(count: Count, text: str, gold: list[Any], finding: Found | None) -> dict[str, tuple[bool, bool]]:
     """Add one training point to the counts; for each of its secret strings, whether one is missed, and one unprotected."""
     private = finding is not None or MASK in text
     count.pools["private" if private else "public"] += 1
-    found = finding["spans"] if finding else []
-    count.failures += bool(finding and finding.get("failed"))
+    found = finding.spans if finding else []
+    count.failures += bool(finding and finding.failed)
     for start, end, label, *_ in found:
         count.spans[label] += 1
         count.true[label] += any(start < last and first < end for first, last, *_ in gold)
     strings: dict[str, tuple[bool, bool]] = {}
     for start, end, label, *_ in gold:
         missed = not covered(start, end, found)
-        unprotected = missed and not (finding and finding["conservative"])
+        unprotected = missed and not (finding and finding.conservative)
         count.secrets.setdefault(label, Tally()).add(missed, unprotected)
         before = strings.get(text[start:end], (False, False))
         strings[text[start:end]] = (before[0] or missed, before[1] or unprotected)

@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from confide.data import located_rows
 from confide.io import Range, dump_lines, write_pieces
 from confide.redaction import Finding, batch_finder_of, finder_of
+from confide.rows import located_rows
 from confide.shards import scatter, shards
 from confide.specs import RedactSpec
 

@@ -6,9 +6,9 @@ Vocabularies never come from the private text (a whole word in a vocabulary is a
 from collections.abc import Iterator
 from pathlib import Path
 
-from confide.data import read_rows
 from confide.errors import InputError
 from confide.io import read_bytes
+from confide.rows import read_rows
 from confide.specs import TokenizerSpec
 from confide.tokenizer import Tokenizer, from_files, from_hub, save, train_bpe
 
