@@ -105,11 +105,11 @@ def test_no_threads_are_refused():
         list(shards.scatter(lambda: abs, [1], 0))
 
 
-ENDLESS = """
+ENDLESS = r"""
 import os, time
 from confide.shards import scatter
 def make():
-    return lambda _: print(os.getpid(), flush=True) or time.sleep(600)
+    return lambda _: os.write(1, b"%d\n" % os.getpid()) and time.sleep(600)
 list(scatter(make, range(2), 2))
 """
 
@@ -117,8 +117,10 @@ list(scatter(make, range(2), 2))
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are told of a death by the kernel")
 def test_no_process_outlives_the_one_that_started_it():
     with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True) as parent:
-        children = [int(parent.stdout.readline()) for _ in range(2)]
-        parent.kill()
+        try:
+            children = [int(parent.stdout.readline()) for _ in range(2)]
+        finally:
+            parent.kill()
     until = time.monotonic() + 60
     while any(running(pid) for pid in children):
         assert time.monotonic() < until
