@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from io import FileIO
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -203,24 +202,19 @@ def line_number(path: Path, at: int) -> int:
     return count_lines(path, 0, at) + 1
 
 
-def located(source: str | Path | Range) -> Iterator[tuple[int, dict[str, Any]]]:
-    """One object per line with the byte at which it begins; blank lines are skipped; errors name file and line, never text."""
-    path, loads = source.path if isinstance(source, Range) else Path(source), orjson.loads
-    for at, line in read_lines(source):
-        try:
-            value = loads(line)
-        except orjson.JSONDecodeError as error:
-            if line.isspace():
-                continue
-            raise InputError(f"malformed JSON: {error.msg}", file=path, line=line_number(path, at)) from None
-        if type(value) is not dict:
-            raise InputError("expected a JSON object", file=path, line=line_number(path, at))
-        yield at, value
-
-
 def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
     """One object per line, streamed; blank lines are skipped; errors name file and line, never the text."""
-    return map(itemgetter(1), located(source))
+    path = source.path if isinstance(source, Range) else Path(source)
+    for at, line in read_lines(source):
+        if line.isspace():
+            continue
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"malformed JSON: {error.msg}", file=path, line=line_number(path, at)) from None
+        if not isinstance(value, dict):
+            raise InputError("expected a JSON object", file=path, line=line_number(path, at))
+        yield value
 
 
 def dump_lines(rows: Iterable[Any]) -> bytes:
