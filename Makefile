@@ -39,7 +39,7 @@ $(VENV)/.ok: pyproject.toml constraints.txt
 
 reproduce: $(VENV)/.ok
 	snakemake
-	snakemake --report results/report.html
+	snakemake --report results/report.html --report-stylesheet workflow/report/report.css
 	echo 'See results/studies and results/report.html'
 
 test: $(VENV)/.ok

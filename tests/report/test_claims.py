@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -247,6 +248,7 @@ def test_the_page_says_all_of_it(tmp_path):
         assert words in html
     assert 'href="../studies/crt_customersim/exposure.svg"' in html and "javascript" not in html
     assert "app.showResultInfo('results/studies/crt_customersim/exposure.svg')" in opening.read_text()
+    assert not {"<html", "<body", "<style"} & set(re.findall("<[a-z]+", opening.read_text()))  # the report's page is around it
     again = tmp_path / "again"
     summary(SummarySpec(studies=[spec]), **given, claims=again / "c", page=again / "p", opening=again / "o")
     assert (again / "p").read_bytes() == page.read_bytes()

@@ -134,9 +134,11 @@ def test_canaries_are_not_in_results_or_logs(built):
 
 
 def test_html_report_works_offline(project):
-    project.snakemake("--report", "results/report.html")
+    project.snakemake("--report", "results/report.html", "--report-stylesheet", "workflow/report/report.css")
     text = (project.folder / "results/report.html").read_text()
     assert "tradeoff" in text and "Bayesian confidentiality" in text
+    (opening,) = re.findall("var workflow_desc = (.*)", text)
+    assert "What is certified" in opening and "<style" not in opening and "#app .prose table" in text
 
 
 def test_same_numbers_in_a_second_run(project):

@@ -19,12 +19,16 @@ def page(found: Json) -> str:
 
 def as_html(text: str, title: str, more: str = "") -> str:
     """The page for a browser, in one file; `more`: of its style."""
-    from markdown_it import MarkdownIt
-
-    body = MarkdownIt("commonmark").enable("table").render(text)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     head += f"<title>{escape(title)}</title><style>{STYLE}{more}</style>"
-    return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>\n"
+    return f"<!doctype html><html><head>{head}</head><body>{rendered(text)}</body></html>\n"
+
+
+def rendered(text: str) -> str:
+    """What stands within a page of HTML, of Markdown."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table").render(text)
 
 
 def opening(found: Json) -> Iterator[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from confide.io import atomic
 from confide.report import summary as pages
-from confide.report.certificate import as_html
+from confide.report.certificate import as_html, rendered
 from confide.report.claims.evidence import Study
 from confide.report.results import load
 from confide.report.tables import as_csv
@@ -22,13 +22,14 @@ def summary(spec: SummarySpec, *, results: Path, models: Path, claims: Path, pag
     """
     studies = [Study(study, load(study.runs, results, models)) for study in spec.studies]
     judged = pages.judge(studies)
-    html = as_html(pages.page(studies, judged), "Summary", pages.STYLE)
-    for path, text in ((claims, as_csv(pages.claim_rows(judged))), (page, html), (opening, embedded(html))):
+    text = pages.page(studies, judged)
+    html = as_html(text, "Summary", pages.STYLE)
+    for path, written in ((claims, as_csv(pages.claim_rows(judged))), (page, html), (opening, embedded(rendered(text)))):
         with atomic(path) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(written)
 
 
 def embedded(html: str) -> str:
-    """A page as raw HTML within reStructuredText, its figures those of the report."""
+    """A part of a page as raw HTML within reStructuredText, its figures those of the report."""
     lines = FIGURE.sub(INSIDE, html).splitlines()
     return "\n".join([".. raw:: html", "", *(f"   {line}" for line in lines)]) + "\n"
