@@ -26,7 +26,7 @@ from confide.yaml_lines import KeyPath, compose, locate
 FILE = Path("params.yaml")
 SCHEMA = Path("workflow/schemas/params.schema.yaml")
 FIGURES = (
-    *("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "roc"),
+    *("tradeoff", "utility", "exposure", "membership", "group_membership", "amplification", "frontier", "pareto", "roc"),
     *("learning", "trajectory", "private_ppl", "leak", "domain_epsilon", "domain_roc", "schedules"),
     *("author_exposure", "tab", "subgroups", "train_time", "author_inference"),
 )

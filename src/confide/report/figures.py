@@ -13,6 +13,7 @@ from confide.report.frontier import frontier
 from confide.report.leak import leak
 from confide.report.leakage import exposure, group_membership, membership
 from confide.report.learning import learning
+from confide.report.pareto import pareto
 from confide.report.private_ppl import private_ppl
 from confide.report.results import Result
 from confide.report.roc import roc
@@ -33,6 +34,7 @@ FIGURES: dict[str, Callable[[ReportSpec, list[Result]], Figure]] = {
     "group_membership": group_membership,
     "amplification": amplification,
     "frontier": frontier,
+    "pareto": pareto,
     "roc": roc,
     "learning": learning,
     "trajectory": trajectory,
