@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from confide.errors import InputError
+from confide.planted import canary_doc
 from confide.rows import read_rows
 from confide.specs import WordCanarySpec
 from confide.tokenizer import Tokenizer
@@ -81,7 +82,7 @@ def draw(spec: WordCanarySpec, words: list[str], authors: list[str], rng: np.ran
 
 def canary_point(facts: dict[str, Any], index: int, copy: int) -> dict[str, Any]:
     """Fields of one planted Point; all of its text is gold."""
-    doc, canary = f"canary-{index}-{copy}", facts["canaries"][index]
+    doc, canary = canary_doc(index, copy), facts["canaries"][index]
     return {
         "key": f"{doc}:0",
         "text": canary["text"],

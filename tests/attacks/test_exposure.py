@@ -8,9 +8,10 @@ import torch
 from scipy.stats import expon, gamma
 
 from confide.attacks import ATTACKS, Target
-from confide.attacks.exposure import judged, null_band, null_tail
+from confide.attacks.exposure import judged
 from confide.errors import InputError
 from confide.io import write_json
+from confide.null_exposure import null_band, null_tail
 from confide.specs import ExposureSpec
 
 SPEC = ExposureSpec(kind="exposure", chunk=300)

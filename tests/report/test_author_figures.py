@@ -11,6 +11,7 @@ import pytest
 from authored import AUTHORS, BITS, COPIES, EPOCHS, LEVELS, ROWS, SECONDS, TRAIN, ppl, write_authors
 from scipy.stats import gamma
 
+from confide.null_exposure import null_band
 from confide.report import style, tables
 from confide.report.authors import (
     Change,
@@ -22,7 +23,6 @@ from confide.report.authors import (
     exposure_curve,
     gap,
     mean_over,
-    null_band,
     quantiles,
 )
 from confide.report.figures import FIGURES
@@ -130,9 +130,9 @@ def test_bootstrap_intervals_are_those_of_the_normal_law_for_many_authors():
 
 def test_null_band_is_that_of_a_mean_of_exponentials():
     law = gamma(24, scale=1 / (24 * math.log(2)))
-    assert null_band(24) == pytest.approx((law.ppf(0.025), law.ppf(0.975)))
+    assert null_band("mean", 24)[1:] == pytest.approx((law.ppf(0.025), law.ppf(0.975)))
     drawn = np.random.default_rng(0).exponential(1 / math.log(2), (4000, 24)).mean(1)
-    low, high = null_band(24)
+    _, low, high = null_band("mean", 24)
     assert ((drawn > low) & (drawn < high)).mean() == pytest.approx(0.95, abs=0.012)
 
 
@@ -209,7 +209,7 @@ def test_exposure_panels_draw_each_run_at_each_level_hollow_where_it_is_not_reac
         assert line.get_ydata() == pytest.approx([mean.value for mean in exposure_curve(own).values()])
         assert (line.get_fillstyle() == "none") == (not all(one.near for one in own))
         assert {round(float(line.get_ydata()[0]), 3) for line in axes.lines if len(line.get_ydata()) == 2} >= {BITS, 37.0}
-        assert axes.patches[0].get_bbox().intervaly == pytest.approx(null_band(AUTHORS))
+        assert axes.patches[0].get_bbox().intervaly == pytest.approx(null_band("mean", AUTHORS)[1:])
         assert f"Non-private: {told(own)}" in axes.get_xlabel()
     hollow = [line.get_fillstyle() for line in panels[1].lines if len(line.get_xdata()) == len(COPIES)]
     assert hollow.count("none") == 2  # those that stay above the level

@@ -1,22 +1,17 @@
 """Exact exposure of planted canaries: log2 |R| - log2 rank of the secret among all |R| = 10^n values it could have had.
 
 Values are ranked by total log-probability in the canary's sentence (not per token: values differ in their number of
-tokens), ties at mid-rank. The null is exact too: the rank of a secret that the model never saw is uniform, its exposure
-exponential with rate ln 2 (mean 1.44 bits), and the largest of ten such has mean 4.23 bits, not 0. The interval of a mean
-that is not the null's is a bootstrap over canaries, and with as few as ten somewhat too short.
+tokens), ties at mid-rank. The null is exact, too (null_exposure.py). The interval of a mean that is not the null's is a
+bootstrap over canaries, and with as few as ten somewhat too short.
 
 `published`: beside it the exposure as Selective-DP ranks it (published.py).
 """
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm
-from scipy.optimize import brentq
-from scipy.stats import gamma
 from tqdm import tqdm
 
 from confide.attacks.candidates import candidate_blocks
@@ -25,56 +20,13 @@ from confide.attacks.ranking import log_probs_apart, ranks_among
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.io import read_file, read_json
+from confide.null_exposure import null_band, null_tail
 from confide.specs import ExposureSpec
 from confide.specs.files import CanariesFile
 
 MOST_DIGITS = 8  # 10^8 candidates of single digits are minutes; where digits merge, encoding them takes half an hour
 GROUPS = {"": "secrets", "control_": "controls"}
 RESAMPLES = 2_000
-BITS = 1 / math.log(2)  # mean exposure of one secret that was never seen
-
-
-def _mean_tail(count: int, bits: float) -> float:
-    return float(gamma.sf(bits, count, scale=BITS / count))
-
-
-def _max_tail(count: int, bits: float) -> float:
-    return float(-np.expm1(count * np.log1p(-(2.0**-bits)))) if bits > 0 else 1.0
-
-
-def _median_steps(count: int) -> np.ndarray:
-    """Means of the independent exponentials whose sum is the median of `count` exposures (Renyi's representation)."""
-    steps = BITS / np.arange(count, count // 2, -1) if count % 2 else BITS / np.arange(count, count // 2 - 1, -1)
-    if count % 2 == 0:
-        steps[-1] /= 2  # the upper of the two middle ones counts half
-    return steps
-
-
-def _median_tail(count: int, bits: float) -> float:
-    rates = 1 / _median_steps(count)
-    return float(expm((np.diag(-rates) + np.diag(rates[:-1], 1)) * bits)[0].sum())
-
-
-TAILS: dict[str, Callable[[int, float], float]] = {"mean": _mean_tail, "median": _median_tail, "max": _max_tail}
-MEANS: dict[str, Callable[[int], float]] = {
-    "mean": lambda count: BITS,
-    "median": lambda count: float(_median_steps(count).sum()),
-    "max": lambda count: BITS * sum(1 / i for i in range(1, count + 1)),
-}
-
-
-def null_tail(statistic: str, count: int, bits: float) -> float:
-    """One-sided p-value: probability that `count` secrets never seen have a mean, median or max exposure >= bits."""
-    return TAILS[statistic](count, bits)
-
-
-def null_band(statistic: str, count: int, level: float = 0.95, most: float = math.inf) -> tuple[float, float, float]:
-    """Mean and two-sided band (low, high) of a statistic of `count` secrets never seen; bits, cut at `most` = log2 |R|."""
-    low, high = (
-        brentq(lambda bits, tail=tail: null_tail(statistic, count, bits) - tail, 0, 100, xtol=1e-10)
-        for tail in ((1 + level) / 2, (1 - level) / 2)
-    )
-    return min(MEANS[statistic](count), most), min(low, most), min(high, most)
 
 
 def mean_interval(found: list[float], level: float = 0.95) -> tuple[float, float]:

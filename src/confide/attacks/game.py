@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import mannwhitneyu
 
-from confide.attacks.exposure import checked, mean_interval, null_band, null_tail, ranked
+from confide.attacks.exposure import checked, mean_interval, ranked
 from confide.attacks.metrics import auc, auc_null
 from confide.attacks.target import Target
 from confide.dp import audit_bounds as bounds
 from confide.errors import InputError
 from confide.io import read_file
+from confide.null_exposure import null_band, null_tail
 from confide.specs import GameSpec
 from confide.specs.files import AuditsFile
 

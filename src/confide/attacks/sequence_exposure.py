@@ -15,12 +15,13 @@ import numpy as np
 from torch import nn
 
 from confide.attacks.authors import read_samples
-from confide.attacks.exposure import mean_interval, null_band, null_tail
+from confide.attacks.exposure import mean_interval
 from confide.attacks.scoring import row_log_probs
 from confide.attacks.sequence_samples import Samples, draw, estimate
 from confide.attacks.sequence_search import CELLS, search
 from confide.attacks.target import Target
 from confide.attacks.words import GROUPS, Space, read_words
+from confide.null_exposure import null_band, null_tail
 from confide.specs import SequenceExposureSpec
 
 NOT_FINITE = "the model's probabilities are not finite"

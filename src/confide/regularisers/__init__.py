@@ -21,7 +21,7 @@ from confide.types import Partition
 Regulariser = Adversarial | Triplet
 
 
-def authors_of(partition: Partition) -> np.ndarray:
+def author_classes(partition: Partition) -> np.ndarray:
     """(N,) int64 class of each training point's author among those of the training points, -1 for all others."""
     pool, found = partition.pool("all"), np.full(len(partition.owner), -1, dtype=np.int64)
     owned = pool[partition.owner[pool] >= 0]
@@ -40,7 +40,7 @@ def regulariser_of(kinds: set[str], spec: TrainSpec, partition: Partition, width
     (kind,), recipe = kinds, spec.recipe
     if recipe.regulariser_weight is None:
         raise InputError(f"is missing: {spec.method} needs one", key="recipe.regulariser_weight")
-    authors = authors_of(partition)
+    authors = author_classes(partition)
     sizes = np.bincount(authors[authors >= 0])
     if len(sizes) < 2:
         reason = "the corpus names no author" if len(sizes) == 0 else "the training points have one author"

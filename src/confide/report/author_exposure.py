@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from confide.report.authors import by_copies, exposure_curve, null_band
+from confide.null_exposure import null_band
+from confide.report.authors import by_copies, exposure_curve
 from confide.report.levels import Moment, caption, heading, hollow, levels, moments, told
 from confide.report.results import Json, Result
 from confide.report.series import Series, chosen_gamma, corpora, group
@@ -84,7 +85,7 @@ def _line(axes: Axes, series: Series, found: list[Moment], shift: float) -> list
 def _bounds(axes: Axes, own: list[Result]) -> None:
     """What unseen canaries score in the mean at one number of copies, and the most that one and all of them can."""
     counts = [sum(map(len, authors.values())) for r in own for authors in by_copies(_canaries(r.attacks)).values()]
-    low, high = null_band(min(counts))
+    _, low, high = null_band("mean", min(counts))
     axes.axhspan(low, high, color=NULL, zorder=0, linewidth=0)
     for bits in {result.attacks[KIND]["space_bits"] for result in own}:
         axes.axhline(bits, color=INK, linewidth=1, linestyle=":", zorder=1)

@@ -4,7 +4,6 @@ An author is a number; names never get here. Intervals are percentiles of bootst
 they wrote is not independent of the rest of what they wrote.
 """
 
-import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -78,18 +77,6 @@ def exposure_curve(models: list[Moment]) -> dict[int, Estimate]:
                 pooled.setdefault(copies, {}).setdefault(author, []).extend(values)
     each = {copies: [sum(values) / len(values) for values in authors.values()] for copies, authors in sorted(pooled.items())}
     return {copies: mean_over(values) for copies, values in each.items()}
-
-
-def null_band(count: int) -> tuple[float, float]:
-    """Where the mean exposure of `count` canaries that a model never saw falls in 95 % of cases, bits.
-
-    Each is exponential with mean 1 / ln 2, their mean a Gamma variable.
-    """
-    from scipy.special import gammaincinv
-
-    tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    low, high = (float(gammaincinv(count, tail)) / (count * math.log(2)) for tail in tails)
-    return low, high
 
 
 # Whom a method costs utility ---------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from confide.errors import InputError
 from confide.evaluation import backoff, by_author, evaluate_points, reference_points, score, share_of, summary
 from confide.io import write_json
 from confide.memory import keep_pages
+from confide.planted import is_planted
 from confide.rows import read_rows
 from confide.specs import EvaluateSpec
 from confide.training import device_of
 from confide.types import SPLITS, Partition
 
-PLANTED = ("canary-", "audit-")  # how the documents of planted points begin
 TRAINED = 2000  # training points, at most, that are scored beside the held-out ones
 
 
@@ -54,7 +54,7 @@ def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path,
 
 def planted(points: Path, partition: Partition) -> np.ndarray:
     """(N,) bool: points that were planted, by their documents' names; InputError unless the file has the partition's points."""
-    found = np.array([doc.startswith(PLANTED) for doc in read_rows(points, "doc")], bool)
+    found = np.array([is_planted(doc) for doc in read_rows(points, "doc")], bool)
     if len(found) != len(partition.split):
         raise InputError(f"has {len(found)} points, the partition {len(partition.split)}", file=points)
     return found

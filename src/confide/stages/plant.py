@@ -16,6 +16,7 @@ import numpy as np
 
 from confide.errors import InputError
 from confide.io import read_jsonl, write_json, write_jsonl
+from confide.planted import audit_doc, canary_doc, is_planted
 from confide.rows import read_rows
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.tokenizer import load
@@ -24,7 +25,6 @@ from confide.word_canaries import canary_point, chosen_authors, draw, vocabulary
 
 SLOT = re.compile(r"\{(\d+)\}")
 MAX_DIGITS = 18  # of a 64-bit integer
-DOC = re.compile(r"canary-\d+-\d+|audit-[a-z]+-\d+")
 LABEL = "audit"  # of an audit canary's secret
 
 
@@ -77,7 +77,7 @@ def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any
     secret, coin = audit["secrets"][index], audit["coins"][index]
     if name == "inclusion" and not coin:
         return None
-    doc, start = f"audit-{name}-{index}", len(audit["prefix"])
+    doc, start = audit_doc(name, index), len(audit["prefix"])
     return {
         "key": f"{doc}:0",
         "text": audit["prefix"] + (secret if coin else MASK) + audit["suffix"],
@@ -92,7 +92,7 @@ def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any
 
 def _canary(spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int) -> dict[str, Any]:
     """Fields of one planted Point."""
-    doc, start = f"canary-{index}-{copy}", len(template.prefix)
+    doc, start = canary_doc(index, copy), len(template.prefix)
     return {
         "key": f"{doc}:0",
         "text": template.prefix + secrets[index] + template.suffix,
@@ -109,7 +109,7 @@ def _count_train(points: Path) -> int:
     """Training points. InputError if canaries were planted before."""
     train = 0
     for key, doc, split, canary in read_rows(points, "key", "doc", "split", "canary"):
-        if canary is not None or (doc.startswith(("canary-", "audit-")) and DOC.fullmatch(doc)):
+        if canary is not None or is_planted(doc):
             raise InputError("has the name of a planted canary", file=points, key=key)
         train += split == "train"
     return train
