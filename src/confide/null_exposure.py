@@ -10,13 +10,13 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import brentq
-from scipy.stats import gamma
+from scipy.special import gammaincc
 
 BITS = 1 / math.log(2)  # mean exposure of one secret that was never seen
 
 
 def _mean_tail(count: int, bits: float) -> float:
-    return float(gamma.sf(bits, count, scale=BITS / count))
+    return float(gammaincc(count, bits * count / BITS))
 
 
 def _max_tail(count: int, bits: float) -> float:

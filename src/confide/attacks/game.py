@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import mannwhitneyu
 
 from confide.attacks.exposure import checked, mean_interval, ranked
 from confide.attacks.metrics import auc, auc_null
@@ -61,6 +60,8 @@ def against_coins(spec: GameSpec, scores: np.ndarray, coins: np.ndarray) -> dict
     inside, outside = scores[coins], scores[~coins]
     metrics: dict[str, Any] = {}
     if len(inside) and len(outside):
+        from scipy.stats import mannwhitneyu
+
         low, high = auc_null(len(inside), len(outside))
         p_value = float(mannwhitneyu(inside, outside, alternative="greater").pvalue)
         metrics = {"auc": auc(inside, outside), "auc_null_low": low, "auc_null_high": high, "p_value": p_value}

@@ -6,15 +6,16 @@ Scores are oriented so that higher means "was in the training set". Shapes: m me
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import hypergeom, norm, rankdata
+from scipy.special import ndtri
 
 Metric = Callable[[np.ndarray, np.ndarray], float]  # (member scores (m,), non-member scores (n,)) -> value
 
 
 def auc(member: np.ndarray, other: np.ndarray) -> float:
     """Probability that a random member scores above a random non-member, ties counting one half."""
-    ranks = rankdata(np.concatenate([member, other]))[: len(member)]
-    return float((ranks.sum() - len(member) * (len(member) + 1) / 2) / (len(member) * len(other)))
+    others = np.sort(other)
+    below, up_to = (np.searchsorted(others, member, side) for side in ("left", "right"))
+    return float((below + up_to).sum() / (2 * len(member) * len(other)))
 
 
 def balanced_accuracy(member: np.ndarray, other: np.ndarray) -> float:
@@ -79,12 +80,14 @@ def bootstrap(
 
 def auc_null(m: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Two-sided band of the AUC of scores that know nothing (normal approximation of the Mann-Whitney statistic)."""
-    half = norm.ppf((1 + level) / 2) * np.sqrt((m + n + 1) / (12 * m * n))
+    half = ndtri((1 + level) / 2) * np.sqrt((m + n + 1) / (12 * m * n))
     return float(max(0.0, 0.5 - half)), float(min(1.0, 0.5 + half))
 
 
 def accuracy_null(m: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Two-sided band of `balanced_accuracy` of scores that know nothing: m drawn of m + n without replacement (exact)."""
+    from scipy.stats import hypergeom  # which takes more than a second to load
+
     hits = hypergeom(m + n, m, m).ppf([(1 - level) / 2, (1 + level) / 2])
     low, high = (hits / m + 1 - (m - hits) / n) / 2
     return float(low), float(high)
