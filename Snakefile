@@ -43,6 +43,13 @@ localrules:
     track,
 
 
+# Snakemake's limit of jobs per second, which only clusters need, wakes its scheduler once more per second for each job that
+# has ended: after a few hundred jobs that takes a core.
+onstart:
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
+
+
 # Every deliverable is listed: one that only a later file needs would not be missed.
 rule all:
     default_target: True
