@@ -20,6 +20,7 @@ from confide.specs import ReportSpec
 
 UTILITY = "ppl_public"
 STEPS = {"color": INK, "linewidth": 1.1, "alpha": 0.75, "zorder": 1}
+BEST = {"markersize": 10, "markeredgecolor": "black", "zorder": 4}
 
 
 class Side(NamedTuple):
@@ -34,7 +35,7 @@ class Side(NamedTuple):
 SIDES = (
     Side("certified, a caught secret", "ε, replace-one", lambda r: r.claim("secret_caught")),
     Side("certified, a missed secret", "ε, replace-one", lambda r: r.claim("secret_missed")),
-    Side("measured, canaries", "mean exposure (bits)", lambda r: r.metric("exposure", "mean"), ("exposure", "null_mean")),
+    Side("measured, canaries", "largest exposure (bits)", lambda r: r.metric("exposure", "max"), ("exposure", "null_max")),
     Side("measured, membership", "AUC", lambda r: r.metric("membership", "auc"), ("membership", "auc_null")),
 )
 
@@ -64,14 +65,15 @@ def pareto(spec: ReportSpec, results: list[Result]) -> Figure:
     caption = (
         "Final models; to the left and below is better. Horizontally test perplexity of public tokens: what is left for a"
         " user who is to learn no secrets. The line joins the models that no other one beats on both axes of a panel; "
-        "they are named. What is certified may hold on a condition (see the table). What is measured counts from the "
-        "upper end of the grey band, which holds 95 % of what models score that never saw the secrets: within it all are "
-        "alike. A frontier is of these models, attacks and this corpus; a certificate holds for all. "
+        "they have a black edge. What is certified may hold on a condition (see the table). What is measured counts from "
+        "the upper end of the grey band, which holds 95 % of what models score that never saw the secrets: within it all "
+        "are alike. A frontier is of these models, attacks and this corpus; a certificate holds for all. "
         f"Methods that depend on the screening policy at miss rate γ = {gamma:g}, or the nearest that was run. "
         f"{'One seed.' if seeds == 1 else f'Mean over {seeds} seeds; whiskers: their range.'}"
     )
     title(drawn, f"Pareto frontiers — {spec.title}", caption)
-    extra = [Line2D([], [], label="beaten by no other", **STEPS), Patch(color=NULL, label="never seen, 95 %")]
+    best = Line2D([], [], label="beaten by no other", marker="o", fillstyle="none", **STEPS | BEST)
+    extra = [best, Patch(color=NULL, label="never seen, 95 %")]
     legend(drawn, [*(Line2D([], [], **one.marks(linestyle="", label=one.label)) for one in group(results)), *extra])
     return drawn
 
@@ -97,16 +99,14 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
     top = _top(axes, models)
     if band is not None:
         axes.axhspan(*band, color=NULL, zorder=0, linewidth=0)
-    for model in models:
+    best = unbeaten([(model.x, model.counts) for model in models])
+    for place, model in enumerate(models):
         color = model.series.look.color
         axes.plot(model.xs, [min(model.y, top)] * 2, color=color, linewidth=1.2)
         axes.plot([model.x] * 2, [min(end, top) for end in model.ys], color=color, linewidth=1.2)
-        axes.plot([model.x], [min(model.y, top)], **model.series.marks(linestyle="", markersize=8))
-    best = [models[place] for place in unbeaten([(model.x, model.counts) for model in models])]
-    heights = [min(model.y, top) for model in best]
-    axes.step([model.x for model in best], heights, where="post", **STEPS)
-    for model, height in zip(best, heights, strict=True):
-        axes.annotate(model.series.label, (model.x, height), (6, 5), textcoords="offset points", fontsize=7.2, color=INK)
+        face = BEST if place in best else {"markersize": 7, "alpha": 0.75}
+        axes.plot([model.x], [min(model.y, top)], **model.series.marks(linestyle="", **face))
+    axes.step([models[place].x for place in best], [min(models[place].y, top) for place in best], where="post", **STEPS)
     axes.margins(x=0.16, y=0.12)
     plain_log(axes, "x")
     if side.null is None:
