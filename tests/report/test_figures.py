@@ -192,3 +192,28 @@ def test_study_without_attacks_says_so(spec, results):
     bare = [replace(result, attacks={}) for result in results]
     figure = FIGURES["exposure"](spec, bare)
     assert any("no run of this study" in text.get_text() for text in figure.texts)
+
+
+def test_models_of_one_gamma_have_rows_of_their_own(spec, results):
+    """Where nothing varies with gamma, names stand at the rows and bands stand upright."""
+    own = [result for result in results if result.run.gamma == 0.1]
+    mean, largest = FIGURES["exposure"](spec, own).axes
+    names = [label.get_text() for label in mean.get_yticklabels()]
+    assert names == [series.label for series in group(own)] and len(names) > 1
+    law = gamma(10, scale=1 / (10 * math.log(2)))
+    assert mean.patches[0].get_bbox().intervalx.tolist() == pytest.approx([law.ppf(0.025), law.ppf(0.975)])
+    at = {line.get_color(): line.get_xdata()[0] for line in largest.lines if line.get_markersize() == 7}
+    for method in {result.run.method for result in own}:
+        values = [result.metric("exposure", "max") for result in own if result.run.method == method]
+        assert at[style.look(method).color] == pytest.approx(np.mean(values))
+
+
+def test_a_figure_grows_with_its_legend(spec, results):
+    drawn = style.figure(10.6, 2.0)
+    style.legend(drawn, [group(results)[0].handle() for _ in range(30)])
+    assert drawn.get_figheight() == 2.0  # one label, one entry
+    handles = [group(results)[0].handle() for _ in range(30)]
+    for number, handle in enumerate(handles):
+        handle.set_label(f"model {number}")
+    style.legend(drawn, handles)
+    assert drawn.get_figheight() > 6

@@ -107,8 +107,10 @@ def title(drawn: Figure, text: str, caption: str) -> None:
 
 
 def legend(drawn: Figure, handles: list[Any]) -> None:
-    """Legend beside the data, never on it; one entry per label."""
+    """Legend beside the data, never on it nor on the caption: the figure grows with it; one entry per label."""
     unique = {handle.get_label(): handle for handle in handles}
+    lines = sum(1 + label.count("\n") for label in unique)
+    drawn.set_figheight(max(drawn.get_figheight(), 0.225 * lines + 0.8))
     drawn.legend(handles=list(unique.values()), loc="outside right upper", borderaxespad=0.2, labelspacing=0.7)
 
 
