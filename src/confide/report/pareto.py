@@ -96,7 +96,7 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
     if not models:
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=FAINT)
         return
-    top = _top(axes, models)
+    top = _infinity(axes, models)
     if band is not None:
         axes.axhspan(*band, color=NULL, zorder=0, linewidth=0)
     best = unbeaten([(model.x, model.counts) for model in models])
@@ -134,8 +134,8 @@ def _band(own: list[Result], side: Side) -> tuple[float, float] | None:
     return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
-def _top(axes: Axes, models: list[Model]) -> float:
-    """Where infinity stands, above a gap; infinity itself where nothing is infinite."""
+def _infinity(axes: Axes, models: list[Model]) -> float:
+    """Mark where infinity stands, above a gap, and say where; infinity itself where nothing is infinite."""
     finite = [model.y for model in models if math.isfinite(model.y)]
     if len(finite) == len(models):
         return math.inf
