@@ -119,10 +119,8 @@ def _scores(own: list[Result], prefix: str) -> list[Panel]:
     """Balanced accuracy and AUC; of models in rows also that of likelihood ratios, where one was attacked so."""
     names = ["acc_balanced", "auc"]
     found = [_score(own, "membership", f"{prefix}{name}", f"{prefix}blind_ngram_{name}") for name in names]
-    if _rows(own) and any(result.metric("lira", f"{prefix}auc") is not None for result in own):
-        asked_too = [result for result in own if result.metric("lira", f"{prefix}auc") is not None]
-        found.append(_score(asked_too, "lira", f"{prefix}auc", None))
-    return found
+    with_ratios = [result for result in own if result.metric("lira", f"{prefix}auc") is not None]
+    return [*found, _score(with_ratios, "lira", f"{prefix}auc", None)] if with_ratios and _rows(own) else found
 
 
 def _score(own: list[Result], kind: str, metric: str, blind: str | None) -> Panel:
@@ -150,18 +148,18 @@ def _grid(results: list[Result], panels: Panels) -> Figure:
         drawn = figure(10.6, 4.7)
         drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
         return drawn
-    of = {name: [result for result in results if result.corpus == name] for name in names}
-    rows = _rows(results)
+    rows, of = _rows(results), {name: [result for result in results if result.corpus == name] for name in names}
+    shown = [panels(own) for own in of.values()]
     heights = [0.27 * max(3, len(group(results, name))) + 0.75 if rows else 2.75 for name in names]
     drawn = figure(10.6, 1.9 + sum(heights))
-    columns = max(len(panels(own)) for own in of.values())
+    columns = max(map(len, shown))
     grid = drawn.subplots(len(names), columns, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for line, (name, own) in zip(grid, of.items(), strict=True):
-        for axes, panel in zip(line, panels(own), strict=False):
+    for line, (name, own), each in zip(grid, of.items(), shown, strict=True):
+        for axes, panel in zip(line, each, strict=False):
             (_in_rows if rows else _over_gamma)(axes, panel, group(results, name), own)
             axes.set_title(f"{name}: {panel.title}" if axes is line[0] or not rows else panel.title, loc="left")
             axes.tick_params(axis="y", labelleft=axes is line[0] or not rows)
-        for axes in line[len(panels(own)) :]:
+        for axes in line[len(each) :]:
             axes.set_visible(False)
     return drawn
 
