@@ -94,9 +94,10 @@ def rows(
         if not private:
             yield fast(Row, (text, text, (), gold, False, number, domain, owner))
             continue
-        spans = finding.spans if finding else ()
-        if any(end > len(text) for _, end, *_ in spans):
-            raise InputError("a span reaches beyond its text", file=found.path, key=key)
+        spans, size = finding.spans if finding else (), len(text)
+        for span in spans:
+            if span[1] > size:
+                raise InputError("a span reaches beyond its text", file=found.path, key=key)
         shown = redacted_text(text, spans)
         shown = merged_masks(shown) if spec.merge_masks else shown
         yield fast(Row, (text, shown, spans, gold, True, number, domain, owner))

@@ -73,8 +73,9 @@ def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, An
             raise _refused(error, source, at) from None
         if spans and (some := getattr(row, spans)):
             size = len(row.text) if within else math.inf
-            if not all(0 <= start <= end <= size for start, end, _, _ in some):
-                raise _wrong("reaches beyond the text", source, at, spans)
+            for start, end, _, _ in some:
+                if not 0 <= start <= end <= size:
+                    raise _wrong("reaches beyond the text", source, at, spans)
         yield at, row
 
 

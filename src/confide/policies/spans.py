@@ -68,7 +68,7 @@ def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
     if MASK in text:
         spans = [*spans, *masks(text)]
     parts, position, last = [], 0, -1
-    for start, end in sorted((start, end) for start, end, *_ in spans if start < end):
+    for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):
         if start > last:
             parts += (text[position:start], MASK)
         position = last = max(last, end)
