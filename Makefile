@@ -13,6 +13,8 @@ VENV ?= .venv
 # Where torch comes from: CPU wheels. `make TORCH_INDEX= ...` takes the CUDA build of PyPI.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PORT ?= 5000
+# Tests run in a process for each core, each file in one of them; `make test WORKERS=` has one process
+WORKERS ?= --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
@@ -43,10 +45,10 @@ reproduce: $(VENV)/.ok
 	echo 'See results/studies and results/report.html'
 
 test: $(VENV)/.ok
-	python -m pytest -q
+	OMP_NUM_THREADS=1 python -m pytest -q $(WORKERS)
 
 test-fast: $(VENV)/.ok
-	python -m pytest -q -m 'not slow'
+	OMP_NUM_THREADS=1 python -m pytest -q $(WORKERS) -m 'not slow'
 
 lint: $(VENV)/.ok
 	ruff check .

@@ -15,7 +15,7 @@ from confide.null_exposure import null_band
 from confide.report.authors import by_copies, exposure_curve
 from confide.report.levels import Moment, caption, heading, hollow, levels, moments, told
 from confide.report.results import Json, Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, NULL, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -111,5 +111,5 @@ def _words(known: list[Result], shown: list[float | None]) -> str:
         "Exposure = log2 |R| - log2 rank of a sequence of random words among all |R| of its length; a canary is planted in the "
         f"text of one author. Lines: mean over {', '.join(map(str, authors))} authors; whiskers: 95 % bootstrap interval over "
         f"authors.{ranks} Grey: mean of as many canaries that the model never saw. {caption(shown)}"
-        f"{'One seed.' if seeds == 1 else f'An author is the mean over {seeds} seeds.'}"
+        f"{averaged(seeds, 'An author is the mean over {} seeds.')}"
     )

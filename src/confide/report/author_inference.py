@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -51,7 +51,7 @@ def author_inference(spec: ReportSpec, results: list[Result]) -> Figure:
         f"Final models. A probe of the last hidden state names the author of {', '.join(map(str, counts['points']))} held-out "
         f"texts, one of {', '.join(map(str, counts['authors']))}. Lower hides more. Whiskers: 95 % interval. The bag of words "
         "tells what the text itself gives away: the hidden state only tells more to an attacker who does not have the text. "
-        f"{'One seed.' if seeds == 1 else f'Means over {seeds} seeds, of the intervals too.'}"
+        f"{averaged(seeds, 'Means over {} seeds, of the intervals too.')}"
     )
     title(drawn, f"Author inference — {spec.title}", words)
     legend(drawn, [Line2D([], [], color=c, linestyle=s, linewidth=1.3, label=w) for w, s, c in LINES.values()])

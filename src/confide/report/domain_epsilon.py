@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from confide.report.domains import ppl, tested
 from confide.report.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
 from confide.report.results import Meaning, Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -83,5 +83,5 @@ def _caption(known: list[Result], gamma: float) -> str:
         "which none of these ε makes; see the leak rates. Methods whose noise was made for the same ε differ in perplexity "
         "alone: the paper's gap of 35 % comes of noise that was made for every update, where few were noised. "
         f"Methods that depend on the policy: miss rate γ = {gamma:g}. Horizontal lines carry models with ε = 0 or ∞ across "
-        f"the panels. {'One seed.' if seeds == 1 else f'Mean over {seeds} seeds; whiskers: their range.'}"
+        f"the panels. {averaged(seeds)}"
     )

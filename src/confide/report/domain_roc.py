@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.domains import judges
 from confide.report.results import Json, Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -167,7 +167,7 @@ def _caption(known: list[Result], gamma: float) -> str:
         "An interval wholly above C = 1 shows that text of the target was learned; one about 1 shows nothing, and none of this "
         f"is certified. {_joint(known)}"
         f"Methods that depend on the policy: miss rate γ = {gamma:g}. "
-        f"{'One seed.' if seeds == 1 else 'ROC and C: one line per seed; precision: means over them.'}"
+        f"{averaged(seeds, 'ROC and C: one line per seed; precision: means over them.')}"
     )
 
 

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from confide.report.domains import Question, Rate, false_alarms, judges, ppl, questions, rate, real_text
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -113,5 +113,5 @@ def _caption(known: list[Result], gamma: float) -> str:
         "was trained on one domain alone has a line, too: with prompts of its own domain it has nothing to leak. Rows in turn: "
         "over the test perplexity of the prompt's domain, as published, and of all domains. Methods that depend on the policy: "
         f"miss rate γ = {gamma:g}. "
-        f"{'One seed.' if seeds == 1 else f'Means over {seeds} seeds, of the intervals too; horizontal whiskers: their range.'}"
+        f"{averaged(seeds, 'Means over {} seeds, of the intervals too; horizontal whiskers: their range.')}"
     )

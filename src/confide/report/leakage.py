@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from confide.report.results import Json, Result
-from confide.report.series import Series, Value, against_gamma, corpora, group, shifts
+from confide.report.series import Series, Value, against_gamma, averaged, corpora, group, shifts
 from confide.report.style import FAINT, INK, NULL, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -243,9 +243,9 @@ def _listed(values: object) -> str:
 
 def _seeds(results: list[Result], single: str = "") -> str:
     count = len({result.run.seed for result in results})
-    if count > 1:
-        return f"Markers: mean over {count} seeds; whiskers: their range."
-    return f"One seed; {single}." if single else "One seed."
+    if single and count == 1:
+        return f"One seed; {single}."
+    return averaged(count, "Markers: mean over {} seeds; whiskers: their range.")
 
 
 def _null(label: str) -> Patch:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -45,7 +45,7 @@ def learning(spec: ReportSpec, results: list[Result]) -> Figure:
     caption = (
         "Perplexity of held-out original text, nothing masked, after each epoch; lower is better, and scales differ. "
         f"Methods that depend on the screening policy: miss rate γ = {gamma:g}, or the nearest that was run. "
-        f"{'One seed.' if seeds == 1 else f'Lines: mean over {seeds} seeds; shaded: their range.'} An epoch is one pass "
+        f"{averaged(seeds, 'Lines: mean over {} seeds; shaded: their range.')} An epoch is one pass "
         "over what a method trains on, so that methods spend different numbers of updates on it. Low perplexity on private "
         "tokens can mean memorised secrets as well as learned formats; read it beside the attacks."
     )

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
@@ -69,7 +69,7 @@ def pareto(spec: ReportSpec, results: list[Result]) -> Figure:
         "the upper end of the grey band, which holds 95 % of what models score that never saw the secrets: within it all "
         "are alike. A frontier is of these models, attacks and this corpus; a certificate holds for all. "
         f"Methods that depend on the screening policy at miss rate γ = {gamma:g}, or the nearest that was run. "
-        f"{'One seed.' if seeds == 1 else f'Mean over {seeds} seeds; whiskers: their range.'}"
+        f"{averaged(seeds)}"
     )
     title(drawn, f"Pareto frontiers — {spec.title}", caption)
     best = Line2D([], [], label="beaten by no other", marker="o", fillstyle="none", **STEPS | BEST)

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
 from confide.report.results import Meaning, Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -94,5 +94,5 @@ def _caption(known: list[Result], gamma: float) -> str:
         "masked text, and never shown what is masked. Hollow: scored on the raw text all the same, as the paper does; "
         "filled, with the line: scored on <MASK> and then a guess among the vocabulary for each token behind it. "
         "Low perplexity can be memorised secrets as well as learned formats; read it beside the attacks. "
-        f"{'One seed.' if seeds == 1 else f'Mean over {seeds} seeds; whiskers: their range.'}"
+        f"{averaged(seeds)}"
     )

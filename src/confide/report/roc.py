@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, NULL, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -91,5 +91,5 @@ def _caption(known: list[Result], gamma: float) -> str:
         f"{each('shadow_models')} small shadow models (half trained on it, half not; original text, no noise) that saw it than "
         "among the others. Perplexity alone needs no shadow models. Methods that depend on the screening policy: miss rate "
         f"γ = {gamma:g}. Both axes logarithmic, from one false positive on; grey: 95 % of what scores that know nothing reach, "
-        f"rate by rate. {'One seed.' if seeds == 1 else f'Mean over {seeds} seeds.'}"
+        f"rate by rate. {averaged(seeds, 'Mean over {} seeds.')}"
     )

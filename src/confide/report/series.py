@@ -65,6 +65,11 @@ class Series:
         return Line2D([], [], **self.marks(label=self.label))
 
 
+def averaged(seeds: int, words: str = "Mean over {} seeds; whiskers: their range.") -> str:
+    """What a caption says of its seeds; `words`, with their number, where there are several."""
+    return "One seed." if seeds == 1 else words.format(seeds)
+
+
 def corpora(results: Iterable[Result]) -> list[str]:
     """What a study's runs are tested on, in order of first use: perplexities of one may share an axis."""
     return list(dict.fromkeys(result.corpus for result in results))

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.authors import FEW, Change, baseline, changes, ends, gap, mean_over, quantiles
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -130,5 +130,5 @@ def _words(rows: dict[str, list[tuple[Series, list[Change]]]], results: list[Res
         "Whiskers: 95 % bootstrap interval over the authors of a group, too short for so few. A gap whose "
         "interval holds 0 shows no disparate impact. Authors with little text may write like the others or not: the groups "
         "differ in more than their size. Planted canaries count for no author. "
-        f"{'One seed.' if seeds == 1 else f'An author is the mean over {seeds} seeds, each against its own non-private run.'}"
+        f"{averaged(seeds, 'An author is the mean over {} seeds, each against its own non-private run.')}"
     )

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from confide.report.levels import Moment, caption, heading, hollow, levels, moments, told
 from confide.report.results import Result
-from confide.report.series import chosen_gamma, corpora, group
+from confide.report.series import averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, figure, legend, shade, title
 from confide.specs import ReportSpec
 
@@ -96,5 +96,5 @@ def _words(known: list[Result], shown: list[float | None]) -> str:
         "Share of sequences whose first token is followed by all the others when the model's most likely token is taken again "
         f"and again ({sizes}). Whiskers: 95 % interval. Real text is predictable without memory, and random words that were "
         f"not planted show what chance gives. {caption(shown)}"
-        f"{'One seed.' if seeds == 1 else f'Means over {seeds} seeds, of the intervals too.'}"
+        f"{averaged(seeds, 'Means over {} seeds, of the intervals too.')}"
     )

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from confide.report.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
 from confide.report.results import Meaning, Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, figure, legend, title
 from confide.specs import ReportSpec
 
@@ -90,5 +90,5 @@ def _caption(gamma: float, results: list[Result]) -> str:
         f"Lower left is better. Methods that depend on the screening policy: miss rate γ = {gamma:g}. Each point is the model "
         "after one epoch (ε grows with training); large: the final model. Horizontal lines carry models with ε = 0 or ∞ across "
         "the panels. Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed secret, ε = ∞. "
-        f"{dagger}{'One seed.' if seeds == 1 else f'Mean over {seeds} seeds; whiskers: their range.'}"
+        f"{dagger}{averaged(seeds)}"
     )

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from confide.report.leakage import asked
 from confide.report.results import Json, Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, shade, title
 from confide.specs import ReportSpec
 
@@ -183,5 +183,5 @@ def _caption(known: list[Result], panels: list[Panel], gamma: float) -> str:
         )
     seeds = len({result.run.seed for result in known})
     words.append("Grey: 95 % of what models that know nothing score. ")
-    words.append("One seed." if seeds == 1 else f"Perplexity and score are means over {seeds} seeds.")
+    words.append(averaged(seeds, "Perplexity and score are means over {} seeds."))
     return "".join(words)

@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from confide.report.results import Result
-from confide.report.series import Series, chosen_gamma, corpora, group
+from confide.report.series import Series, averaged, chosen_gamma, corpora, group
 from confide.report.style import INK, figure, plain_log, title
 from confide.specs import ReportSpec
 
@@ -28,7 +28,7 @@ def utility(spec: ReportSpec, results: list[Result]) -> Figure:
     caption = (
         "Held-out original text, nothing masked; lower is better. "
         f"Methods that depend on the screening policy at miss rate γ = {gamma:g} "
-        f"(or the nearest that was run, then named). {'One seed.' if seeds == 1 else f'Mean and range over {seeds} seeds.'} "
+        f"(or the nearest that was run, then named). {averaged(seeds, 'Mean and range over {} seeds.')} "
         "Low perplexity on private tokens can mean memorised secrets as well as learned formats; read it beside the attacks."
     )
     title(drawn, f"Utility — {spec.title}", caption)
