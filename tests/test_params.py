@@ -78,6 +78,7 @@ WRONG = [  # a place in the tiny file, what it becomes, the key that the error n
     ("models: 4", "models: 5", "shadows.few.models = 5", "multiple of 2"),
     ("select: [tiny]", "select: []", "select = 'list'", "at least 1 item"),
     ("select: [tiny]", "select: [tiny]\nextra: 1", "extra = 1", "unknown key"),
+    ("select: [tiny]", f"select: [tiny]\nextra: 0x{'f' * 9000}", "extra = a very long number", "unknown key"),
 ]
 
 

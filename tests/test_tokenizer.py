@@ -176,9 +176,27 @@ def test_bpe_without_points_and_bad_files_are_refused(tmp_path):
         with pytest.raises(InputError, match=r"bad\.json"):
             load(tmp_path / "bad.json")
     folder = tiny_gpt2(tmp_path / "g")
-    (folder / "merges.txt").write_text("x yy zz\n")
-    with pytest.raises(InputError):
-        stage(TokenizerSpec(kind="gpt2", source=str(folder)), output=tmp_path / "t.json")
+    for merges in ("x yy zz\n", "<|endoftext|> a\n"):
+        (folder / "merges.txt").write_text(merges)
+        with pytest.raises(InputError, match="do not fit together"):
+            stage(TokenizerSpec(kind="gpt2", source=str(folder)), output=tmp_path / "t.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda words: words["model"]["merges"].append([MASK, "a"]),  # the backend panics
+        lambda words: words["model"].update(continuing_subword_prefix="x" * 9),  # the same
+        lambda words: words["added_tokens"].clear(),  # nothing to cut texts at: would recurse without end
+        lambda words: words["model"]["vocab"].update(a=1 << 40),  # would take memory for all ids before it
+    ],
+)
+def test_words_that_the_backend_would_choke_on_are_refused(tmp_path, change):
+    words = json.loads(OURS.backend.to_str())
+    change(words)
+    (tmp_path / "t.json").write_text(json.dumps(words))
+    with pytest.raises(InputError, match=r"t\.json: not a tokenizer"):
+        load(tmp_path / "t.json")
 
 
 @pytest.mark.skipif("CONFIDE_MIRROR" not in os.environ, reason="needs the published GPT-2 files")

@@ -21,12 +21,20 @@ class InputError(ValueError):
         if line is not None:
             where += f":{line}"
         parts = [where] if where else []
-        shown = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}..."
+        shown = _shown(value)
         if key is not None:
             parts.append(f"{key} = {shown}" if value is not None else key)
         elif value is not None:
             parts.append(shown)
         super().__init__(" ".join(": ".join([*parts, message]).splitlines()))  # names of files and keys may hold line breaks
+
+
+def _shown(value: object) -> str:
+    try:
+        words = repr(value)
+    except ValueError:  # Python does not print integers of more than 4,300 digits
+        return "a very long number"
+    return words if len(words) <= SHOWN else f"{words[:SHOWN]}..."
 
 
 class Failure(Exception):

@@ -183,10 +183,20 @@ def load(path: Path) -> Tokenizer:
 def backend_of(text: str) -> Backend:
     """A backend from its JSON; ValueError where its ids have gaps: it would take memory for all ids up to the largest."""
     described = orjson.loads(text)
-    ids = {*described["model"]["vocab"].values(), *(added["id"] for added in described["added_tokens"])}
-    if ids != set(range(len(ids))):
-        raise ValueError("ids with gaps")
-    return Backend.from_str(text)
+    model = described["model"]
+    ids = {*model["vocab"].values(), *(added["id"] for added in described["added_tokens"])}
+    if ids != set(range(len(ids))) or model["continuing_subword_prefix"]:
+        raise ValueError("ids with gaps, or words in pieces of another kind")
+    _pairs(model["vocab"], model["merges"])
+    return Backend.from_str(orjson.dumps(described).decode())  # what was looked at, should a key have been there twice
+
+
+def _pairs(vocab: dict[str, int], merges: list[Any]) -> list[tuple[str, ...]]:
+    """Merges as pairs; ValueError where one makes no token: the backend would panic."""
+    pairs = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in merges]
+    if not all("".join(pair) in vocab for pair in pairs):
+        raise ValueError("a merge that makes no token")
+    return pairs
 
 
 def _ours() -> pre_tokenizers.PreTokenizer:
@@ -211,8 +221,7 @@ def _build(
     vocab: dict[str, int], merges: list[Any], pre_tokenizer: pre_tokenizers.PreTokenizer, control: Sequence[str] = ()
 ) -> Tokenizer:
     """A backend in which <MASK> and the control strings are the only ones that are matched in text as a token."""
-    pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges]
-    backend = Backend(models.BPE(vocab=vocab, merges=pairs))
+    backend = Backend(models.BPE(vocab=vocab, merges=_pairs(vocab, merges)))
     backend.pre_tokenizer = pre_tokenizer
     backend.decoder = decoders.ByteLevel()
     described, rest = orjson.loads(backend.to_str()), ("special", "normalized", "single_word", "lstrip", "rstrip")
@@ -230,6 +239,8 @@ def _wrap(backend: Backend) -> Tokenizer:
     pattern = GPT2 if gpt2.items() <= kind.items() else OURS
     if pattern is OURS and kind != orjson.loads(_probe()):
         raise ValueError("unknown pre-tokenizer")
+    if MASK not in whole or "" in whole:
+        raise ValueError("<MASK> is no token, or nothing is one")
     words = pattern.replace("|{N}|", "|{N}{1,3}|")  # our digits are tokens one by one, but looked up by up to three
     lengths = np.zeros(len(vocab), np.int64)
     for token, index in vocab.items():

@@ -1,10 +1,12 @@
 """A domain classifier as a policy: windows and spans against a rule that is known, networks against plain forward passes."""
 
+import json
 import random
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import (
     BertConfig,
@@ -250,6 +252,24 @@ def test_a_truncated_file_is_named(trained, tmp_path, length):
     path.write_bytes(trained.read_bytes()[:length])
     with pytest.raises(InputError, match=r"half\.safetensors: is no classifier of this project's"):
         policy(spec(path))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_hidden_layers": 1 << 64},  # would be built before its weights are missed
+        {"vocab_size": -1},
+        {"hidden_size": 8.0},
+        {"chunk_size_feed_forward": "x"},  # transformers would take it, and fail on the first text
+    ],
+)
+def test_a_configuration_that_is_not_ours_is_refused(trained, tmp_path, change):
+    with safe_open(trained, "pt") as file:
+        values, weights = json.loads(file.metadata()["classifier"]), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    values["config"] |= change
+    save_file(weights, tmp_path / "changed.safetensors", {"classifier": json.dumps(values)})
+    with pytest.raises(InputError, match=r"changed\.safetensors: is no classifier of this project's"):
+        policy(spec(tmp_path / "changed.safetensors"))
 
 
 def test_a_file_of_something_else_is_named(trained, tmp_path):

@@ -30,3 +30,11 @@ def test_missing_field_is_named(tmp_path):
     with pytest.raises(InputError, match="text"):
         dedup(DedupSpec(), points=points, output=tmp_path / "copies.jsonl")
     assert not (tmp_path / "copies.jsonl").exists()
+
+
+def test_fields_that_are_not_its_own_may_hold_anything(tmp_path):
+    """A number that no float holds, and bytes that are no UTF-8: what only other stages read is theirs to refuse."""
+    rows = [b'{"key": "%d", "text": "a", "split": "train", "gold": %b}' % one for one in enumerate((b"1e999", b'"\xff"'))]
+    (tmp_path / "p.jsonl").write_bytes(b"\n".join(rows))
+    dedup(DedupSpec(), points=tmp_path / "p.jsonl", output=tmp_path / "copies.jsonl")
+    assert orjson.loads((tmp_path / "copies.jsonl").read_bytes()) == {"key": "1", "at": len(rows[0]) + 1}

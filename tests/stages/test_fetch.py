@@ -163,10 +163,11 @@ def test_member_twice(install, tmp_path):
     refused(install(FILES | {"again/test/dial-0.txt": b"t"}, members=pattern), "twice")
 
 
-def test_truncated_pack(install, tmp_path):
+@pytest.mark.parametrize("length", [3, 60])  # within the header of gzip, and within what it packs
+def test_truncated_pack(install, tmp_path, length):
     install(FILES)
     pack = tmp_path / "mirror" / "tiny.tar.gz"
-    pack.write_bytes(pack.read_bytes()[:60])
+    pack.write_bytes(pack.read_bytes()[:length])
     with pytest.raises(InputError, match=r"tiny\.tar\.gz: not a readable archive"):
         list(fetching._open_tar(pack))
 

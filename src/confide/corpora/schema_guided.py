@@ -26,13 +26,13 @@ Fail = Callable[[str, str], InputError]  # message and key
 
 
 def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Dialogues by split and domain. InputError names file, line and dialogue."""
+    """Dialogues by split and domain. InputError names file, line and place."""
     dialogues, seen = [], set()
     place = getattr(spec, "path", None) or raw
     for file, path, text in files(spec.path, tuple(f"{split}/dialogues_*.json" for split in PUBLISHED), raw):
         for dialogue in _dialogues(spec, file, path.partition("/")[0], text):
             if dialogue.name in seen:
-                raise InputError("is there twice", file=file, line=_line(text, dialogue.name), key=dialogue.name)
+                raise InputError("its dialogue_id is there twice", file=file, line=_line(text, dialogue.name))
             seen.add(dialogue.name)
             dialogues.append(dialogue)
     missing = [name for name, split in PUBLISHED.items() if all(dialogue.split != split for dialogue in dialogues)]
@@ -61,8 +61,10 @@ def _dialogues(spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, t
         if not isinstance(name, str) or not name:
             raise InputError("expected a string", file=file, line=1, key=f"[{index}].dialogue_id")
 
-        def fail(message: str, key: str, name: str = name) -> InputError:
-            return InputError(message, file=file, line=_line(text, name), key=f"{name}.{key}")
+        def fail(message: str, key: str, index: int = index, name: str = name) -> InputError:
+            return InputError(
+                message, file=file, line=_line(text, name), key=f"[{index}].{key}"
+            )  # no names: they may hold anything
 
         services = _field(row, "services", list, "services", fail)
         turns = _field(row, "turns", list, "turns", fail)
@@ -96,17 +98,18 @@ def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
     text = given.translate(BREAKS)
     shift, kept = len(text) - len(text.lstrip()), text.strip()
     spans = []
-    for frame in _field(turn, "frames", list, f"{where}.frames", fail):
-        for slot in _field(frame, "slots", list, f"{where}.slots", fail):
-            label = _field(slot, "slot", str, f"{where}.slots", fail)
+    for service, frame in enumerate(_field(turn, "frames", list, f"{where}.frames", fail)):
+        for place, slot in enumerate(_field(frame, "slots", list, f"{where}.frames[{service}].slots", fail)):
+            there = f"{where}.frames[{service}].slots[{place}]"
+            label = _field(slot, "slot", str, f"{there}.slot", fail)
             if "copy_from" in slot and "start" not in slot:
                 continue
-            start = _field(slot, "start", int, f"{where}.{label}.start", fail)
-            end = _field(slot, "exclusive_end", int, f"{where}.{label}.exclusive_end", fail)
+            start = _field(slot, "start", int, f"{there}.start", fail)
+            end = _field(slot, "exclusive_end", int, f"{there}.exclusive_end", fail)
             if not 0 <= start < end <= len(given):
-                raise fail(f"[{start}, {end}) is not a range within the {len(given)} characters", f"{where}.{label}")
+                raise fail(f"[{start}, {end}) is not a range within the {len(given)} characters", there)
             if slot.get("value", given[start:end]) != given[start:end]:
-                raise fail("its value is not what stands at its range", f"{where}.{label}")
+                raise fail("its value is not what stands at its range", there)
             span = Span(max(start - shift, 0), min(end - shift, len(kept)), label)
             spans += [span] if span.start < span.end else []
     return Utterance(ROLES[speaker], kept, tuple(spans))

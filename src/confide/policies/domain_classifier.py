@@ -27,11 +27,16 @@ from confide.types import Span
 if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
-    from transformers import RobertaForSequenceClassification
+    from transformers import RobertaConfig, RobertaForSequenceClassification
 
 BATCH = 256  # windows of one forward pass
 DIGITS = 4  # of a probability: what a window's place in a batch may change lies below
 KEY = "classifier"  # of a file's metadata: one key alone, as safetensors writes several in any order
+SIZES = (
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"),
+    *("type_vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
+)  # of a network's configuration; with these and the next two, all that its scores depend on
+SHAPE = (*SIZES, "hidden_act", "layer_norm_eps")
 Probabilities = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D)
 
 
@@ -153,7 +158,8 @@ def save(model: Classifier, path: Path) -> None:
     """Write weights, configuration, labels, words and z as one safetensors file."""
     from safetensors.torch import save_file
 
-    values = {"config": model.network.config.to_dict(), "words": model.words.to_str(), "threshold": model.threshold}
+    config = {name: getattr(model.network.config, name) for name in SHAPE}
+    values = {"config": config, "labels": model.labels, "words": model.words.to_str(), "threshold": model.threshold}
     weights = {name: value.detach().cpu().contiguous() for name, value in model.network.state_dict().items()}
     with atomic(path) as temporary:
         save_file(weights, temporary, {KEY: json.dumps(values, sort_keys=True)})
@@ -173,19 +179,30 @@ def from_file(path: Path) -> Classifier:
     """A file of `save`; InputError where it is damaged or something else."""
     import torch
     from safetensors import safe_open
-    from transformers import RobertaConfig, RobertaForSequenceClassification
+    from transformers import RobertaForSequenceClassification
 
     try:
         with safe_open(path, "pt") as file:
             values = json.loads(file.metadata()[KEY])
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        labels = tuple(map(str, values["labels"]))
+        config = _config(values["config"], labels, weights)
         with torch.random.fork_rng(devices=[]):  # first weights are drawn, and then replaced
-            network = RobertaForSequenceClassification(RobertaConfig.from_dict(values["config"]))
+            network = RobertaForSequenceClassification(config)
         network.load_state_dict(weights)
-        words = backend_of(values["words"])
-        return Classifier(network, words, labels_of(network.config), float(values["threshold"]))
+        return Classifier(network, backend_of(values["words"]), labels, float(values["threshold"]))
     except Exception as error:  # transformers and tokenizers have errors of many kinds
         raise InputError(f"is no classifier of this project's ({type(error).__name__})", file=path) from None
+
+
+def _config(values: dict[str, Any], labels: Sequence[str], weights: "dict[str, torch.Tensor]") -> "RobertaConfig":
+    """Of what `save` writes alone; ValueError for sizes beyond those of the weights, before anything is allocated."""
+    from transformers import RobertaConfig
+
+    most = max(len(weights), *(size for weight in weights.values() for size in weight.shape))
+    if values.keys() != set(SHAPE) or not all(type(values[name]) is int and 0 <= values[name] <= most for name in SIZES):
+        raise ValueError("a size that the weights do not have")
+    return RobertaConfig(**values, num_labels=len(labels))
 
 
 def from_transformers(name: str, **changes: Any) -> Classifier:

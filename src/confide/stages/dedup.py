@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import orjson
+from msgspec.json import Decoder
 
 from confide.buckets import Offsets, repeats
 from confide.deduplication import digest, digests
 from confide.io import Range, dump_lines, read_lines, write_pieces
-from confide.rows import located_rows
+from confide.rows import Copy, located_rows
 from confide.shards import scatter, shards
 from confide.specs import DedupSpec
 
@@ -43,4 +43,5 @@ def _keys(later: Offsets, shard: Range) -> bytes:
     """Lines of the output for a shard of the points; only the lines of copies are parsed."""
     copied = frozenset(later.within(shard).tolist())
     lines = ((at, line) for at, line in read_lines(shard) if at in copied)
-    return dump_lines({"key": orjson.loads(line)["key"], "at": at} for at, line in lines)
+    decode = Decoder(Copy).decode
+    return dump_lines({"key": decode(line).key, "at": at} for at, line in lines)

@@ -112,7 +112,7 @@ def _open_tar(path: Path, place: str | None = None) -> Iterator[tuple[str, bytes
                 _confine(member.name, place or path)
                 readable = member.isfile() and member.size <= MEMBER_LIMIT
                 yield member.name, tar.extractfile(member).read() if readable else None
-    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, TypeError) as error:  # TypeError: a cut header
         raise InputError(f"not a readable archive: {error}", file=place or path) from error
 
 
