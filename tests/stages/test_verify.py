@@ -139,6 +139,22 @@ def test_what_is_needed_must_be_here(folder, name):
         verify(folder / "certificate.json")
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda files: files["neighbours"].clear(), "files.neighbours: is missing, or there twice"),
+        (lambda files: files["recall"].append(files["recall"][0]), "files.recall: is missing, or there twice"),
+        (lambda files: files["ledger"][0].update(path="x" * 5000), "is not here"),  # longer than any file system takes
+    ],
+)
+def test_files_of_a_stranger_s_certificate_are_counted_and_found(folder, change, message):
+    value = json.loads((folder / "certificate.json").read_text())
+    change(value["files"])
+    reseal(folder / "certificate.json", value)
+    with pytest.raises(InputError, match=message):
+        verify(folder / "certificate.json")
+
+
 def test_data_and_weights_may_be_elsewhere(folder, capsys):
     for name in ("model", "original", "redacted"):
         (folder / name).unlink()

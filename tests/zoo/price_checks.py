@@ -137,7 +137,8 @@ def claims_of(ledger: Ledger, start: Ledger | None = None, alter: Callable[[str]
     digest = settings_digest(spec.train.model_dump_json())
     ledger.start(spec.train.run, settings=digest, code="abc", noise="system")
     ledger.end()
-    rates = {"misaligned": 0, "gamma": 0.1, "gamma_upper": 0.2, "delta2": 0.0, "delta2_upper": 0.01} | missed
+    rates = {"misaligned": 0, "gamma": 0.1, "gamma_upper": 0.2, "delta2": 0.0, "delta2_upper": 0.01}
+    rates |= {"confidence": 0.95, "sampled": 10, "secrets": 10} | missed
     recall = {"multiplicity": 4, "multiplicity_distinct": 3, "pools": {"public": 4, "private": 4}}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

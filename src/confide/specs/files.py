@@ -39,9 +39,9 @@ class NeighboursFile(File):
     gamma_upper: Share
     delta2: Share
     delta2_upper: Share
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    sampled: int | None = None
-    secrets: int | None = None
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    sampled: Annotated[int, Field(ge=0)]
+    secrets: Annotated[int, Field(ge=0)]
     census: bool | None = None
     note: str | None = None
 

@@ -5,6 +5,7 @@ certificate names, and each of these that can be reached must have the bytes tha
 """
 
 from collections.abc import Iterator
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from confide.io import read_file, read_json, sha256
 from confide.specs import CertifySpec, parse
 from confide.specs.files import SealedFile
 
-NEEDED = ("ledger", "recall", "neighbours", "start_ledgers")
+SINGLE = ("ledger", "recall", "neighbours")
+NEEDED = (*SINGLE, "start_ledgers")
 
 
 def verify(certificate_file: Path, *, root: Path | None = None) -> None:
@@ -56,11 +58,11 @@ def reached(named: dict[str, Any], folders: list[Path], file: Path) -> tuple[dic
     files, unreachable = {}, []
     wanted = {name: [(Path(one["path"]), one["sha256"]) for one in some] for name, some in named.items()}
     for name in (*NEEDED, *(name for name in wanted if name not in NEEDED)):
-        if name not in wanted:
-            raise InputError("is missing", file=file, key=f"files.{name}")
+        if name not in wanted or (name in SINGLE and len(wanted[name]) != 1):
+            raise InputError("is missing, or there twice", file=file, key=f"files.{name}")
         files[name] = []
         for path, digest in wanted[name]:
-            place = next((folder / path for folder in folders if (folder / path).is_file()), None)
+            place = next((folder / path for folder in folders if isfile(folder / path)), None)  # False for odd names
             if place is None:
                 if name in NEEDED:
                     raise InputError(
