@@ -260,6 +260,7 @@ def test_a_truncated_file_is_named(trained, tmp_path, length):
         {"num_hidden_layers": 1 << 64},  # would be built before its weights are missed
         {"vocab_size": -1},
         {"hidden_size": 8.0},
+        {"layer_norm_eps": "x"},
         {"chunk_size_feed_forward": "x"},  # transformers would take it, and fail on the first text
     ],
 )

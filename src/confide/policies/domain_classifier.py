@@ -35,8 +35,8 @@ KEY = "classifier"  # of a file's metadata: one key alone, as safetensors writes
 SIZES = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"),
     *("type_vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
-)  # of a network's configuration; with these and the next two, all that its scores depend on
-SHAPE = (*SIZES, "hidden_act", "layer_norm_eps")
+)
+SHAPE = dict.fromkeys(SIZES, int) | {"hidden_act": str, "layer_norm_eps": float}  # of a configuration, what scores depend on
 Probabilities = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D)
 
 
@@ -200,8 +200,8 @@ def _config(values: dict[str, Any], labels: Sequence[str], weights: "dict[str, t
     from transformers import RobertaConfig
 
     most = max(len(weights), *(size for weight in weights.values() for size in weight.shape))
-    if values.keys() != set(SHAPE) or not all(type(values[name]) is int and 0 <= values[name] <= most for name in SIZES):
-        raise ValueError("a size that the weights do not have")
+    if {name: type(value) for name, value in values.items()} != SHAPE or not all(0 <= values[name] <= most for name in SIZES):
+        raise ValueError("other keys or types than ours, or a size that the weights do not have")
     return RobertaConfig(**values, num_labels=len(labels))
 
 
