@@ -18,7 +18,7 @@ INLINE = b"a|abbr|b|big|cite|code|em|font|i|ins|kbd|mark|q|s|samp|small|span|str
 # A tag ends before the next one begins: without that, a run of "<" would be read once for each of them.
 JOINED = re.compile(rb"</tspan>\s++(?=<tspan)|</?(?:" + INLINE + rb")(?:\s[^<>]*)?>", re.IGNORECASE)
 TAG = re.compile(rb"<[^<>]*>")
-SINGLE = re.compile(rb"(?:<text[^<>]*>\S</text>\s*(?:</?g\b[^<>]*>\s*)*+){2,}")  # one letter an element
+SINGLE = re.compile(rb"(?:<text[^<>]*>\S</text>\s*(?:</?g\b[^<>]*>\s*)*){2,}")  # one letter an element
 BLANK_OR_TAG = re.compile(rb"<[^<>]*>|\s+")
 GLYPH = re.compile(rb"<use\b[^<>]*href=\"#[^\"<>]*-([0-9a-f]{1,4})\"[^<>]*>|(</g>)")
 SPACE = 3  # place of the blank in the usual order of glyphs; the rest of ASCII follows
