@@ -215,6 +215,12 @@ def test_noise_that_was_drawn_twice_and_misaligned_neighbours_leave_nothing_to_c
     assert "changed more than one point" in claimed(tmp_path, measured={"misaligned": 3})[0]
 
 
+@pytest.mark.parametrize("key", ["confidence", "sampled", "secrets"])
+def test_miss_rates_without_their_sample_are_refused(tmp_path, key):
+    with pytest.raises(InputError, match=key):
+        claimed(tmp_path, measured={key: None})
+
+
 def test_what_is_wrong_with_a_start_is_wrong_with_what_started_from_it(tmp_path):
     leaky, same = ledger_of(METHODS["crt"]), ledger_of(METHODS["crt"])
     leaky.read("tokenizer", "bpe", public=False, digest="1" * 64)
