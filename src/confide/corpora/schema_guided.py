@@ -62,9 +62,8 @@ def _dialogues(spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, t
             raise InputError("expected a string", file=file, line=1, key=f"[{index}].dialogue_id")
 
         def fail(message: str, key: str, index: int = index, name: str = name) -> InputError:
-            return InputError(
-                message, file=file, line=_line(text, name), key=f"[{index}].{key}"
-            )  # no names: they may hold anything
+            # a place and no name, which may hold anything
+            return InputError(message, file=file, line=_line(text, name), key=f"[{index}].{key}")
 
         services = _field(row, "services", list, "services", fail)
         turns = _field(row, "turns", list, "turns", fail)
