@@ -173,6 +173,7 @@ def test_a_matplotlib_figure_without_its_comments(tmp_path):
         (database(b"text")[:600], "DatabaseError"),
         (zipped("1", zipped("2", zipped("3", zipped("4", zipped("5", b"text"))))), "nested too deep"),
     ],
+    ids=["cut gzip", "gzip of noise", "cut zip", "cut zTXt", "cut PNG", "cut database", "five zips"],
 )
 def test_what_cannot_be_opened_is_an_error(tmp_path, content, reason):
     path = tmp_path / "damaged"
