@@ -1,4 +1,4 @@
-"""Learning curves (Selective-DP Figure 7): validation perplexity after each epoch, over all, public and private tokens.
+"""Learning curves (Selective-DP Figure 7 and its notebook): validation perplexity per epoch, all, public and private tokens.
 
 Never one share of the tokens without the others: what is protected is learned late or not at all, and few tokens are private.
 """
