@@ -13,6 +13,7 @@ from studies import write_study
 from confide.params import load as load_params
 from confide.report.claims import CLAIMS, crt, domain, regularisation, selective
 from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN, Study
+from confide.report.needs import choose
 from confide.report.results import load
 from confide.specs import SummarySpec
 from confide.stages.summary import summary
@@ -254,17 +255,15 @@ def test_the_page_says_all_of_it(tmp_path):
     assert (again / "p").read_bytes() == page.read_bytes()
 
 
-def test_advice_is_of_measured_models_that_meet_the_need(base):
-    from confide.report.advice import advise
-
+def test_choices_are_of_measured_models_that_meet_the_need(base):
     table = [row for rows in base.table.values() for row in rows]
-    found = {one.need: one for one in advise(table)}
+    found = {one.need: one for one in choose(table)}
     missed = next(one for need, one in found.items() if need.startswith("secrets that the policy misses"))
     best = min((row for row in table if math.isfinite(row["epsilon_secret_missed"])), key=lambda row: row["ppl_public"])
     assert missed.row.startswith(best["name"])
     redacted = next(one for need, one in found.items() if need.startswith("secrets that the policy catches"))
     assert redacted.row.split(",")[0] in ("redacted", "crt")
-    assert all(one.row == "" for one in advise([]))
+    assert all(one.row == "" for one in choose([]))
 
 
 def test_every_selected_study_is_in_the_summary():

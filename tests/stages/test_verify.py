@@ -142,8 +142,9 @@ def test_what_is_needed_must_be_here(folder, name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda files: files["neighbours"].clear(), "files.neighbours: is missing, or there twice"),
-        (lambda files: files["recall"].append(files["recall"][0]), "files.recall: is missing, or there twice"),
+        (lambda files: files.pop("start_ledgers"), "files.start_ledgers: is missing"),
+        (lambda files: files["neighbours"].clear(), "files.neighbours: names 0 files instead of one"),
+        (lambda files: files["recall"].append(files["recall"][0]), "files.recall: names 2 files instead of one"),
         (lambda files: files["ledger"][0].update(path="x" * 5000), "is not here"),  # longer than any file system takes
     ],
 )

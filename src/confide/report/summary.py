@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from confide.report.advice import advise
 from confide.report.claims import CLAIMS
 from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN, Claim, Study, Verdict
+from confide.report.needs import choose
 from confide.report.tables import cell, columns, table_lines
 
 MARKS = {HOLDS: "✓", PUBLISHED: "◐", FAILS: "✗", OPEN: "?", UNKNOWN: "–"}
@@ -96,7 +96,7 @@ def _needs(study: Study) -> Iterator[str]:
     yield from ("Of these models the best that meets each need; on another corpus it may be another: `confide recommend`.", "")
     names = dict.fromkeys(name for name, _ in study.table)
     table = [row for name in names for row in study.rows(name)]
-    yield from (f"- {one.need}: **{one.row or '–'}** ({one.why})" for one in advise(table))
+    yield from (f"- {one.need}: **{one.row or '–'}** ({one.why})" for one in choose(table))
     yield ""
 
 

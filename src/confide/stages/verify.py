@@ -58,8 +58,10 @@ def reached(named: dict[str, Any], folders: list[Path], file: Path) -> tuple[dic
     files, unreachable = {}, []
     wanted = {name: [(Path(one["path"]), one["sha256"]) for one in some] for name, some in named.items()}
     for name in (*NEEDED, *(name for name in wanted if name not in NEEDED)):
-        if name not in wanted or (name in SINGLE and len(wanted[name]) != 1):
-            raise InputError("is missing, or there twice", file=file, key=f"files.{name}")
+        if name not in wanted:
+            raise InputError("is missing", file=file, key=f"files.{name}")
+        if name in SINGLE and len(wanted[name]) != 1:
+            raise InputError(f"names {len(wanted[name])} files instead of one", file=file, key=f"files.{name}")
         files[name] = []
         for path, digest in wanted[name]:
             place = next((folder / path for folder in folders if isfile(folder / path)), None)  # False for odd names

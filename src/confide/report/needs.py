@@ -1,6 +1,6 @@
 """Which method for which need: of the models that were trained, those that may be chosen, and the best of them.
 
-A need is a condition on what is certified and a number to be small; nothing that was not measured is ever advised.
+A need is a condition on what is certified and a number to be small; nothing that was not measured is ever chosen.
 """
 
 import math
@@ -18,7 +18,7 @@ class Need(NamedTuple):
     column: str
 
 
-class Advice(NamedTuple):
+class Choice(NamedTuple):
     """The best model that meets a need; `row` is empty where none does."""
 
     need: str
@@ -51,7 +51,7 @@ SHOWN = {"epsilon_secret_caught": "ε of a caught secret", "epsilon_secret_misse
          "mia_auc": "membership AUC"}  # fmt: skip
 
 
-def advise(table: Iterable[Row]) -> list[Advice]:
+def choose(table: Iterable[Row]) -> list[Choice]:
     """A line per need, over the seeds' means; rows of one corpus, whose perplexities may be compared."""
     means = [_mean(rows) for rows in groups(list(table)).values()]
     found = []
@@ -59,10 +59,10 @@ def advise(table: Iterable[Row]) -> list[Advice]:
         known = [row for row in means if row[need.column] is not None and need.met(row)]
         best = min(known, key=lambda row: row[need.column], default=None)
         if best is None:
-            found.append(Advice(need.words, "", "no model here meets it"))
+            found.append(Choice(need.words, "", "no model here meets it"))
             continue
         why = ", ".join(f"{words} {show(best[name])}" for name, words in SHOWN.items() if best[name] is not None)
-        found.append(Advice(need.words, f"{best['name']}, γ = {best['gamma']:g}", why))
+        found.append(Choice(need.words, f"{best['name']}, γ = {best['gamma']:g}", why))
     return found
 
 
