@@ -183,6 +183,24 @@ def test_schedules_and_leaks(domain_study):
     assert domain.ratio(own, "d").word in (HOLDS, OPEN)
 
 
+def test_leaks_of_every_seed_count(domain_study):
+    root, spec = domain_study
+    names = {"nonprivate": "d_nonprivate", "redacted": "d_k_redacted", "jft": "d_k_jft", "schedule": "d_k_schedule"}
+    own = renamed(load(spec.runs, root / "results", root / "models"), names)
+    seeds = sorted({result.run.seed for result in own})
+    assert len(seeds) > 1 and {asked.seed for asked in domain.rates(Study(spec, own), "d_k_jft")} == set(seeds)
+    quiet = next(r.attacks for r in own if r.run.name == "d_k_redacted")
+    loud = next(r.attacks for r in own if r.run.name == "d_nonprivate")
+
+    def leaking(seed: int | None) -> Study:
+        return Study(
+            spec, [replace(r, attacks=loud if seed == r.run.seed or r.run.name == "d_nonprivate" else quiet) for r in own]
+        )
+
+    assert domain.leaks(leaking(None), "d", "k").word == HOLDS
+    assert [domain.leaks(leaking(seed), "d", "k").word for seed in seeds] == [FAILS] * len(seeds)
+
+
 def test_a_saving_that_is_budget_not_used(domain_study):
     root, spec = domain_study
     results = load(spec.runs, root / "results", root / "models")

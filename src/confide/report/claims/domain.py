@@ -1,7 +1,8 @@
 """Claims of Domain Private Transformers (Kabra and Elenberg 2023), on MultiDoGO and on Schema-Guided Dialogues."""
 
-from collections.abc import Iterator
 from functools import partial
+from itertools import product
+from typing import NamedTuple
 
 from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Claim, Study, Verdict, between, decide
 from confide.report.domains import Question, Rate, false_alarms, judges, questions, rate
@@ -12,28 +13,37 @@ NOISED = ("redacted", "jft", "schedule")
 SAVED = 0.35  # of JFT's epsilon, as the paper has it
 
 
-def rates(study: Study, name: str) -> Iterator[tuple[Question, str, Rate]]:
-    """Leak rates of a row's first seed, by prompts and judge."""
-    result = study.runs(name)[0]
-    for question in questions([result]):
-        for judge in judges([result]):
-            if (found := rate(result, question, judge)) is not None:
-                yield question, judge, found
+class Asked(NamedTuple):
+    """What a leak rate is of."""
+
+    seed: int
+    question: Question
+    judge: str
+
+
+def rates(study: Study, name: str) -> dict[Asked, Rate]:
+    """Leak rates of a row, by seed, prompts and judge."""
+    found = {}
+    for result in study.runs(name):
+        for question, judge in product(questions([result]), judges([result])):
+            if (one := rate(result, question, judge)) is not None:
+                found[Asked(result.run.seed, question, judge)] = one
+    return found
 
 
 def leaks(study: Study, prefix: str, policy: str) -> Verdict:
     """Leaks of models that were redacted for some of their updates against what a judge flags of real text."""
-    base = {(question, judge): found for question, judge, found in rates(study, f"{prefix}_nonprivate")}
+    base = [one.value for one in rates(study, f"{prefix}_nonprivate").values()]
     above, found = 0, []
     for method in NOISED:
-        for question, judge, one in rates(study, f"{prefix}_{policy}_{method}"):
-            alarms = false_alarms(study.results, question, judge)
+        for asked, one in rates(study, f"{prefix}_{policy}_{method}").items():
+            alarms = false_alarms(study.results, asked.question, asked.judge)
             above += one.low > (alarms[1] if alarms else 0.0)
             found.append(one.value)
-    before, after = between(100 * one.value for one in base.values()), between(100 * value for value in found)
+    before, after = (between(100 * value for value in values) for values in (base, found))
     words = f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
     words += f"{above} of {len(found)} above the judges' false alarms (intervals)"
-    return decide(above <= 0.05 * len(found) and max(found) < max(one.value for one in base.values()), words)
+    return decide(above <= 0.05 * len(found) and max(found) < max(base), words)
 
 
 def utility(study: Study, prefix: str, policy: str) -> Verdict:
@@ -63,9 +73,8 @@ def saving(study: Study) -> Verdict:
 
 def without_tokens(plain: Study, tokens: Study) -> Verdict:
     """Leaks of the non-private model where no token names the domain, against those where one does."""
-    without = {key[:2]: one for *key, one in rates(plain, "plain_nonprivate")}
-    with_ = {key[:2]: one for *key, one in rates(tokens, "dogo_nonprivate")}
-    pairs = [(without[key], one) for key, one in with_.items() if key in without]
+    without, named = rates(plain, "plain_nonprivate"), rates(tokens, "dogo_nonprivate")
+    pairs = [(without[asked], one) for asked, one in named.items() if asked in without]
     much = sum(one.low > 2 * other.high for one, other in pairs)
     words = f"non-private leak rates {between(100 * one.value for one, _ in pairs)} % without tokens, "
     words += (
@@ -75,13 +84,16 @@ def without_tokens(plain: Study, tokens: Study) -> Verdict:
 
 
 def ratio(study: Study, prefix: str) -> Verdict:
-    """Whether a likelihood ratio finds the leaks of the non-private model: AUC with its interval, by prompts and judge."""
-    row = study.rows(f"{prefix}_nonprivate")[0]
-    auc = {name: value for name, value in row.items() if name.startswith("domain_lira_auc.") and value is not None}
-    value = {name: found for name, found in auc.items() if not name.endswith(("_low", "_high"))}
-    sure = sum(auc[f"{name}_low"] > 0.5 for name in value)
-    words = f"AUC {between(value.values())}; surely above guessing for {sure} of {len(value)} pairs of prompts and judge (95 %)"
-    return decide(sure > len(value) / 2, words, OPEN)
+    """Whether a likelihood ratio finds the leaks of the non-private models: AUC with its interval, by prompts and judge."""
+    found = [
+        (value, row[f"{name}_low"])
+        for row in study.rows(f"{prefix}_nonprivate")
+        for name, value in row.items()
+        if name.startswith("domain_lira_auc.") and not name.endswith(("_low", "_high")) and value is not None
+    ]
+    sure = sum(low > 0.5 for _, low in found)
+    words = f"AUC {between(auc for auc, _ in found)}; surely above guessing for {sure} of {len(found)} "
+    return decide(sure > len(found) / 2, words + "pairs of prompts and judge (95 %)", OPEN)
 
 
 def claims(study: str, prefix: str, what: str) -> list[Claim]:
