@@ -169,11 +169,15 @@ def test_what_was_not_measured_is_said(base, results):
     assert claim.judge({}) is None
 
 
-def test_schedules_and_leaks(domain_study):
+@pytest.fixture
+def keywords(domain_study):
     root, spec = domain_study
-    results = load(spec.runs, root / "results", root / "models")
     names = {"nonprivate": "d_nonprivate", "redacted": "d_k_redacted", "jft": "d_k_jft", "schedule": "d_k_schedule"}
-    own = Study(spec, renamed(results, names))
+    return Study(spec, renamed(load(spec.runs, root / "results", root / "models"), names))
+
+
+def test_schedules_and_leaks(keywords):
+    own, spec = keywords, keywords.spec
     assert domain.utility(own, "d", "k").word == FAILS  # 4.8 against 4.4
     better = Study(spec, changed(own.results, "d_k_schedule", ppl=4.0))
     assert domain.utility(better, "d", "k").word == HOLDS
@@ -183,12 +187,10 @@ def test_schedules_and_leaks(domain_study):
     assert domain.ratio(own, "d").word in (HOLDS, OPEN)
 
 
-def test_leaks_of_every_seed_count(domain_study):
-    root, spec = domain_study
-    names = {"nonprivate": "d_nonprivate", "redacted": "d_k_redacted", "jft": "d_k_jft", "schedule": "d_k_schedule"}
-    own = renamed(load(spec.runs, root / "results", root / "models"), names)
+def test_leaks_of_every_seed_count(keywords):
+    own, spec = keywords.results, keywords.spec
     seeds = sorted({result.run.seed for result in own})
-    assert len(seeds) > 1 and {asked.seed for asked in domain.rates(Study(spec, own), "d_k_jft")} == set(seeds)
+    assert len(seeds) > 1 and {asked.seed for asked in domain.rates(keywords, "d_k_jft")} == set(seeds)
     quiet = next(r.attacks for r in own if r.run.name == "d_k_redacted")
     loud = next(r.attacks for r in own if r.run.name == "d_nonprivate")
 
