@@ -161,6 +161,25 @@ def test_membership_as_published_is_form(base, results):
     assert selective.membership(of(base, caught), **pair).word == FAILS
 
 
+def test_clips_and_two_policies(base, results):
+    rows = {"dpsgd": "sdp_sgd_n05_c1e3", "crt": "sdp_sgd_n05_c1e2", "selective": "sdp_sgd_n05_c5e6"}
+    clips = changed(renamed(results, rows), "sdp_sgd_n05_c1e3", ppl=50.0)
+    for large, small, word in ((60.0, 70.0, HOLDS), (60.0, 50.1, FAILS), (50.1, 70.0, FAILS)):
+        own = changed(changed(clips, "sdp_sgd_n05_c1e2", ppl=large), "sdp_sgd_n05_c5e6", ppl=small)
+        assert selective.parameters(of(base, own)).word == word
+    names = ("ner_jft", "ner_redacted", "contextual_jft", "contextual_redacted", "ner_dpsgd")
+    models = renamed(results, dict(zip(("nonprivate", "redacted", "crt", "selective", "dpsgd"), names, strict=True)))
+    for *values, word in (
+        (22.0, 24.0, 25.0, 38.0, 27.0, HOLDS),
+        (25.0, 24.0, 25.0, 38.0, 27.0, FAILS),  # one policy alone
+        (22.0, 24.0, 30.0, 38.0, 27.0, FAILS),  # worse than DP-SGD
+    ):
+        own = models
+        for name, ppl in zip(names, values, strict=True):
+            own = changed(own, name, ppl=ppl)
+        assert selective.twice(of(base, own)).word == word
+
+
 def test_what_was_not_measured_is_said(base, results):
     claim = next(claim for claim in CLAIMS if claim.studies == ("crt_customersim",))
     bare = [replace(result, attacks={}) for result in results]
@@ -172,7 +191,8 @@ def test_what_was_not_measured_is_said(base, results):
 @pytest.fixture
 def keywords(domain_study):
     root, spec = domain_study
-    names = {"nonprivate": "d_nonprivate", "redacted": "d_k_redacted", "jft": "d_k_jft", "schedule": "d_k_schedule"}
+    names = {"nonprivate": "d_nonprivate", "redacted": "d_k_redacted", "jft": "d_k_jft", "schedule": "d_k_schedule",
+             "domain_only": "d_only"}  # fmt: skip
     return Study(spec, renamed(load(spec.runs, root / "results", root / "models"), names))
 
 
@@ -203,6 +223,18 @@ def test_leaks_of_every_seed_count(keywords):
     assert [domain.leaks(leaking(seed), "d", "k").word for seed in seeds] == [FAILS] * len(seeds)
 
 
+def test_leaks_without_tokens_that_name_the_domain(keywords):
+    def under(name: str, like: str) -> Study:
+        own = next(r.attacks for r in keywords.results if r.run.name == like)
+        results = renamed(keywords.results, {"d_nonprivate": name})
+        return Study(keywords.spec, [replace(r, attacks=own) for r in results])
+
+    leaky, quiet = (under("plain_nonprivate", like) for like in ("d_nonprivate", "d_only"))
+    assert domain.without_tokens(leaky, under("dogo_nonprivate", "d_nonprivate")).word == HOLDS
+    assert domain.without_tokens(quiet, under("dogo_nonprivate", "d_nonprivate")).word == HOLDS
+    assert domain.without_tokens(leaky, under("dogo_nonprivate", "d_only")).word == FAILS
+
+
 def test_a_saving_that_is_budget_not_used(domain_study):
     root, spec = domain_study
     results = load(spec.runs, root / "results", root / "models")
@@ -230,6 +262,32 @@ def test_regularisers_against_their_batches(authors):
     as_plain = [replace(plain, run=r.run) if r.run.name == "writers_adversarial" else r for r in authors.results]
     assert regularisation.protected(Study(authors.spec, as_plain), "writers", **measure).word in (FAILS, OPEN)
     assert found.word in (PUBLISHED, OPEN) and "batches of one author" in found.evidence
+
+
+def like(study: Study, name: str, other: str) -> Study:
+    """The same study, with one row's measurements in the place of another's."""
+    own = {result.run.seed: result for result in study.runs(other)}
+    results = [replace(own[result.run.seed], run=result.run) if result.run.name == name else result for result in study.results]
+    return Study(study.spec, results)
+
+
+def test_canaries_that_come_back_need_intervals_apart(authors):
+    def judged(study: Study) -> str:
+        return regularisation.protected(study, "writers", measure=regularisation.extracted, unit="%").word
+
+    assert judged(authors) == OPEN  # fewer, with intervals that overlap
+    none = like(like(authors, "writers_adversarial", "writers_dpsgd"), "writers_triplet", "writers_dpsgd")
+    assert judged(none) == PUBLISHED  # but no fewer than with batches of one author
+    assert judged(like(like(none, "writers_by_author", "writers_nonprivate"), "writers_nonprivate", "writers_dpsgd")) == FAILS
+
+
+def test_often_repeated_canaries_against_noise(authors):
+    def judged(other: str) -> str:
+        return regularisation.against_noise(like(authors, "writers_clip_noise", other)).word
+
+    assert judged("writers_nonprivate") == HOLDS and judged("writers_dpsgd") == FAILS
+    same = like(like(authors, "writers_clip_noise", "writers_triplet"), "writers_adversarial", "writers_triplet")
+    assert regularisation.against_noise(same).word == OPEN
 
 
 def test_gaps_between_authors_need_intervals_apart(authors):

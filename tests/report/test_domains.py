@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from scipy.integrate import quad
 
 from confide.errors import InputError
@@ -159,10 +160,24 @@ def test_roc_and_precision_are_those_of_the_files(spec, results):
 
 
 def test_a_ratio_that_cannot_be_told_has_no_curve(spec, results):
-    gold = domain_roc(spec, of(results, "domain_only")).axes[2]
+    gold = np.array(domain_roc(spec, results).axes).reshape(3, 3)[0, 2]
     assert of(results, "domain_only")[0].attacks["domain_lira AIRLINE"]["ranked"]["gold"]["auc"] is None
     assert COLOUR["domain_only"] not in {line.get_color() for line in gold.lines}
     assert any("One domain only: no curve" in text.get_text() for text in gold.texts)
+
+
+def test_a_judge_who_finds_nothing_has_no_panels(spec, results):
+    def silenced(*judges):
+        def edit(metrics):
+            metrics["pairs"] = [pair | ({"c": None} if pair["judge"] in judges else {}) for pair in metrics["pairs"]]
+
+        return [changed(result, "domain_lira AIRLINE", edit) for result in results]
+
+    found = domain_roc(spec, silenced("gold"))
+    assert len(found.axes) == 6 and not any("gold" in axes.get_title(loc="left") for axes in found.axes)
+    assert "No panels for gold" in " ".join(found.get_supxlabel().split())
+    (words,) = domain_roc(spec, silenced("gold", "keywords", "classifier")).texts
+    assert words.get_text().startswith("no text that a model wrote")
 
 
 @pytest.mark.parametrize(
@@ -173,8 +188,10 @@ def test_intervals_of_c_end_where_they_do_or_in_arrows(spec, results, c, low, hi
     def edit(metrics):
         metrics["pairs"] = [pair | {"c": c, "c_low": low, "c_high": high} for pair in metrics["pairs"][:1]]
 
-    axes = domain_roc(spec, [changed(of(results, "jft")[0], "domain_lira AIRLINE", edit)]).axes[2]
-    assert axes.get_xscale() == "log" and len(axes.texts) == arrows and "→ MEDIA" in axes.get_yticklabels()[0].get_text()
+    edited = changed(of(results, "jft")[0], "domain_lira AIRLINE", edit)
+    axes = np.array(domain_roc(spec, [edited, *of(results, "nonprivate")]).axes).reshape(3, -1)[2, 0]
+    assert axes.get_xscale() == "log" and "→ MEDIA" in axes.get_yticklabels()[0].get_text()
+    assert sum(to_hex(text.arrow_patch.get_edgecolor()) == COLOUR["jft"] for text in axes.texts) == arrows
     (line,) = [line for line in axes.lines if line.get_color() == COLOUR["jft"] and len(line.get_xdata()) == 2]
     left, right = axes.get_xlim()
     assert line.get_xdata() == pytest.approx([max(left, float(low)), min(right, float(high))])

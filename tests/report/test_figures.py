@@ -208,6 +208,25 @@ def test_models_of_one_gamma_have_rows_of_their_own(spec, results):
         assert at[style.look(method).color] == pytest.approx(np.mean(values))
 
 
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_nothing_lies_on_the_heading(name, shown):
+    spec, results = shown(name)
+    drawn = FIGURES[name](
+        spec.model_copy(update={"title": "A study whose title is so long that it reaches as far as the legend does"}), results
+    )
+    style.settle(drawn)
+    heading = drawn._suptitle.get_window_extent()
+    others = [legend.get_window_extent() for legend in drawn.legends] + [axes.get_tightbbox() for axes in drawn.axes]
+    assert not any(heading.overlaps(box) for box in others)
+
+
+def test_a_panel_without_private_tokens_says_so(spec, results):
+    bare = [replace(result, evaluation=result.evaluation | {"ppl_private": None}) for result in results]
+    panels = FIGURES["utility"](spec, bare).axes
+    assert [text.get_text() for text in panels[2].texts] == ["no such tokens"] and not panels[2].lines
+    assert all(axes.lines for axes in panels[:2])
+
+
 def test_a_figure_grows_with_its_legend(spec, results):
     drawn = style.figure(10.6, 2.0)
     style.legend(drawn, [group(results)[0].handle() for _ in range(30)])

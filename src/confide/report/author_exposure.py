@@ -16,7 +16,7 @@ from confide.report.authors import by_copies, exposure_curve
 from confide.report.levels import Moment, caption, heading, hollow, levels, moments, told
 from confide.report.results import Json, Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, NULL, figure, legend, title
+from confide.report.style import INK, NULL, blank, figure, legend, title
 from confide.specs import ReportSpec
 
 KIND = "sequence_exposure"
@@ -28,10 +28,9 @@ def author_exposure(spec: ReportSpec, results: list[Result]) -> Figure:
     known = [result for result in results if _canaries(result.attacks)]
     names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
     below = 0.16 * len({result.run.name for result in known})
-    drawn = figure(3.4 + 3.7 * max(2, len(shown)), 2.2 + (3.2 + below) * max(1, len(names)))
     if not names:
-        drawn.text(0.5, 0.5, "no run of this study was attacked by its authors' canaries", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study was attacked by its authors' canaries")
+    drawn = figure(3.4 + 3.7 * max(2, len(shown)), 2.2 + (3.2 + below) * len(names))
     grid = drawn.subplots(len(names), len(shown), squeeze=False, sharey="row")
     for line, name in zip(grid, names, strict=True):
         for axes, level in zip(line, shown, strict=True):

@@ -10,11 +10,10 @@ from matplotlib.lines import Line2D
 
 from confide.report.results import Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, figure, legend, title
+from confide.report.style import BOX, FAINT, INK, blank, figure, legend, title
 from confide.specs import ReportSpec
 
 KIND = "author_inference"
-BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 LINES = {  # field -> words, line style, colour
     "chance": ("chance", "-", FAINT),
     "majority": ("always the author with\nthe most text", (0, (6, 2)), "#555555"),
@@ -28,10 +27,9 @@ def author_inference(spec: ReportSpec, results: list[Result]) -> Figure:
     names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
     rows = [group(known, name) for name in names]
     heights = [max(2, len(row)) for row in rows]
-    drawn = figure(10.8, 2.1 + sum(0.9 + 0.36 * height for height in heights))
     if not names:
-        drawn.text(0.5, 0.5, "no run of this study was probed for authors", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study was probed for authors")
+    drawn = figure(10.8, 2.1 + sum(0.9 + 0.36 * height for height in heights))
     grid = drawn.subplots(len(names), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for (axes,), name, row in zip(grid, names, rows, strict=True):
         own = [result for result in known if result.corpus == name]

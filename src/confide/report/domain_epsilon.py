@@ -13,7 +13,7 @@ from confide.report.domains import ppl, tested
 from confide.report.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
 from confide.report.results import Meaning, Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, figure, legend, title
+from confide.report.style import blank, figure, legend, title
 from confide.specs import ReportSpec
 
 CLAIM = "secret_caught"
@@ -30,10 +30,9 @@ def domain_epsilon(spec: ReportSpec, results: list[Result]) -> Figure:
         for meaning in finite_meanings((result.claim(CLAIM), result.meaning_of(CLAIM)) for result in own)
         for domain in (*tested(own), None)
     ]
-    drawn = figure(10.6, 1.9 + 2.9 * max(1, len(rows)))
     if not rows:
-        drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study has these measurements")
+    drawn = figure(10.6, 1.9 + 2.9 * len(rows))
     for line, (own, meaning, domain) in zip(grid(drawn, len(rows)), rows, strict=True):
         name = f"{own[0].corpus}, {f'{domain} text' if domain else 'text of all domains'}"
         words = f"certified ε of a secret that the policy catches (log scale)\n{meaning.words}"

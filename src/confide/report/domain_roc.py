@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from confide.report.domains import judges
 from confide.report.results import Json, Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, figure, legend, plain_log, title
+from confide.report.style import BOX, FAINT, INK, blank, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
 KIND = "domain_lira"
@@ -24,12 +24,14 @@ GUESS = (0, (4, 3))
 def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
     """For each corpus and attack three rows: ROC, precision at k, C of each pair of domains; a column per judge."""
     known = [result for result in results if any(metrics["pairs"] for metrics in result.all_of(KIND))]
-    gamma, who = chosen_gamma(spec.gamma, known), judges(known, KIND)
+    gamma, asked = chosen_gamma(spec.gamma, known), judges(known, KIND)
+    who = [judge for judge in asked if any(_finds(metrics, judge) for result in known for metrics in result.all_of(KIND))]
     blocks = [(name, key) for name in corpora(known) for key in _keys([r for r in known if r.corpus == name])]
-    drawn = figure(4.4 + 3.2 * max(2, len(who)), 2.0 + 9.2 * max(1, len(blocks)))
     if not blocks:
-        drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study has these measurements")
+    if not who:
+        return blank(f"no text that a model wrote is of another domain, as {', '.join(asked)} judge it")
+    drawn = figure(4.4 + 3.2 * max(2, len(who)), 2.0 + 9.2 * len(blocks))
     grid = drawn.subplots(3 * len(blocks), len(who), squeeze=False)
     for number, (name, key) in enumerate(blocks):
         shown = [result for result in known if result.corpus == name and key in result.attacks]
@@ -39,7 +41,8 @@ def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
                 axes.set_title(f"{key.removeprefix(KIND).strip()} prompts, judge: {judge}", loc="left")
         for axes, words in zip(grid[3 * number : 3 * number + 3, 0], ("true positive rate", "precision"), strict=False):
             axes.set_ylabel(f"{name}: {words}")
-    title(drawn, f"Likelihood ratios and domain privacy — {spec.title}", _caption(known, gamma))
+    silent = [judge for judge in asked if judge not in who]
+    title(drawn, f"Likelihood ratios and domain privacy — {spec.title}", _caption(known, gamma, silent))
     extra = [
         Line2D([], [], color=FAINT, linestyle=GUESS, linewidth=1.2, label="guessing (ROC)"),
         Line2D([], [], color=INK, linewidth=1, label="C = 1: no more than a model\nwithout the target's text"),
@@ -51,6 +54,11 @@ def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
 def _keys(own: list[Result]) -> list[str]:
     attacks = (item for result in own for item in result.attacks.items())
     return list(dict.fromkeys(key for key, metrics in attacks if metrics["attack"] == KIND and metrics["pairs"]))
+
+
+def _finds(metrics: Json, judge: str) -> bool:
+    """Whether a judge flags any text, of the model or of its reference."""
+    return any(pair["judge"] == judge and pair["c"] is not None for pair in metrics["pairs"])
 
 
 def _ranked(series: Series, key: str, judge: str, gamma: float) -> list[Json]:
@@ -69,7 +77,7 @@ def _roc(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: float) ->
             place = [min(range(len(curve["fpr"])), key=lambda i: abs(curve["fpr"][i] - at)) for at in (0.1, 0.3, 0.6)]
             marks = series.marks(markevery=sorted(set(place)), markersize=5)
             axes.plot(curve["fpr"], curve["tpr"], drawstyle="steps-post", **marks)
-        words: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "bottom", "fontsize": 6.6}
+        words: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "bottom", "fontsize": 6.6, "bbox": BOX}
         height = 0.02 + 0.055 * (len(drawn) - 1 - number)
         axes.text(0.99, height, f"{series.label}: {_area(found)}", color=series.look.color, **words)
     axes.set_xlim(-0.01, 1.01)
@@ -153,8 +161,9 @@ def _interval(axes: Axes, series: Series, pair: Json, y: float, edges: tuple[flo
             axes.annotate("", xy=(edge, y), xytext=(inside, y), arrowprops=arrow)
 
 
-def _caption(known: list[Result], gamma: float) -> str:
+def _caption(known: list[Result], gamma: float, silent: list[str]) -> str:
     seeds = len({result.run.seed for result in known})
+    nothing = f"No panels for {', '.join(silent)}: nothing of another domain in any text. " if silent else ""
     return (
         "ROC and precision: a model's continuations of held-out prompts are ranked by log p(text | prompt) per token under the "
         "model, minus the same under a reference that was trained without the target domains; found should be those in which "
@@ -165,7 +174,7 @@ def _caption(known: list[Result], gamma: float) -> str:
         "writes text of the target domain as the reference does, with Koopman's 95 % interval; arrows: the interval goes on to "
         "0 or ∞; hollow at an edge: C is 0 or ∞; dotted, no mark: neither model wrote any, so nothing is known of C. "
         "An interval wholly above C = 1 shows that text of the target was learned; one about 1 shows nothing, and none of this "
-        f"is certified. {_joint(known)}"
+        f"is certified. {nothing}{_joint(known)}"
         f"Methods that depend on the policy: miss rate γ = {gamma:g}. "
         f"{averaged(seeds, 'ROC and C: one line per seed; precision: means over them.')}"
     )

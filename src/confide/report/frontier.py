@@ -19,7 +19,7 @@ from confide.dp.bounds import clopper_pearson
 from confide.gate import record_claim, secret_claim
 from confide.report.results import Result
 from confide.report.series import group
-from confide.report.style import FAINT, figure, legend, plain_log, title
+from confide.report.style import FAINT, blank, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
 PANELS = {"game": "of one secret, replace-one", "inclusion": "of one record, add-or-remove"}
@@ -41,13 +41,12 @@ class Point(NamedTuple):
 
 def frontier(spec: ReportSpec, results: list[Result]) -> Figure:
     """Two panels, each with strips for epsilon = 0 and infinity; colour is test perplexity."""
-    drawn = figure(10.6, 4.6)
     known = [result for result in results if result.metric("game", "confidence") is not None]
     found = {audit: points(known, audit) for audit in PANELS}
     shown = [point for some in found.values() for point in some]
     if not shown:
-        drawn.text(0.5, 0.5, "no run of this study was audited", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study was audited")
+    drawn = figure(10.6, 4.6)
     colours = ScalarMappable(LogNorm(*spread([point.ppl for point in shown])), COLOURS)
     grid = drawn.subplots(1, 6, sharey=True, gridspec_kw={"width_ratios": (0.13, 1, 0.13) * 2})
     top = 1.08 * max(max(point.power, point.high) for point in shown)

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from confide.report.domains import Question, Rate, false_alarms, judges, ppl, questions, rate, real_text
 from confide.report.results import Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, title
+from confide.report.style import INK, NULL, blank, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
 REAL = (0, (6, 2))
@@ -25,10 +25,9 @@ def leak(spec: ReportSpec, results: list[Result]) -> Figure:
     known = [result for result in results if questions([result])]
     gamma, who = chosen_gamma(spec.gamma, known), judges(known)
     asked = [(name, one) for name in corpora(known) for one in questions([r for r in known if r.corpus == name])]
-    drawn = figure(4.4 + 3.1 * max(2, len(who)), 2.0 + 5.4 * max(1, len(asked)))
     if not asked:
-        drawn.text(0.5, 0.5, "no run of this study was prompted with one domain for text of another", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study was prompted with one domain for text of another")
+    drawn = figure(4.4 + 3.1 * max(2, len(who)), 2.0 + 5.4 * len(asked))
     grid = drawn.subplots(2 * len(asked), len(who), squeeze=False, sharey="row")
     for number, (name, question) in enumerate(asked):
         own = [result for result in known if result.corpus == name]
@@ -38,7 +37,8 @@ def leak(spec: ReportSpec, results: list[Result]) -> Figure:
                 axes.set_title(f"judge: {judge}", loc="left")
                 shown = real_text(own, question, judge).items()
                 axes.set_title("\n".join(f"real {one} text: {x:.2f}" for one, x in shown), loc="right", fontsize=6.8)
-            line[0].set_ylim(-0.02, max(0.1, *(_top(own, question, judge, gamma) for judge in who)))
+            top = max(0.1, *(_top(own, question, judge, gamma) for judge in who))
+            line[0].set_ylim(-0.06 * top, top)
             line[0].set_ylabel(f"{name}: leak rate,\n{question.prompt} prompts")
     title(drawn, f"Text of other domains — {spec.title}", _caption(known, gamma))
     extra: list[Any] = [

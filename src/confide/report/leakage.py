@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from confide.report.results import Json, Result
 from confide.report.series import Series, Value, against_gamma, averaged, corpora, group, shifts
-from confide.report.style import FAINT, INK, NULL, figure, legend, title
+from confide.report.style import FAINT, INK, NULL, blank, figure, legend, title
 from confide.specs import ReportSpec
 
 BLIND = {"color": "#555555", "linewidth": 1.3, "linestyle": (0, (1, 1.5))}
@@ -145,9 +145,7 @@ def _grid(results: list[Result], panels: Panels) -> Figure:
     """One row of panels per corpus: over gamma, or with a row per model where there is one gamma."""
     names = corpora(results)
     if not names:
-        drawn = figure(10.6, 4.7)
-        drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study has these measurements")
     rows, of = _rows(results), {name: [result for result in results if result.corpus == name] for name in names}
     shown = [panels(own) for own in of.values()]
     heights = [0.27 * max(3, len(group(results, name))) + 0.75 if rows else 2.75 for name in names]

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from confide.report.results import Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import figure, legend, plain_log, title
+from confide.report.style import figure, legend, plain_log, say, title
 from confide.specs import ReportSpec
 
 PANELS = {  # field of an epoch -> what it is over
@@ -76,7 +76,7 @@ def _panel(axes: Axes, drawn: list[Series], gamma: float, field: str) -> None:
         axes.fill_between(own.epochs, own.low, own.high, color=series.look.color, alpha=0.18, linewidth=0)
         axes.plot(own.epochs, own.mean, **series.marks(markersize=5, markevery=(number % every, every)))
     if not axes.lines:
-        axes.text(0.5, 0.5, "no such tokens", transform=axes.transAxes, ha="center", fontsize=8)
+        say(axes, "no such tokens")
         return
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     plain_log(axes, "y")

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from confide.report.results import Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, title
+from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, say, title
 from confide.specs import ReportSpec
 
 UTILITY = "ppl_public"
@@ -94,7 +94,7 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
     axes.set_xlabel("test perplexity, public tokens (log scale)")
     axes.set_ylabel(side.label)
     if not models:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=FAINT)
+        say(axes, "not measured")
         return
     top = _infinity(axes, models)
     if band is not None:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from confide.report.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
 from confide.report.results import Meaning, Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, figure, legend, title
+from confide.report.style import FAINT, INK, blank, figure, legend, title
 from confide.specs import ReportSpec
 
 CLAIM = "secret_caught"
@@ -27,10 +27,9 @@ def private_ppl(spec: ReportSpec, results: list[Result]) -> Figure:
     known = [result for result in results if result.evaluation.get(RAW) is not None and result.claim(CLAIM) is not None]
     gamma = chosen_gamma(spec.gamma, known)
     rows = [(name, meaning) for name in corpora(known) for meaning in _meanings(known, name)]
-    drawn = figure(10.6, 1.9 + 3.3 * max(1, len(rows)))
     if not rows:
-        drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study has these measurements")
+    drawn = figure(10.6, 1.9 + 3.3 * len(rows))
     for line, (name, meaning) in zip(grid(drawn, len(rows)), rows, strict=True):
         own = [result for result in known if result.corpus == name]
         words = f"certified ε of a secret that the policy catches (log scale)\n{meaning.words}"

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from confide.report.results import Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, NULL, figure, legend, title
+from confide.report.style import FAINT, NULL, blank, figure, legend, title
 from confide.specs import ReportSpec
 
 PANELS = {"": "likelihood ratio (LiRA)", "plain_": "perplexity alone"}  # prefix of the metrics -> what ranks the secrets
@@ -26,10 +26,9 @@ def roc(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per corpus; a panel for the likelihood ratio, one for the perplexity alone; a curve per method."""
     known = [result for result in results if result.metric("lira", "roc") is not None]
     names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
-    drawn = figure(10.6, 1.8 + 3.5 * max(1, len(names)))
     if not names:
-        drawn.text(0.5, 0.5, "no run of this study has these measurements", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study has these measurements")
+    drawn = figure(10.6, 1.8 + 3.5 * len(names))
     grid = drawn.subplots(len(names), len(PANELS), squeeze=False, sharey="row")
     for row, name in zip(grid, names, strict=True):
         for axes, (prefix, words) in zip(row, PANELS.items(), strict=True):

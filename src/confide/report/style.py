@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 
 DPI = 170
 INK, FAINT, NULL = "#222222", "#8a8a8a", "#e4e4e4"
+BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}  # behind words that lie on lines
+TITLE = 0.3  # inches at the top of a figure that are its heading's
 FILLS = (
     "full",
     "left",
@@ -100,6 +102,19 @@ def figure(width: float, height: float) -> Figure:
     return drawn
 
 
+def blank(words: str) -> Figure:
+    """A figure of a study that measured nothing of what it would show, which says so."""
+    drawn = figure(10.6, 1.5)
+    drawn.text(0.5, 0.5, words, ha="center", color=FAINT)
+    return drawn
+
+
+def say(axes: Axes, words: str) -> None:
+    """The same for one panel."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=FAINT)
+    axes.set(xticks=[], yticks=[])
+
+
 def title(drawn: Figure, text: str, caption: str) -> None:
     """Heading on the left above and what a reader must know to read the figure alone below."""
     drawn.suptitle(text, x=0.012, ha="left", fontsize=11.5, fontweight="bold", color=INK)
@@ -107,11 +122,13 @@ def title(drawn: Figure, text: str, caption: str) -> None:
 
 
 def legend(drawn: Figure, handles: list[Any]) -> None:
-    """Legend beside the data, never on it nor on the caption: the figure grows with it; one entry per label."""
+    """Legend beside the data, never on it, on the heading nor on the caption: the figure grows with it; one entry per label."""
     unique = {handle.get_label(): handle for handle in handles}
     lines = sum(1 + label.count("\n") for label in unique)
-    drawn.set_figheight(max(drawn.get_figheight(), 0.225 * lines + 0.8))
-    drawn.legend(handles=list(unique.values()), loc="outside right upper", borderaxespad=0.2, labelspacing=0.7)
+    drawn.set_figheight(max(drawn.get_figheight(), 0.225 * lines + 0.8 + TITLE))
+    below = (0, 0, 1, 1 - TITLE / drawn.get_figheight())
+    where = {"loc": "outside right upper", "bbox_to_anchor": below, "borderaxespad": 0.2, "labelspacing": 0.7}
+    drawn.legend(handles=list(unique.values()), **where)
 
 
 def plain_log(axes: Axes, which: str) -> None:

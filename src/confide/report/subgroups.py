@@ -11,11 +11,10 @@ from matplotlib.lines import Line2D
 from confide.report.authors import FEW, Change, baseline, changes, ends, gap, mean_over, quantiles
 from confide.report.results import Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, figure, legend, title
+from confide.report.style import BOX, FAINT, INK, blank, figure, legend, title
 from confide.specs import ReportSpec
 
 MOST, LEAST = "^", "v"
-BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 FAR, LINEAR = 500, 10  # per cent: changes above which axes are logarithmic, and below which these are linear still
 TICKS = (-10_000, -100, 0, 100, 10_000)  # of such axes
 
@@ -25,13 +24,9 @@ def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
     gamma = chosen_gamma(spec.gamma, results)
     rows = {name: _compared(results, name, gamma) for name in corpora(results)}
     rows = {name: found for name, found in rows.items() if found}
-    height = sum(1.1 + max(2.2, 0.36 * len(found)) for found in rows.values())
-    drawn = figure(13.2, 2.2 + height)
     if not rows:
-        drawn.text(
-            0.5, 0.5, "no run of this study can be compared author by author with a non-private one", ha="center", color=FAINT
-        )
-        return drawn
+        return blank("no run of this study can be compared author by author with a non-private one")
+    drawn = figure(13.2, 2.2 + sum(1.1 + max(2.2, 0.36 * len(found)) for found in rows.values()))
     grid = drawn.subplots(len(rows), 3, squeeze=False)
     for line, (name, found) in zip(grid, rows.items(), strict=True):
         for place, (series, authors) in zip(range(len(found), 0, -1), found, strict=True):
@@ -40,16 +35,19 @@ def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
             color = series.look.color
             line[1].plot([estimate.low, estimate.high], [place] * 2, color=color, linewidth=1.3)
             line[1].plot([estimate.value], [place], **series.marks(linestyle="", markersize=7))
-            where = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center", "fontsize": 7.8, "bbox": BOX}
-            line[1].annotate(
-                f"{estimate.value:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]", (estimate.value, place), **where
-            )
+            where = {"xytext": (0, 6), "textcoords": "offset points", "ha": "right", "fontsize": 7.8, "bbox": BOX}
+            words = "{} [{}, {}]".format(*map(_short, estimate))
+            line[1].annotate(words, (1, place), xycoords=line[1].get_yaxis_transform(), **where)
         for number, (series, authors) in enumerate(found):
             _fifths(line[2], series, authors, 0.05 * (number - (len(found) - 1) / 2))
         _label(line, name, found)
     title(drawn, f"Utility by author — {spec.title}", _words(rows, results))
     legend(drawn, [*_ends_legend(), *(series.handle() for found in rows.values() for series, _ in found)])
     return drawn
+
+
+def _short(value: float) -> str:
+    return f"{value:,.1f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def _compared(results: list[Result], name: str, gamma: float) -> list[tuple[Series, list[Change]]]:

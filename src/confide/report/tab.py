@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from confide.report.levels import Moment, caption, heading, hollow, levels, moments, told
 from confide.report.results import Result
 from confide.report.series import averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, figure, legend, shade, title
+from confide.report.style import FAINT, INK, blank, figure, legend, shade, title
 from confide.specs import ReportSpec
 
 KIND = "tab"
@@ -33,11 +33,10 @@ def tab(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row of panels per corpus, a panel per perplexity level and one of the final models."""
     known = [result for result in results if KIND in result.attacks]
     names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
-    rows = max((len(group(known, name)) for name in names), default=1)
-    drawn = figure(4.6 + 2.9 * max(2, len(shown)), 2.0 + (0.7 + 0.52 * rows) * max(1, len(names)))
     if not names:
-        drawn.text(0.5, 0.5, "no run of this study was given first tokens to go on from", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study was given first tokens to go on from")
+    rows = max(len(group(known, name)) for name in names)
+    drawn = figure(4.6 + 2.9 * max(2, len(shown)), 2.0 + (0.7 + 0.52 * rows) * len(names))
     grid = drawn.subplots(len(names), len(shown), squeeze=False, sharey="row")
     for line, name in zip(grid, names, strict=True):
         series = group(known, name)

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from confide.report.authors import baseline
 from confide.report.results import Epoch, Result
 from confide.report.series import chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, figure, legend, plain_log, title
+from confide.report.style import FAINT, INK, blank, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
 CLOCKS: dict[str, Callable[[Epoch], float | None]] = {
@@ -38,10 +38,9 @@ def train_time(spec: ReportSpec, results: list[Result]) -> Figure:
     for name in corpora(results):
         series = [one for one in group(results, name) if ratio(one.at(gamma), results, "seconds") is not None]
         rows |= {name: series} if series else {}
-    drawn = figure(10.8, 2.1 + sum(0.9 + 0.36 * max(2, len(series)) for series in rows.values()))
     if not rows:
-        drawn.text(0.5, 0.5, "no run of this study has a non-private one to compare its time with", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study has a non-private one to compare its time with")
+    drawn = figure(10.8, 2.1 + sum(0.9 + 0.36 * max(2, len(series)) for series in rows.values()))
     heights = [max(2, len(series)) for series in rows.values()]
     grid = drawn.subplots(len(rows), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for (axes,), (name, series) in zip(grid, rows.items(), strict=True):

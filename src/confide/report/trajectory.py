@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from confide.report.leakage import asked
 from confide.report.results import Json, Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import FAINT, INK, NULL, figure, legend, plain_log, shade, title
+from confide.report.style import FAINT, INK, NULL, blank, figure, legend, plain_log, shade, title
 from confide.specs import ReportSpec
 
 BLIND = (0, (1, 1.5))
@@ -42,10 +42,9 @@ def trajectory(spec: ReportSpec, results: list[Result]) -> Figure:
     panels = [panel for panel in PANELS if any(result.along(panel.kind, panel.name) for result in results)]
     known = [result for result in results if any(result.along(panel.kind, panel.name) for panel in panels)]
     names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
-    drawn = figure(3.0 + 3.6 * max(2, len(panels)), 1.9 + 3.4 * max(1, len(names)))
     if not names:
-        drawn.text(0.5, 0.5, "no run of this study was attacked after its epochs", ha="center", color=FAINT)
-        return drawn
+        return blank("no run of this study was attacked after its epochs")
+    drawn = figure(3.0 + 3.6 * max(2, len(panels)), 1.9 + 3.4 * len(names))
     for line, name in zip(drawn.subplots(len(names), len(panels), squeeze=False), names, strict=True):
         for axes, panel in zip(line, panels, strict=True):
             own = [result for result in known if result.corpus == name and result.along(panel.kind, panel.name)]

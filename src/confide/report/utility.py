@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from confide.report.results import Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.style import INK, figure, plain_log, title
+from confide.report.style import INK, figure, plain_log, say, title
 from confide.specs import ReportSpec
 
 PANELS = (("ppl", "all tokens"), ("ppl_public", "public tokens"), ("ppl_private", "private tokens (gold secrets)"))
@@ -37,6 +37,9 @@ def utility(spec: ReportSpec, results: list[Result]) -> Figure:
 
 def _panel(axes: Axes, drawn: list[Series], gamma: float, key: str) -> None:
     rows = range(len(drawn), 0, -1)
+    if not any(result.evaluation[key] is not None for series in drawn for result in series.at(gamma)):
+        say(axes, "no such tokens")
+        return
     for row, series in zip(rows, drawn, strict=True):
         values = [value for result in series.at(gamma) if (value := result.evaluation[key]) is not None]
         if not values:
