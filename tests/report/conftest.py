@@ -6,6 +6,7 @@ import pytest
 from studies import DPT, write_study
 
 from confide.report import style
+from confide.report.claims.evidence import Study
 from confide.report.results import load
 from confide.specs import ReportSpec
 
@@ -42,3 +43,9 @@ def settings():
     """The settings that figures are drawn in."""
     with style.settings():
         yield
+
+
+@pytest.fixture
+def base(study, results):
+    """CRT's study: rows nonprivate, redacted, dpsgd, crt, selective."""
+    return Study(study[1], results)

@@ -209,15 +209,17 @@ def test_models_of_one_gamma_have_rows_of_their_own(spec, results):
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
-def test_nothing_lies_on_the_heading(name, shown):
+def test_legends_lie_beside_the_panels_and_below_the_heading(name, shown):
     spec, results = shown(name)
-    drawn = FIGURES[name](
-        spec.model_copy(update={"title": "A study whose title is so long that it reaches as far as the legend does"}), results
-    )
+    title = "A study whose title is so long that it reaches as far as the legend does"
+    drawn = FIGURES[name](spec.model_copy(update={"title": title}), results)
     style.settle(drawn)
+    legends = [legend.get_window_extent() for legend in drawn.legends]
+    panels = [axes.get_tightbbox() for axes in drawn.axes]
     heading = drawn._suptitle.get_window_extent()
-    others = [legend.get_window_extent() for legend in drawn.legends] + [axes.get_tightbbox() for axes in drawn.axes]
-    assert not any(heading.overlaps(box) for box in others)
+    assert not any(heading.overlaps(box) for box in legends + panels)
+    assert not any(legend.overlaps(panel) for legend in legends for panel in panels)
+    assert all(legend.y0 >= 0 for legend in legends)
 
 
 def test_a_panel_without_private_tokens_says_so(spec, results):

@@ -126,9 +126,7 @@ def legend(drawn: Figure, handles: list[Any]) -> None:
     unique = {handle.get_label(): handle for handle in handles}
     lines = sum(1 + label.count("\n") for label in unique)
     drawn.set_figheight(max(drawn.get_figheight(), 0.225 * lines + 0.8 + TITLE))
-    below = (0, 0, 1, 1 - TITLE / drawn.get_figheight())
-    where = {"loc": "outside right upper", "bbox_to_anchor": below, "borderaxespad": 0.2, "labelspacing": 0.7}
-    drawn.legend(handles=list(unique.values()), **where)
+    drawn.legend(handles=list(unique.values()), loc="outside right upper", borderaxespad=0.2, labelspacing=0.7)
 
 
 def plain_log(axes: Axes, which: str) -> None:
@@ -156,9 +154,13 @@ def save(drawn: Figure, stem: Path) -> None:
 
 
 def settle(drawn: Figure) -> None:
-    """Lay out once and round: the solver's last digits depend on the order of objects in memory."""
+    """Lay out once and round: the solver's last digits depend on the order of objects in memory. Then lower the legend."""
     drawn.draw_without_rendering()
     drawn.set_layout_engine("none")
+    for (
+        beside
+    ) in drawn.legends:  # the solver leaves no room for one that has a place of its own, nor between it and the heading
+        beside.set_bbox_to_anchor((0, 0, 1, 1 - TITLE / drawn.get_figheight()), drawn.transFigure)
     for axes in drawn.axes:
         axes.set_position([round(value, 4) for value in axes.get_position().bounds])
     for text in drawn.texts:

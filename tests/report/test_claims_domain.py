@@ -1,0 +1,68 @@
+"""Verdicts on Domain Private Transformers follow the numbers, branch by branch."""
+
+from dataclasses import replace
+
+import pytest
+from edited import changed, claimed, renamed
+
+from confide.report.claims import domain
+from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Study
+from confide.report.results import load
+
+
+@pytest.fixture
+def keywords(domain_study):
+    root, spec = domain_study
+    names = {"nonprivate": "d_nonprivate", "redacted": "d_k_redacted", "jft": "d_k_jft", "schedule": "d_k_schedule",
+             "domain_only": "d_only"}  # fmt: skip
+    return Study(spec, renamed(load(spec.runs, root / "results", root / "models"), names))
+
+
+def test_schedules_and_leaks(keywords):
+    own, spec = keywords, keywords.spec
+    assert domain.utility(own, "d", "k").word == FAILS  # 4.8 against 4.4
+    better = Study(spec, changed(own.results, "d_k_schedule", ppl=4.0))
+    assert domain.utility(better, "d", "k").word == HOLDS
+    found = domain.leaks(own, "d", "k")
+    leaky = Study(spec, [replace(r, attacks=own.runs("d_nonprivate")[0].attacks) for r in own.results])
+    assert domain.leaks(leaky, "d", "k").word == FAILS and "above the judges' false alarms" in found.evidence
+    assert domain.ratio(own, "d").word in (HOLDS, OPEN)
+
+
+def test_leaks_of_every_seed_count(keywords):
+    own, spec = keywords.results, keywords.spec
+    seeds = sorted({result.run.seed for result in own})
+    assert len(seeds) > 1 and {asked.seed for asked in domain.rates(keywords, "d_k_jft")} == set(seeds)
+    quiet = next(r.attacks for r in own if r.run.name == "d_k_redacted")
+    loud = next(r.attacks for r in own if r.run.name == "d_nonprivate")
+
+    def leaking(seed: int | None) -> Study:
+        return Study(
+            spec, [replace(r, attacks=loud if seed == r.run.seed or r.run.name == "d_nonprivate" else quiet) for r in own]
+        )
+
+    assert domain.leaks(leaking(None), "d", "k").word == HOLDS
+    assert [domain.leaks(leaking(seed), "d", "k").word for seed in seeds] == [FAILS] * len(seeds)
+
+
+def test_leaks_without_tokens_that_name_the_domain(keywords):
+    def under(name: str, like: str) -> Study:
+        own = next(r.attacks for r in keywords.results if r.run.name == like)
+        results = renamed(keywords.results, {"d_nonprivate": name})
+        return Study(keywords.spec, [replace(r, attacks=own) for r in results])
+
+    leaky, quiet = (under("plain_nonprivate", like) for like in ("d_nonprivate", "d_only"))
+    assert domain.without_tokens(leaky, under("dogo_nonprivate", "d_nonprivate")).word == HOLDS
+    assert domain.without_tokens(quiet, under("dogo_nonprivate", "d_nonprivate")).word == HOLDS
+    assert domain.without_tokens(leaky, under("dogo_nonprivate", "d_only")).word == FAILS
+
+
+def test_a_saving_that_is_budget_not_used(domain_study):
+    root, spec = domain_study
+    results = load(spec.runs, root / "results", root / "models")
+    names = {"jft": "dogo_keyword_jft", "schedule": "dogo_keyword_schedule", "dpsgd": "dogo_schedule_published"}
+    own = renamed(results, names)
+    for every, drawn, word in ((0.7, 3.0, PUBLISHED), (0.7, 0.8, HOLDS), (2.9, 3.0, FAILS)):
+        found = claimed(claimed(own, "dogo_schedule_published", "secret_caught", every), "dogo_keyword_schedule",
+                        "secret_caught", drawn)  # fmt: skip
+        assert domain.saving(Study(spec, found)).word == word

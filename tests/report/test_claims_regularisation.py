@@ -1,0 +1,67 @@
+"""Verdicts on Privacy Regularization follow the numbers, branch by branch."""
+
+from dataclasses import replace
+
+import pytest
+from authored import write_authors
+from edited import attacked, like, renamed
+
+from confide.report.claims import regularisation
+from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Study
+from confide.report.results import load
+
+
+@pytest.fixture(scope="module")
+def authors(tmp_path_factory):
+    root = tmp_path_factory.mktemp("claims")
+    spec = write_authors(root, seeds=1)
+    names = {"plain": "writers_nonprivate", "dp": "writers_dpsgd", "dp_author": "writers_by_author",
+             "clip": "writers_clip_noise", "adversarial": "writers_adversarial", "triplet": "writers_triplet"}  # fmt: skip
+    return Study(spec, renamed(load(spec.runs, root / "results", root / "models"), names))
+
+
+def test_regularisers_against_their_batches(authors):
+    measure = {"measure": regularisation.exposed, "unit": "bits"}
+    found = regularisation.protected(authors, "writers", **measure)
+    plain = authors.runs("writers_nonprivate")[0]
+    as_plain = [replace(plain, run=r.run) if r.run.name == "writers_adversarial" else r for r in authors.results]
+    assert regularisation.protected(Study(authors.spec, as_plain), "writers", **measure).word in (FAILS, OPEN)
+    assert found.word in (PUBLISHED, OPEN) and "batches of one author" in found.evidence
+
+
+def test_canaries_that_come_back_need_intervals_apart(authors):
+    def judged(study: Study) -> str:
+        return regularisation.protected(study, "writers", measure=regularisation.extracted, unit="%").word
+
+    assert judged(authors) == OPEN  # fewer, with intervals that overlap
+    none = like(like(authors, "writers_adversarial", "writers_dpsgd"), "writers_triplet", "writers_dpsgd")
+    assert judged(none) == PUBLISHED  # but no fewer than with batches of one author
+    assert judged(like(like(none, "writers_by_author", "writers_nonprivate"), "writers_nonprivate", "writers_dpsgd")) == FAILS
+
+
+def test_often_repeated_canaries_against_noise(authors):
+    def judged(other: str) -> str:
+        return regularisation.against_noise(like(authors, "writers_clip_noise", other)).word
+
+    assert judged("writers_nonprivate") == HOLDS and judged("writers_dpsgd") == FAILS
+    same = like(like(authors, "writers_clip_noise", "writers_triplet"), "writers_adversarial", "writers_triplet")
+    assert regularisation.against_noise(same).word == OPEN
+
+
+def test_gaps_between_authors_need_intervals_apart(authors):
+    found = regularisation.fair(authors, "writers", "dpsgd")
+    assert found.word == HOLDS
+    assert regularisation.fair(authors, "writers", "adversarial").word == OPEN  # against itself
+    assert regularisation.fair(authors, "writers", "triplet").word == FAILS  # whose gap is smaller than the adversarial one's
+
+
+def test_an_author_is_hidden_only_from_every_probe(authors):
+    assert regularisation.hidden(authors, "writers").word == HOLDS
+    seen = attacked(authors.results, "writers_triplet", "author_inference", accuracy=0.4, accuracy_low=0.3, accuracy_high=0.5)
+    assert regularisation.hidden(Study(authors.spec, seen), "writers").word == FAILS
+
+
+def test_time_of_regularisers(authors):
+    assert regularisation.quick(authors, "writers").word in (HOLDS, FAILS)
+    assert "printed 1.06 and 1.80" in regularisation.quick(authors, "writers").evidence
+    assert regularisation.equal_utility(authors, "writers").word == FAILS  # 11 and 11.5 against 9
