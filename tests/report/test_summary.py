@@ -1,5 +1,6 @@
 """The page that opens the report: every model, a choice for each need, every claim."""
 
+import csv
 import json
 import math
 import re
@@ -25,7 +26,9 @@ def test_the_page_says_all_of_it(tmp_path):
     summary(SummarySpec(studies=[spec]), **given, claims=claims, page=page, opening=opening)
     assert claims.read_text().count("\n") == len(CLAIMS) + 1 and "not run" in claims.read_text()
     html = page.read_text()
+    verdicts = [row["verdict"] for row in csv.DictReader(claims.read_text().splitlines()) if row["verdict"] != "not run"]
     for words in (
+        f"Models: {len(spec.runs)}. Studies: 1. Claims of the papers: ✓ holds: {verdicts.count('holds')}; ",
         "What is certified",
         "Which method for which need",
         "What the papers claim",

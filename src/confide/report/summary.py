@@ -73,12 +73,15 @@ def claim_rows(judged: Iterable[Judged]) -> list[dict[str, str]]:
 
 def page(studies: list[Study], judged: list[Judged]) -> str:
     """The page in Markdown, to stand in a folder beside studies/."""
-    return "\n".join([*_studies(studies), *_needs(studies[0]), *_claims(judged)]) + "\n"
+    return "\n".join([*_studies(studies, judged), *_needs(studies[0]), *_claims(judged)]) + "\n"
 
 
-def _studies(studies: list[Study]) -> Iterator[str]:
-    models, names = sum(len(study.results) for study in studies), ", ".join(study.spec.title for study in studies)
-    yield from ("# Summary", "", f"{models} models: {names}.", "")
+def _studies(studies: list[Study], judged: list[Judged]) -> Iterator[str]:
+    models = len({result.run.run for study in studies for result in study.results})
+    words = [one.verdict.word for one in judged if one.verdict is not None]
+    counts = "; ".join(f"{mark} {word}: {words.count(word)}" for word, mark in MARKS.items() if word in words)
+    found = f"Models: {models}. Studies: {len(studies)}. Claims of the papers: {counts or 'none tested'}."
+    yield from ("# Summary", "", found, "")
     yield from ("## What is certified, what was measured", "", LEGEND, "")
     for study in studies:
         table = [row for rows in study.table.values() for row in rows]
