@@ -46,6 +46,12 @@ def test_membership_must_beat_the_blind_baseline(base, results, group):
     assert crt.membership(of(base, leaky), "", group).word == FAILS
     form = attacked(leaky, "crt", "membership", **{f"{group}blind_ngram_auc": 0.75})
     assert crt.membership(of(base, form), "", group).word == HOLDS
+    ignorant = attacked(leaky, "redacted", "membership", **{f"{group}auc": 0.7})  # without having seen a secret
+    assert crt.membership(of(base, ignorant), "", group).word == HOLDS
+    missed = [
+        replace(r, certificate=r.certificate | {"headline": r.certificate["headline"] | {"gamma": 0.1}}) for r in ignorant
+    ]
+    assert crt.membership(of(base, missed), "", group).word == FAILS
 
 
 def test_better_on_masked_text_alone_is_no_better_perplexity(base, results):

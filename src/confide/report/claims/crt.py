@@ -29,15 +29,21 @@ def missed(study: Study, prefix: str) -> Verdict:
 
 
 def membership(study: Study, prefix: str, group: str = "") -> Verdict:
-    """CRT's AUC against the larger of guessing and a baseline that never sees the model, whose form it tells apart."""
+    """CRT's AUC against guessing, and against what tells members by their form: without a model, or without the secrets."""
     row, gammas = f"{prefix}crt", study.gammas(f"{prefix}crt")
     blind = study.metric(row, "membership", f"{group}blind_ngram_auc")
     low, value = ([study.metric(row, "membership", f"{group}auc{end}", gamma) for gamma in gammas] for end in ("_low", ""))
     open_ = study.metric(f"{prefix}nonprivate", "membership", f"{group}auc")
-    words = (
-        f"AUC {between(value)} at γ = {between(gammas)}; a baseline without the model {show(blind)}; non-private {show(open_)}"
-    )
-    return decide(max(low) <= max(0.5, blind), words)
+    ignorant = _ignorant(study, f"{prefix}redacted", f"{group}auc")
+    words = f"AUC {between(value)} at γ = {between(gammas)}; a baseline without the model {show(blind)}; "
+    words += f"a model that never saw a secret {show(ignorant)}; " if ignorant is not None else ""
+    return decide(max(low) <= max(0.5, blind, ignorant or 0.0), words + f"non-private {show(open_)}")
+
+
+def _ignorant(study: Study, row: str, auc: str) -> float | None:
+    """The same attack on training with redacted text alone, if there is one whose policy missed no secret."""
+    gamma = min(study.gammas(row))
+    return None if study.number(row, "gamma_measured", gamma) > 0 else study.metric(row, "membership", auc, gamma)
 
 
 def utility(study: Study, prefix: str) -> Verdict:
