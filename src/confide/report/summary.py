@@ -116,4 +116,4 @@ def _claims(judged: list[Judged]) -> Iterator[str]:
 def _line(one: Judged) -> str:
     claim, verdict = one
     figure = f"[{claim.figure.replace('_', ' ')}](../studies/{claim.studies[0]}/{claim.figure}.svg)"
-    return f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}. {verdict.evidence} ({figure})"
+    return f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}: {verdict.evidence} ({figure})"
