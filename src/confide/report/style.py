@@ -157,9 +157,8 @@ def settle(drawn: Figure) -> None:
     """Lay out once and round: the solver's last digits depend on the order of objects in memory. Then lower the legend."""
     drawn.draw_without_rendering()
     drawn.set_layout_engine("none")
-    for (
-        beside
-    ) in drawn.legends:  # the solver leaves no room for one that has a place of its own, nor between it and the heading
+    # Not before: the solver keeps no room beside the panels for a legend that was given a place.
+    for beside in drawn.legends:
         beside.set_bbox_to_anchor((0, 0, 1, 1 - TITLE / drawn.get_figheight()), drawn.transFigure)
     for axes in drawn.axes:
         axes.set_position([round(value, 4) for value in axes.get_position().bounds])
