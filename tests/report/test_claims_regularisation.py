@@ -1,7 +1,5 @@
 """Verdicts on Privacy Regularization follow the numbers, branch by branch."""
 
-from dataclasses import replace
-
 import pytest
 from authored import write_authors
 from edited import attacked, like, renamed
@@ -23,9 +21,8 @@ def authors(tmp_path_factory):
 def test_regularisers_against_their_batches(authors):
     measure = {"measure": regularisation.exposed, "unit": "bits"}
     found = regularisation.protected(authors, "writers", **measure)
-    plain = authors.runs("writers_nonprivate")[0]
-    as_plain = [replace(plain, run=r.run) if r.run.name == "writers_adversarial" else r for r in authors.results]
-    assert regularisation.protected(Study(authors.spec, as_plain), "writers", **measure).word in (FAILS, OPEN)
+    as_plain = like(authors, "writers_adversarial", "writers_nonprivate")
+    assert regularisation.protected(as_plain, "writers", **measure).word in (FAILS, OPEN)
     assert found.word in (PUBLISHED, OPEN) and "batches of one author" in found.evidence
 
 

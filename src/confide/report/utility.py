@@ -37,11 +37,11 @@ def utility(spec: ReportSpec, results: list[Result]) -> Figure:
 
 def _panel(axes: Axes, drawn: list[Series], gamma: float, key: str) -> None:
     rows = range(len(drawn), 0, -1)
-    if not any(result.evaluation[key] is not None for series in drawn for result in series.at(gamma)):
+    found = [[value for result in series.at(gamma) if (value := result.evaluation[key]) is not None] for series in drawn]
+    if not any(found):
         say(axes, "no such tokens")
         return
-    for row, series in zip(rows, drawn, strict=True):
-        values = [value for result in series.at(gamma) if (value := result.evaluation[key]) is not None]
+    for row, series, values in zip(rows, drawn, found, strict=True):
         if not values:
             axes.text(0.02, row, "no such tokens", transform=axes.get_yaxis_transform(), fontsize=7.5, va="center")
             continue
