@@ -5,6 +5,7 @@ import math
 import numpy as np
 import orjson
 import pytest
+from terms import TERMS
 
 from confide import rerun as module
 from confide.errors import InputError
@@ -20,6 +21,7 @@ REDACT = RedactSpec(
 MISSING = REDACT.model_copy(update={"miss_rate": 1.0})
 RECIPE = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=8, epochs=1, physical_batch_size=16)
 TRAIN = TrainSpec(
+    data=TERMS,
     run="a/g0-s0",
     method="crt",
     model=LSTMSpec(kind="lstm", embedding=4, hidden=4),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from terms import TERMS
 from torch import Tensor, nn
 
 from confide.batches import Batch
@@ -42,7 +43,9 @@ def corpus(points: int = 24, authors: int = 3, nobody: int = 0, own: int = 0, se
 def job_of(data: Partition, kind: str, model: str = "lstm", **recipe: Any) -> Job:
     """A job whose regulariser has the default settings but for `recipe`."""
     settings = {"lr": 0.01, "schedule": "constant", "batch_size": 8, "regulariser_weight": 0.5, "discriminator_hidden": 32}
-    spec = TrainSpec(run="a/g0-s0", method=kind, model=MODELS[model], recipe=RecipeSpec(**settings | recipe), device="cpu")
+    spec = TrainSpec(
+        data=TERMS, run="a/g0-s0", method=kind, model=MODELS[model], recipe=RecipeSpec(**settings | recipe), device="cpu"
+    )
     torch.manual_seed(0)
     network = build(spec.model, VOCAB, BOS).train()
     regulariser = regulariser_of({kind}, spec, data, network.head.weight.shape[1], "cpu")

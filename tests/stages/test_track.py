@@ -6,6 +6,7 @@ import socket
 import sqlite3
 
 import pytest
+from terms import TERMS
 
 from confide import mirror
 from confide.errors import InputError
@@ -40,7 +41,7 @@ def project(tmp_path, monkeypatch):
 
 
 def training(run: str, **fields) -> TrainSpec:
-    return TrainSpec(run=run, method="crt", model=MODEL, recipe={"epochs": 2}, **fields)
+    return TrainSpec(data=TERMS, run=run, method="crt", model=MODEL, recipe={"epochs": 2}, **fields)
 
 
 def spec(uri: str) -> TrackSpec:

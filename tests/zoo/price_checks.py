@@ -1,5 +1,6 @@
 """What a price must be: closed forms, published numbers, and infinity where nothing holds."""
 
+import hashlib
 import math
 import tempfile
 from collections.abc import Callable
@@ -20,10 +21,13 @@ from confide.dp.confidentiality import bayesian_at
 from confide.dp.curves import Mechanism, rdp_curve
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
-from confide.specs import CertifySpec
+from confide.specs import CertifySpec, DataSpec
 from confide.types import STATES, Release, Step
 
 DELTA = 8e-5
+POOLS = {"all": 640, "public": 320, "private": 320, "marked": 320}
+TERMS = {"dataset": "toy", "corpus": "c" * 64, "policies": "d" * 64}
+WEIGHTS = "e" * 64
 
 
 def noisy(rate: float, sigma: float, count: int) -> list[Release]:
@@ -117,8 +121,15 @@ def source_of(*releases: list[Release], reads: bool = False) -> Ledger:
     ledger = ledger_of(*releases, state=100)
     if reads:
         ledger.read("tokenizer", "own", public=False, digest=None)
-    ledger.end()
+    ledger.data(terms(ledger), pools=POOLS, authors=None, states=0)
+    ledger.end(weights=WEIGHTS)
     return ledger
+
+
+def terms(ledger: Ledger) -> dict:
+    """On what terms the made-up runs were trained; where noise hides authors, nothing is deduplicated."""
+    authors = any(release.step.unit == "author" for release in ledger.releases())
+    return DataSpec(**TERMS, dedup=not authors).model_dump()
 
 
 def started_from(source: Ledger) -> Ledger:
@@ -131,12 +142,16 @@ def started_from(source: Ledger) -> Ledger:
 
 def claims_of(ledger: Ledger, start: Ledger | None = None, alter: Callable[[str], str] = str, **missed: float | None) -> dict:
     """Epsilons of the certificate that follows, by the names of the claims."""
-    train = {"run": "r/g0-s0", "method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3}}
-    spec = CertifySpec(train=train, miss_rate=0.05)
     ledger = Ledger.load(ledger.dump())
+    authors = any(release.step.unit == "author" for release in ledger.releases())
+    unit = {"unit": "author"} if authors else {}
+    train = {"run": "r/g0-s0", "method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3} | unit}
+    train |= {"data": terms(ledger), "noise_seed": None, "init": "source" if start else None}
+    spec = CertifySpec(train=train, miss_rate=0.05)
     digest = settings_digest(spec.train.model_dump_json())
     ledger.start(spec.train.run, settings=digest, code="abc", noise="system")
-    ledger.end()
+    ledger.data(terms(ledger), pools=POOLS, authors=POOLS if authors else None, states=0)
+    ledger.end(weights=hashlib.sha256(b"model").hexdigest())
     rates = {"misaligned": 0, "gamma": 0.1, "gamma_upper": 0.2, "delta2": 0.0, "delta2_upper": 0.01}
     rates |= {"confidence": 0.95, "sampled": 10, "secrets": 10} | missed
     recall = {"multiplicity": 4, "multiplicity_distinct": 3, "pools": {"public": 4, "private": 4}}
@@ -146,7 +161,8 @@ def claims_of(ledger: Ledger, start: Ledger | None = None, alter: Callable[[str]
         (folder / "start").write_text(start.dump() if start else "")
         (folder / "recall").write_bytes(orjson.dumps(recall))
         (folder / "neighbours").write_bytes(orjson.dumps(rates))
-        files = {key: [folder / key] for key in ("ledger", "recall", "neighbours")}
+        (folder / "model").write_bytes(b"model")
+        files = {key: [folder / key] for key in ("ledger", "model", "recall", "neighbours")}
         written = certificate(spec, files | {"start_ledgers": [folder / "start"] if start else []})
     return {claim["name"]: float(claim["epsilon"]) for claim in written["claims"]}
 
