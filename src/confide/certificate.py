@@ -78,7 +78,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "asked": orjson.loads(spec.model_dump_json()),
         "code": {"version": version("confide"), "train": started["code"]},
         "ledger_head": ran.head,
-        "weights": ran.events("end")[0]["weights"],
+        "weights": named["model"][0]["sha256"],
         "files": named,
     }
     return sealed(finite(content))
@@ -123,7 +123,7 @@ def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[s
     if [line["source"] for line in ran.events("init")] != sources:
         message = "the run was warm-started, and its ledger does not say so once, or the reverse"
         raise InputError(message, file=path, key="init", value=spec.train.init)
-    if ran.events("end")[0]["weights"] != weights:
+    if [line["weights"] for line in ran.events("end")] != [weights]:
         raise InputError("these weights are not the ones that this training ended with", file=path, key="weights")
     return found[0]
 

@@ -19,7 +19,7 @@ from confide.methods import METHODS
 from confide.parallel import ALONE, Group
 from confide.specs import TrainSpec
 from tests.stages.group_worker import cases, killed, made, still
-from tests.stages.test_train import RECIPE, files, outputs, partition, read_values, spec, vocabulary
+from tests.stages.test_train import RECIPE, files, history, outputs, partition, read_values, spec, vocabulary
 
 __all__ = ["vocabulary"]
 

@@ -34,5 +34,6 @@ CHECKS = {
         price_checks.bounds_are_those_of_the_binomial,
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
+        price_checks.a_ledger_holds_what_its_settings_ask_for,
     )
 }
