@@ -5,13 +5,13 @@ import math
 import numpy as np
 import orjson
 import pytest
-from terms import TERMS
 
 from confide import rerun as module
 from confide.errors import InputError
 from confide.io import read_json
 from confide.rerun import best_bound, bound, rerun
 from confide.specs import LSTMSpec, PrivacySpec, RecipeSpec, RedactSpec, RerunSpec, TokenizerSpec, TrainSpec
+from tests.terms import TERMS
 
 SECRET = "QXJZVKWW"
 REDACT = RedactSpec(

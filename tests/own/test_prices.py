@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from terms import TERMS
 
 from confide.dp.calibration import calibrate
 from confide.own.advice import Wish
 from confide.own.prices import PRICED, asked, priced
 from confide.specs import CertifySpec, GPT2Spec, LSTMSpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.types import Partition, View
+from tests.terms import TERMS
 
 INF = math.inf
 WISH = Wish("secret", 2.0, 1e-4, "replace_one")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from terms import TERMS
 from torch import Tensor, nn
 
 from confide.batches import Batch
@@ -19,6 +18,7 @@ from confide.regularisers.update import Rows, Training
 from confide.specs import GPT2Spec, LSTMSpec, RecipeSpec, TrainSpec
 from confide.training import Job
 from confide.types import Partition, Step, View
+from tests.terms import TERMS
 
 VOCAB, BOS = 60, 1
 MODELS = {

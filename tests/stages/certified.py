@@ -4,13 +4,12 @@ import json
 from dataclasses import replace
 from itertools import count
 
-from terms import POOLS, TERMS, WEIGHTS
-
 from confide.dp.ledger import Ledger, settings_digest
 from confide.io import sha256
 from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.stages.certify import certify
 from confide.types import Release, Step
+from tests.terms import POOLS, TERMS, WEIGHTS
 
 DELTA = 8e-5
 RECALL = {"multiplicity": 3, "multiplicity_distinct": 2, "pools": {"public": 4, "private": 4}}

@@ -6,13 +6,13 @@ import socket
 import sqlite3
 
 import pytest
-from terms import TERMS
 
 from confide import mirror
 from confide.errors import InputError
 from confide.specs import ReportRun, ReportSpec, TrackingSpec, TrackSpec, TrainSpec
 from confide.stages.track import measured, numbers, track
 from confide.tracking import flat, shown
+from tests.terms import TERMS
 
 MODEL = {"kind": "lstm", "embedding": 4, "hidden": 4}
 CURVE = [{"epoch": 1, "step": 5, "loss": 2.5, "valid_ppl": 9.0}, {"epoch": 2, "step": 10, "loss": None, "valid_ppl": 7.0}]

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from terms import TERMS
 
 from confide import tokenizer as tokenizers
 from confide.data import load_partition, write_partition
@@ -26,6 +25,7 @@ from confide.specs import LSTMSpec, PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.stages.train import COSTS, train
 from confide.training import Job
 from confide.types import Partition, View
+from tests.terms import TERMS
 
 RECIPE = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=10, epochs=3, physical_batch_size=6, regulariser_weight=0.5)
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=0.5)

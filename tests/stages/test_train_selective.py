@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from terms import TERMS
 
 from confide.dp.accounting import epsilon, price
 from confide.dp.ledger import Ledger
@@ -16,6 +15,7 @@ from confide.stages.train import train
 from confide.training import Job
 from confide.types import STATES, Partition, Step, View
 from tests.stages.test_train import files, outputs, vocabulary
+from tests.terms import TERMS
 
 __all__ = ["vocabulary"]
 
