@@ -18,6 +18,7 @@ from confide import jobs
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.outward import warn
 from confide.packing import problems as unpackable
 from confide.report.published import sources
 from confide.specs import Params
@@ -289,7 +290,7 @@ def main() -> int:
     try:
         load(given.file)
     except InputError as error:
-        print(error, file=sys.stderr)
+        warn(error)
         return 2
     return 0
 

@@ -12,6 +12,7 @@ from typing import Any
 from confide.certificate import VERSION, certificate, sealed
 from confide.errors import InputError
 from confide.io import read_file, read_json, sha256
+from confide.outward import say
 from confide.specs import CertifySpec, parse
 from confide.specs.files import SealedFile
 
@@ -32,13 +33,13 @@ def verify(certificate_file: Path, *, root: Path | None = None) -> None:
     again["code"]["version"] = found["code"].get("version")  # this program's own may be another
     for key, says, holds in differences(found, again):
         raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=key)
-    print(f"{certificate_file}: holds for {found['run']}\n  {found['says']}")
+    say(f"{certificate_file}: holds for {found['run']}", f"  {found['says']}")
     if found["release_note"]:
-        print(f"  {found['release_note']}")
+        say(f"  {found['release_note']}")
     checked = [name for name, paths in files.items() if paths]
-    print(f"  checked: chain and price of the ledger by two accountants, every claim, the bytes of {', '.join(checked)}")
+    say(f"  checked: chain and price of the ledger by two accountants, every claim, the bytes of {', '.join(checked)}")
     if unreachable:
-        print(f"  not here, so not checked: {', '.join(unreachable)}")
+        say(f"  not here, so not checked: {', '.join(unreachable)}")
 
 
 def read(path: Path) -> dict[str, Any]:
