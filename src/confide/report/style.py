@@ -16,7 +16,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter
 
 from confide import outward
 
@@ -159,12 +158,7 @@ def save(drawn: Figure, stem: Path) -> None:
 
 
 def plain(drawn: Figure) -> None:
-    """What stands in a figure, as words that can be seen: names in it may come from anybody."""
-    for axes in drawn.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            formatter = axis.get_major_formatter()
-            if isinstance(formatter, FixedFormatter):
-                formatter.seq = [outward.figure(label) for label in formatter.seq]
+    """What stands in a figure, but for the names of ticks, as words that can be seen: it may come from anybody."""
     for text in drawn.findobj(Text):
         text.set_text(outward.figure(text.get_text()))
 
