@@ -16,7 +16,7 @@ import types as builtin_types
 import typing
 from pathlib import Path
 
-from confide import access
+from confide import access, jsons
 from confide.errors import Failure, InputError
 from confide.io import read_bytes
 from confide.launch import LAUNCHED, launch
@@ -89,6 +89,9 @@ def read_spec(classes: list[type[Spec]], text: str) -> Spec:
     given = read_bytes(file) if file else text
     try:
         value = json.loads(given)
+        jsons.check(given if isinstance(given, bytes) else given.encode(errors="surrogatepass"), value)
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise InputError(str(error), file=file or "--spec", key=getattr(error, "key", None)) from None
     except json.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=file or "--spec", line=error.lineno) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deep
