@@ -19,6 +19,7 @@ from confide import jobs
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.outward import warn
 from confide.packing import problems as unpackable
 from confide.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
 from confide.report.published import sources
@@ -307,7 +308,7 @@ def main() -> int:
     try:
         load(given.file)
     except InputError as error:
-        print(error, file=sys.stderr)
+        warn(error)
         return 2
     return 0
 

@@ -15,6 +15,7 @@ from confide.certificate import sealed
 from confide.errors import Failure, InputError
 from confide.gate import FAILURES
 from confide.io import atomic, read_object, write_json
+from confide.outward import say
 from confide.report.certificate import as_html, page
 from confide.stages.verify import reached, read, verify
 
@@ -46,7 +47,7 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
             raise InputError("is not here, and without it there is nothing to release", file=certificate, key=f"files.{name}")
     against = list(objections(found, study))
     if against and not anyway:
-        raise Failure("\n".join(against))
+        raise Failure(*against)
     folder = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         folder.mkdir(parents=True)
@@ -57,8 +58,8 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for reason in against:
-        print(f"  released all the same: {reason}")
-    print(f"  released: {output}")
+        say(f"  released all the same: {reason}")
+    say(f"  released: {output}")
 
 
 def objections(found: dict[str, Any], study: Path) -> Iterator[str]:

@@ -114,3 +114,14 @@ def test_interrupted_jobs_and_hidden_files_need_no_record(tmp_path):
     state.mkdir(parents=True)
     record(state, "models/a/half").touch()
     assert list(unrecorded(tmp_path)) == ["models/a/alien"]
+
+
+def test_a_title_is_no_template(fresh, tmp_path):
+    """Braces, tags and controls in a study's title are neither wildcards nor anything else but words."""
+    project = fresh.copy(tmp_path / "project")
+    title = r'"<script>alert(1)</script> {x} $\\frac{$ \e[2J =cmd| {{7*7}}"'
+    path = project.folder / "params.yaml"
+    path.write_text(re.sub(r"(?m)^( +title:) .*$", lambda line: f"{line[1]} {title}", path.read_text(), count=1))
+    assert "report_tiny" in project.planned()
+    shown = project.snakemake("-n", "-p", "--quiet", "progress")
+    assert "\x1b[2J" not in shown and "<script>alert" not in shown and r"\u003cscript\u003ealert(1)" in shown

@@ -6,7 +6,7 @@ import sys
 SRC = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SRC))
 
-from confide import access, jobs, studies
+from confide import access, jobs, outward, studies
 from confide.codehash import code_hash
 from confide.errors import InputError
 from confide.params import check
@@ -73,7 +73,7 @@ def code(stage):
 
 def show(spec):
     """A specification as the command line has it."""
-    return spec.model_dump_json()
+    return outward.parameter(spec.model_dump_json())
 
 
 def growing(amount):

@@ -75,7 +75,7 @@ for study in PARAMS.studies:
             table=report(
                 f"results/studies/{study}/scan.csv",
                 caption="../report/scan.rst",
-                category=PARAMS.studies[study].title,
+                category=outward.category(PARAMS.studies[study].title),
                 labels={"figure": "files searched for secrets"},
             ),
         log:

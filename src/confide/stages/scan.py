@@ -5,9 +5,7 @@ and indices of secrets (`leaks.secrets`), never a text. A clean scan shows that 
 a form that is looked for; it says nothing of what a model has memorised, nor of pixels.
 """
 
-import csv
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +19,8 @@ from confide.leaks.containers import files_of, searchable, streams
 from confide.leaks.search import Searcher
 from confide.leaks.secrets import collect, texts
 from confide.leaks.variants import length
+from confide.outward import table as comma_separated
+from confide.outward import warn
 from confide.specs import ScanSpec
 
 PLAIN = ("exact", "case", "separators")  # how a secret stands in public text that makes it no secret
@@ -61,22 +61,21 @@ def scan(
         "labels": Counter(label_of[index] for index in wanted if index not in known),
     }
     if not counts["searched"]:
-        print("confide scan: note: there is no secret to look for, so a clean report says nothing", file=sys.stderr)
+        warn("confide scan: note: there is no secret to look for, so a clean report says nothing")
     leaks = [row for row in rows if row["hits"]]
     totals = {"files": len(rows), "bytes": sum(row["bytes"] for row in rows), "hits": sum(row["hits"] for row in rows)}
     write_json(output, {"secrets": counts, "totals": totals | {"leaking_files": len(leaks)}, "files": rows})
     if table is not None:
         write_table(table, rows)
     if leaks:
-        raise Failure("\n".join(f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})" for row in leaks))
+        raise Failure(*(f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})" for row in leaks))
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """CSV with a line per file."""
-    with atomic(path) as temporary, open(temporary, "w", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(("path", "bytes", "hits", "labels"))
-        writer.writerows((row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows)
+    cells = ((row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows)
+    with atomic(path) as temporary:
+        temporary.write_text(comma_separated(("path", "bytes", "hits", "labels"), cells))
 
 
 def searched(searcher: Searcher, path: Path, number: int, size: int, known: set[int], label_of: list[str]) -> dict[str, Any]:

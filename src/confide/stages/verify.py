@@ -17,6 +17,7 @@ from confide.certificate import VERSION, certificate, sealed
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import read_file, read_json, sha256
+from confide.outward import say
 from confide.planning import Sizes, check_ledger
 from confide.specs import CertifySpec, TrainSpec, parse
 from confide.specs.files import SealedFile
@@ -40,14 +41,14 @@ def verify(certificate_file: Path, *, root: Path | None = None) -> None:
     again["code"]["version"] = found["code"].get("version")  # this program's own may be another
     for key, says, holds in differences(found, again):
         raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=key)
-    print(f"{certificate_file}: holds for {found['run']}\n  {found['says']}")
+    say(f"{certificate_file}: holds for {found['run']}", f"  {found['says']}")
     if found["release_note"]:
-        print(f"  {found['release_note']}")
+        say(f"  {found['release_note']}")
     checked = [name for name, paths in files.items() if paths]
-    print("  checked: the ledger's chain, its updates against the settings, its price by two accountants, every claim")
-    print(f"  checked: the bytes of {', '.join(checked)}")
+    say("  checked: the ledger's chain, its updates against the settings, its price by two accountants, every claim")
+    say(f"  checked: the bytes of {', '.join(checked)}")
     if unreachable:
-        print(f"  not here, so not checked: {', '.join(unreachable)}")
+        say(f"  not here, so not checked: {', '.join(unreachable)}")
 
 
 def check_training(spec: TrainSpec, path: Path, named: dict[str, Any]) -> None:
