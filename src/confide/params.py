@@ -1,5 +1,8 @@
 """params.yaml: read once, by the workflow, and checked as a whole before any job is planned.
 
+Further files may be laid over it, and values from the command line over these. Nobody else reads these files first: Snakemake's
+own reader hands a file that asks for it to a template engine, which runs any Python.
+
 Errors are one line: file, line, key, value and what is wrong. Beyond the types of `specs.Params`, every name must be defined
 where it is used, and rows that could not run (no budget where a method adds noise, a warm start of another kind) are refused.
 """
@@ -7,7 +10,7 @@ where it is used, and rows that could not run (no budget where a method adds noi
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,29 +68,97 @@ class Problem(NamedTuple):
     message: str
 
 
+class Layer(NamedTuple):
+    """Values from one source, a later one laid over earlier ones; the nodes of a file know their lines."""
+
+    source: Path | str
+    node: yaml.Node | None
+    values: dict[str, Any]
+
+
 def load(file: Path = FILE) -> Params:
     """Read and check a file; InputError names the first problem."""
-    return check(compose(file)[1], file)
+    return check_layers([read_layer(file)])
+
+
+def read_layer(file: Path) -> Layer:
+    """The plain values of a file of parameters; InputError where it is anything else."""
+    node, values = compose(file)
+    if not isinstance(values, dict):
+        raise InputError("expected keys with values, such as `select: [NAME]`", file=file)
+    return Layer(file, node, values)
+
+
+def load_layers(files: Sequence[Path], given: Mapping[str, Any]) -> tuple[dict[str, Any], Params]:
+    """Files laid over each other, and over all of them the values that the command line gives: as plain values, and checked."""
+    layers = [read_layer(file) for file in files]
+    if given:
+        layers.append(Layer("--config", None, dict(given)))
+    return merged(layers), check_layers(layers)
 
 
 def check(config: Any, file: Path | None = FILE) -> Params:
     """Check an already parsed configuration; `file` is where it was read from, for the line numbers."""
-    node = compose(file)[0] if file is not None and file.is_file() else None
+    known_lines = [Layer(file, compose(file)[0], config)] if file is not None and file.is_file() else []
+    return validated(config, known_lines)
+
+
+def check_layers(layers: Sequence[Layer]) -> Params:
+    """Check layers as a whole; InputError names the first problem and the layer that it is in."""
+    return validated(merged(layers), layers)
+
+
+def merged(layers: Sequence[Layer]) -> dict[str, Any]:
+    """Values of all layers: mappings are merged key by key, of anything else the last one counts."""
+    together: dict[str, Any] = {}
+    for layer in layers:
+        together = laid_over(together, layer.values)
+    return together
+
+
+def laid_over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a mapping with another one laid over it."""
+    together = dict(below)
+    for key, value in above.items():
+        if isinstance(value, Mapping):
+            lower = together.get(key)
+            together[key] = laid_over(lower if isinstance(lower, dict) else {}, value)
+        else:
+            together[key] = value
+    return together
+
+
+def validated(config: Any, layers: Sequence[Layer]) -> Params:
+    """The checked parameters."""
     try:
         params = Params.model_validate(config)
     except ValidationError as error:
-        raise refused(typed(error), node, file) from None
+        raise refused(typed(error), layers) from None
     for find in CHECKS:
         for problem in find(params):
-            raise refused(problem, node, file)
+            raise refused(problem, layers)
     return params
 
 
-def refused(problem: Problem, node: yaml.Node | None, file: Path | None) -> InputError:
-    """The one-line error of a problem."""
-    line, key = locate(node, problem.path)
+def refused(problem: Problem, layers: Sequence[Layer]) -> InputError:
+    """The one-line error of a problem, in the layer that has most of its path: of several such, in the last, which counts."""
+    layer = max(reversed(layers), key=lambda layer: known(layer.values, problem.path), default=None)
+    line, key = locate(layer.node if layer else None, problem.path)
     shown = type(problem.value).__name__ if isinstance(problem.value, dict | list) else problem.value
-    return InputError(problem.message, file=file, line=line, key=key, value=shown)
+    return InputError(problem.message, file=layer.source if layer else None, line=line, key=key, value=shown)
+
+
+def known(values: Any, path: KeyPath) -> int:
+    """How many parts of a path some values have; the tags of alternatives, which no file has, are passed over."""
+    found = 0
+    for part in path:
+        if isinstance(values, dict) and part in values:
+            values = values[part]
+            found += 1
+        elif isinstance(values, list) and isinstance(part, int) and part < len(values):
+            values = values[part]
+            found += 1
+    return found
 
 
 def typed(error: ValidationError) -> Problem:
