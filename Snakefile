@@ -15,10 +15,7 @@ include: "workflow/rules/common.smk"
 
 
 # The summary that was made last opens the report.
-OPENINGS = sorted(Path("results").glob("*/opening.rst"), key=os.path.getmtime)
-
-
-report: str(OPENINGS[-1].resolve()) if OPENINGS else "workflow/report/workflow.rst"
+report: opening() or "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/policies.smk"

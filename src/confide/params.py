@@ -152,10 +152,11 @@ def known(values: Any, path: KeyPath) -> int:
     """How many parts of a path some values have; the tags of alternatives, which no file has, are passed over."""
     found = 0
     for part in path:
-        if isinstance(values, dict) and part in values:
-            values = values[part]
-            found += 1
-        elif isinstance(values, list) and isinstance(part, int) and part < len(values):
+        if isinstance(values, dict):
+            has_it = part in values
+        else:
+            has_it = isinstance(values, list) and isinstance(part, int) and part < len(values)
+        if has_it:
             values = values[part]
             found += 1
     return found

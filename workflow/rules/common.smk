@@ -14,7 +14,7 @@ from confide import access, jobs, studies
 from confide.codehash import code_hash
 from confide.errors import InputError
 from confide.params import FILE, load_layers
-from confide.provenance import check_records, redate
+from confide.provenance import check_opening, check_records, redate
 from confide.specs import RecallSpec, FetchSpec
 
 # Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
@@ -44,11 +44,16 @@ def parameter_files():
             key="--configfile",
         )
     layers = config.pop("layers", None) or []
-    named += [Path(layer) for layer in ([layers] if isinstance(layers, str) else layers)]
+    named += [
+        Path(layer) for layer in ([layers] if isinstance(layers, str) else layers)
+    ]
     if named:
-        quoted = json.dumps([os.path.relpath(file) for file in named])
+        listed = json.dumps([os.path.relpath(file) for file in named])
         settings = workflow.config_settings
-        settings.config_args = [*(settings.config_args or []), f"layers={quoted}"]
+        settings.config_args = [
+            *(settings.config_args or []),
+            shlex.quote(f"layers={listed}"),
+        ]
         settings.configfiles = []
     replaced = named and workflow.config_settings.replace_workflow_config
     base = [] if replaced or (named and not FILE.exists()) else [FILE]
@@ -98,6 +103,18 @@ wildcard_constraints:
     attack="[A-Za-z0-9_]+",
     gamma=r"[0-9]+(\.[0-9]+)?",
     run=r"[A-Za-z0-9_]+/g[0-9]+(\.[0-9]+)?-s-?[0-9]+",
+
+
+def opening():
+    """The page that opens Snakemake's report, if one was made, or one line that says why it must not."""
+    pages = sorted(Path("results").glob("*/opening.rst"), key=os.path.getmtime)
+    try:
+        for page in pages[-1:]:
+            check_opening(page)
+            return str(page.resolve())
+    except InputError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(2)
 
 
 def code(stage):

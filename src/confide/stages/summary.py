@@ -30,6 +30,9 @@ def summary(spec: SummarySpec, *, results: Path, models: Path, claims: Path, pag
 
 
 def embedded(html: str) -> str:
-    """A part of a page as raw HTML within reStructuredText, its figures those of the report."""
-    lines = FIGURE.sub(INSIDE, html).splitlines()
+    """A part of a page as raw HTML within reStructuredText, its figures those of the report.
+
+    Snakemake's report is a template, which would run what stands in braces: titles of studies may have some.
+    """
+    lines = FIGURE.sub(INSIDE, html).replace("{", "&#123;").replace("}", "&#125;").splitlines()
     return "\n".join([".. raw:: html", "", *(f"   {line}" for line in lines)]) + "\n"
