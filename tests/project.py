@@ -13,6 +13,8 @@ PARTS = ("Snakefile", "workflow", "profiles", "src", "dvc.yaml", ".dvcignore")
 class Project:
     """A folder with the workflow in it."""
 
+    umask = 0  # the most open one: what is closed was closed by the project
+
     def __init__(self, folder: Path, environment: dict[str, str]):
         self.folder, self.environment = folder, environment
 
@@ -25,7 +27,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            umask=0,  # the most open one: what is closed was closed by the project
+            umask=self.umask,
         )
         assert not check or found.returncode == 0, found.stdout[-6000:]
         self.status = found.returncode

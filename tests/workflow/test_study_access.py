@@ -24,6 +24,7 @@ NOT_TINY = {
     "results/papers/*",
     "results/report.html",
     ".dvc/*",
+    ".dvc-state/*",
     "mlflow.db",
 }
 
