@@ -1,4 +1,4 @@
-"""Files of parameters as the real Snakemake gets them: a dry run plans, or refuses in one line; it runs nothing that they say."""
+"""Files of parameters as the real Snakemake gets them: a dry run plans or refuses in one line, and runs nothing of them."""
 
 import json
 import os
