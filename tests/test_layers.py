@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 LAYERS = (  # lower first; a module may import its own layer and those below
     (
-        *("types", "specs", "errors", "io", "access", "codehash", "provenance", "memory", "yaml_lines"),
+        *("types", "specs", "errors", "io", "access", "codehash", "provenance", "memory", "yaml_lines", "layers"),
         *("shards", "launch", "parallel"),
     ),
     (
