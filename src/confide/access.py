@@ -14,8 +14,16 @@ SHUT = ("data", "models", "results", "logs", ".checkpoints", ".snakemake", ".dvc
 
 
 def private() -> None:
-    """Whatever this process and its children create from now on is their owner's alone."""
+    """Whatever this process and its children create from now on is their owner's alone, and where nobody can wait for it.
+
+    torch's compiler, which no stage calls, makes a folder on import: by default one of a known name in the system's folder of
+    temporary files, where another user may have put compiled code before. Children import nothing from the folder in which they
+    work, as `python -m` would: it may be somebody else's.
+    """
     os.umask(0o077)
+    os.environ["PYTHONSAFEPATH"] = "1"
+    own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(own, "confide", "torchinductor"))
 
 
 def shut(folder: Path) -> None:

@@ -166,6 +166,25 @@ def test_sources_of_the_workflow_name_no_reader_of_snakemakes():
         assert not re.search(r"^\s*(configfile|pepfile|module)\b.*:", path.read_text(), re.MULTILINE), path
 
 
+def test_yaml_is_read_in_one_place():
+    readers = [
+        path.name
+        for path in (ROOT / "src").rglob("*.py")
+        if re.search(r"yaml\.(safe_load|load|compose)|YAML\(", path.read_text())
+    ]
+    assert readers == ["yaml_lines.py"]
+
+
+def test_dvc_reads_parameters_and_runs_nothing(project):
+    """It looks for changes in params.yaml before Snakemake is called."""
+    (project.folder / "params.yaml").write_text("extra: !!python/object/apply:os.mknod [canary]\n" + RUNS_CODE)
+    project.git("init", "-q")
+    project.dvc("init", "-q")
+    project.dvc("params", "diff", check=False)
+    project.dvc("repro", "prepare", check=False)
+    assert project.status != 0 and not list(project.folder.rglob("canary"))
+
+
 def test_recommend_reads_a_folder_by_the_same_reader(tmp_path):
     (tmp_path / "params.yaml").write_text(RUNS_CODE)
     command = [sys.executable, "-m", "confide.cli", "recommend", str(tmp_path)]

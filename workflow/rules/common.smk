@@ -29,6 +29,15 @@ os.environ["PATH"] = os.pathsep.join(
 access.private()  # logs, benchmarks and records, too
 
 
+def refuse(error):
+    """End with one line: an exception would reach the user as a report on the Snakefile. Snakemake's copies of these rules go."""
+    print(error, file=sys.stderr, flush=True)
+    for left in (workflow._snakemake_tmp_dir, workflow.sourcecache.runtime_cache):
+        if left is not None:
+            left.cleanup()
+    os._exit(2)
+
+
 def parameter_files():
     """Files of parameters, each laid over those before it: params.yaml, those of --configfile, those of --config layers=[FILE].
 
@@ -79,8 +88,7 @@ def checked_params():
         files = parameter_files()
         values, params = load_layers(files, config)
     except InputError as error:
-        print(error, file=sys.stderr, flush=True)
-        os._exit(2)  # an exception would reach the user as a report on the Snakefile
+        refuse(error)
     config.update(values)  # for Snakemake's own records and its report
     workflow.configfiles = [str(file) for file in files]
     return params
@@ -113,8 +121,7 @@ def opening():
             check_opening(page)
             return str(page.resolve())
     except InputError as error:
-        print(error, file=sys.stderr, flush=True)
-        os._exit(2)
+        refuse(error)
 
 
 def code(stage):
