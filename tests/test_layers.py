@@ -16,7 +16,7 @@ SRC = ROOT / "src"
 LAYERS = (  # lower first; a module may import its own layer and those below
     (
         *("types", "specs", "errors", "io", "access", "codehash", "provenance", "memory", "yaml_lines", "outward", "jsons"),
-        *("shards", "launch", "parallel", "artefacts"),
+        *("shards", "launch", "parallel", "artefacts", "layers"),
     ),
     (
         *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
