@@ -1,4 +1,5 @@
 # What a study releases, searched for the secrets of its private datasets: a leak fails the job, and the log says where.
+from confide import outgoing
 from confide.specs import ScanSpec
 
 
@@ -34,13 +35,10 @@ def measured_files(study):
 
 
 def public_points(study):
-    """What needs no protection: points of public datasets, and what tokenizers are trained on."""
-    sources = [
-        tokenizer_files(PARAMS.tokenizers[name]).get("points")
-        for name in scanned_tokenizers(study)
-    ]
-    own = [f"data/work/{name}/points.jsonl" for name in scanned_datasets(study, True)]
-    return list(dict.fromkeys(filter(None, [*sources, *own])))
+    """Points that need no protection, because their corpora were declared public."""
+    names = dict.fromkeys(run.row.dataset for run in scanned_runs(study))
+    sources = outgoing.public_sources(PARAMS, list(names))
+    return [f"data/work/{source}/points.jsonl" for source in sources]
 
 
 for study in PARAMS.studies:
