@@ -23,7 +23,7 @@ from confide.leaks.secrets import collect, texts
 from confide.leaks.variants import length
 from confide.specs import ScanSpec
 
-PLAIN = ("exact", "case", "separators")  # how a secret stands in public text that makes it no secret
+PLAIN = ("exact", "case", "separators", "unicode")  # how a secret stands in public text that makes it no secret
 
 
 def scan(
@@ -57,7 +57,7 @@ def scan(
         "too_short": len(labels) - len(wanted),
         "public": len(known),
         "searched": len(wanted) - len(known),
-        "patterns": len(searcher.forms),
+        "patterns": searcher.patterns,
         "labels": Counter(label_of[index] for index in wanted if index not in known),
     }
     if not counts["searched"]:
