@@ -1,4 +1,4 @@
-"""What leaves this machine, and which corpora were declared public: what the search for secrets opens, and what it passes over."""
+"""What leaves this machine, and which corpora are public: what the search for secrets opens, and what it passes over."""
 
 from collections.abc import Iterable
 from pathlib import Path

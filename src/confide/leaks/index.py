@@ -100,9 +100,18 @@ def head(words: np.ndarray, lengths: np.ndarray, width: int) -> Heads:
     starts = np.append(np.flatnonzero(new_key), len(keys))
     keys = keys[new_key]
     size = min(MOST, max(LEAST, len(keys).bit_length() + SPARSE))
-    table = np.zeros(1 << size, bool)
-    table[(keys * FACTOR) >> np.uint64(64 - size)] = True
-    return Heads(width, keys, starts, lengths, np.packbits(table, bitorder="little"), 64 - size)
+    return Heads(width, keys, starts, lengths, bits((keys * FACTOR) >> np.uint64(64 - size), 1 << size), 64 - size)
+
+
+def bits(places: np.ndarray, size: int) -> np.ndarray:
+    """A table of so many bits, eight a byte, with those at some places set."""
+    places = np.sort(places)
+    octets = places >> np.uint64(3)
+    values = np.left_shift(1, (places & np.uint64(7)).astype(np.uint8), dtype=np.uint8)
+    starts = np.flatnonzero(np.append(True, octets[1:] != octets[:-1]))
+    table = np.zeros(size // 8, np.uint8)
+    table[octets[starts]] = np.bitwise_or.reduceat(values, starts)
+    return table
 
 
 def mask(width: int) -> np.uint64:

@@ -1,4 +1,4 @@
-"""What a stretch of bytes says to a reader who knows Unicode, escapes and byte-level tokens; bytes that say nothing else have none.
+"""What bytes say to a reader who knows Unicode, escapes and byte-level tokens.
 
 Escapes are those of JSON, Python, C, URLs and HTML. Byte-level tokens are GPT-2's: every byte of UTF-8 is written as one
 printable character, a space as Ġ (Radford et al. 2019, `bytes_to_unicode`). Everything ends in `plain`, as secrets do.
@@ -48,7 +48,10 @@ class Reading(NamedTuple):
 
 
 def readings(data: bytes, shortest: int = SHORTEST_RUN) -> Iterator[Reading]:
-    """All readings of some bytes that differ from them. `shortest`: characters, without separators, of the shortest run that counts."""
+    """All readings of some bytes that differ from them, and none of bytes that say nothing else.
+
+    `shortest`: how many characters, without separators, a run of text among other bytes has at least.
+    """
     ascii_only = data.isascii()
     if ascii_only and not (b"\\" in data or b"%" in data or b"&" in data):
         return
@@ -56,12 +59,17 @@ def readings(data: bytes, shortest: int = SHORTEST_RUN) -> Iterator[Reading]:
     if not ascii_only:
         yield from of_text("unicode", text)
     for _ in range(ROUNDS):
-        resolved = ESCAPED.sub(lambda match: unescaped(match[0]), text)
-        if resolved == text:
+        text = BORDER.join(part for part in map(resolved, text.split(BORDER)) if part)
+        if not text:
             return
-        text = resolved
         yield Reading("escaped", plain(text).encode(errors="replace"))
         yield from tokens(text)
+
+
+def resolved(part: str) -> str:
+    """A run of text with its escapes resolved; nothing if it has none."""
+    text = ESCAPED.sub(lambda match: unescaped(match[0]), part)
+    return "" if text == part else text
 
 
 def of_text(kind: str, text: str) -> Iterator[Reading]:

@@ -1,4 +1,4 @@
-"""One pass over folded bytes, then over what they say to a reader (`readings`), and the rules by which a match counts as a leak.
+"""One pass over folded bytes, one over what they say to a reader (`readings`), and the rules by which a match is a leak.
 
 Rules: a match that begins or ends with a letter or digit must not stand within a longer run of them; separators stand where
 the secret has some, or between the strings of a list (in a long one anywhere, but that numbers side by side are chance);
@@ -111,14 +111,12 @@ class Searcher:
         if not matches:
             return
         place = places(data)
-        told = (-1, -1)  # two secrets may share a form: it is a hit of one of them
         for owner, start, end in matches:
             first, last = place(start), place(end - 1) + 1
-            if (first, last) == told or not judged(first, last) or last - first > STRETCH * (end - start) + CONTEXT:
+            if not judged(first, last) or last - first > STRETCH * (end - start) + CONTEXT:
                 continue
             form = self.form(owner)
             if fold(form.kept) == folded[start:end] and (kind := self._kind(form, data, first, last)):
-                told = (first, last)
                 yield form.secret, kind
 
     def _kind(self, form: Form, data: bytes, first: int, last: int) -> str | None:
@@ -198,6 +196,11 @@ def separated(form: Form, text: bytes) -> bool:
         if kept not in form.breaks and not NEXT_STRING.fullmatch(run[0]):
             return False
     return True
+
+
+def short_number(form: Form) -> bool:
+    """Whether a form is of a few digits alone, which stand side by side in many a list."""
+    return form.kept.isdigit() and len(form.kept) < LONG
 
 
 def apart(data: bytes) -> bytes:

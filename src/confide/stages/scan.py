@@ -23,7 +23,7 @@ from confide.leaks.secrets import collect, texts
 from confide.leaks.variants import length
 from confide.specs import ScanSpec
 
-PLAIN = ("exact", "case", "separators", "unicode")  # how a secret stands in public text that makes it no secret
+PLAIN = ("exact", "case", "separators", "unicode", "unaccented")  # how a secret stands in public text that makes it no secret
 
 
 def scan(
