@@ -53,8 +53,11 @@ def contents(data: bytes, budget: Budget) -> Iterator[bytes]:
     numbered = NUMBERED.search(objects(data)) or any(NUMBERED.search(content) for content in unfolded)
     if numbered and not tables:
         raise Unreadable
+    drawing = [content for content in unfolded if b"TJ" in content or b"Tj" in content]
     for table in tables:
-        yield from (numbered_text(content, table) for content in unfolded if b"TJ" in content or b"Tj" in content)
+        for content in drawing:
+            budget.spend(len(content))
+            yield numbered_text(content, table)
 
 
 def streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:

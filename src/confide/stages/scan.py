@@ -6,6 +6,7 @@ a form that is looked for; it says nothing of what a model has memorised, nor of
 """
 
 import csv
+import hashlib
 import os
 import sys
 from collections import Counter
@@ -39,6 +40,7 @@ def scan(
     """Search files and folders; write counts to `output`, a line per file to `table`, then raise Failure if there is a leak.
 
     Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or stands in `public` points.
+    Where that leaves none though there are private points, the counts have a `warning` and it is printed.
     Guarantees: no text of a secret is written or printed; what cannot be searched is an InputError.
     """
     labels = collect(points, canaries)
@@ -60,15 +62,26 @@ def scan(
         "patterns": searcher.patterns,
         "labels": Counter(label_of[index] for index in wanted if index not in known),
     }
-    if not counts["searched"]:
-        print("confide scan: note: there is no secret to look for, so a clean report says nothing", file=sys.stderr)
+    warning = vacuous(counts) if points and not counts["searched"] else None
+    if warning:
+        print(f"confide scan: WARNING: {warning}", file=sys.stderr, flush=True)
     leaks = [row for row in rows if row["hits"]]
     totals = {"files": len(rows), "bytes": sum(row["bytes"] for row in rows), "hits": sum(row["hits"] for row in rows)}
-    write_json(output, {"secrets": counts, "totals": totals | {"leaking_files": len(leaks)}, "files": rows})
+    totals["leaking_files"] = len(leaks)
+    write_json(output, {"secrets": counts, "warning": warning, "totals": totals, "files": rows})
     if table is not None:
         write_table(table, rows)
     if leaks:
         raise Failure("\n".join(f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})" for row in leaks))
+
+
+def vacuous(counts: dict[str, Any]) -> str:
+    """What to say where no secret was looked for."""
+    if counts["secrets"]:
+        why = f"of {counts['secrets']} secrets {counts['too_short']} are too short and {counts['public']} stand in public text"
+    else:
+        why = "the private datasets have neither gold spans nor canaries"
+    return f"no secret was looked for: {why}. That nothing was found says nothing"
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -98,11 +111,14 @@ def searched(searcher: Searcher, path: Path, number: int, size: int, known: set[
     shown = f"(file {number}: its name holds a secret)" if named else str(path)
     secrets.clear()
     with searchable(shown):
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
         for stream in streams(path):
             count(stream)
     return {
         "path": shown,
         "bytes": size,
+        "sha256": digest,
         "hits": kinds.total(),
         "kinds": kinds,
         "labels": labels,
