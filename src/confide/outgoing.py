@@ -1,5 +1,6 @@
 """What leaves this machine, and which corpora are public: what the search for secrets opens, and what it passes over."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ import yaml
 from confide import jobs
 from confide.errors import InputError
 from confide.specs import Params
+
+OUTPUTS = ("outs", "metrics", "plots")  # keys of a stage that list what it makes
+MOVING = ("wdir", "foreach", "matrix", "do")  # and such as change what these names mean
+NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
 
 
 def public_corpora(params: Params) -> set[str]:
@@ -35,22 +40,30 @@ def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
 
 
 def pushed(path: Path) -> list[str]:
-    """Files and folders that `dvc push` sends, by dvc.yaml: all outputs but those with `push: false`.
+    """Files and folders that `dvc push` sends, by dvc.yaml: all outputs but those with `push: false` or `cache: false`.
 
-    InputError where the file cannot be read or an output is of a shape that is not known here.
+    InputError where the file cannot be read, or is of a shape of which this cannot be told.
     """
     try:
         stages = yaml.safe_load(path.read_text())["stages"]
-        outputs = [output for stage in stages.values() for output in stage.get("outs", [])]
+        kinds = [(key, stage[key] or []) for stage in stages.values() for key in stage if key in OUTPUTS]
+        moved = [key for stage in stages.values() for key in stage if key in MOVING]
+        found = [name for _, outputs in kinds for output in outputs for name in sent(output)]
     except (OSError, ValueError, yaml.YAMLError, KeyError, AttributeError, TypeError):
-        raise InputError("is not a list of stages and their outputs that DVC could follow", file=path) from None
-    return [name for output in outputs for name, sent in sending(output, path) if sent]
+        raise InputError("is no list of stages and their outputs that can be followed", file=path) from None
+    if moved:
+        raise InputError("is not known here, so that it cannot be told what is pushed", file=path, key=moved[0])
+    for name in found:
+        if not NAME.fullmatch(name):
+            raise InputError("an output's name may have letters, digits and ._/- only", file=path, key="outs")
+    return list(dict.fromkeys(found))
 
 
-def sending(output: Any, path: Path) -> list[tuple[str, bool]]:
-    """Names in one entry of `outs`, each with whether it is pushed."""
+def sent(output: Any) -> list[str]:
+    """Names in one entry of a stage's outputs that are pushed; TypeError for anything but a name, or names with settings."""
     if isinstance(output, str):
-        return [(output, True)]
-    if not isinstance(output, dict) or not all(isinstance(settings, dict) for settings in output.values()):
-        raise InputError("an output is neither a name nor a name with its settings", file=path, key="outs")
-    return [(name, settings.get("push", True) is not False) for name, settings in output.items()]
+        return [output]
+    settings = dict(output)
+    if not all(isinstance(value, dict) for value in settings.values()):
+        raise TypeError
+    return [name for name, own in settings.items() if own.get("push") is not False and own.get("cache") is not False]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from planted_forms import SEEN
+from unseen_forms import NOT_PLANTED, UNSEEN
 
 from confide.errors import Failure
 from confide.io import read_json, write_jsonl
@@ -53,8 +54,21 @@ def test_the_same_file_holds_no_other_secret(tmp_path, row, place, secret, make)
 def rows_under(title: str) -> list[str]:
     """First cells of the table below a heading of the page."""
     part = PAGE.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
-    return re.findall(r"^\| ([^|]+?) \|", part, re.MULTILINE)[1:]
+    return re.findall(r"^\| ([^|]+?) \|", part, re.MULTILINE)[1:]  # without the head
 
 
 def test_the_page_lists_these_forms():
-    assert [row for row in rows_under("What it sees") if row != "---"] == list(SEEN)
+    assert rows_under("What it sees") == list(SEEN)
+
+
+UNSEEN_CASES = [(row, secret, make) for row, cases in UNSEEN.items() for secret, make in cases]
+
+
+@pytest.mark.parametrize(("row", "secret", "make"), UNSEEN_CASES, ids=[f"{row}-{secret}" for row, secret, _ in UNSEEN_CASES])
+def test_the_page_says_honestly_what_is_not_found(tmp_path, row, secret, make):
+    (found,) = scanned(tmp_path, [secret, "Somebody Else"], make(secret))["files"]
+    assert found["hits"] == 0
+
+
+def test_the_page_lists_what_is_not_seen():
+    assert set(rows_under("What it does not see")) == {*UNSEEN, *NOT_PLANTED}
