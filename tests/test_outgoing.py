@@ -1,6 +1,5 @@
 """Only corpora declared public are public, by the rules and by the scan; what DVC pushes is read off dvc.yaml."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -65,20 +64,42 @@ def test_a_tokenizer_trained_on_the_private_corpus_leaks_and_exempts_nothing(tra
     assert found["files"][0]["secrets"] == list(range(len(SURNAMES)))
 
 
-def test_the_rule_calls_nothing_public_that_a_tokenizer_alone_makes_so(fresh, tmp_path):
-    flag = "--public data/work/public-turn/points.jsonl"
-    assert flag in fresh.snakemake("-n", "-p", "results/studies/tiny/scan.json")
+def command_of(plan: str, study: str) -> list[str]:
+    """Words of the command line that searches for a study or for a page, in the printed plan."""
+    (command,) = [line for line in plan.splitlines() if "confide scan" in line and f"{study}/scan.json" in line]
+    return command.split()
+
+
+@pytest.fixture(scope="module")
+def plan(fresh) -> str:
+    """What `snakemake` would run, with its commands."""
+    return fresh.snakemake("-n", "-p")
+
+
+def test_the_rule_calls_nothing_public_that_a_tokenizer_alone_makes_so(plan, fresh, tmp_path):
+    declared = "data/work/public-turn/points.jsonl"
+    assert declared in command_of(plan, "tiny") and declared in command_of(plan, "summary")
     project = fresh.copy(tmp_path / "project")
     project.edit("params.yaml", "{ kind: bpe, corpus: public", "{ kind: bpe, corpus: sim")
-    plan = project.snakemake("-n", "-p", "results/studies/tiny/scan.json")
-    assert "confide scan --spec" in plan and "data/work/sim-turn/points.jsonl" not in scan_command(plan)
-    assert flag not in plan.replace("data/work/public/", "")
+    other = project.snakemake("-n", "-p")
+    for study in ("tiny", "summary"):
+        command = command_of(other, study)
+        assert "data/work/sim/points.jsonl" in command and not any("-turn/" in word for word in command)
 
 
-def scan_command(plan: str) -> str:
-    """The command line of the search, in the printed plan."""
-    (command,) = [line for line in plan.splitlines() if "confide scan" in line]
-    return command
+def test_all_that_is_pushed_is_searched_after_everything_else(plan):
+    command = command_of(plan, "summary")
+    files = command[command.index("--files") : command.index("--output")]
+    assert set(pushed(ROOT / "dvc.yaml")) <= set(files) and "results/summary" in files
+    inputs = plan.split("rule search_summary:")[1].split("output:")[0]
+    for last in ("results/summary/index.html", "results/studies/tiny/scan.json", "results/runs/jft/g0-s0/certificate.json"):
+        assert last in inputs
+
+
+def test_a_new_output_is_searched_without_another_word(fresh, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    project.edit("dvc.yaml", "outs:\n      - models", "outs:\n      - extra/new\n      - models")
+    assert "extra/new" in command_of(project.snakemake("-n", "-p"), "summary")
 
 
 def test_what_dvc_pushes_is_what_is_not_kept_back(tmp_path):
@@ -86,15 +107,22 @@ def test_what_dvc_pushes_is_what_is_not_kept_back(tmp_path):
         *("data/tokenizers", "models", "results/runs", "results/studies", "results/summary", ".snakemake/metadata"),
     ]
     path = tmp_path / "dvc.yaml"
-    shutil.copy(ROOT / "dvc.yaml", path)
-    path.write_text(path.read_text().replace("outs:\n      - models", "outs:\n      - extra\n      - models"))
-    assert "extra" in pushed(path)
+    outputs = (
+        "[a, b: {push: false}, c: {cache: false}, d: {persist: true}], metrics: [e: {cache: false}, f], plots: [g], deps: [h]"
+    )
+    path.write_text(f"stages: {{first: {{cmd: x, outs: {outputs}}}, second: {{cmd: y, outs: [a, i]}}}}")
+    assert pushed(path) == ["a", "d", "f", "g", "i"]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "stages: [a]", "stages: {a: {outs: [[x]]}}", "stages: {a: {outs: [{x: false}]}}", "{"]
+    "text",
+    [
+        *("", "[]", "{", "stages: [a]", "stages: {a: {outs: [[x]]}}", "stages: {a: {outs: [{x: false}]}}"),
+        *("stages: {a: {wdir: x, outs: [a]}}", "stages: {a: {outs: ['a b']}}", "stages: {a: {outs: ['$(id)']}}"),
+        "stages: {a: {foreach: [1], do: {outs: [x]}}}",
+    ],
 )
-def test_a_file_that_names_no_outputs_is_refused(tmp_path, text):
+def test_a_file_that_does_not_tell_what_is_pushed_is_refused(tmp_path, text):
     path = tmp_path / "dvc.yaml"
     path.write_text(text)
     with pytest.raises(InputError, match=r"dvc\.yaml"):
