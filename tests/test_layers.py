@@ -28,7 +28,7 @@ LAYERS = (  # lower first; a module may import its own layer and those below
         *("certificate", "gate", "packing", "planning", "pools"),
     ),
     ("stages",),
-    ("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "studies", "own", "init", "recommend"),
+    ("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "studies", "own", "init", "recommend", "outgoing"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = ("torch", "transformers", "mlflow", "snakemake", "matplotlib", "sklearn", "opacus", "spacy", "dvc")

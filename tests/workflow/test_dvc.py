@@ -85,7 +85,7 @@ def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_ther
     clone.snakemake("prepare")
     assert "Nothing to be done" in clone.snakemake("-n")
     clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
-    assert clone.planned() == {"attack": 5, "report_tiny": 1, "summary": 1, "scan_tiny": 1}
+    assert clone.planned() == {"attack": 5, "report_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1}
 
 
 def test_the_users_own_corpus_is_watched_and_kept_out_of_git(clone):

@@ -29,6 +29,7 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         "summary": 1,
         "gate_tiny": 1,
         "scan_tiny": 1,
+        "search_summary": 1,
     }
 
 
@@ -52,7 +53,7 @@ def asked_on_slurm(project, attempt: int) -> list[tuple[int, int]]:
 def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
     first, second = asked_on_slurm(fresh, 1), asked_on_slurm(fresh, 2)
-    assert len(first) == 67 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
+    assert len(first) == 68 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
 
 
 def test_a_submission_asks_for_one_gpu_until_told_otherwise(fresh):

@@ -4,6 +4,7 @@ import data_checks
 import engine_checks
 import job_checks
 import price_checks
+import scan_checks
 
 CHECKS = {
     check.__name__: check
@@ -35,5 +36,9 @@ CHECKS = {
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
         price_checks.a_ledger_holds_what_its_settings_ask_for,
+        scan_checks.only_declared_text_is_public,
+        scan_checks.a_secret_is_found_however_it_is_written,
+        scan_checks.all_that_is_pushed_is_known,
+        scan_checks.what_unfolds_is_bounded,
     )
 }
