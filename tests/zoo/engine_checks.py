@@ -76,10 +76,10 @@ def a_batch_that_does_not_fit_counts_once() -> None:
     texts, model = texts_of(6, seed=8), model_of(LSTM)
     expected, usual = sum_of(model, texts, 0.1), model.hidden
 
-    def small(ids: Tensor, *keep: Tensor) -> Tensor:
+    def small(ids: Tensor, **others: Tensor) -> Tensor:
         if len(ids) > 2:
             raise torch.OutOfMemoryError
-        return usual(ids, *keep)
+        return usual(ids, **others)
 
     model.hidden = small
     with contextlib.redirect_stderr(io.StringIO()):

@@ -248,7 +248,7 @@ FAULTS = [
         "states not clipped",
         "Noise for a state of norm C is added to one of any norm.",
         HANDED,
-        edit(sequential.released, ("part * scale +", "part +")),
+        edit(sequential.released, ("exact * scale", "exact")),
     ),
     # resume
     Fault(

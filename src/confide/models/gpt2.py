@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from confide.errors import InputError
 from confide.models.attention import attend
 from confide.models.head import Head
+from confide.models.padding import repeated
 from confide.specs import GPT2Spec
 
 # Per token read: each layer's keys and values (m, width), and which of the m each of n contexts continues (n,).
@@ -37,6 +38,10 @@ def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
     except Exception as error:  # of a file that others made: transformers has errors of many kinds
         reason = str(error).partition("\n")[0][:200]
         raise InputError(f"cannot be loaded: {reason}", key="model.pretrained", value=spec.pretrained) from None
+    for name, parameter in network.named_parameters():
+        if not parameter.isfinite().all():
+            message = f"cannot be loaded: tensor {name} holds a number that is not finite"
+            raise InputError(message, key="model.pretrained", value=spec.pretrained)
     stored = network.transformer.wte.weight.shape[0]
     if stored > vocab_size:
         raise InputError(f"has {stored} tokens, the tokenizer {vocab_size}", key="model.pretrained", value=spec.pretrained)
@@ -79,8 +84,12 @@ class GPT2Model(nn.Module):
         )
         self.vocab_size, self.bos = vocab_size, bos
 
-    def hidden(self, ids: Tensor) -> Tensor:
-        """(B, L) -> (B, L, d). Right padding needs no mask: attention is causal."""
+    def hidden(self, ids: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
+        """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding. keep: of recurrent models alone.
+
+        Right padding needs no mask: attention is causal. But it must be finite wherever the example is, since a weight of 0 on
+        an infinite number is no number: it repeats the last token at its own place.
+        """
         if ids.shape[1] > self.spec.positions:
             raise InputError(
                 f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; choose smaller points",
@@ -88,6 +97,8 @@ class GPT2Model(nn.Module):
                 value=self.spec.positions,
             )
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)  # one row per example: clipping needs it
+        if ends is not None:
+            ids, positions = repeated(ids, ends), repeated(positions, ends)
         return self.network.transformer(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
 
     def forward(self, ids: Tensor) -> Tensor:
