@@ -2,13 +2,14 @@
 
 from mutation import Fault, both, edit
 
-from confide import batches
-from confide.dp import gradients, update
+from confide import batches, evaluation
+from confide.dp import gradients, randomness, update
 from confide.dp.clipping import PerExampleClipper, vectors_of
 from confide.dp.randomness import Noise
 from confide.memory import Budget
 from confide.models.gpt2 import GPT2Model
 from confide.models.recurrence import Recurrence
+from confide.stages import train
 
 LOOP, MOVES, NOISE = (
     "clipped_sum_is_that_of_a_loop",
@@ -16,6 +17,8 @@ LOOP, MOVES, NOISE = (
     "noise_is_normal_and_drawn_once_per_step",
 )
 UNITS, FITS = "units_are_clipped_whole", "a_batch_that_does_not_fit_counts_once"
+STORED, COMPANY = "stored_contributions_never_exceed_c", "an_example_adds_the_same_in_any_company"
+TAIL, TRAINS = "noise_reaches_as_far_as_a_gaussian", "every_update_trains"
 STATES, BLIND = "states_are_reset_as_in_a_loop", "public_losses_are_blind_to_private_tokens"
 SCALE = "(self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)"
 DRAW = "noise.add(self.flat, noise_multiplier * self.max_grad_norm)"
@@ -121,7 +124,68 @@ FAULTS = [
         FITS,
         edit(Budget.run, ("for piece in waiting for", "for piece in [waiting[0], *waiting] for")),
     ),
+    Fault(
+        "clipping without slack",
+        "The factor C / norm is rounded, and so are norm and product: half of all contributions end a little above C.",
+        STORED,
+        both(
+            edit(PerExampleClipper.add, ("found.most for found in", "found.norms for found in")),
+            edit(PerExampleClipper._scale, ("slack = 1 + 4 * torch.finfo(self.spare.dtype).eps", "slack = 1.0")),
+        ),
+    ),
+    Fault(
+        "factor in half precision",
+        "The clipping factor is stored in bfloat16: a contribution may be half a per cent above C.",
+        STORED,
+        edit(PerExampleClipper._scale, (".to(self.spare.dtype)\n", ".bfloat16().to(self.spare.dtype)\n")),
+    ),
+    Fault(
+        "padding reads foreign weights",
+        "A short text is padded with positions that only its longest companion reaches; one bad weight there silences both.",
+        COMPANY,
+        edit(GPT2Model.hidden, ("repeated(positions, ends)", "positions")),
+    ),
+    Fault(
+        "slack by company",
+        "How far below C a text is clipped depends on how its norm is computed, and that on the longest text of its batch.",
+        COMPANY,
+        edit(gradients.gradients_of, (".flatten(1), terms)", ".flatten(1))")),
+    ),
+    Fault(
+        "model left in evaluation mode",
+        "After the first evaluation dropout stays off: what trains is another model than the settings say.",
+        TRAINS,
+        edit(evaluation.score, ("model.train(training)", "pass")),
+    ),
+    Fault(
+        "model never put into training mode",
+        "A model with adapters, or a pretrained one, is trained as it came: without dropout.",
+        TRAINS,
+        edit(train.prepare, ("network.to(device).train()", "network.to(device).eval()")),
+    ),
     # noise
+    Fault(
+        "noise of a sum added to a mean",
+        "The sum is divided first, and then gets the noise that is meant for the sum.",
+        NOISE,
+        edit(
+            PerExampleClipper.finish,
+            ("\n    self.flat.div_(expected_batch_size)\n", "\n"),
+            ("noise.add(self.flat,", "noise.add(self.flat.div_(expected_batch_size),"),
+        ),
+    ),
+    Fault(
+        "radii of 32 bits",
+        "No noise lies beyond 6.8 deviations: in a long training of a large model that shows which of two texts was there.",
+        TAIL,
+        edit(
+            randomness.box_muller,
+            (
+                "(bits[:, 0] & LOW_BITS).double().add_(0.5).mul_(2.0**-63)",
+                "(bits[:, 0] >> 31).double().add_(0.5).mul_(2.0**-32)",
+            ),
+        ),
+    ),
     Fault(
         "no noise",
         "The clipped sum is released as it is.",
