@@ -10,6 +10,7 @@ from confide.errors import InputError
 from confide.models import pretrained
 from confide.models.attention import attend
 from confide.models.head import Head
+from confide.models.padding import repeated
 from confide.specs import GPT2Spec
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
     own = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
     network = GPT2LMHeadModel(_config(own, stored, bos if bos < stored else None))
     pretrained.copy_into(network, tensors)
+    for name, parameter in network.named_parameters():
+        if not parameter.isfinite().all():
+            message = f"cannot be loaded: tensor {name} holds a number that is not finite"
+            raise InputError(message, key=pretrained.KEY, value=spec.pretrained)
     if stored < vocab_size:  # special tokens of ours: rows start at the mean embedding
         network.resize_token_embeddings(vocab_size, mean_resizing=False)
         weight = network.transformer.wte.weight.data
@@ -92,8 +97,12 @@ class GPT2Model(nn.Module):
         )
         self.vocab_size, self.bos = vocab_size, bos
 
-    def hidden(self, ids: Tensor) -> Tensor:
-        """(B, L) -> (B, L, d). Right padding needs no mask: attention is causal."""
+    def hidden(self, ids: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
+        """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding. keep: of recurrent models alone.
+
+        Right padding needs no mask: attention is causal. But it must be finite wherever the example is, since a weight of 0 on
+        an infinite number is no number: it repeats the last token at its own place.
+        """
         if ids.shape[1] > self.spec.positions:
             raise InputError(
                 f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; choose smaller points",
@@ -101,6 +110,8 @@ class GPT2Model(nn.Module):
                 value=self.spec.positions,
             )
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)  # one row per example: clipping needs it
+        if ends is not None:
+            ids, positions = repeated(ids, ends), repeated(positions, ends)
         return self.network.transformer(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
 
     def forward(self, ids: Tensor) -> Tensor:
