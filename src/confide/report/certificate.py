@@ -78,10 +78,11 @@ def ran(found: Json) -> Iterator[str]:
     yield from (f"- {count:,} updates: {markdown(kind)}" for kind, count in found["updates"].items())
     for read in found["reads"]:
         source = markdown(f"{read['stage']} {read['source']}")
-        yield f"- {source}: {'public' if read['public'] else 'made from protected text'}"
+        digest = f", {code(read['digest'][:16] + '…')}" if read["digest"] else ""
+        yield f"- {source}: {'declared public' if read['public'] else 'not declared public'}{digest}"
     for start in found["warm_start"]:
         source = markdown(start["source"])
-        yield f"- weights start from {source}: {'public' if start['public'] else 'its updates are priced, too'}"
+        yield f"- weights start from {source}: {'declared public' if start['public'] else 'its updates are priced, too'}"
     known = [markdown(f"{name.replace('_', ' ')} {value}") for name, value in found["public_constants"].items() if value]
     yield from (f"- taken as known to everybody: {'; '.join(known) or 'nothing'}", "")
 
