@@ -25,10 +25,10 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     ),
     (
         *("evaluation", "training", "regularisers", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours"),
-        *("certificate", "gate", "packing", "pools"),
+        *("certificate", "gate", "packing", "pools", "signing"),
     ),
     ("stages",),
-    ("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "studies", "own", "init", "recommend"),
+    ("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "attest", "spend", "studies", "own", "init", "recommend"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = ("torch", "transformers", "mlflow", "snakemake", "matplotlib", "sklearn", "opacus", "spacy", "dvc")

@@ -1,7 +1,9 @@
-"""Verify a certificate without trusting whoever wrote it, and without loading a model.
+"""Verify a certificate without loading a model: does what it claims follow from the files that it names?
 
 The ledger's chain is checked, epsilon is priced again by both accountants, every claim is made again from the files that the
 certificate names, and each of these that can be reached must have the bytes that were hashed. A field that differs is named.
+That shows that files fit together, not that anybody trained as the ledger says: whoever trains can write a ledger of a training
+that never was. With a public key it is checked as well who vouches for that (`signing`).
 """
 
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from typing import Any
 from confide.certificate import VERSION, certificate, sealed
 from confide.errors import InputError
 from confide.io import read_file, read_json, sha256
+from confide.signing.checked import NAME, UNSIGNED, vouched
 from confide.specs import CertifySpec, parse
 from confide.specs.files import SealedFile
 
@@ -19,11 +22,16 @@ SINGLE = ("ledger", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
 
 
-def verify(certificate_file: Path, *, root: Path | None = None) -> None:
+def verify(
+    certificate_file: Path, *, root: Path | None = None, key: Path | None = None, attestation: Path | None = None
+) -> None:
     """Print what holds; InputError names the first field that does not.
 
-    Files are looked for below `root`; without it below the certificate's own folder and all folders above.
+    Files are looked for below `root`; without it below the certificate's own folder and all folders above. `key`: the public
+    key of who must have signed the `attestation`, attestation.json beside the certificate unless another file is given.
     """
+    if attestation is not None and key is None:
+        raise InputError("needs --key: a signature says something only by a key that you know", file=attestation)
     found = read(certificate_file)
     spec = parse(CertifySpec, found["asked"], file=str(certificate_file))
     folders = [root] if root is not None else [*certificate_file.resolve().parents]
@@ -39,6 +47,11 @@ def verify(certificate_file: Path, *, root: Path | None = None) -> None:
     print(f"  checked: chain and price of the ledger by two accountants, every claim, the bytes of {', '.join(checked)}")
     if unreachable:
         print(f"  not here, so not checked: {', '.join(unreachable)}")
+    if key is None:
+        print(UNSIGNED)
+    else:
+        statement = attestation or certificate_file.with_name(NAME)
+        print(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders), sep="\n")
 
 
 def read(path: Path) -> dict[str, Any]:

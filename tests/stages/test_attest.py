@@ -1,0 +1,409 @@
+"""Attestations: what is signed verifies by the key's public half; what is missing, altered or of other weights is refused."""
+
+import base64
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import types
+
+import pytest
+from certified import METHODS, certificate
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from confide.attest import attest
+from confide.certificate import sealed
+from confide.cli import main
+from confide.errors import Failure, InputError
+from confide.io import read_json, sha256, write_json
+from confide.release import RELEASED, release
+from confide.signing.envelope import IN_TOTO, signed
+from confide.signing.keys import fingerprint
+from confide.signing.statement import PREDICATE, STATEMENT
+from confide.stages.verify import verify
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+RUN = "r/g0.1-s0"
+GATE = ("run", "audit", "outcome", "certified", "lower", "power", "says")
+SIGNED = {"certificate.json", "model", "config", "tokenizer", "ledger", "recall", "neighbours"}
+MEASURED = {f"results/runs/{RUN}/game.json", *(f"results/studies/own/{name}" for name in ("gate.csv", "gate.xml", "scan.json"))}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder with a certified run, its audit, a study's gate and scan, and a pair of keys."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results/studies/own").mkdir(parents=True)
+    (tmp_path / f"results/runs/{RUN}").mkdir(parents=True)
+    certified(tmp_path)
+    write_keys(tmp_path, "key", KEY)
+    return tmp_path
+
+
+def write_keys(folder, name, key):
+    private = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    (folder / name).write_bytes(key.private_bytes(*private))
+    (folder / name).chmod(0o600)
+    public = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    (folder / f"{name}.pub").write_bytes(key.public_key().public_bytes(*public))
+
+
+def certified(project, method="crt", **given):
+    """Certify a run from made-up files, and write what a study measured of it."""
+    certificate(project, METHODS[method], **({"noise_seed": None} | given))
+    path = project / "certificate.json"
+    path.write_text(path.read_text().replace(f"{project}/", ""))
+    write_json(path, sealed(read_json(path)))
+    weights = sha256(project / "model")
+    write_json(
+        project / f"results/runs/{RUN}/game.json",
+        {"attack": "game", "run": RUN, "game_epsilon_lower": 1.0, "weights": weights},
+    )
+    write_json(project / f"results/runs/{RUN}/exposure.json", {"attack": "exposure", "run": RUN})
+    write_json(project / f"results/runs/{RUN}/evaluate.json", {"ppl": 2.0})
+    scanned(project)
+    gated(project, [(RUN, "game", "stands", 3, 1, 4, "in words"), (RUN, "inclusion", "skipped", 3, "", "", "not planted")])
+
+
+def scanned(project, **changes):
+    """A clean scan with digests; a change replaces a row, or with None drops it."""
+    found = read_json(project / "certificate.json")
+    rows = {file["path"]: file["sha256"] for name in RELEASED for file in found["files"][name]}
+    rows |= {f"results/runs/{RUN}/certificate.json": sha256(project / "certificate.json")}
+    listed = {path: {"path": path, "hits": 0, "sha256": digest} for path, digest in rows.items()}
+    listed |= {path: row and listed[path] | row for path, row in changes.items()}
+    write_json(project / "results/studies/own/scan.json", {"files": [row for row in listed.values() if row]})
+
+
+def gated(project, rows):
+    with open(project / "results/studies/own/gate.csv", "w", newline="") as out:
+        csv.writer(out).writerows([GATE, *rows, ("x", "game", "refuted", *"1234")])
+    (project / "results/studies/own/gate.xml").write_text("<testsuite/>")
+
+
+def sign(project, **given):
+    given = {"key": project / "key", "study": project / "results/studies/own", "output": project / "attestation.json"} | given
+    attest(project / "certificate.json", **given)
+    return statement_in(given["output"])
+
+
+def statement_in(path):
+    return json.loads(base64.b64decode(read_json(path)["payload"]))
+
+
+def test_a_statement_is_over_the_model_s_files_and_verifies(project, capsys):
+    statement = sign(project)
+    assert (statement["_type"], statement["predicateType"]) == (STATEMENT, PREDICATE)
+    assert read_json(project / "attestation.json")["payloadType"] == IN_TOTO
+    digests = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+    assert set(digests) == SIGNED | MEASURED
+    assert all(digest == sha256(project / name) for name, digest in digests.items())
+    predicate = statement["predicate"]
+    assert predicate["overruled"] == predicate["unbound"] == [] and predicate["run"] == RUN
+    assert [(row["run"], row["outcome"]) for row in predicate["gate"]] == [(RUN, "stands"), (RUN, "skipped")]
+    said = capsys.readouterr().out
+    assert fingerprint(KEY.public_key()) in said and "note: the certificate holds digests of confidential text" in said
+    verify(project / "certificate.json", key=project / "key.pub")
+    said = capsys.readouterr().out
+    assert f"signed by {fingerprint(KEY.public_key())}" in said and "who vouches" not in said
+    assert "gate.csv" in said and "not here" not in said and "all the same" not in said
+
+
+def test_no_digest_of_confidential_text_is_signed(project):
+    text = json.dumps(sign(project))
+    assert not any(sha256(project / name) in text for name in ("original", "redacted"))
+    assert sha256(project / f"results/runs/{RUN}/exposure.json") not in text
+
+
+def test_the_same_files_give_the_same_attestation(project):
+    sign(project)
+    before = (project / "attestation.json").read_bytes()
+    sign(project, output=project / "again.json")
+    assert (project / "again.json").read_bytes() == before
+
+
+def test_a_released_copy_is_signed_and_verifies_elsewhere(project, tmp_path_factory, capsys):
+    release(project / "certificate.json", study=project / "results/studies/own", output=project / "out")
+    study = project / "results/studies/own"
+    attest(project / "out", key=project / "key", study=study, output=project / "out/attestation.json")
+    assert "digests of confidential text" not in capsys.readouterr().out
+    outside = tmp_path_factory.mktemp("elsewhere") / "model"
+    shutil.move(project / "out", outside)
+    verify(outside / "certificate.json", key=project / "key.pub")
+    said = capsys.readouterr().out
+    assert "signed by SHA256" in said and f"signed, but not here: results/runs/{RUN}/game.json" in said
+    verify(project / "certificate.json")
+    with pytest.raises(InputError, match="is about another certificate than this one"):
+        verify(project / "certificate.json", key=project / "key.pub", attestation=outside / "attestation.json")
+
+
+def test_without_a_key_verify_says_in_one_sentence_what_is_not_checked(project, capsys):
+    verify(project / "certificate.json")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "not checked: who vouches" in line]
+    assert len(lines) == 1 and "--key PUBLIC_KEY" in lines[0]
+    with pytest.raises(InputError, match="needs --key"):
+        verify(project / "certificate.json", attestation=project / "attestation.json")
+
+
+def test_on_the_command_line(project, capsys):
+    command = ["attest", "certificate.json", "--key", "key", "--study", "results/studies/own", "--output", "a.json"]
+    before = os.umask(0o022)
+    try:
+        assert main(command) == 0 and (project / "a.json").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+    assert main(["verify", "--key", "key.pub", "--attestation", "a.json", "certificate.json"]) == 0
+    write_keys(project, "other", Ed25519PrivateKey.generate())
+    assert main(["verify", "--key", "other.pub", "--attestation", "a.json", "certificate.json"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "is not signed by SHA256:" in said
+    assert main(["verify", "--key", "key.pub", "certificate.json"]) == 2
+    assert "attestation.json: cannot be read" in capsys.readouterr().err
+
+
+AGAINST = {
+    "no study": ({"study": None}, lambda project: None, "no study is given"),
+    "recorded noise": ({}, lambda project: certified(project, noise_seed=0), "not for release"),
+    "no guarantee": ({}, lambda project: certified(project, "nonprivate"), "nothing finite is certified"),
+    "refuted": ({}, lambda project: gated(project, [(RUN, "game", "refuted", 3, 5, 6, "in words")]), "game refuted: in words"),
+    "no power": ({}, lambda project: gated(project, [(RUN, "game", "inconclusive", 3, 1, 2, "")]), "game inconclusive"),
+    "unknown": ({}, lambda project: gated(project, [(RUN, "game", "odd", 3, 1, 2, "")]), "game odd"),
+    "no row": ({}, lambda project: gated(project, []), "no row of this run"),
+    "skipped": ({}, lambda project: gated(project, [(RUN, "game", "skipped", 3, 1, 2, "")]), "no audit that was compared"),
+    "no gate": ({}, lambda project: remove(project, "gate.csv"), "gate.csv: is missing"),
+    "no JUnit": ({}, lambda project: remove(project, "gate.xml"), "gate.xml: is missing"),
+    "no scan": ({}, lambda project: remove(project, "scan.json"), "scan.json: is missing"),
+    "no audit": ({}, lambda project: (project / f"results/runs/{RUN}/game.json").unlink(), "holds no audit of the model"),
+    "a leak": ({}, lambda project: scanned(project, tokenizer={"hits": 2}), "tokenizer: holds a secret"),
+    "not searched": ({}, lambda project: scanned(project, model=None), "model: was not searched"),
+    "certificate not searched": (
+        {},
+        lambda project: scanned(project, **{f"results/runs/{RUN}/certificate.json": None}),
+        "certificate.json: was not searched",
+    ),
+}
+
+
+def remove(project, name):
+    (project / "results/studies/own" / name).unlink()
+
+
+@pytest.mark.parametrize("name", AGAINST)
+def test_what_speaks_against_it_is_overruled_by_name_and_stays_in_the_statement(project, capsys, name):
+    given, change, message = AGAINST[name]
+    change(project)
+    with pytest.raises(Failure, match=message):
+        sign(project, **given)
+    assert not (project / "attestation.json").exists()
+    overruled = sign(project, anyway=True, **given)["predicate"]["overruled"]
+    assert any(message in reason for reason in overruled) and overruled
+    capsys.readouterr()
+    verify(project / "certificate.json", key=project / "key.pub")
+    said = capsys.readouterr().out
+    assert said.count("signed all the same: ") == len(overruled) and message in said
+
+
+def changed(path, **change):
+    write_json(path, read_json(path) | change)
+
+
+OTHERS = {
+    "audit of other weights": (
+        lambda project: changed(project / f"results/runs/{RUN}/game.json", weights="0" * 64),
+        "game.json: weights: is about other bytes",
+    ),
+    "audit of no weights": (
+        lambda project: changed(project / f"results/runs/{RUN}/game.json", weights=[]),
+        "game.json: weights: is about other bytes",
+    ),
+    "audit of another run": (
+        lambda project: changed(project / f"results/runs/{RUN}/game.json", run="x"),
+        "run = 'x': belongs to another model",
+    ),
+    "scan of other weights": (lambda project: scanned(project, model={"sha256": "0" * 64}), "files.model.sha256"),
+    "scan of another certificate": (
+        lambda project: scanned(project, **{f"results/runs/{RUN}/certificate.json": {"sha256": "0" * 64}}),
+        "certificate.json.sha256: is about other bytes",
+    ),
+    "gate of other weights": (
+        lambda project: (project / "results/studies/own/gate.csv").write_text(
+            f"run,audit,outcome,says,weights\n{RUN},game,stands,,{'0' * 64}\n"
+        ),
+        "gate.csv: weights: is about other bytes",
+    ),
+    "a broken row": (
+        lambda project: (project / "results/studies/own/gate.csv").write_text(f"run,audit,outcome\n{RUN},game,stands,9,9\n"),
+        "has a row without audit and outcome, or a longer one",
+    ),
+    "certificate altered": (lambda project: changed(project / "certificate.json", says="holds"), "was altered"),
+    "weights altered": (lambda project: (project / "model").write_text("others"), "other bytes"),
+    "weights missing": (lambda project: (project / "model").unlink(), "is not here"),
+    "ledger missing": (lambda project: (project / "ledger").unlink(), "is not here"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_files_of_another_model_are_refused_whatever_is_overruled(project, name):
+    change, message = OTHERS[name]
+    change(project)
+    with pytest.raises(InputError, match=message):
+        sign(project, anyway=True)
+    assert not (project / "attestation.json").exists()
+
+
+def test_an_audit_that_does_not_name_its_weights_is_said_to(project, capsys):
+    write_json(project / f"results/runs/{RUN}/game.json", {"attack": "game", "run": RUN, "game_epsilon_lower": 1.0})
+    assert sign(project)["predicate"]["unbound"] == [f"results/runs/{RUN}/game.json"]
+    verify(project / "certificate.json", key=project / "key.pub")
+    assert "does not say of which weights it is: results/runs" in capsys.readouterr().out
+
+
+def test_keys_that_others_may_read_and_folders_that_are_no_study(project):
+    (project / "key").chmod(0o640)
+    with pytest.raises(InputError, match="can be read by others"):
+        sign(project)
+    (project / "key").chmod(0o600)
+    with pytest.raises(InputError, match="is not the folder of a study"):
+        sign(project, study=project)
+    for given in ({"key": None}, {"sigstore": True}):
+        with pytest.raises(InputError, match="give either a key or sigstore"):
+            sign(project, **given)
+
+
+def resigned(project, change):
+    """The attestation with an altered statement, signed by the right key: what the signer might get wrong."""
+    statement = statement_in(project / "attestation.json")
+    change(statement)
+    write_json(project / "attestation.json", signed(json.dumps(statement).encode(), KEY))
+
+
+def subject(statement, name):
+    return next(one for one in statement["subject"] if one["name"] == name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: subject(s, "certificate.json")["digest"].update(sha256="0" * 64), "about another certificate"),
+        (lambda s: subject(s, "model")["digest"].update(sha256="0" * 64), "subject.model: has other files or digests"),
+        (lambda s: subject(s, "ledger").update(name="other"), "give each file that was signed one role"),
+        (lambda s: s["subject"].remove(subject(s, "model")), "give each file that was signed one role"),
+        (lambda s: s["subject"].append(subject(s, "model")), "names a file twice"),
+        (lambda s: s["predicate"]["roles"].pop("model"), "give each file that was signed one role"),
+        (lambda s: s["predicate"]["roles"]["config"].append("model"), "give each file that was signed one role"),
+        (lambda s: (s["subject"].remove(subject(s, "model")), s["predicate"]["roles"].pop("model")), "names 0 files"),
+        (lambda s: s["predicate"].update(run="x"), "predicate.run: is not what the certificate says"),
+        (lambda s: s["predicate"]["headline"].update(record_epsilon=0.1), "predicate.headline: is not what"),
+        (lambda s: s["predicate"].update(overruled="none"), "predicate.overruled"),
+        (lambda s: s["predicate"].pop("overruled"), "predicate.overruled: is missing"),
+        (lambda s: s.update(_type="https://in-toto.io/Statement/v0.1"), "payload._type"),
+        (lambda s: s.update(predicateType="https://slsa.dev/provenance/v1"), "is not urn:confide:certificate:v1"),
+        (lambda s: s.update(subject=[]), "payload.subject"),
+        (lambda s: subject(s, "model").update(digest={"sha512": "0"}), "sha256: is missing"),
+        (lambda s: subject(s, "model").update(digest={"sha256": "xyz"}), "sha256"),
+        (lambda s: subject(s, f"results/runs/{RUN}/game.json")["digest"].update(sha256="0" * 64), "is not the file that was"),
+    ],
+)
+def test_a_statement_about_anything_else_is_refused(project, change, message):
+    sign(project)
+    resigned(project, change)
+    with pytest.raises(InputError, match=message):
+        verify(project / "certificate.json", key=project / "key.pub")
+
+
+def test_a_certificate_that_was_made_again_is_not_the_one_that_was_signed(project):
+    """As who trains can: with other measurements, sealed and consistent, so that it verifies by itself."""
+    sign(project)
+    certified(project, measured={"gamma": 0.0, "gamma_upper": 0.0149})
+    verify(project / "certificate.json")
+    with pytest.raises(InputError, match="is about another certificate than this one"):
+        verify(project / "certificate.json", key=project / "key.pub")
+
+
+def test_a_gate_that_changed_after_signing_is_noticed(project):
+    sign(project)
+    gated(project, [])
+    with pytest.raises(InputError, match="gate.csv: is not the file that was signed"):
+        verify(project / "certificate.json", key=project / "key.pub")
+
+
+def test_an_independent_program_checks_the_signature(project):
+    """OpenSSL, on the bytes that the specification says are signed."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    sign(project)
+    envelope = read_json(project / "attestation.json")
+    payload = base64.b64decode(envelope["payload"])
+    (project / "message").write_bytes(b"DSSEv1 28 application/vnd.in-toto+json %d %b" % (len(payload), payload))
+    (project / "signature").write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
+    pem = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    (project / "public.pem").write_bytes(KEY.public_key().public_bytes(*pem))
+    command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "public.pem"]
+    command += ["-rawin", "-in", "message", "-sigfile", "signature"]
+    assert subprocess.run(command, cwd=project, capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def sigstore(monkeypatch):
+    """A stand-in for the package, with the names and calls that its version 4 has; returns what was asked of it."""
+    calls = {}
+
+    class Signer:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+        def sign_dsse(self, statement):
+            calls["statement"] = statement
+            return types.SimpleNamespace(to_json=lambda: '{"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json"}')
+
+    trusted = types.SimpleNamespace(signing_config=types.SimpleNamespace(get_oidc_url=lambda: "https://oauth2.example"))
+    issuer = types.SimpleNamespace(identity_token=lambda: "token")
+    context = types.SimpleNamespace(signer=lambda token: calls.update(token=token) or Signer())
+    modules = {
+        "dsse": {"Statement": lambda payload: payload},
+        "models": {"ClientTrustConfig": types.SimpleNamespace(production=lambda: trusted)},
+        "oidc": {"Issuer": lambda url: issuer, "IdentityToken": lambda raw: raw, "detect_credential": lambda: None},
+        "sign": {"SigningContext": types.SimpleNamespace(from_trust_config=lambda config: context)},
+    }
+    monkeypatch.setitem(sys.modules, "sigstore", types.ModuleType("sigstore"))
+    for name, members in modules.items():
+        module = types.ModuleType(f"sigstore.{name}")
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, f"sigstore.{name}", module)
+    return calls
+
+
+def test_sigstore_is_given_the_same_statement(project, sigstore, capsys):
+    statement = json.dumps(sign(project), sort_keys=True)
+    attest(project / "certificate.json", study=project / "results/studies/own", output=project / "bundle.json", sigstore=True)
+    assert sigstore["token"] == "token" and json.dumps(json.loads(sigstore["statement"]), sort_keys=True) == statement
+    with pytest.raises(InputError, match="is a bundle of Sigstore, which `sigstore verify identity` checks"):
+        verify(project / "certificate.json", key=project / "key.pub", attestation=project / "bundle.json")
+
+
+def test_sigstore_that_is_not_installed_or_does_not_answer(project, sigstore, monkeypatch):
+    def fails():
+        raise ConnectionError("https://tuf.example\n")
+
+    given = {"study": project / "results/studies/own", "output": project / "bundle.json", "sigstore": True}
+    monkeypatch.setattr(sys.modules["sigstore.models"].ClientTrustConfig, "production", fails)
+    with pytest.raises(InputError, match=r"Sigstore did not sign \(ConnectionError\)"):
+        attest(project / "certificate.json", **given)
+    monkeypatch.setitem(sys.modules, "sigstore.dsse", None)
+    with pytest.raises(InputError, match=r"pip install 'confide\[sigstore\]'"):
+        attest(project / "certificate.json", **given)
+    assert not (project / "bundle.json").exists()
+
+
+def test_nothing_is_printed_of_the_private_key(project, capsys):
+    sign(project)
+    shown = capsys.readouterr().out + (project / "attestation.json").read_text()
+    assert not any(line in shown for line in (project / "key").read_text().splitlines())
+    assert KEY.private_bytes_raw().hex() not in shown
+    assert base64.b64encode(KEY.private_bytes_raw()).decode()[:-2] not in shown
