@@ -25,7 +25,7 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     ),
     (
         *("evaluation", "training", "regularisers", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours"),
-        *("certificate", "gate", "packing", "pools", "signing"),
+        *("certificate", "gate", "packing", "pools", "signing", "together"),
     ),
     ("stages",),
     ("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "attest", "spend", "studies", "own", "init", "recommend"),
