@@ -1,97 +1,34 @@
 """Attestations: what is signed verifies by the key's public half; what is missing, altered or of other weights is refused."""
 
 import base64
-import csv
 import json
 import os
 import shutil
-import subprocess
 import sys
 import types
 
 import pytest
-from certified import METHODS, certificate
-from cryptography.hazmat.primitives import serialization
+from attested import KEY, RUN, certified, gated, project_in, scanned, sign, write_keys
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from confide.attest import attest
-from confide.certificate import sealed
 from confide.cli import main
 from confide.errors import Failure, InputError
 from confide.io import read_json, sha256, write_json
-from confide.release import RELEASED, release
-from confide.signing.envelope import IN_TOTO, signed
+from confide.release import release
+from confide.signing.envelope import IN_TOTO
 from confide.signing.keys import fingerprint
 from confide.signing.statement import PREDICATE, STATEMENT
 from confide.stages.verify import verify
 
-KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-RUN = "r/g0.1-s0"
-GATE = ("run", "audit", "outcome", "certified", "lower", "power", "says")
 SIGNED = {"certificate.json", "model", "config", "tokenizer", "ledger", "recall", "neighbours"}
 MEASURED = {f"results/runs/{RUN}/game.json", *(f"results/studies/own/{name}" for name in ("gate.csv", "gate.xml", "scan.json"))}
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A folder with a certified run, its audit, a study's gate and scan, and a pair of keys."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "results/studies/own").mkdir(parents=True)
-    (tmp_path / f"results/runs/{RUN}").mkdir(parents=True)
-    certified(tmp_path)
-    write_keys(tmp_path, "key", KEY)
-    return tmp_path
-
-
-def write_keys(folder, name, key):
-    private = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
-    (folder / name).write_bytes(key.private_bytes(*private))
-    (folder / name).chmod(0o600)
-    public = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    (folder / f"{name}.pub").write_bytes(key.public_key().public_bytes(*public))
-
-
-def certified(project, method="crt", **given):
-    """Certify a run from made-up files, and write what a study measured of it."""
-    certificate(project, METHODS[method], **({"noise_seed": None} | given))
-    path = project / "certificate.json"
-    path.write_text(path.read_text().replace(f"{project}/", ""))
-    write_json(path, sealed(read_json(path)))
-    weights = sha256(project / "model")
-    write_json(
-        project / f"results/runs/{RUN}/game.json",
-        {"attack": "game", "run": RUN, "game_epsilon_lower": 1.0, "weights": weights},
-    )
-    write_json(project / f"results/runs/{RUN}/exposure.json", {"attack": "exposure", "run": RUN})
-    write_json(project / f"results/runs/{RUN}/evaluate.json", {"ppl": 2.0})
-    scanned(project)
-    gated(project, [(RUN, "game", "stands", 3, 1, 4, "in words"), (RUN, "inclusion", "skipped", 3, "", "", "not planted")])
-
-
-def scanned(project, **changes):
-    """A clean scan with digests; a change replaces a row, or with None drops it."""
-    found = read_json(project / "certificate.json")
-    rows = {file["path"]: file["sha256"] for name in RELEASED for file in found["files"][name]}
-    rows |= {f"results/runs/{RUN}/certificate.json": sha256(project / "certificate.json")}
-    listed = {path: {"path": path, "hits": 0, "sha256": digest} for path, digest in rows.items()}
-    listed |= {path: row and listed[path] | row for path, row in changes.items()}
-    write_json(project / "results/studies/own/scan.json", {"files": [row for row in listed.values() if row]})
-
-
-def gated(project, rows):
-    with open(project / "results/studies/own/gate.csv", "w", newline="") as out:
-        csv.writer(out).writerows([GATE, *rows, ("x", "game", "refuted", *"1234")])
-    (project / "results/studies/own/gate.xml").write_text("<testsuite/>")
-
-
-def sign(project, **given):
-    given = {"key": project / "key", "study": project / "results/studies/own", "output": project / "attestation.json"} | given
-    attest(project / "certificate.json", **given)
-    return statement_in(given["output"])
-
-
-def statement_in(path):
-    return json.loads(base64.b64decode(read_json(path)["payload"]))
+    return project_in(tmp_path)
 
 
 def test_a_statement_is_over_the_model_s_files_and_verifies(project, capsys):
@@ -271,79 +208,6 @@ def test_keys_that_others_may_read_and_folders_that_are_no_study(project):
     for given in ({"key": None}, {"sigstore": True}):
         with pytest.raises(InputError, match="give either a key or sigstore"):
             sign(project, **given)
-
-
-def resigned(project, change):
-    """The attestation with an altered statement, signed by the right key: what the signer might get wrong."""
-    statement = statement_in(project / "attestation.json")
-    change(statement)
-    write_json(project / "attestation.json", signed(json.dumps(statement).encode(), KEY))
-
-
-def subject(statement, name):
-    return next(one for one in statement["subject"] if one["name"] == name)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda s: subject(s, "certificate.json")["digest"].update(sha256="0" * 64), "about another certificate"),
-        (lambda s: subject(s, "model")["digest"].update(sha256="0" * 64), "subject.model: has other files or digests"),
-        (lambda s: subject(s, "ledger").update(name="other"), "give each file that was signed one role"),
-        (lambda s: s["subject"].remove(subject(s, "model")), "give each file that was signed one role"),
-        (lambda s: s["subject"].append(subject(s, "model")), "names a file twice"),
-        (lambda s: s["predicate"]["roles"].pop("model"), "give each file that was signed one role"),
-        (lambda s: s["predicate"]["roles"]["config"].append("model"), "give each file that was signed one role"),
-        (lambda s: (s["subject"].remove(subject(s, "model")), s["predicate"]["roles"].pop("model")), "names 0 files"),
-        (lambda s: s["predicate"].update(run="x"), "predicate.run: is not what the certificate says"),
-        (lambda s: s["predicate"]["headline"].update(record_epsilon=0.1), "predicate.headline: is not what"),
-        (lambda s: s["predicate"].update(overruled="none"), "predicate.overruled"),
-        (lambda s: s["predicate"].pop("overruled"), "predicate.overruled: is missing"),
-        (lambda s: s.update(_type="https://in-toto.io/Statement/v0.1"), "payload._type"),
-        (lambda s: s.update(predicateType="https://slsa.dev/provenance/v1"), "is not urn:confide:certificate:v1"),
-        (lambda s: s.update(subject=[]), "payload.subject"),
-        (lambda s: subject(s, "model").update(digest={"sha512": "0"}), "sha256: is missing"),
-        (lambda s: subject(s, "model").update(digest={"sha256": "xyz"}), "sha256"),
-        (lambda s: subject(s, f"results/runs/{RUN}/game.json")["digest"].update(sha256="0" * 64), "is not the file that was"),
-    ],
-)
-def test_a_statement_about_anything_else_is_refused(project, change, message):
-    sign(project)
-    resigned(project, change)
-    with pytest.raises(InputError, match=message):
-        verify(project / "certificate.json", key=project / "key.pub")
-
-
-def test_a_certificate_that_was_made_again_is_not_the_one_that_was_signed(project):
-    """As who trains can: with other measurements, sealed and consistent, so that it verifies by itself."""
-    sign(project)
-    certified(project, measured={"gamma": 0.0, "gamma_upper": 0.0149})
-    verify(project / "certificate.json")
-    with pytest.raises(InputError, match="is about another certificate than this one"):
-        verify(project / "certificate.json", key=project / "key.pub")
-
-
-def test_a_gate_that_changed_after_signing_is_noticed(project):
-    sign(project)
-    gated(project, [])
-    with pytest.raises(InputError, match="gate.csv: is not the file that was signed"):
-        verify(project / "certificate.json", key=project / "key.pub")
-
-
-def test_an_independent_program_checks_the_signature(project):
-    """OpenSSL, on the bytes that the specification says are signed."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-    sign(project)
-    envelope = read_json(project / "attestation.json")
-    payload = base64.b64decode(envelope["payload"])
-    (project / "message").write_bytes(b"DSSEv1 28 application/vnd.in-toto+json %d %b" % (len(payload), payload))
-    (project / "signature").write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
-    pem = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    (project / "public.pem").write_bytes(KEY.public_key().public_bytes(*pem))
-    command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "public.pem"]
-    command += ["-rawin", "-in", "message", "-sigfile", "signature"]
-    assert subprocess.run(command, cwd=project, capture_output=True).returncode == 0
 
 
 @pytest.fixture
