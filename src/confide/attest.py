@@ -14,7 +14,7 @@ from typing import Any
 from confide.errors import Failure, InputError
 from confide.io import atomic, sha256, write_json
 from confide.release import RELEASED
-from confide.signing.checked import REPEATED
+from confide.signing.checked import REPEATED, printable
 from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
 from confide.signing.keys import fingerprint, private_key
@@ -61,7 +61,7 @@ def attest(
         with atomic(output) as temporary:
             temporary.write_text(text)
     for reason in against:
-        print(f"  signed all the same: {reason}")
+        print(f"  signed all the same: {printable(reason)}")
     if set(found["files"]) - set(RELEASED):
         print(f"  note: {OF_TEXT}")
     by = "Sigstore" if private is None else fingerprint(private.public_key())

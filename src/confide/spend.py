@@ -7,6 +7,7 @@ the sum before another one is given away. Only what is listed is counted.
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from os.path import isfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from confide.stages.verify import NEEDED, reached, read, verify
 from confide.together import ADDED, CLAIMS, Group, Model, Stated, Total, distinct, groups_of, total
 
 NAME = "certificate.json"
+TELLING = {"dataset": "name", "corpus": "digest"}  # fields that tell of which corpus a model is
 OTHERS = "Not added up: Bayesian, group and other claims of confidentiality; each holds for its own model alone."
 POOLS = (
     "It is about records that each model reads with noise alone or not at all; the conditions of each certificate still count."
@@ -43,21 +45,24 @@ class SpentFile(File):
     release_note: str | None
 
 
-def spend(models: list[Path], *, delta: float | None = None, json: Path | None = None) -> None:
+def spend(models: list[Path], *, delta: float | None = None, one_corpus: bool = False, json: Path | None = None) -> None:
     """Print what certified models cost together; `models`: certificates, or folders that hold some.
 
-    `delta`: at which to price them together, instead of the sum of their deltas. `json`: file for the same numbers. InputError
-    where a certificate does not hold. One whose ledger is not here is taken at its word, which is said.
+    `delta`: at which to price them together, instead of the sum of their deltas. `one_corpus`: whatever their datasets are
+    called, they hold the same text. `json`: file for the same numbers. InputError where a certificate does not hold. One whose
+    ledger is not here is taken at its word, which is said.
     """
     if delta is not None and not 0 < delta < 1:
         raise InputError("must lie between 0 and 1", key="delta", value=delta)
     read_models = [model_of(path) for path in certificates(models)]
+    if one_corpus:
+        read_models = [replace(model, corpora=frozenset()) for model in read_models]
     counted, left_out = distinct(read_models)
     groups = groups_of(counted)
     totals = [[total(group.models, name, delta) for name in CLAIMS] for group in groups]
     if json is not None:
         write_json(json, as_json(counted, groups, totals))
-    for line in lines(counted, left_out, groups, totals):
+    for line in lines(counted, left_out, groups, totals, one_corpus):
         print(line)
 
 
@@ -118,20 +123,21 @@ def stated(claim: dict[str, Any], path: Path) -> Stated:
 
 
 def corpora_of(asked: dict[str, Any], history: Sequence[Ledger]) -> frozenset[tuple[str, str]]:
-    """Names and digests of the corpus, as far as the settings of a run or its ledgers tell."""
+    """Names and digests of the corpus, as far as the settings of a run or the ledgers of its history tell."""
     train = asked.get("train")
-    said = [asked.get("dataset"), train.get("dataset") if isinstance(train, dict) else None]
-    found = {("name", name) for name in said if isinstance(name, str)}
+    said = [asked, train, train.get("data") if isinstance(train, dict) else None]
     for ledger in history:
-        for line in ledger.events("data"):
-            for field, kind in (("dataset", "name"), ("name", "name"), ("digest", "digest")):
-                if isinstance(line.get(field), str):
-                    found.add((kind, line[field]))
-    return frozenset(found)
+        said += [part for line in ledger.events("data") for part in (line, line.get("terms"))]
+    tellers = [one for one in said if isinstance(one, dict)]
+    return frozenset((kind, one[key]) for one in tellers for key, kind in TELLING.items() if isinstance(one.get(key), str))
 
 
 def lines(
-    counted: Sequence[Model], left_out: Sequence[tuple[Model, Model]], groups: Sequence[Group], totals: Sequence[list[Total]]
+    counted: Sequence[Model],
+    left_out: Sequence[tuple[Model, Model]],
+    groups: Sequence[Group],
+    totals: Sequence[list[Total]],
+    one_corpus: bool,
 ) -> Iterator[str]:
     """What is printed."""
     for group, found in zip(groups, totals, strict=True):
@@ -147,10 +153,15 @@ def lines(
             yield f"{model.file}: the files that it follows from are not here, so it was not verified but taken at its word."
         if model.note is not None:
             yield f"{model.file}: {model.note}"
-    if assumed := list(dict.fromkeys(model.run for group in groups for model in group.assumed)):
+    if one_corpus:
+        yield "All are counted as models of one corpus, as asked."
+    elif assumed := list(dict.fromkeys(model.run for group in groups for model in group.assumed)):
         yield f"No dataset is recorded of {', '.join(assumed)}: taken for the corpus of all others."
     if len(groups) > 1:
-        yield "Models of different corpora or units are not added up; where they hold the same text, its costs add up as well."
+        yield (
+            "Models of different corpora or units are not added up; where they hold the same text, its costs add up as well "
+            "(--one_corpus does that for corpora)."
+        )
     yield POOLS
     yield OTHERS
     yield LISTED

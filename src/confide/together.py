@@ -63,9 +63,9 @@ class Model:
 
     def is_price(self, name: str) -> bool:
         """Whether a claim is the price of the ledgers' updates, no more and no less, so that updates can be composed."""
-        if self.history is None:
-            return False
         found = self.stated(name)
+        if self.history is None or found.epsilon == math.inf or found.delta == 0:
+            return False
         own = rounded_up(epsilon(releases_of(self.history), found.delta, CLAIMS[name][1]))
         return math.isclose(own, found.epsilon, rel_tol=SAME, abs_tol=SAME)
 

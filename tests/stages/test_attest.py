@@ -210,6 +210,25 @@ def test_keys_that_others_may_read_and_folders_that_are_no_study(project):
             sign(project, **given)
 
 
+def test_bounds_that_release_rounds_need_no_row_of_the_scan(project):
+    """What was measured is rounded on its way out, so that its bytes are others than those that were scanned."""
+    release(project / "certificate.json", study=project / "results/studies/own", output=project / "out")
+    scanned(project, recall=None, neighbours=None)
+    attest(project / "out", key=project / "key", study=project / "results/studies/own", output=project / "a.json")
+    assert statement_in(project / "a.json")["predicate"]["overruled"] == []
+    with pytest.raises(Failure, match="recall: was not searched"):
+        sign(project)
+    scanned(project, recall=None, neighbours=None, model=None)
+    with pytest.raises(Failure, match="model.safetensors: was not searched"):
+        attest(project / "out", key=project / "key", study=project / "results/studies/own", output=project / "b.json")
+
+
+def test_every_audit_is_signed_whatever_it_calls_its_bounds(project):
+    write_json(project / f"results/runs/{RUN}/gradients.json", {"attack": "gradients", "run": RUN})
+    names = [one["name"] for one in sign(project)["subject"]]
+    assert f"results/runs/{RUN}/gradients.json" in names and f"results/runs/{RUN}/exposure.json" not in names
+
+
 @pytest.fixture
 def sigstore(monkeypatch):
     """A stand-in for the package, with the names and calls that its version 4 has; returns what was asked of it."""

@@ -14,7 +14,9 @@ from confide.errors import InputError
 from confide.io import read_json, read_object, sha256
 from confide.signing.statement import AUDITS, GATE, SCAN
 
-BOUND = "epsilon_lower"  # how the keys end under which an audit has its lower bounds
+AUDITING = ("game", "gradients")  # attacks that can refute a certificate
+BOUND = "epsilon_lower"  # how the keys end under which others have a lower bound
+ROUNDED = ("recall", "neighbours")  # of these `release` gives away bounds, which it makes of numbers that were scanned
 STANDS, SKIPPED = "stands", "skipped"  # outcomes of the gate that speak for a certificate, and neither for nor against
 
 
@@ -55,7 +57,9 @@ def take_audits(collected: Evidence, run: str, weights: str, study: Path) -> Non
     results = study.resolve().parent.parent
     for path in sorted((results / "runs" / run).glob("*.json")):
         value = read_json(path)
-        if not isinstance(value, dict) or "attack" not in value or not any(key.endswith(BOUND) for key in value):
+        if not isinstance(value, dict) or "attack" not in value:
+            continue
+        if value["attack"] not in AUDITING and not any(key.endswith(BOUND) for key in value):
             continue
         if value.get("run") != run:
             raise InputError(f"belongs to another model than {run}", file=path, key="run", value=value.get("run"))
@@ -98,7 +102,7 @@ def take_scan(collected: Evidence, run: str, files: dict[str, list[dict[str, str
     """The scan: each file that is signed, and the certificate, was searched, and nothing was found.
 
     A row is found by its digest, else by its name. Of a certificate that `release` rewrote, whose files have other names than
-    when they were scanned, the original was searched.
+    when they were scanned, the original was searched, and of the numbers that it rounds.
     """
     path = study / "scan.json"
     if not path.is_file():
@@ -110,12 +114,12 @@ def take_scan(collected: Evidence, run: str, files: dict[str, list[dict[str, str
     collected.add(SCAN, f"results/studies/{study.resolve().name}/scan.json", path)
     by_name = {row["path"]: row for row in rows}
     by_digest = {row["sha256"]: row for row in rows if isinstance(row.get("sha256"), str)}
-    named = [(file["path"], file["sha256"]) for some in files.values() for file in some]
     own = f"results/runs/{run}/certificate.json"
-    rewritten = not any(name in by_name for name, _ in named)
+    rewritten = not any(file["path"] in by_name for some in files.values() for file in some)
+    wanted = [file for role, some in files.items() if not (rewritten and role in ROUNDED) for file in some]
     if not rewritten:
-        named.append((own, sha256(certificate)))
-    for name, digest in named:
+        wanted.append({"path": own, "sha256": sha256(certificate)})
+    for name, digest in ((file["path"], file["sha256"]) for file in wanted):
         row = by_digest.get(digest) or by_name.get(name)
         if row is not None:
             same_bytes(row.get("sha256"), digest, path, f"files.{name}.sha256")
