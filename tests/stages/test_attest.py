@@ -8,7 +8,7 @@ import sys
 import types
 
 import pytest
-from attested import KEY, RUN, certified, gated, project_in, scanned, sign, write_keys
+from attested import KEY, RUN, certified, gated, project_in, scanned, sign, statement_in, write_keys
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from confide.attest import attest
@@ -25,10 +25,17 @@ SIGNED = {"certificate.json", "model", "config", "tokenizer", "ledger", "recall"
 MEASURED = {f"results/runs/{RUN}/game.json", *(f"results/studies/own/{name}" for name in ("gate.csv", "gate.xml", "scan.json"))}
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return project_in(tmp_path_factory.mktemp("built"))
+
+
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(built, tmp_path, monkeypatch):
+    """A copy that a test may change, and in which it stands."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    return project_in(tmp_path)
+    return tmp_path
 
 
 def test_a_statement_is_over_the_model_s_files_and_verifies(project, capsys):

@@ -15,10 +15,17 @@ from confide.signing.envelope import signed
 from confide.stages.verify import verify
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return project_in(tmp_path_factory.mktemp("built"))
+
+
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(built, tmp_path, monkeypatch):
+    """A copy that a test may change, and in which it stands."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    return project_in(tmp_path)
+    return tmp_path
 
 
 def resigned(project, change):
