@@ -4,6 +4,7 @@ import data_checks
 import engine_checks
 import job_checks
 import price_checks
+import vouch_checks
 
 CHECKS = {
     check.__name__: check
@@ -34,5 +35,8 @@ CHECKS = {
         price_checks.bounds_are_those_of_the_binomial,
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
+        vouch_checks.signatures_are_over_payload_and_type,
+        vouch_checks.an_attestation_is_of_this_certificate,
+        vouch_checks.models_of_one_corpus_cost_what_took_place,
     )
 }

@@ -4,11 +4,13 @@ import data_faults
 import engine_faults
 import job_faults
 import price_faults
+import vouch_faults
 
 KINDS = {
     "One noisy update": engine_faults.FAULTS,
     "A training job": job_faults.FAULTS,
     "The data stages": data_faults.FAULTS,
     "Prices and certificates": price_faults.FAULTS,
+    "Signatures and sums": vouch_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]
