@@ -1,8 +1,9 @@
-"""`confide attest`: sign the statement that a certificate and its files are what was trained and measured.
+"""`confide attest CERTIFICATE --key KEY --study STUDY --output FILE`: vouch for a certificate, its files and what was measured.
 
-The signature covers weights, ledger, certificate, audits, gate and scan by their SHA-256, and stands for the word of whoever
-holds the key: nothing here can know whether the training took place. Certificates with digests of confidential text can be
-signed for one's own records; what is given away is signed after `confide release`, whose copy has none.
+KEY is an Ed25519 private key of yours (PEM or OpenSSH), STUDY the folder results/studies/STUDY with gate and scan. The
+signature covers weights, ledger, certificate, audits, gate and scan by their SHA-256, and stands for the word of whoever holds
+the key: nothing here can know whether the training took place. Certificates with digests of confidential text can be signed for
+one's own records; what is given away is signed after `confide release`, whose copy has none.
 """
 
 import io
@@ -45,13 +46,15 @@ def attest(
         raise InputError("give either a key or sigstore", key="key", value=None if key is None else str(key))
     private = None if key is None else private_key(key)
     path = certificate / "certificate.json" if certificate.is_dir() else certificate
+    if output.resolve() in {one.resolve() for one in (path, key) if one is not None} or output.is_dir():
+        raise InputError("is not a file that an attestation may take the place of", file=output)
     found, files = holding(path)
     measured = Evidence(against=["no study is given (--study), so no audit and no scan is signed"])
     if study is not None:
         measured = evidence(found["run"], files, path, study)
     against = [*about(found), *measured.against]
     if against and not anyway:
-        raise Failure("\n".join([*against, "--anyway signs all the same, and the statement will say so"]))
+        raise Failure("\n".join(against))
     subjects, roles = subjects_of(path, files, measured)
     payload = payload_of(subjects, predicate_of(found, roles, measured, against))
     if private is not None:

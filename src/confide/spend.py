@@ -1,7 +1,7 @@
-"""`confide spend`: what all models that were released of one corpus tell of it together, from their certificates.
+"""`confide spend MODEL ...`: what all models that were released of one corpus tell of it together, from their certificates.
 
 A certificate is about one model. Whoever has several models of one corpus has what all of them tell, and its owner should know
-the sum before another one is given away. Only what is listed is counted.
+the sum before another one is given away. Only what is listed is counted. A MODEL is a certificate, or a folder with some.
 """
 
 import io

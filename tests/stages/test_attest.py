@@ -4,8 +4,6 @@ import base64
 import json
 import os
 import shutil
-import sys
-import types
 
 import pytest
 from attested import KEY, RUN, certified, gated, project_in, scanned, sign, statement_in, write_keys
@@ -205,13 +203,16 @@ def test_an_audit_that_does_not_name_its_weights_is_said_to(project, capsys):
     assert "does not say of which weights it is: results/runs" in capsys.readouterr().out
 
 
-def test_keys_that_others_may_read_and_folders_that_are_no_study(project):
+def test_bad_keys_studies_and_outputs_are_refused(project):
     (project / "key").chmod(0o640)
     with pytest.raises(InputError, match="can be read by others"):
         sign(project)
     (project / "key").chmod(0o600)
     with pytest.raises(InputError, match="is not the folder of a study"):
         sign(project, study=project)
+    for output in ("key", "certificate.json", "results"):
+        with pytest.raises(InputError, match=f"{output}: is not a file that an attestation may take the place of"):
+            sign(project, output=project / output)
     for given in ({"key": None}, {"sigstore": True}):
         with pytest.raises(InputError, match="give either a key or sigstore"):
             sign(project, **given)
@@ -234,61 +235,6 @@ def test_every_audit_is_signed_whatever_it_calls_its_bounds(project):
     write_json(project / f"results/runs/{RUN}/gradients.json", {"attack": "gradients", "run": RUN})
     names = [one["name"] for one in sign(project)["subject"]]
     assert f"results/runs/{RUN}/gradients.json" in names and f"results/runs/{RUN}/exposure.json" not in names
-
-
-@pytest.fixture
-def sigstore(monkeypatch):
-    """A stand-in for the package, with the names and calls that its version 4 has; returns what was asked of it."""
-    calls = {}
-
-    class Signer:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return False
-
-        def sign_dsse(self, statement):
-            calls["statement"] = statement
-            return types.SimpleNamespace(to_json=lambda: '{"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json"}')
-
-    trusted = types.SimpleNamespace(signing_config=types.SimpleNamespace(get_oidc_url=lambda: "https://oauth2.example"))
-    issuer = types.SimpleNamespace(identity_token=lambda: "token")
-    context = types.SimpleNamespace(signer=lambda token: calls.update(token=token) or Signer())
-    modules = {
-        "dsse": {"Statement": lambda payload: payload},
-        "models": {"ClientTrustConfig": types.SimpleNamespace(production=lambda: trusted)},
-        "oidc": {"Issuer": lambda url: issuer, "IdentityToken": lambda raw: raw, "detect_credential": lambda: None},
-        "sign": {"SigningContext": types.SimpleNamespace(from_trust_config=lambda config: context)},
-    }
-    monkeypatch.setitem(sys.modules, "sigstore", types.ModuleType("sigstore"))
-    for name, members in modules.items():
-        module = types.ModuleType(f"sigstore.{name}")
-        vars(module).update(members)
-        monkeypatch.setitem(sys.modules, f"sigstore.{name}", module)
-    return calls
-
-
-def test_sigstore_is_given_the_same_statement(project, sigstore, capsys):
-    statement = json.dumps(sign(project), sort_keys=True)
-    attest(project / "certificate.json", study=project / "results/studies/own", output=project / "bundle.json", sigstore=True)
-    assert sigstore["token"] == "token" and json.dumps(json.loads(sigstore["statement"]), sort_keys=True) == statement
-    with pytest.raises(InputError, match="is a bundle of Sigstore, which `sigstore verify identity` checks"):
-        verify(project / "certificate.json", key=project / "key.pub", attestation=project / "bundle.json")
-
-
-def test_sigstore_that_is_not_installed_or_does_not_answer(project, sigstore, monkeypatch):
-    def fails():
-        raise ConnectionError("https://tuf.example\n")
-
-    given = {"study": project / "results/studies/own", "output": project / "bundle.json", "sigstore": True}
-    monkeypatch.setattr(sys.modules["sigstore.models"].ClientTrustConfig, "production", fails)
-    with pytest.raises(InputError, match=r"Sigstore did not sign \(ConnectionError\)"):
-        attest(project / "certificate.json", **given)
-    monkeypatch.setitem(sys.modules, "sigstore.dsse", None)
-    with pytest.raises(InputError, match=r"pip install 'confide\[sigstore\]'"):
-        attest(project / "certificate.json", **given)
-    assert not (project / "bundle.json").exists()
 
 
 def test_nothing_is_printed_of_the_private_key(project, capsys):

@@ -54,8 +54,8 @@ def evidence(run: str, files: dict[str, list[dict[str, str]]], certificate: Path
 
 def take_audits(collected: Evidence, run: str, weights: str, study: Path) -> None:
     """Each attack on the run that bounds epsilon from below."""
-    results = study.resolve().parent.parent
-    for path in sorted((results / "runs" / run).glob("*.json")):
+    folder = study.resolve().parent.parent / "runs" / run
+    for path in sorted(folder.glob("*.json")):
         value = read_json(path)
         if not isinstance(value, dict) or "attack" not in value:
             continue
@@ -68,17 +68,17 @@ def take_audits(collected: Evidence, run: str, weights: str, study: Path) -> Non
             collected.unbound.append(name)
         collected.add(AUDITS, name, path)
     if AUDITS not in collected.roles:
-        collected.against.append(f"{results / 'runs' / run}: holds no audit of the model")
+        collected.against.append(f"results/runs/{run}: holds no audit of the model")
 
 
 def take_gate(collected: Evidence, run: str, weights: str, study: Path) -> None:
     """The gate's table and JUnit file, and its rows of this run: one must stand, and none may be worse than skipped."""
-    for name in ("gate.csv", "gate.xml"):
-        if (study / name).is_file():
-            collected.add(GATE, f"results/studies/{study.resolve().name}/{name}", study / name)
+    for file in ("gate.csv", "gate.xml"):
+        if (study / file).is_file():
+            collected.add(GATE, name_of(study, file), study / file)
         else:
-            collected.against.append(f"{study / name}: is missing: the study was not checked")
-    table = study / "gate.csv"
+            collected.against.append(f"{name_of(study, file)}: is missing: the study was not checked")
+    table, name = study / "gate.csv", name_of(study, "gate.csv")
     if not table.is_file():
         return
     try:
@@ -91,10 +91,10 @@ def take_gate(collected: Evidence, run: str, weights: str, study: Path) -> None:
             raise InputError("has a row without audit and outcome, or a longer one", file=table, key="run", value=run)
         same_bytes(row.get("weights") or None, weights, table, "weights")
         if row["outcome"] not in (STANDS, SKIPPED):
-            collected.against.append(f"{table}: {row['audit']} {row['outcome']}: {row.get('says', '')}")
+            collected.against.append(f"{name}: {row['audit']} {row['outcome']}: {row.get('says', '')}")
     if not any(row["outcome"] == STANDS for row in rows):
         found = "no row of this run" if not rows else "no audit that was compared with the certificate"
-        collected.against.append(f"{table}: has {found}")
+        collected.against.append(f"{name}: has {found}")
     collected.gate = rows
 
 
@@ -104,14 +104,14 @@ def take_scan(collected: Evidence, run: str, files: dict[str, list[dict[str, str
     A row is found by its digest, else by its name. Of a certificate that `release` rewrote, whose files have other names than
     when they were scanned, the original was searched, and of the numbers that it rounds.
     """
-    path = study / "scan.json"
+    path, called = study / "scan.json", name_of(study, "scan.json")
     if not path.is_file():
-        collected.against.append(f"{path}: is missing: nothing was searched for secrets")
+        collected.against.append(f"{called}: is missing: nothing was searched for secrets")
         return
     rows = read_object(path, "files")["files"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get("path"), str) for row in rows):
         raise InputError("is not a list of files with their paths", file=path, key="files")
-    collected.add(SCAN, f"results/studies/{study.resolve().name}/scan.json", path)
+    collected.add(SCAN, called, path)
     by_name = {row["path"]: row for row in rows}
     by_digest = {row["sha256"]: row for row in rows if isinstance(row.get("sha256"), str)}
     own = f"results/runs/{run}/certificate.json"
@@ -123,15 +123,20 @@ def take_scan(collected: Evidence, run: str, files: dict[str, list[dict[str, str
         row = by_digest.get(digest) or by_name.get(name)
         if row is not None:
             same_bytes(row.get("sha256"), digest, path, f"files.{name}.sha256")
-        judge(collected, row, name, path)
+        judge(collected, row, name, called)
     if rewritten:
-        judge(collected, by_name.get(own), own, path)
+        judge(collected, by_name.get(own), own, called)
 
 
-def judge(collected: Evidence, row: dict[str, Any] | None, name: str, path: Path) -> None:
+def judge(collected: Evidence, row: dict[str, Any] | None, name: str, scan: str) -> None:
     """Note a file that was not searched, or in which something was found."""
     if row is None or row.get("hits") != 0:
-        collected.against.append(f"{name}: {'was not searched' if row is None else 'holds a secret'}, says {path}")
+        collected.against.append(f"{name}: {'was not searched' if row is None else 'holds a secret'}, says {scan}")
+
+
+def name_of(study: Path, file: str) -> str:
+    """How a file of a study is called in a statement, wherever the project lies."""
+    return f"results/studies/{study.resolve().name}/{file}"
 
 
 def same_bytes(named: Any, digest: str, path: Path, key: str) -> bool:
