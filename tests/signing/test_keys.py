@@ -1,6 +1,7 @@
 """Keys: those that ssh-keygen and openssl make are read, others are refused in one line that shows nothing of the key."""
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -100,6 +101,22 @@ def test_a_passphrase_that_is_wrong_or_missing(tmp_path, monkeypatch, form, give
     with pytest.raises(InputError, match=message) as refused:
         private_key(path)
     assert "sesame" not in str(refused.value)
+
+
+def test_a_passphrase_is_typed_where_it_can_be_and_never_for_a_key_without_one(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def typed(prompt):
+        asked.append(prompt)
+        return "open sesame"
+
+    monkeypatch.delenv(PASSPHRASE, raising=False)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("getpass.getpass", typed)
+    assert private_key(written(tmp_path, "ssh")).private_bytes_raw() == KEY.private_bytes_raw() and not asked
+    path = written(tmp_path, "ssh", b"open sesame")
+    assert private_key(path).private_bytes_raw() == KEY.private_bytes_raw()
+    assert asked == [f"Passphrase of {path}: "] and "sesame" not in "".join(capsys.readouterr())
 
 
 def refusals(path, read):
