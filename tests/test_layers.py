@@ -25,10 +25,13 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     ),
     (
         *("evaluation", "training", "regularisers", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours"),
-        *("certificate", "gate", "packing", "planning", "pools"),
+        *("certificate", "gate", "packing", "planning", "pools", "signing", "together"),
     ),
     ("stages",),
-    ("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "studies", "own", "init", "recommend", "outgoing"),
+    (
+        *("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "attest", "spend", "studies", "own", "init"),
+        *("recommend", "outgoing"),
+    ),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = ("torch", "transformers", "mlflow", "snakemake", "matplotlib", "sklearn", "opacus", "spacy", "dvc")

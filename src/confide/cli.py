@@ -48,8 +48,9 @@ STAGES = (
     "track",
 )
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
+FOR_OTHERS = ("release", "attest")  # commands whose files are for others, as far as the user's own umask lets them
 DIVIDED = ("train",)  # stages that several processes can share
-ABOVE = ("rerun", "release", "init", "recommend")  # call stages or read params.yaml, and so are none
+ABOVE = ("rerun", "release", "attest", "spend", "init", "recommend")  # call stages or read params.yaml, and so are none
 BESIDES = ("epsilon", "verify", "check", "example", *ABOVE)  # commands that are no rule of the workflow
 
 
@@ -61,7 +62,7 @@ def stage(name: str) -> typing.Callable[..., None]:
 def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., None]) -> None:
     """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several; a default makes it optional.
 
-    A Path before the * of the signature is an argument without a flag.
+    A Path, or a list of them, before the * of the signature is an argument without a flag.
     """
     hints = typing.get_type_hints(function)
     for parameter in inspect.signature(function).parameters.values():
@@ -69,8 +70,8 @@ def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., No
         optional = isinstance(kind, builtin_types.UnionType) and type(None) in typing.get_args(kind)
         if isinstance(kind, builtin_types.UnionType):
             kind = next(option for option in typing.get_args(kind) if option is not type(None))
-        if kind is Path and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            parser.add_argument(parameter.name, type=Path)
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and kind in (Path, list[Path]):
+            parser.add_argument(parameter.name, type=Path, nargs=None if kind is Path else "+")
             continue
         if inspect.isclass(kind) and issubclass(kind, Spec):
             parser.add_argument(f"--{parameter.name}", required=not optional, metavar="JSON|@FILE", help=inspect.getdoc(kind))
@@ -134,7 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[0] not in commands:
         warn(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}")
         return 2
-    if arguments[0] != "release":  # the one command whose files are for others, as far as the user's own umask lets them
+    if arguments[0] not in FOR_OTHERS:
         access.private()
     try:
         return run(arguments[0], arguments[1:])

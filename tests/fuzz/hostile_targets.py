@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import yaml
 from hostile_corpora import CORPORA
+from hostile_signed import attestation, key, statement, statement_and_key
 from hostile_workflow import OTHER, as_layer, as_named_layer, as_parameters, workflow
 from hostile_world import (
     RUN,
@@ -143,7 +144,12 @@ def gpt2(folder: Path) -> None:
     stage("tokenizer", {"kind": "gpt2", "source": str(folder)}, folder, output="out.json")
 
 
-BUILD: dict[str, Callable[[Path], None]] = {"trained": trained, "others": others, "workflow": workflow}
+BUILD: dict[str, Callable[[Path], None]] = {
+    "trained": trained,
+    "others": others,
+    "workflow": workflow,
+    "signed": statement_and_key,
+}
 PLACE = f"results/runs/{RUN}"
 MODEL = f"models/{RUN}"
 TARGETS: dict[str, Target] = {
@@ -189,6 +195,9 @@ TARGETS: dict[str, Target] = {
     "recall.json: verify": Target("trained", "json", "recall.json", verify, renamed),
     "certificate.json: audit check": Target("trained", "json", f"{PLACE}/certificate.json", check),
     "game.json: audit check": Target("trained", "json", f"{PLACE}/game.json", check),
+    "attestation.json": Target("signed", "json", "attestation.json", attestation),
+    "attestation.json, signed again": Target("signed", "json", "statement.json", statement),
+    "public key": Target("signed", "bytes", "key.pub", key),
     "canaries.json: exposure": Target("trained", "json", "canaries.json", lambda folder: attack(folder, "exposure")),
     "canaries.json: game": Target("trained", "json", "canaries.json", lambda folder: attack(folder, "game")),
     "canaries.json: scan": Target("trained", "json", "canaries.json", scan),

@@ -5,6 +5,7 @@ import engine_checks
 import job_checks
 import price_checks
 import scan_checks
+import vouch_checks
 
 CHECKS = {
     check.__name__: check
@@ -44,5 +45,8 @@ CHECKS = {
         scan_checks.a_secret_is_found_however_it_is_written,
         scan_checks.all_that_is_pushed_is_known,
         scan_checks.what_unfolds_is_bounded,
+        vouch_checks.signatures_are_over_payload_and_type,
+        vouch_checks.an_attestation_is_of_this_certificate,
+        vouch_checks.models_of_one_corpus_cost_what_took_place,
     )
 }

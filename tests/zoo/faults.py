@@ -5,6 +5,7 @@ import engine_faults
 import job_faults
 import price_faults
 import scan_faults
+import vouch_faults
 
 KINDS = {
     "One noisy update": engine_faults.FAULTS,
@@ -12,5 +13,6 @@ KINDS = {
     "The data stages": data_faults.FAULTS,
     "Prices and certificates": price_faults.FAULTS,
     "The search for secrets": scan_faults.FAULTS,
+    "Signatures and sums": vouch_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]

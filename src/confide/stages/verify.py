@@ -1,11 +1,11 @@
-"""Verify that a certificate follows from its files, without loading a model.
+"""Verify a certificate without loading a model: does what it claims follow from the files that it names?
 
 The ledger's chain is checked. The updates that the settings ask for are enumerated again, with their noise, and the ledger must
 hold these and no others. Epsilon is priced again by both accountants, every claim is made again, and each file that can be
 reached must have the bytes that were hashed; the weights must be here. A field that differs is named.
 
-This proves that files fit together. It does not prove that the training took place: who trains can write a ledger of a training
-that never was.
+That shows that files fit together, not that anybody trained as the ledger says: whoever trains can write a ledger of a training
+that never was. With a public key it is checked as well who vouches for that (`signing`).
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from confide.errors import InputError
 from confide.io import read_file, read_json, sha256
 from confide.outward import say
 from confide.planning import Sizes, check_ledger
+from confide.signing.checked import NAME, UNSIGNED, vouched
 from confide.specs import CertifySpec, TrainSpec, parse
 from confide.specs.files import SealedFile
 from confide.types import POOLS
@@ -27,11 +28,16 @@ SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
 
 
-def verify(certificate_file: Path, *, root: Path | None = None) -> None:
+def verify(
+    certificate_file: Path, *, root: Path | None = None, key: Path | None = None, attestation: Path | None = None
+) -> None:
     """Print what holds; InputError names the first field that does not.
 
-    Files are looked for below `root`; without it below the certificate's own folder and all folders above.
+    Files are looked for below `root`; without it below the certificate's own folder and all folders above. `key`: the public
+    key of who must have signed the `attestation`, attestation.json beside the certificate unless another file is given.
     """
+    if attestation is not None and key is None:
+        raise InputError("needs --key: a signature says something only by a key that you know", file=attestation)
     found = read(certificate_file)
     spec = parse(CertifySpec, found["asked"], file=str(certificate_file))
     folders = [root] if root is not None else [*certificate_file.resolve().parents]
@@ -39,8 +45,8 @@ def verify(certificate_file: Path, *, root: Path | None = None) -> None:
     again = certificate(spec, files, found["files"])
     check_training(spec.train, files["ledger"][0], found["files"])
     again["code"]["version"] = found["code"].get("version")  # this program's own may be another
-    for key, says, holds in differences(found, again):
-        raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=key)
+    for field, says, holds in differences(found, again):
+        raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=field)
     say(f"{certificate_file}: holds for {found['run']}", f"  {found['says']}")
     if found["release_note"]:
         say(f"  {found['release_note']}")
@@ -49,6 +55,11 @@ def verify(certificate_file: Path, *, root: Path | None = None) -> None:
     say(f"  checked: the bytes of {', '.join(checked)}")
     if unreachable:
         say(f"  not here, so not checked: {', '.join(unreachable)}")
+    if key is None:
+        say(UNSIGNED)
+    else:
+        statement = attestation or certificate_file.with_name(NAME)
+        say(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders))
 
 
 def check_training(spec: TrainSpec, path: Path, named: dict[str, Any]) -> None:
