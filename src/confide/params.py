@@ -5,6 +5,7 @@ where it is used, and rows that could not run (no budget where a method adds noi
 """
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.packing import problems as unpackable
+from confide.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
 from confide.report.published import sources
 from confide.specs import Params
 from confide.yaml_lines import KeyPath, compose, locate
@@ -188,10 +190,25 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
         yield Problem(("runs", name, "privacy"), row.privacy, f"protects authors, but {row.method} tells tokens apart")
 
 
+def publicity(params: Params) -> Iterator[Problem]:
+    """Text that one dataset declares public and another one does not."""
+    declared: dict[str, tuple[str, bool]] = {}
+    for name, dataset in params.datasets.items():
+        text = getattr(params.corpora[dataset.corpus], "path", None)
+        place = dataset.corpus if text is None else os.path.realpath(text)
+        other, public = declared.setdefault(place, (name, dataset.public))
+        if public != dataset.public:
+            yield Problem(("datasets", name, "public"), dataset.public, f"the dataset {other} of the same text says {public}")
+
+
 def rows(params: Params) -> Iterator[Problem]:
     """Rows of the sample sheet that could not run."""
     yield from (Problem(*found) for found in unpackable(params))
     for name, row in params.runs.items():
+        if row.dedup and row.privacy is not None and params.privacy[row.privacy].unit == "author":
+            yield Problem(("runs", name, "dedup"), True, f"privacy.{row.privacy}.unit {AUTHORS_DEDUPLICATED}")
+        if row.dedup and params.datasets[row.dataset].pack is not None:
+            yield Problem(("runs", name, "dedup"), True, f"datasets.{row.dataset}.pack {CHUNKS_DEDUPLICATED}")
         if row.method not in METHODS:
             yield Problem(("runs", name, "method"), row.method, f"not one of {', '.join(METHODS)}")
         else:
@@ -265,6 +282,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     names,
     references,
     definitions,
+    publicity,
     rows,
     warm_starts,
     studies,

@@ -81,7 +81,9 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
 
     def price(method: str, name: str, partition: Partition, **change: bool) -> Option:
         spec = asked(jobs.certification(params, own.get(method, usual)), method, usual.row.dedup, wish)
-        return priced(spec.model_copy(update=change), name, partition, counted, rates, wish)
+        data = spec.train.data.model_copy(update=change)
+        spec = spec.model_copy(update={"train": spec.train.model_copy(update={"data": data})})
+        return priced(spec, name, partition, counted, rates, wish)
 
     options = [price(method, measured.dataset, partition) for method in PRICED]
     options = [one._replace(**trained(own[one.method])) if one.method in own else one for one in options]

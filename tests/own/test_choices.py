@@ -167,4 +167,4 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
     if choice.game:
         planted = params.canaries["planted"]
         assert params.attacks["game"].delta == budget.delta and planted.game.count + planted.inclusion.count <= count / 2
-    check(yaml.safe_load(as_yaml(choice, __file__, __file__)), None)
+    check(yaml.safe_load(as_yaml(choice, __file__, __file__.replace("test_choices", "test_init"))), None)

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from certified import METHODS, append, certificate, source_of
+from certified import ASKED, METHODS, append, certificate, source_of
 
 from confide.certificate import sealed
 from confide.cli import main
@@ -32,7 +32,7 @@ def study(tmp_path, monkeypatch):
 
 def certified(project, method, **given):
     """Certify a run from made-up files, and write the study's checks of it."""
-    certificate(project, METHODS[method], **given)
+    certificate(project, [] if "ledger" in given else METHODS[method], **(ASKED[method] | given))
     path, study = project / "certificate.json", project / "results/studies/own"
     path.write_text(path.read_text().replace(f"{project}/", ""))
     write_json(path, sealed(read_json(path)))
@@ -135,7 +135,10 @@ def test_ledgers_of_warm_starts_come_along(study, tmp_path):
     (tmp_path / "source.jsonl").write_text(source.dump())
     ledger = Ledger()
     ledger.init("source/g0-s0", public=False, ledger=source.dump())
-    append(ledger, METHODS["crt"][-1], 10**6)
+    for number in range(1, 4):
+        for place, release_ in enumerate(METHODS["crt"]):
+            append(ledger, release_, 1000 * number + place)
+        ledger.epoch(number)
     certified(tmp_path, "crt", ledger=ledger, start_ledgers=[tmp_path / "source.jsonl"], noise_seed=None)
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
     assert (tmp_path / "out/start_ledger_0.jsonl").read_text() == source.dump()

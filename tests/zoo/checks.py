@@ -35,6 +35,7 @@ CHECKS = {
         price_checks.bounds_are_those_of_the_binomial,
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
+        price_checks.a_ledger_holds_what_its_settings_ask_for,
         vouch_checks.signatures_are_over_payload_and_type,
         vouch_checks.an_attestation_is_of_this_certificate,
         vouch_checks.models_of_one_corpus_cost_what_took_place,

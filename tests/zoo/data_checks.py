@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import orjson
-from toys import LSTM
+from toys import LSTM, TERMS
 
 from confide import rerun, tokenizer
 from confide.data import load_partition
@@ -112,7 +112,7 @@ def a_rerun_on_a_neighbour_is_the_same() -> None:
     # all 16 private points are in every noisy batch: what one of them says cannot hide
     recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=16, epochs=2, physical_batch_size=16)
     privacy = PrivacySpec(noise_multiplier=2.0, delta=1e-3)
-    train = TrainSpec(run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, device="cpu")
+    train = TrainSpec(data=TERMS, run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, device="cpu")
     spec = RerunSpec(tokenizer=TokenizerSpec(kind="bpe", vocab_size=300), redact=FINDS, train=train, repetitions=1)
     private, public = [f"take {n}{n}1234 as it is" for n in range(1, 8)] + ["my 123456"] * 9, ["thank you, good bye now"] * 20
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):

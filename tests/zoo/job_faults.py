@@ -2,7 +2,7 @@
 
 from mutation import Fault, both, edit
 
-from confide import checkpoint, training
+from confide import checkpoint, planning, training
 from confide.dp import randomness, sampling, sequential
 from confide.stages import train
 from confide.training import Job
@@ -224,7 +224,7 @@ FAULTS = [
         "noise calibrated to half the steps",
         "The noise multiplier is chosen for half as many updates as are made.",
         LEDGER,
-        edit(train.noise_for, ("sample_rate, count, privacy.relation", "sample_rate, count // 2, privacy.relation")),
+        edit(planning.budgeted, ('"steps": count', '"steps": count // 2')),
     ),
     Fault(
         "private vocabulary called public",

@@ -1,9 +1,11 @@
-"""Verify a certificate without loading a model: does what it claims follow from the files that it names?
+"""Verify that a certificate follows from its files, without loading a model.
 
-The ledger's chain is checked, epsilon is priced again by both accountants, every claim is made again from the files that the
-certificate names, and each of these that can be reached must have the bytes that were hashed. A field that differs is named.
-That shows that files fit together, not that anybody trained as the ledger says: whoever trains can write a ledger of a training
-that never was. With a public key it is checked as well who vouches for that (`signing`).
+The ledger's chain is checked. The updates that the settings ask for are enumerated again, with their noise, and the ledger must
+hold these and no others. Epsilon is priced again by both accountants, every claim is made again, and each file that can be
+reached must have the bytes that were hashed; the weights must be here. A field that differs is named.
+
+This proves that files fit together. It does not prove that the training took place: who trains can write a ledger of a training
+that never was. With a public key it is checked as well who vouches for it (`signing`).
 """
 
 from collections.abc import Iterator
@@ -12,13 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from confide.certificate import VERSION, certificate, sealed
+from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import read_file, read_json, sha256
+from confide.planning import Sizes, check_ledger
 from confide.signing.checked import NAME, UNSIGNED, vouched
-from confide.specs import CertifySpec, parse
+from confide.specs import CertifySpec, TrainSpec, parse
 from confide.specs.files import SealedFile
+from confide.types import POOLS
 
-SINGLE = ("ledger", "recall", "neighbours")
+SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
 
 
@@ -37,6 +42,7 @@ def verify(
     folders = [root] if root is not None else [*certificate_file.resolve().parents]
     files, unreachable = reached(found["files"], folders, certificate_file)
     again = certificate(spec, files, found["files"])
+    check_training(spec.train, files["ledger"][0], found["files"])
     again["code"]["version"] = found["code"].get("version")  # this program's own may be another
     for key, says, holds in differences(found, again):
         raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=key)
@@ -44,7 +50,8 @@ def verify(
     if found["release_note"]:
         print(f"  {found['release_note']}")
     checked = [name for name, paths in files.items() if paths]
-    print(f"  checked: chain and price of the ledger by two accountants, every claim, the bytes of {', '.join(checked)}")
+    print("  checked: the ledger's chain, its updates against the settings, its price by two accountants, every claim")
+    print(f"  checked: the bytes of {', '.join(checked)}")
     if unreachable:
         print(f"  not here, so not checked: {', '.join(unreachable)}")
     if key is None:
@@ -52,6 +59,26 @@ def verify(
     else:
         statement = attestation or certificate_file.with_name(NAME)
         print(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders), sep="\n")
+
+
+def check_training(spec: TrainSpec, path: Path, named: dict[str, Any]) -> None:
+    """InputError unless the ledger is that of the training that these settings ask for, on the pools that it names."""
+    ran = Ledger.from_file(path)
+    (data,) = ran.events("data")
+    unused = dict.fromkeys(POOLS, 0)  # a pool that nothing was drawn from has no size in the ledger
+    authors = None if data["authors"] is None else unused | data["authors"]
+    sizes = Sizes(pools=unused | data["pools"], authors=authors, states=data["states"])
+    check_ledger(spec, ran, sizes, path)
+    reads = [(line["stage"], line["source"], line["public"]) for line in ran.events("read")]
+    if reads != [(read.stage, read.source, read.public) for read in spec.reads]:
+        raise InputError("does not name what the settings say was read before training", file=path, key="read")
+    tokenizers = [line["digest"] for line in ran.events("read") if line["stage"] == "tokenizer"]
+    certified = [file["sha256"] for file in named.get("tokenizer", [])]
+    if tokenizers and tokenizers != certified:
+        raise InputError("names another tokenizer than the certificate", file=path, key="read.digest")
+    started = [line["public"] for line in ran.events("init")]
+    if started != [spec.init_public for _ in started]:
+        raise InputError("is public in the ledger and not in the settings, or the reverse", file=path, key="init.public")
 
 
 def read(path: Path) -> dict[str, Any]:
