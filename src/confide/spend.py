@@ -16,6 +16,7 @@ from confide.certificate import lineage, saw_public_text
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import number, read_file, write_json
+from confide.signing.checked import printable
 from confide.specs.files import ClaimOfFile, File
 from confide.stages.epsilon import shown
 from confide.stages.verify import NEEDED, reached, read, verify
@@ -64,9 +65,9 @@ def spend(models: list[Path], *, delta: float | None = None, one_corpus: bool = 
     if json is not None:
         write_json(json, as_json(counted, groups, totals))
     for model in public:
-        print(f"{model.file}: trained on text that is declared public, so there is nothing to count.")
+        print(printable(f"{model.file}: trained on text that is declared public, so there is nothing to count."))
     for line in lines(counted, left_out, groups, totals, one_corpus):
-        print(line)
+        print(printable(line))
 
 
 def certificates(given: Sequence[Path]) -> list[Path]:

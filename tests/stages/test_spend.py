@@ -141,6 +141,14 @@ def test_claims_that_are_odd_are_refused_even_at_their_word(model, change, messa
         spend([folder])
 
 
+def test_what_a_terminal_would_obey_is_not_printed(model, capsys):
+    folder = model("a")
+    (folder / "ledger").unlink()
+    changed(folder, run="\x1b[2Ja", unit="one\r\x1b]0;turn")
+    spend([folder])
+    assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
+
+
 def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
     units = (("x1", "turn"), ("x2", "turn"), ("x3", "dialogue"), ("y1", "turn"))
     folders = [model(name, point=point, dataset=name[0], corpus=name[0] * 64) for name, point in units]
