@@ -68,7 +68,7 @@ def attest(
     if set(found["files"]) - set(RELEASED):
         print(f"  note: {OF_TEXT}")
     by = "Sigstore" if private is None else fingerprint(private.public_key())
-    print(f"  signed by {by}: {len(subjects)} files of {found['run']}, in {output}")
+    print(printable(f"  signed by {by}: {len(subjects)} files of {found['run']}, in {output}"))
 
 
 def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]]:

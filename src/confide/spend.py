@@ -12,17 +12,18 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any
 
-from confide.certificate import lineage
+from confide.certificate import lineage, saw_public_text
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import number, read_file, write_json
+from confide.signing.checked import printable
 from confide.specs.files import ClaimOfFile, File
 from confide.stages.epsilon import shown
 from confide.stages.verify import NEEDED, reached, read, verify
 from confide.together import ADDED, CLAIMS, Group, Model, Stated, Total, distinct, groups_of, total
 
 NAME = "certificate.json"
-TELLING = {"dataset": "name", "corpus": "digest"}  # fields that tell of which corpus a model is
+TELLING = {"dataset": "name", "corpus": "digest"}  # of the terms of a training those that tell of which corpus it was
 OTHERS = "Not added up: Bayesian, group and other claims of confidentiality; each holds for its own model alone."
 POOLS = (
     "It is about records that each model reads with noise alone or not at all; the conditions of each certificate still count."
@@ -57,13 +58,16 @@ def spend(models: list[Path], *, delta: float | None = None, one_corpus: bool = 
     read_models = [model_of(path) for path in certificates(models)]
     if one_corpus:
         read_models = [replace(model, corpora=frozenset()) for model in read_models]
-    counted, left_out = distinct(read_models)
+    public = [model for model in read_models if model.history and all(map(saw_public_text, model.history))]
+    counted, left_out = distinct([model for model in read_models if model not in public])
     groups = groups_of(counted)
     totals = [[total(group.models, name, delta) for name in CLAIMS] for group in groups]
     if json is not None:
         write_json(json, as_json(counted, groups, totals))
+    for model in public:
+        print(printable(f"{model.file}: trained on text that is declared public, so there is nothing to count."))
     for line in lines(counted, left_out, groups, totals, one_corpus):
-        print(line)
+        print(printable(line))
 
 
 def certificates(given: Sequence[Path]) -> list[Path]:
@@ -123,12 +127,11 @@ def stated(claim: dict[str, Any], path: Path) -> Stated:
 
 
 def corpora_of(asked: dict[str, Any], history: Sequence[Ledger]) -> frozenset[tuple[str, str]]:
-    """Names and digests of the corpus, as far as the settings of a run or the ledgers of its history tell."""
+    """Names and digests of the corpus, as far as the settings of a run and the ledgers of its history tell."""
     train = asked.get("train")
-    said = [asked, train, train.get("data") if isinstance(train, dict) else None]
-    for ledger in history:
-        said += [part for line in ledger.events("data") for part in (line, line.get("terms"))]
-    tellers = [one for one in said if isinstance(one, dict)]
+    terms = [train.get("data")] if isinstance(train, dict) else []
+    terms += [line["terms"] for ledger in history for line in ledger.events("data")]
+    tellers = [one for one in terms if isinstance(one, dict)]
     return frozenset((kind, one[key]) for one in tellers for key, kind in TELLING.items() if isinstance(one.get(key), str))
 
 

@@ -4,7 +4,7 @@ import base64
 import csv
 import json
 
-from certified import METHODS, certificate
+from certified import ASKED, METHODS, certificate
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -37,7 +37,7 @@ def write_keys(folder, name, key):
 
 def certified(project, method="crt", **given):
     """Certify a run from made-up files, and write what a study measured of it."""
-    certificate(project, METHODS[method], **({"noise_seed": None} | given))
+    certificate(project, METHODS[method], **(ASKED[method] | {"noise_seed": None} | given))
     path = project / "certificate.json"
     path.write_text(path.read_text().replace(f"{project}/", ""))
     write_json(path, sealed(read_json(path)))

@@ -5,12 +5,12 @@ import math
 from itertools import count
 
 import pytest
-from certified import DELTA, METHODS, RECALL, append, certificate
+from certified import ASKED, DELTA, METHODS, append, certificate
 
 from confide.certificate import sealed
 from confide.cli import main
 from confide.dp.accounting import epsilon
-from confide.dp.ledger import EVENTS, Ledger
+from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import read_json, write_json
 from confide.spend import LISTED, corpora_of, spend
@@ -25,9 +25,10 @@ def ran(source=None):
     ledger = Ledger()
     if source is not None:
         ledger.init("start/g0-s0", public=False, ledger=source)
-    for _ in range(UPDATES):
-        append(ledger, METHODS["dpsgd"][0], next(STATES))
-    ledger.epoch(1)
+    for epoch in range(1, 4):
+        for release in METHODS["dpsgd"]:
+            append(ledger, release, next(STATES))
+        ledger.epoch(epoch)
     return ledger
 
 
@@ -42,8 +43,8 @@ def model(tmp_path):
         if start is not None:
             starts = [folder / "start.jsonl"]
             starts[0].write_text(start)
-        given = {"noise_seed": None, "method": "dpsgd", "everything_private": True, "run": f"{name}/g0-s0"} | given
-        certificate(folder, [], RECALL | {"pools": {"public": 0}}, ledger=ran(start), start_ledgers=starts, **given)
+        given = ASKED["dpsgd"] | {"noise_seed": None, "run": f"{name}/g0-s0"} | given
+        certificate(folder, [], ledger=ran(start), start_ledgers=starts, **given)
         return folder
 
     return make
@@ -107,7 +108,7 @@ def test_without_its_ledger_a_certificate_is_taken_at_its_word_and_added(tmp_pat
     assert [one["verified"] for one in read_json(tmp_path / "spent.json")["models"]] == [True, False]
 
 
-@pytest.mark.parametrize("name", ["ledger", "recall", "neighbours"])
+@pytest.mark.parametrize("name", ["ledger", "model", "recall", "neighbours"])
 def test_a_certificate_that_does_not_hold_is_refused(tmp_path, model, name):
     folders = [model("a"), model("b")]
     (folders[1] / name).write_text((folders[1] / name).read_text() + " ")
@@ -140,11 +141,17 @@ def test_claims_that_are_odd_are_refused_even_at_their_word(model, change, messa
         spend([folder])
 
 
+def test_what_a_terminal_would_obey_is_not_printed(model, capsys):
+    folder = model("a")
+    (folder / "ledger").unlink()
+    changed(folder, run="\x1b[2Ja", unit="one\r\x1b]0;turn")
+    spend([folder])
+    assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
+
+
 def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
-    folders = [model(name, point=point) for name, point in (("x1", "turn"), ("x2", "turn"), ("x3", "dialogue"), ("y1", "turn"))]
-    for folder in folders:
-        (folder / "ledger").unlink()  # at their word: a certificate that says another dataset than its run's does not hold
-        changed(folder, asked=read_json(folder / "certificate.json")["asked"] | {"dataset": folder.name[0]})
+    units = (("x1", "turn"), ("x2", "turn"), ("x3", "dialogue"), ("y1", "turn"))
+    folders = [model(name, point=point, dataset=name[0], corpus=name[0] * 64) for name, point in units]
     found = spent(tmp_path, *folders)
     assert [(one["corpora"], one["unit"], one["runs"]) for one in found] == [
         (["x"], "one turn of a dialogue", ["x1/g0-s0", "x2/g0-s0"]),
@@ -154,17 +161,28 @@ def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
     assert "Models of different corpora or units are not added up" in capsys.readouterr().out
     found = spent(tmp_path, *folders, one_corpus=True)
     assert [one["runs"] for one in found] == [["x1/g0-s0", "x2/g0-s0", "y1/g0-s0"], ["x3/g0-s0"]]
+    assert math.isclose(found[0]["epsilon"], priced(3 * UPDATES, 3 * DELTA), rel_tol=1e-6)
     assert "All are counted as models of one corpus, as asked." in capsys.readouterr().out
 
 
-def test_datasets_are_read_from_settings_and_from_the_ledgers_of_all_starts(monkeypatch):
+def test_two_names_of_one_corpus_are_added_up(tmp_path, model):
+    """Datasets of other names that say that they were made of the same corpus, in the same cut."""
+    (found,) = spent(tmp_path, *(model(name, dataset=name, corpus="a" * 64) for name in ("x", "y")))
+    assert found["corpora"] == ["x", "y"] and math.isclose(found["epsilon"], priced(2 * UPDATES, 2 * DELTA), rel_tol=1e-6)
+
+
+def test_a_model_of_public_text_alone_costs_nothing(tmp_path, model, capsys):
+    (found,) = spent(tmp_path, model("a"), model("open", dataset="web", public=True))
+    assert found["runs"] == ["a/g0-s0"]
+    assert "models/open/certificate.json: trained on text that is declared public" in capsys.readouterr().out
+
+
+def test_datasets_are_read_from_settings_and_from_the_ledgers_of_all_starts():
     assert corpora_of({"train": {"data": {"dataset": "x", "corpus": "1"}}}, ()) == {("name", "x"), ("digest", "1")}
-    assert corpora_of({"dataset": "x", "train": 3}, ()) == {("name", "x")} and not corpora_of({"train": {"dataset": 3}}, ())
-    monkeypatch.setitem(EVENTS, "data", {"terms": dict})
-    ledgers = []
-    for name in ("x", "y"):
-        ledgers.append(Ledger())
-        ledgers[-1]._event(event="data", terms={"dataset": name})
+    assert not corpora_of({"train": 3}, ()) and not corpora_of({"train": {"data": {"dataset": 3}}}, ())
+    ledgers = [Ledger(), Ledger()]
+    for name, ledger in zip("xy", ledgers, strict=True):
+        ledger.data({"dataset": name}, pools={}, authors=None, states=0)
     assert corpora_of({}, ledgers) == {("name", "x"), ("name", "y")}
 
 
@@ -178,7 +196,7 @@ def test_on_the_command_line(tmp_path, model, capsys):
     assert main(["spend", *folders, "--delta", "1e-4", "--json", str(tmp_path / "spent.json")]) == 0
     said = capsys.readouterr().out
     assert "together" in said and json.loads((tmp_path / "spent.json").read_text())["notes"][-1] == LISTED
-    assert "No dataset is recorded of a/g0-s0, b/g0-s0: taken for the corpus of all others." in said
+    assert "one turn of a dialogue of toy: 2 models" in said
     assert main(["spend", *folders, "--delta", "2"]) == 2
     assert "delta = 2.0: must lie between 0 and 1" in capsys.readouterr().err
     with pytest.raises(SystemExit):

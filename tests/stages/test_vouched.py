@@ -69,6 +69,23 @@ def test_a_statement_about_anything_else_is_refused(project, change, message):
         verify(project / "certificate.json", key=project / "key.pub")
 
 
+def test_a_statement_that_says_a_thing_twice_or_too_deep_is_refused(project):
+    sign(project)
+    text = json.dumps(statement_in(project / "attestation.json"))
+    twice = text.replace('"overruled": []', '"overruled": ["refuted"], "overruled": []')
+    deep = text.replace('"overruled": []', f'"overruled": {"[" * 30}{"]" * 30}')
+    for altered, message in (
+        (twice, "an object has a key twice"),
+        (deep, "nested deeper than"),
+        ("[]", "payload"),
+        ("", "JSON"),
+    ):
+        assert altered != text
+        write_json(project / "attestation.json", signed(altered.encode(), KEY))
+        with pytest.raises(InputError, match=message):
+            verify(project / "certificate.json", key=project / "key.pub")
+
+
 def test_a_certificate_that_was_made_again_is_not_the_one_that_was_signed(project):
     """As who trains can: with other measurements, sealed and consistent, so that it verifies by itself."""
     sign(project)
