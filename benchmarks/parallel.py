@@ -48,7 +48,7 @@ def work(vocab: int, batch: int, what: str, threads: int, rank: int = 0, size: i
     group = joined("cpu").__enter__()  # it is left when the process ends
     recipe = RecipeSpec(batch_size=batch, noisy_batch_size=batch, physical_batch_size=64)
     privacy = PrivacySpec(noise_multiplier=1.0)
-    data = {"dataset": "synthetic", "corpus": "", "policies": ""}
+    data = {"dataset": "synthetic", "corpus": "", "cut": "", "policies": ""}
     spec = TrainSpec(run="parallel", method="dpsgd", data=data, model=MODEL, recipe=recipe, privacy=privacy, device="cpu")
     torch.manual_seed(0)
     model = build(MODEL, vocab, 1).train()

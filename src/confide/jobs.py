@@ -209,7 +209,8 @@ def data(params: Params, run: Run) -> DataSpec:
     return DataSpec(
         dataset=run.row.dataset,
         public=dataset.public,
-        corpus=digest_of_specs(source, canaries(params, run.row.dataset), dataset.dedup),
+        corpus=digest_of_specs(source.corpus),
+        cut=digest_of_specs(source, canaries(params, run.row.dataset), dataset.dedup),
         policies=digest_of_specs(redaction(params, run.row.dataset, run.gamma)),
         point=dataset.point,
         everything_private=params.policies[dataset.conservative].kind == "everything",

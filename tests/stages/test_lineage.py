@@ -52,6 +52,7 @@ def test_a_start_on_the_same_terms_is_added_up(tmp_path):
         {"point": "dialogue"},  # a dialogue of nine turns is a group of nine where turns were protected
         {"dataset": "other"},
         {"corpus": "f" * 64},
+        {"cut": "f" * 64},
         {"dedup": False},
         {"scope": "all"},
         {"merge_masks": True},

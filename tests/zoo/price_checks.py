@@ -29,7 +29,7 @@ from confide.types import STATES, Release, Step
 
 DELTA = 8e-5
 POOLS = {"all": 640, "public": 320, "private": 320, "marked": 320}
-TERMS = {"dataset": "toy", "corpus": "c" * 64, "policies": "d" * 64}
+TERMS = {"dataset": "toy", "corpus": "c" * 64, "cut": "b" * 64, "policies": "d" * 64}
 WEIGHTS = "e" * 64
 
 

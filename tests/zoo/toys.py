@@ -15,7 +15,13 @@ from confide.specs import GPT2Spec, LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
 from confide.training import Job
 from confide.types import Partition, Step, View
 
-TERMS = {"dataset": "toy", "corpus": "c" * 64, "policies": "d" * 64, "dedup": False}  # on which the made-up runs are trained
+TERMS = {
+    "dataset": "toy",
+    "corpus": "c" * 64,
+    "cut": "b" * 64,
+    "policies": "d" * 64,
+    "dedup": False,
+}  # on which the made-up runs are trained
 VOCAB, BOS = 40, 1
 # Clipping bound, noise multiplier and learning rate of a toy job: so little noise that a wrong sum shows through it.
 BOUND, SIGMA, RATE = 0.3, 0.05, 0.5

@@ -99,7 +99,8 @@ class DataSpec(Spec):
 
     dataset: str  # its name in params.yaml
     public: bool = False  # nothing in it needs protection: the dataset says so
-    corpus: str  # SHA-256 of the specifications of corpus, cut and canaries
+    corpus: str  # SHA-256 of the corpus's specification: which text it is, and not the text
+    cut: str  # SHA-256 of the specifications of how it is cut into points, what is planted, and what counts as a copy
     policies: str  # SHA-256 of the specification of both policies and of what they are made to miss
     point: str = "turn"  # what a record is
     everything_private: bool = False  # pi_c fires on every text, so that nothing can slip into the public pool
