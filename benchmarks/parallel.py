@@ -56,7 +56,7 @@ def work(vocab: int, batch: int, what: str, threads: int, rank: int = 0, size: i
     if what in ("exact", "noised"):
         return lambda: job.run(Step("original", "all", what == "noised"))
     job.run(Step("original", "all", True))
-    parts = {"noise": lambda: job.noise.normal(job.clipper.spare), "optimizer": job.optimizers[True].step}
+    parts = {"noise": lambda: job.noise.add(job.clipper.flat, 1.0), "optimizer": job.optimizers[True].step}
     return parts.get(what, lambda: group.sum([job.clipper.flat]))
 
 

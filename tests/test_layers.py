@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 LAYERS = (  # lower first; a module may import its own layer and those below
     (
-        *("types", "specs", "errors", "io", "access", "codehash", "provenance", "memory", "yaml_lines"),
-        *("shards", "launch", "parallel", "artefacts"),
+        *("types", "specs", "errors", "io", "access", "codehash", "provenance", "memory", "yaml_lines", "outward", "jsons"),
+        *("shards", "launch", "parallel", "artefacts", "layers"),
     ),
     (
         *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
@@ -29,19 +29,8 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     ),
     ("stages",),
     (
-        "cli",
-        "params",
-        "jobs",
-        "policy_files",
-        "mirror",
-        "rerun",
-        "release",
-        "attest",
-        "spend",
-        "studies",
-        "own",
-        "init",
-        "recommend",
+        *("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "attest", "spend", "studies", "own", "init"),
+        *("recommend", "outgoing"),
     ),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

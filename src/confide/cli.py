@@ -16,10 +16,11 @@ import types as builtin_types
 import typing
 from pathlib import Path
 
-from confide import access
+from confide import access, jsons
 from confide.errors import Failure, InputError
 from confide.io import read_bytes
 from confide.launch import LAUNCHED, launch
+from confide.outward import say, warn
 from confide.specs import Spec, parse
 
 STAGES = (
@@ -89,6 +90,9 @@ def read_spec(classes: list[type[Spec]], text: str) -> Spec:
     given = read_bytes(file) if file else text
     try:
         value = json.loads(given)
+        jsons.check(given if isinstance(given, bytes) else given.encode(errors="surrogatepass"), value)
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise InputError(str(error), file=file or "--spec", key=getattr(error, "key", None)) from None
     except json.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=file or "--spec", line=error.lineno) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deep
@@ -126,28 +130,28 @@ def main(arguments: list[str] | None = None) -> int:
         arguments = arguments[1:]
     commands = (*STAGES, *BESIDES)
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(f"{__doc__}\nCommands: {', '.join(commands)}\nHelp on one: confide COMMAND --help")
+        say(*__doc__.splitlines(), f"Commands: {', '.join(commands)}", "Help on one: confide COMMAND --help")
         return 0
     if arguments[0] not in commands:
-        print(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}", file=sys.stderr)
+        warn(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}")
         return 2
     if arguments[0] not in FOR_OTHERS:
         access.private()
     try:
         return run(arguments[0], arguments[1:])
     except InputError as error:
-        print(f"confide {arguments[0]}: error: {error}", file=sys.stderr)
+        warn(f"confide {arguments[0]}: error: {error}")
         return 2
     except Failure as failure:
         for line in str(failure).splitlines():
-            print(f"confide {arguments[0]}: failed: {line}", file=sys.stderr)
+            warn(f"confide {arguments[0]}: failed: {line}")
         return 1
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         if TRACEBACK in os.environ:
             raise
-        print(f"confide {arguments[0]}: fault: {fault(error)}; {TRACEBACK}=1 shows more, corpus included", file=sys.stderr)
+        warn(f"confide {arguments[0]}: fault: {fault(error)}; {TRACEBACK}=1 shows more, corpus included")
         return 3
 
 

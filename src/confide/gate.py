@@ -4,7 +4,6 @@ An audit that could not have refuted a certificate, whatever the model (its `pow
 says nothing and does not pass. Only bounds that hold for any (epsilon, delta) mechanism count (Steinke et al. 2023).
 """
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from xml.etree import ElementTree
 
 from confide.errors import InputError
 from confide.io import atomic, read_file
+from confide.outward import table, terminal
 from confide.specs.files import AuditFile, Claims
 
 FAILURES = ("refuted", "inconclusive")
@@ -99,24 +99,23 @@ def judged(certified: float, lower: float, power: float) -> tuple[str, str]:
 
 def write_table(path: Path, found: Sequence[Case]) -> None:
     """CSV with a line per comparison; infinity is inf."""
-    with atomic(path) as temporary, open(temporary, "w", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerows([Case._fields, *found])
+    with atomic(path) as temporary:
+        temporary.write_text(table(Case._fields, found))
 
 
 def write_junit(path: Path, found: Sequence[Case], suite: str) -> None:
     """JUnit XML, as build servers read it."""
     counts = {"tests": len(found), "failures": sum(case.failed for case in found)}
     counts["skipped"] = sum(case.outcome == "skipped" for case in found)
-    root = ElementTree.Element("testsuite", name=suite, **{key: str(value) for key, value in counts.items()})
+    root = ElementTree.Element("testsuite", name=terminal(suite), **{key: str(value) for key, value in counts.items()})
     for case in found:
-        element = ElementTree.SubElement(root, "testcase", classname=case.run, name=case.audit)
+        element = ElementTree.SubElement(root, "testcase", classname=terminal(case.run), name=case.audit)
         if case.failed:
-            ElementTree.SubElement(element, "failure", type=case.outcome, message=case.says)
+            ElementTree.SubElement(element, "failure", type=case.outcome, message=terminal(case.says))
         elif case.outcome == "skipped":
-            ElementTree.SubElement(element, "skipped", message=case.says)
+            ElementTree.SubElement(element, "skipped", message=terminal(case.says))
         else:
-            ElementTree.SubElement(element, "system-out").text = case.says
+            ElementTree.SubElement(element, "system-out").text = terminal(case.says)
     ElementTree.indent(root)
     with atomic(path) as temporary:
         ElementTree.ElementTree(root).write(temporary, encoding="unicode", xml_declaration=True)

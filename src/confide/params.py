@@ -1,5 +1,8 @@
 """params.yaml: read once, by the workflow, and checked as a whole before any job is planned.
 
+Further files may be laid over it, and values from the command line over these. Nobody else reads these files first: Snakemake's
+own reader hands a file that asks for it to a template engine, which runs any Python.
+
 Errors are one line: file, line, key, value and what is wrong. Beyond the types of `specs.Params`, every name must be defined
 where it is used, and rows that could not run (no budget where a method adds noise, a warm start of another kind) are refused.
 """
@@ -8,22 +11,24 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from confide import jobs
 from confide.errors import InputError
+from confide.layers import Layer, Problem, merged, read_layer, refused, typed
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.outward import warn
 from confide.packing import problems as unpackable
 from confide.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
 from confide.report.published import sources
 from confide.specs import Params
-from confide.yaml_lines import KeyPath, compose, locate
+from confide.yaml_lines import compose
 
 FILE = Path("params.yaml")
 SCHEMA = Path("workflow/schemas/params.schema.yaml")
@@ -59,50 +64,40 @@ REFERENCES = (  # block, field, block that must define the value
 )
 
 
-class Problem(NamedTuple):
-    """What is wrong with the value at a path of keys."""
-
-    path: KeyPath
-    value: Any
-    message: str
-
-
 def load(file: Path = FILE) -> Params:
     """Read and check a file; InputError names the first problem."""
-    return check(compose(file)[1], file)
+    return check_layers([read_layer(file)])
+
+
+def load_layers(files: Sequence[Path], given: Mapping[str, Any]) -> tuple[dict[str, Any], Params]:
+    """Files laid over each other, and over all of them the values that the command line gives: as plain values, and checked."""
+    layers = [read_layer(file) for file in files]
+    if given:
+        layers.append(Layer("--config", None, dict(given)))
+    return merged(layers), check_layers(layers)
 
 
 def check(config: Any, file: Path | None = FILE) -> Params:
     """Check an already parsed configuration; `file` is where it was read from, for the line numbers."""
-    node = compose(file)[0] if file is not None and file.is_file() else None
+    known_lines = [Layer(file, compose(file)[0], config)] if file is not None and file.is_file() else []
+    return validated(config, known_lines)
+
+
+def check_layers(layers: Sequence[Layer]) -> Params:
+    """Check layers as a whole; InputError names the first problem and the layer that it is in."""
+    return validated(merged(layers), layers)
+
+
+def validated(config: Any, layers: Sequence[Layer]) -> Params:
+    """The checked parameters."""
     try:
         params = Params.model_validate(config)
     except ValidationError as error:
-        raise refused(typed(error), node, file) from None
+        raise refused(typed(error), layers) from None
     for find in CHECKS:
         for problem in find(params):
-            raise refused(problem, node, file)
+            raise refused(problem, layers)
     return params
-
-
-def refused(problem: Problem, node: yaml.Node | None, file: Path | None) -> InputError:
-    """The one-line error of a problem."""
-    line, key = locate(node, problem.path)
-    shown = type(problem.value).__name__ if isinstance(problem.value, dict | list) else problem.value
-    return InputError(problem.message, file=file, line=line, key=key, value=shown)
-
-
-def typed(error: ValidationError) -> Problem:
-    """The first thing that does not fit the types."""
-    first = error.errors()[0]
-    kind, context, path, value = first["type"], first.get("ctx", {}), first["loc"], first["input"]
-    if kind == "union_tag_invalid":
-        return Problem((*path, context["discriminator"].strip("'")), context["tag"], f"not one of {context['expected_tags']}")
-    if kind == "union_tag_not_found":
-        return Problem((*path, context["discriminator"].strip("'")), None, "is missing")
-    if kind == "missing":
-        return Problem(path, None, "is missing")
-    return Problem(path, value, "unknown key" if kind == "extra_forbidden" else first["msg"])
 
 
 def names(params: Params) -> Iterator[Problem]:
@@ -307,7 +302,7 @@ def main() -> int:
     try:
         load(given.file)
     except InputError as error:
-        print(error, file=sys.stderr)
+        warn(error)
         return 2
     return 0
 

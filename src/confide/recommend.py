@@ -17,6 +17,7 @@ from confide.errors import InputError
 from confide.evaluation import share_of
 from confide.io import read_object
 from confide.jobs import Run
+from confide.outward import say
 from confide.own.advice import UNITS, Advice, Option, Policies, Wish, advise, cover
 from confide.own.prices import PRICED, asked, priced
 from confide.params import load
@@ -53,7 +54,7 @@ def recommend(
             policies, prices = look(params, [run for run in runs if run.row.dataset == dataset], wish)
             measured += policies
             options += prices
-    print("\n".join(page(measured, advise(options, measured, wish), wish)))
+    say(*page(measured, advise(options, measured, wish), wish))
 
 
 def protected(params: Params, run: Run) -> bool:

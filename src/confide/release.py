@@ -14,7 +14,8 @@ from typing import Any
 from confide.certificate import sealed
 from confide.errors import Failure, InputError
 from confide.gate import FAILURES
-from confide.io import atomic, read_object, write_json
+from confide.io import atomic, read_object, sha256, write_json
+from confide.outward import say
 from confide.report.certificate import as_html, page
 from confide.stages.verify import reached, read, verify
 
@@ -44,9 +45,9 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     for name in ("model", "config", "tokenizer"):
         if not files.get(name):
             raise InputError("is not here, and without it there is nothing to release", file=certificate, key=f"files.{name}")
-    against = list(objections(found, study))
+    against = list(objections(found, study, sha256(certificate)))
     if against and not anyway:
-        raise Failure("\n".join(against))
+        raise Failure(*against)
     folder = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         folder.mkdir(parents=True)
@@ -57,12 +58,15 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for reason in against:
-        print(f"  released all the same: {reason}")
-    print(f"  released: {output}")
+        say(f"  released all the same: {reason}")
+    say(f"  released: {output}")
 
 
-def objections(found: dict[str, Any], study: Path) -> Iterator[str]:
-    """What speaks against showing a certified model to others. Files count as searched under the names that they had then."""
+def objections(found: dict[str, Any], study: Path, digest: str) -> Iterator[str]:
+    """What speaks against showing a certified model to others; `digest` is that of its certificate.
+
+    Files count as searched under the names that they had then, and with the bytes that they had then.
+    """
     if found["release_note"]:
         yield found["release_note"]
     if found["headline"]["record_epsilon"] == "inf":
@@ -76,11 +80,18 @@ def objections(found: dict[str, Any], study: Path) -> Iterator[str]:
             failed = [row for row in csv.DictReader(lines) if row["run"] == found["run"] and row["outcome"] in FAILURES]
         yield from (f"{gate}: {row['audit']} {row['outcome']}: {row['says']}" for row in failed)
     if scan.is_file():
-        hits = {row["path"]: row["hits"] for row in read_object(scan, "files")["files"]}
-        named = [file["path"] for name in RELEASED for file in found["files"][name]]
-        for path in (f"results/runs/{found['run']}/certificate.json", *named):
-            if hits.get(path) != 0:
-                yield f"{path}: {'holds a secret' if path in hits else 'was not searched'}, says {scan}"
+        searched = read_object(scan, "files")
+        if searched.get("warning"):
+            yield f"{scan}: {searched['warning']}"
+        rows = {row["path"]: row for row in searched["files"]}
+        named = [(file["path"], file["sha256"]) for name in RELEASED for file in found["files"][name]]
+        for path, current in ((f"results/runs/{found['run']}/certificate.json", digest), *named):
+            if path not in rows:
+                yield f"{path}: was not searched, says {scan}"
+            elif rows[path]["hits"]:
+                yield f"{path}: holds a secret, says {scan}"
+            elif rows[path].get("sha256") != current:
+                yield f"{path}: was changed since it was searched, says {scan}"
 
 
 def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) -> None:

@@ -6,9 +6,11 @@ import math
 import re
 from pathlib import Path
 
+from jinja2 import Environment
 from studies import write_study
 
 from confide.params import load as load_params
+from confide.provenance import check_opening
 from confide.report.claims import CLAIMS
 from confide.report.needs import choose
 from confide.specs import SummarySpec
@@ -42,6 +44,18 @@ def test_the_page_says_all_of_it(tmp_path):
     again = tmp_path / "again"
     summary(SummarySpec(studies=[spec]), **given, claims=again / "c", page=again / "p", opening=again / "o")
     assert (again / "p").read_bytes() == page.read_bytes()
+
+
+def test_titles_are_no_orders_to_the_template_that_opens_the_report(tmp_path):
+    """Snakemake's report renders the opening as a template, whose braces run Python."""
+    title = "{{ 40 + 2 }} {% for x in y %} {# gone #} of braces"
+    spec = write_study(tmp_path, seeds=1).model_copy(update={"study": "crt_customersim", "title": title})
+    given = {"results": tmp_path / "results", "models": tmp_path / "models"}
+    opening = tmp_path / "opening.rst"
+    summary(SummarySpec(studies=[spec]), **given, claims=tmp_path / "c", page=tmp_path / "p", opening=opening)
+    text = opening.read_text()
+    assert "of braces" in text and Environment().from_string(text).render() == text.rstrip("\n")
+    check_opening(opening)
 
 
 def test_choices_are_of_measured_models_that_meet_the_need(base):

@@ -37,9 +37,10 @@ def certified(project, method, **given):
     path.write_text(path.read_text().replace(f"{project}/", ""))
     write_json(path, sealed(read_json(path)))
     found = read_json(path)
-    named = [file["path"] for name in RELEASED for file in found["files"][name]]
-    searched = [f"results/runs/{found['run']}/certificate.json", *named]
-    write_json(study / "scan.json", {"files": [{"path": path, "hits": 0} for path in searched]})
+    named = [(file["path"], file["sha256"]) for name in RELEASED for file in found["files"][name]]
+    searched = [(f"results/runs/{found['run']}/certificate.json", sha256(path)), *named]
+    rows = [{"path": name, "hits": 0, "sha256": digest} for name, digest in searched]
+    write_json(study / "scan.json", {"warning": None, "files": rows})
     audited(study, "stands")
 
 
@@ -54,6 +55,14 @@ def found_by_scan(study, name, hits):
     scan = read_json(study / "scan.json")
     rows = [row for row in scan["files"] if row["path"] != name]
     write_json(study / "scan.json", {"files": rows + ([{"path": name, "hits": hits}] if hits else [])})
+
+
+def scanned_otherwise(study, **changes):
+    """The report of the search, with some keys of it, or of the row of the model, changed."""
+    found = read_json(study / "scan.json")
+    row = next(row for row in found["files"] if row["path"] == "model")
+    row.update({key: value for key, value in changes.items() if key in row})
+    write_json(study / "scan.json", found | {key: value for key, value in changes.items() if key not in row})
 
 
 def test_what_is_released_verifies_on_its_own(study, tmp_path, tmp_path_factory, monkeypatch, capsys):
@@ -98,6 +107,15 @@ AGAINST = {
     "no scan": (lambda study, project: (study / "scan.json").unlink(), "scan.json: is missing"),
     "a leak": (lambda study, project: found_by_scan(study, "tokenizer", 2), "tokenizer: holds a secret"),
     "not searched": (lambda study, project: found_by_scan(study, "model", 0), "model: was not searched"),
+    "changed since": (
+        lambda study, project: scanned_otherwise(study, sha256="0" * 64),
+        "model: was changed since it was searched",
+    ),
+    "no digest": (lambda study, project: scanned_otherwise(study, sha256=None), "model: was changed since it was searched"),
+    "nothing looked for": (
+        lambda study, project: scanned_otherwise(study, warning="no secret was"),
+        "scan.json: no secret was",
+    ),
 }
 
 

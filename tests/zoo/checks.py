@@ -4,6 +4,7 @@ import data_checks
 import engine_checks
 import job_checks
 import price_checks
+import scan_checks
 import vouch_checks
 
 CHECKS = {
@@ -16,6 +17,10 @@ CHECKS = {
         engine_checks.a_batch_that_does_not_fit_counts_once,
         engine_checks.noise_is_normal_and_drawn_once_per_step,
         engine_checks.public_losses_are_blind_to_private_tokens,
+        engine_checks.stored_contributions_never_exceed_c,
+        engine_checks.an_example_adds_the_same_in_any_company,
+        engine_checks.noise_reaches_as_far_as_a_gaussian,
+        engine_checks.every_update_trains,
         job_checks.batches_are_poisson_at_the_recorded_rate,
         job_checks.private_randomness_is_fresh,
         job_checks.updates_are_those_of_the_ledger,
@@ -36,6 +41,10 @@ CHECKS = {
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
         price_checks.a_ledger_holds_what_its_settings_ask_for,
+        scan_checks.only_declared_text_is_public,
+        scan_checks.a_secret_is_found_however_it_is_written,
+        scan_checks.all_that_is_pushed_is_known,
+        scan_checks.what_unfolds_is_bounded,
         vouch_checks.signatures_are_over_payload_and_type,
         vouch_checks.an_attestation_is_of_this_certificate,
         vouch_checks.models_of_one_corpus_cost_what_took_place,

@@ -4,6 +4,7 @@ import data_faults
 import engine_faults
 import job_faults
 import price_faults
+import scan_faults
 import vouch_faults
 
 KINDS = {
@@ -11,6 +12,7 @@ KINDS = {
     "A training job": job_faults.FAULTS,
     "The data stages": data_faults.FAULTS,
     "Prices and certificates": price_faults.FAULTS,
+    "The search for secrets": scan_faults.FAULTS,
     "Signatures and sums": vouch_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]

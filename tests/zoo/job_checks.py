@@ -165,7 +165,7 @@ def authors_are_drawn_and_clipped_whole() -> None:
 def ledger_prices_what_ran() -> None:
     """A whole job of CRT: as many releases as updates, each as it ran, within the budget; reads as they are."""
     epochs, batch, private = 3, 6, 24
-    recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=batch, epochs=epochs, physical_batch_size=8)
+    recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=batch, epochs=epochs, physical_batch_size=2)
     reads = [ReadSpec(stage="tokenizer", source="own", public=False)]
     privacy = PrivacySpec(epsilon=2.0, delta=1e-3, max_grad_norm=BOUND)
     spec = TrainSpec(

@@ -55,6 +55,15 @@ FAULTS = [
         ),
     ),
     Fault(
+        "accumulation ignored",
+        "A batch is summed up in pieces, and the noise is calibrated as if a piece were the batch.",
+        LEDGER,
+        edit(
+            train.noise_for,
+            ("sample_rate = spec.recipe.noisy_batch_size /", "sample_rate = spec.recipe.physical_batch_size /"),
+        ),
+    ),
+    Fault(
         "batches from a constant seed",
         "Which points are read is the same in every run, and known to everybody.",
         FRESH,
@@ -248,7 +257,7 @@ FAULTS = [
         "states not clipped",
         "Noise for a state of norm C is added to one of any norm.",
         HANDED,
-        edit(sequential.released, ("part * scale +", "part +")),
+        edit(sequential.released, ("exact * scale", "exact")),
     ),
     # resume
     Fault(

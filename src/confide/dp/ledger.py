@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from confide import jsons
 from confide.errors import InputError
 from confide.io import read_bytes
 from confide.types import POOLS, PoolName, RegulariserName, Release, StateName, Step, TokensName, UnitName, ViewName
@@ -170,9 +171,11 @@ class Ledger:
     def _take(self, raw: bytes, error: Callable[..., InputError]) -> None:
         """Verify one line against what came before, and keep it."""
         try:
-            line = orjson.loads(raw)
+            line = jsons.loads(raw)
         except orjson.JSONDecodeError:
             raise error("malformed JSON") from None
+        except (jsons.Repeated, jsons.Nested) as wrong:
+            raise error(str(wrong), getattr(wrong, "key", None)) from None
         if not isinstance(line, dict) or "hash" not in line:
             raise error("expected a ledger line with a hash")
         content = {key: value for key, value in line.items() if key != "hash"}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from confide.outward import markdown
 from confide.report.claims import CLAIMS
 from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN, Claim, Study, Verdict
 from confide.report.needs import choose
@@ -88,18 +89,18 @@ def _studies(studies: list[Study], judged: list[Judged]) -> Iterator[str]:
         known = {column.name for column in columns(table)}
         shown = [name for name in OVERVIEW if name in known and any(row.get(name) is not None for row in table)]
         head = ["row of the sample sheet", "γ", "seeds", *(OVERVIEW[name] for name in shown)]
-        body = ([name, f"{gamma:g}", str(len(rows)), *(cell(rows, column) for column in shown)]
+        body = ([markdown(name), f"{gamma:g}", str(len(rows)), *(cell(rows, column) for column in shown)]
                 for (name, gamma), rows in study.table.items())  # fmt: skip
-        yield from (f"### {study.spec.title}", "", *table_lines(head, body), "")
+        yield from (f"### {markdown(study.spec.title)}", "", *table_lines(head, body), "")
 
 
 def _needs(study: Study) -> Iterator[str]:
     """The miss rate is no choice that anybody has: each row of the sample sheet stands at the one that is nearest to 0.1."""
-    yield from (f"## Which method for which need — {study.spec.title}", "")
+    yield from (f"## Which method for which need — {markdown(study.spec.title)}", "")
     yield from ("Of these models the best that meets each need; on another corpus it may be another: `confide recommend`.", "")
     names = dict.fromkeys(name for name, _ in study.table)
     table = [row for name in names for row in study.rows(name)]
-    yield from (f"- {one.need}: **{one.row or '–'}** ({one.why})" for one in choose(table))
+    yield from (f"- {one.need}: **{markdown(one.row or '–')}** ({markdown(one.why)})" for one in choose(table))
     yield ""
 
 
@@ -116,4 +117,4 @@ def _claims(judged: list[Judged]) -> Iterator[str]:
 def _line(one: Judged) -> str:
     claim, verdict = one
     figure = f"[{claim.figure.replace('_', ' ')}](../studies/{claim.studies[0]}/{claim.figure}.svg)"
-    return f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}: {verdict.evidence} ({figure})"
+    return f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}: {markdown(verdict.evidence)} ({figure})"

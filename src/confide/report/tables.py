@@ -3,13 +3,13 @@
 Infinity is written as inf in CSV, "inf" in JSON and ∞ in Markdown; what was not measured or not claimed is left empty.
 """
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from confide.io import number
+from confide.outward import code, table_of
+from confide.outward import markdown as plain
 from confide.report import author_columns, domain_columns
 from confide.report.published import quotes
 from confide.report.results import Result
@@ -176,11 +176,7 @@ def columns(table: list[Row]) -> list[Column]:
 
 def as_csv(table: list[Row]) -> str:
     """Comma-separated text of rows with equal keys; None is empty, infinity is inf, numbers in full precision."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(table[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return out.getvalue()
+    return table_of(table)
 
 
 def summary(table: list[Row]) -> dict[str, float | str]:
@@ -212,12 +208,15 @@ PROTECTS = {  # unit as certificates name it -> what its choice means
 def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = (), units: Iterable[str] = ()) -> str:
     """The whole table in readable blocks, with what columns mean and what the papers print."""
     lines = [
-        f"# {spec.title}",
+        f"# {plain(spec.title)}",
         "",
         "Every ε holds under the conditions of its certificate; ∞: nothing is certified; –: not measured or not claimed.",
         "Mean ± standard deviation over seeds; an interval is the mean of the runs' own.",
-        *(f"Condition of the Bayesian ε: {condition}." for condition in dict.fromkeys(conditions)),
-        *(f"What is protected: {unit}, that is {PROTECTS.get(unit, 'a secret within it')}." for unit in dict.fromkeys(units)),
+        *(f"Condition of the Bayesian ε: {plain(condition)}." for condition in dict.fromkeys(conditions)),
+        *(
+            f"What is protected: {plain(one)}, that is {PROTECTS.get(one, 'a secret within it')}."
+            for one in dict.fromkeys(units)
+        ),
         "",
     ]
     grouped = groups(table)
@@ -228,7 +227,8 @@ def markdown(spec: ReportSpec, table: list[Row], conditions: Iterable[str] = (),
             lines += [f"## {words}", "", *_block(used, grouped), "", *_meaning(used), ""]
     if spec.published:
         head = ["source", "method", "quantity", "printed", "note"]
-        lines += ["## What the papers print", "", *table_lines(head, (quote[1:] for quote in quotes(spec.published))), ""]
+        printed = (map(plain, quote[1:]) for quote in quotes(spec.published))
+        lines += ["## What the papers print", "", *table_lines(head, printed), ""]
     return "\n".join(lines)
 
 
@@ -238,7 +238,7 @@ def _meaning(columns: list[Column]) -> list[str]:
     for column in columns:
         if not column.name.endswith("_high"):
             found = domain_columns.described(column.name)
-            lines.append(f"- `{found[0] if found else heading(column.name)}`: {column.words}")
+            lines.append(f"- {code(found[0] if found else heading(column.name))}: {column.words}")
     return list(dict.fromkeys(lines))
 
 
@@ -254,10 +254,10 @@ def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) ->
     """Lines of one table; a pair of columns x_low, x_high becomes one interval x."""
     shown = [column.name for column in columns if not column.name.endswith("_high")]
     told = {key: group[0]["variant"] for key, group in groups.items() if group[0]["variant"] not in (None, key[0])}
-    head = ["name", *["variant"] * bool(told), "γ", "seeds", *(heading(name) for name in shown)]
+    head = ["name", *["variant"] * bool(told), "γ", "seeds", *(plain(heading(name)) for name in shown)]
     body = [
         [
-            *([key[0], told.get(key, "–")] if told else [key[0]]),
+            *map(plain, [key[0], told.get(key, "–")] if told else [key[0]]),
             *(f"{key[1]:g}", str(len(group))),
             *(cell(group, column) for column in shown),
         ]

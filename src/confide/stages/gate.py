@@ -16,4 +16,4 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
     write_junit(junit, found, spec.study)
     write_table(output, found)
     if failed := [case for case in found if case.failed]:
-        raise Failure("\n".join(f"{case.run} {case.audit} {case.outcome}: {case.says}" for case in failed))
+        raise Failure(*(f"{case.run} {case.audit} {case.outcome}: {case.says}" for case in failed))

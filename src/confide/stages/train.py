@@ -28,6 +28,7 @@ from confide.errors import InputError
 from confide.evaluation import evaluate_points
 from confide.io import atomic, sha256, write_jsonl
 from confide.memory import keep_pages, peak_mb
+from confide.outward import terminal
 from confide.packing import pack
 from confide.parallel import ALONE, Group, joined
 from confide.planning import Sizes, enumerate_steps, noise_for
@@ -159,7 +160,7 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
     """Execute what is left of the stream; evaluate on valid points after every epoch."""
     position = 0
     quiet, total = None if job.group.first else True, sum(map(len, epochs))  # None: no bar where nobody would see it move
-    with tqdm(total=total, initial=job.done, desc=job.spec.run, unit="step", disable=quiet) as bar:
+    with tqdm(total=total, initial=job.done, desc=terminal(job.spec.run), unit="step", disable=quiet) as bar:
         for number, steps in enumerate(epochs, 1):
             started, worked = time.monotonic(), time.process_time()
             for step in steps:
@@ -179,7 +180,7 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
                 job.metrics.append(row | epoch_metrics(job) | dict(zip(COSTS, spent, strict=True)))
                 job.ledger.epoch(number)
                 if job.group.first:
-                    tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)
+                    tqdm.write(terminal(progress(job, number, len(epochs))), file=sys.stderr)
 
 
 def passes(job: Job, epochs: list[list[Step]]) -> float:

@@ -1,11 +1,11 @@
-"""Verify that a certificate follows from its files, without loading a model.
+"""Verify a certificate without loading a model: does what it claims follow from the files that it names?
 
 The ledger's chain is checked. The updates that the settings ask for are enumerated again, with their noise, and the ledger must
 hold these and no others. Epsilon is priced again by both accountants, every claim is made again, and each file that can be
 reached must have the bytes that were hashed; the weights must be here. A field that differs is named.
 
-This proves that files fit together. It does not prove that the training took place: who trains can write a ledger of a training
-that never was. With a public key it is checked as well who vouches for it (`signing`).
+That shows that files fit together, not that anybody trained as the ledger says: whoever trains can write a ledger of a training
+that never was. With a public key it is checked as well who vouches for that (`signing`).
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from confide.certificate import VERSION, certificate, sealed
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import read_file, read_json, sha256
+from confide.outward import say
 from confide.planning import Sizes, check_ledger
 from confide.signing.checked import NAME, UNSIGNED, vouched
 from confide.specs import CertifySpec, TrainSpec, parse
@@ -44,21 +45,21 @@ def verify(
     again = certificate(spec, files, found["files"])
     check_training(spec.train, files["ledger"][0], found["files"])
     again["code"]["version"] = found["code"].get("version")  # this program's own may be another
-    for key, says, holds in differences(found, again):
-        raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=key)
-    print(f"{certificate_file}: holds for {found['run']}\n  {found['says']}")
+    for field, says, holds in differences(found, again):
+        raise InputError(f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=field)
+    say(f"{certificate_file}: holds for {found['run']}", f"  {found['says']}")
     if found["release_note"]:
-        print(f"  {found['release_note']}")
+        say(f"  {found['release_note']}")
     checked = [name for name, paths in files.items() if paths]
-    print("  checked: the ledger's chain, its updates against the settings, its price by two accountants, every claim")
-    print(f"  checked: the bytes of {', '.join(checked)}")
+    say("  checked: the ledger's chain, its updates against the settings, its price by two accountants, every claim")
+    say(f"  checked: the bytes of {', '.join(checked)}")
     if unreachable:
-        print(f"  not here, so not checked: {', '.join(unreachable)}")
+        say(f"  not here, so not checked: {', '.join(unreachable)}")
     if key is None:
-        print(UNSIGNED)
+        say(UNSIGNED)
     else:
         statement = attestation or certificate_file.with_name(NAME)
-        print(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders), sep="\n")
+        say(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders))
 
 
 def check_training(spec: TrainSpec, path: Path, named: dict[str, Any]) -> None:
