@@ -14,8 +14,9 @@ from typing import Any
 
 from confide.errors import Failure, InputError
 from confide.io import atomic, sha256, write_json
+from confide.outward import say
 from confide.release import RELEASED
-from confide.signing.checked import REPEATED, printable
+from confide.signing.checked import REPEATED
 from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
 from confide.signing.keys import fingerprint, private_key
@@ -54,7 +55,7 @@ def attest(
         measured = evidence(found["run"], files, path, study)
     against = [*about(found), *measured.against]
     if against and not anyway:
-        raise Failure("\n".join(against))
+        raise Failure(*against)
     subjects, roles = subjects_of(path, files, measured)
     payload = payload_of(subjects, predicate_of(found, roles, measured, against))
     if private is not None:
@@ -63,12 +64,11 @@ def attest(
         text = bundle(payload)
         with atomic(output) as temporary:
             temporary.write_text(text)
-    for reason in against:
-        print(f"  signed all the same: {printable(reason)}")
+    say(*(f"  signed all the same: {reason}" for reason in against))
     if set(found["files"]) - set(RELEASED):
-        print(f"  note: {OF_TEXT}")
+        say(f"  note: {OF_TEXT}")
     by = "Sigstore" if private is None else fingerprint(private.public_key())
-    print(printable(f"  signed by {by}: {len(subjects)} files of {found['run']}, in {output}"))
+    say(f"  signed by {by}: {len(subjects)} files of {found['run']}, in {output}")
 
 
 def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]]:

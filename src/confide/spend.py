@@ -16,7 +16,7 @@ from confide.certificate import lineage, saw_public_text
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.io import number, read_file, write_json
-from confide.signing.checked import printable
+from confide.outward import say
 from confide.specs.files import ClaimOfFile, File
 from confide.stages.epsilon import shown
 from confide.stages.verify import NEEDED, reached, read, verify
@@ -64,10 +64,8 @@ def spend(models: list[Path], *, delta: float | None = None, one_corpus: bool = 
     totals = [[total(group.models, name, delta) for name in CLAIMS] for group in groups]
     if json is not None:
         write_json(json, as_json(counted, groups, totals))
-    for model in public:
-        print(printable(f"{model.file}: trained on text that is declared public, so there is nothing to count."))
-    for line in lines(counted, left_out, groups, totals, one_corpus):
-        print(printable(line))
+    say(*(f"{model.file}: trained on text that is declared public, so there is nothing to count." for model in public))
+    say(*lines(counted, left_out, groups, totals, one_corpus))
 
 
 def certificates(given: Sequence[Path]) -> list[Path]:

@@ -7,6 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from confide.io import sha256, write_json
+from confide.outward import terminal
 from confide.signing.checked import REPEATED, vouched
 from confide.signing.envelope import signed
 from confide.signing.keys import public_keys
@@ -39,7 +40,7 @@ def attestation(folder: Path) -> None:
     files = {name: [{"path": name, "sha256": sha256(folder / name)}] for name in ("model", "ledger")}
     given = {"key": folder / "key.pub", "attestation": folder / "attestation.json", "folders": [folder]}
     for line in vouched(folder / "certificate.json", FOUND | {"files": files}, **given):
-        assert line.isprintable() and json.dumps(line)
+        assert terminal(line).isprintable() and json.dumps(line)
 
 
 def statement(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from confide.errors import InputError
-from confide.signing.envelope import DEEPEST, IN_TOTO, LARGEST, opened, pae, signed, signer
+from confide.signing.envelope import IN_TOTO, LARGEST, opened, pae, signed, signer
 from confide.signing.keys import fingerprint
 
 KEY, OTHER = (Ed25519PrivateKey.from_private_bytes(bytes([number] * 32)) for number in (1, 2))
@@ -130,9 +130,9 @@ NESTED = b"[" * 300 + b"]" * 300
         (b"3", "is not a signed envelope"),
         (b'{"payload": NaN}', "malformed JSON"),
         (b'{"payload": "\\ud800"}', "malformed JSON"),
-        (b'{"payload": "", "payload": ""}', "an object has a key twice"),
-        (json.dumps(GOOD).replace('"keyid"', '"sig": "AA==", "keyid"').encode(), "an object has a key twice"),
-        (b'{"x": ' + NESTED + b"}", f"nested deeper than {DEEPEST}"),
+        (b'{"payload": "", "payload": ""}', "stands twice"),
+        (json.dumps(GOOD).replace('"keyid"', '"sig": "AA==", "keyid"').encode(), "stands twice"),
+        (b'{"x": ' + NESTED + b"}", "nested deeper than"),
         (b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}", "malformed JSON"),
         (b'{"x": ' + b"9" * 5000 + b"}", "payload: is missing|malformed JSON"),
         (b" " * (LARGEST + 1), "is larger than"),

@@ -36,11 +36,11 @@ def vouched(certificate: Path, found: dict[str, Any], *, key: Path, attestation:
     yield f"  signed by {name}: the key's owner vouches that this was trained and measured as it says"
     yield f"  checked: the signature, and that it is over {', '.join(['this certificate and its files', *checked])}"
     if absent:
-        yield f"  signed, but not here: {', '.join(map(printable, absent))}"
+        yield f"  signed, but not here: {', '.join(absent)}"
     for reason in predicate["overruled"]:
-        yield f"  signed all the same: {printable(reason)}"
+        yield f"  signed all the same: {reason}"
     for audit in predicate["unbound"]:
-        yield f"  does not say of which weights it is: {printable(audit)}"
+        yield f"  does not say of which weights it is: {audit}"
 
 
 def check_roles(roles: dict[str, list[str]], subjects: dict[str, str], attestation: Path) -> None:
@@ -84,10 +84,5 @@ def at_hand(names: list[str], subjects: dict[str, str], folders: list[Path]) -> 
         elif sha256(place) != subjects[name]:
             raise InputError("is not the file that was signed: other bytes", file=place)
         else:
-            checked.append(printable(name))
+            checked.append(name)
     return checked, absent
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -2,12 +2,11 @@
 
 What is signed is not the payload but its pre-authentication encoding (PAE), which holds the payload's type and both lengths:
 bytes that were signed as one kind of document cannot be passed off as another. An envelope may come from anybody, so it is
-parsed strictly: no more than LARGEST bytes, no key twice, no deep nesting, Base64 in its canonical form.
+parsed strictly: no more than LARGEST bytes, no key twice, no deep nesting (`jsons`), Base64 in its canonical form.
 """
 
 import base64
 import binascii
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +14,13 @@ import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from confide import jsons
 from confide.errors import InputError
 from confide.signing.keys import fingerprint
 
 IN_TOTO = "application/vnd.in-toto+json"
 BUNDLE = "application/vnd.dev.sigstore.bundle"  # how the type of Sigstore's own files begins
 LARGEST = 1 << 20  # bytes of an envelope
-DEEPEST = 16  # arrays and objects within one another
 MOST_SIGNATURES = 64
 
 
@@ -138,35 +137,12 @@ def decoded(text: str, path: Path, key: str) -> bytes:
 
 
 def strict_json(content: bytes, path: Path) -> Any:
-    """Parsed JSON in which no object has a key twice and nothing is nested deeper than DEEPEST; InputError otherwise."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice.append(found)
-        return found
-
-    twice: list[dict[str, Any]] = []
-
+    """Parsed JSON in which no object has a key twice and nothing is nested too deep; InputError otherwise."""
     try:
-        value = orjson.loads(content)  # refuses NaN, lone surrogates and what is not UTF-8, which the parser below lets pass
+        return jsons.loads(content)
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=path, line=error.lineno) from None
-    if _depth(value) > DEEPEST:
-        raise InputError(f"malformed JSON: nested deeper than {DEEPEST}", file=path)
-    try:
-        value = json.loads(content, object_pairs_hook=once)
-    except ValueError as error:  # such as a number of thousands of digits
-        raise InputError(f"malformed JSON ({type(error).__name__})", file=path) from None
-    if twice:
-        raise InputError("malformed JSON: an object has a key twice", file=path)
-    return value
-
-
-def _depth(value: Any) -> int:
-    """How many arrays and objects lie within one another, without recursion."""
-    depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, dict | list)]:
-        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
-        depth += 1
-    return depth
+    except jsons.Repeated as error:
+        raise InputError(str(error), file=path, key=error.key) from None
+    except jsons.Nested as error:
+        raise InputError(str(error), file=path) from None
