@@ -33,7 +33,15 @@ PRINTED = [
 ]  # bytes that are written as the character of this number
 OTHERS = [byte for byte in range(0x100) if byte not in PRINTED]
 BYTE_OF = {0x100 + number: byte for number, byte in enumerate(OTHERS)}
-TEXT = bytes(byte in b"\t\r\n" or 0x20 <= byte < 0x7F for byte in range(256))  # what ASCII text is made of
+FOLLOWS = 5
+PARTS = bytes(  # bytes of a character that begins with this one, for ASCII as in text; FOLLOWS for one that goes on; or 0
+    1
+    if byte in b"\t\r\n" or 0x20 <= byte < 0x7F
+    else FOLLOWS
+    if 0x80 <= byte < 0xC0
+    else (0xC2 <= byte < 0xE0) * 2 + (0xE0 <= byte < 0xF0) * 3 + (0xF0 <= byte < 0xF5) * 4
+    for byte in range(256)
+)
 
 
 COUNTED = np.array([byte not in SEPARATORS and byte & 0xC0 != 0x80 for byte in range(256)])
@@ -136,15 +144,16 @@ def whole(data: bytes) -> bytes:
 def runs(data: bytes, shortest: int) -> str:
     """Runs of UTF-8 text that is more than ASCII, with at least so many characters: numbers of a model hardly make any."""
     units = np.frombuffer(data, np.uint8)
+    parts = np.frombuffer(data.translate(PARTS), np.uint8)
     count = len(units)
-    follows = np.zeros(count + 3, bool)
-    np.equal(units & 0xC0, 0x80, out=follows[:count])
     good = np.zeros(count + 3, bool)
-    good[:count] = np.frombuffer(data.translate(TEXT), bool)
-    for size, least, most in ((2, 0xC2, 0xDF), (3, 0xE0, 0xEF), (4, 0xF0, 0xF4)):
-        leads = (units - np.uint8(least)) <= most - least
-        for step in range(1, size):
-            leads &= follows[step : step + count]
+    follows = np.zeros(count + 3, bool)
+    np.equal(parts, 1, out=good[:count])
+    np.equal(parts, FOLLOWS, out=follows[:count])
+    twice = follows[1 : count + 1] & follows[2 : count + 2]
+    for size, next_ones in ((2, follows[1 : count + 1]), (3, twice), (4, twice & follows[3:])):
+        leads = parts == size
+        leads &= next_ones
         for step in range(size):
             good[step : step + count] |= leads
     long = good[:count]
