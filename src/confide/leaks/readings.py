@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 import numpy as np
 
-from confide.leaks.plain import SEPARATORS, plain
+from confide.leaks.plain import OTHERS, SEPARATORS, plain
 
 ROUNDS = 2  # escapes within escapes: JSON in JSON, an entity in a URL
 SHORTEST_RUN = 6  # characters that text among other bytes has at least, unless a secret is shorter
@@ -31,8 +31,8 @@ PRINTED = [
     *range(0xA1, 0xAD),
     *range(0xAE, 0x100),
 ]  # bytes that are written as the character of this number
-OTHERS = [byte for byte in range(0x100) if byte not in PRINTED]
-BYTE_OF = {0x100 + number: byte for number, byte in enumerate(OTHERS)}
+UNPRINTED = [byte for byte in range(0x100) if byte not in PRINTED]
+BYTE_OF = {0x100 + number: byte for number, byte in enumerate(UNPRINTED)}
 FOLLOWS = 5
 PARTS = bytes(  # bytes of a character that begins with this one, for ASCII as in text; FOLLOWS for one that goes on; or 0
     1
@@ -88,10 +88,15 @@ def of_text(kind: str, text: str) -> Iterator[Reading]:
 
 
 def tokens(text: str) -> Iterator[Reading]:
-    """A text whose characters stand for bytes, if some can."""
+    """A text whose characters stand for bytes, if some can. Those of UTF-8 beyond ASCII are all written beyond ASCII."""
     if TOKENS.search(text):
-        data = text.translate(BYTE_OF).encode("latin-1", errors="replace")
-        yield Reading("tokens", plain(data.decode(errors="replace")).encode(errors="replace"))
+        spelled = OTHERS.sub(lambda match: of_tokens(match[0]), text)
+        yield Reading("tokens", plain(spelled).encode(errors="replace"))
+
+
+def of_tokens(run: str) -> str:
+    """The text of characters, none of them ASCII, that stand for bytes."""
+    return run.translate(BYTE_OF).encode("latin-1", errors="replace").decode(errors="replace")
 
 
 def unescaped(escape: str) -> str:
