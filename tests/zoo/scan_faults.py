@@ -31,7 +31,7 @@ FAULTS = [
         "typography kept",
         "Of Unicode's many ways to write a text only its case is made alike.",
         WRITTEN,
-        edit(plain.plain, ("text.translate(TABLE)", "text.lower()")),
+        edit(plain.plain, ("translated(match[0])", "match[0].lower()")),
     ),
     Fault(
         "escapes left as they are",

@@ -133,8 +133,8 @@ def candidates(head: Heads, data: bytes) -> Iterator[tuple[int, int]]:
         np.right_shift(here, head.shift, out=here)
         np.right_shift(here, 3, out=places)
         octets = head.table[places.view(np.int64)]
-        np.bitwise_and(here, 7, out=here)
-        passed = np.flatnonzero((octets >> here.astype(np.uint8)) & 1)
+        passed = np.flatnonzero(octets != 0)
+        passed = passed[(octets[passed] >> (here[passed] & np.uint64(7)).astype(np.uint8)) & 1 != 0]
         if len(passed):
             wanted = keys[passed] & mask(head.width)
             groups = np.searchsorted(head.keys, wanted)

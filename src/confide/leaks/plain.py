@@ -4,7 +4,9 @@ One table does it, so that no spelling has to be listed: "Ångström" in either 
 or with its spaces and dashes set by a typographer is "angstrom".
 """
 
+import re
 import unicodedata
+from functools import lru_cache
 
 SEPARATORS = b" \t\r\n._-+/()\0\"',*`:;|[]~\\"  # dropped on both sides: `search` looks at where they stood
 MARKS = ((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))  # accents
@@ -51,9 +53,22 @@ class Table(dict[int, str]):
         return found
 
 
-TABLE = Table({code: chr(code) for code in range(128)})
+TABLE = Table()
+OTHERS = re.compile("[^\x00-\x7f]+")
+SHORT = 16  # characters of a run that is worth remembering
 
 
 def plain(text: str) -> str:
     """A text as it is compared. ASCII stays as it is: its case is folded where bytes are."""
-    return text if text.isascii() else text.translate(TABLE)
+    return OTHERS.sub(lambda match: translated(match[0]), text)
+
+
+def translated(run: str) -> str:
+    """The same of characters none of which is ASCII; short runs come again and again."""
+    return remembered(run) if len(run) <= SHORT else run.translate(TABLE)
+
+
+@lru_cache(maxsize=1 << 14)
+def remembered(run: str) -> str:
+    """A short run, translated once."""
+    return run.translate(TABLE)

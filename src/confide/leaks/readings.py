@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 import numpy as np
 
-from confide.leaks.plain import SEPARATORS, plain
+from confide.leaks.plain import OTHERS, SEPARATORS, plain
 
 ROUNDS = 2  # escapes within escapes: JSON in JSON, an entity in a URL
 SHORTEST_RUN = 6  # characters that text among other bytes has at least, unless a secret is shorter
@@ -31,9 +31,17 @@ PRINTED = [
     *range(0xA1, 0xAD),
     *range(0xAE, 0x100),
 ]  # bytes that are written as the character of this number
-OTHERS = [byte for byte in range(0x100) if byte not in PRINTED]
-BYTE_OF = {0x100 + number: byte for number, byte in enumerate(OTHERS)}
-TEXT = bytes(byte in b"\t\r\n" or 0x20 <= byte < 0x7F for byte in range(256))  # what ASCII text is made of
+UNPRINTED = [byte for byte in range(0x100) if byte not in PRINTED]
+BYTE_OF = {0x100 + number: byte for number, byte in enumerate(UNPRINTED)}
+FOLLOWS = 5
+PARTS = bytes(  # bytes of a character that begins with this one, for ASCII as in text; FOLLOWS for one that goes on; or 0
+    1
+    if byte in b"\t\r\n" or 0x20 <= byte < 0x7F
+    else FOLLOWS
+    if 0x80 <= byte < 0xC0
+    else (0xC2 <= byte < 0xE0) * 2 + (0xE0 <= byte < 0xF0) * 3 + (0xF0 <= byte < 0xF5) * 4
+    for byte in range(256)
+)
 
 
 COUNTED = np.array([byte not in SEPARATORS and byte & 0xC0 != 0x80 for byte in range(256)])
@@ -80,10 +88,15 @@ def of_text(kind: str, text: str) -> Iterator[Reading]:
 
 
 def tokens(text: str) -> Iterator[Reading]:
-    """A text whose characters stand for bytes, if some can."""
+    """A text whose characters stand for bytes, if some can. Those of UTF-8 beyond ASCII are all written beyond ASCII."""
     if TOKENS.search(text):
-        data = text.translate(BYTE_OF).encode("latin-1", errors="replace")
-        yield Reading("tokens", plain(data.decode(errors="replace")).encode(errors="replace"))
+        spelled = OTHERS.sub(lambda match: of_tokens(match[0]), text)
+        yield Reading("tokens", plain(spelled).encode(errors="replace"))
+
+
+def of_tokens(run: str) -> str:
+    """The text of characters, none of them ASCII, that stand for bytes."""
+    return run.translate(BYTE_OF).encode("latin-1", errors="replace").decode(errors="replace")
 
 
 def unescaped(escape: str) -> str:
@@ -136,15 +149,16 @@ def whole(data: bytes) -> bytes:
 def runs(data: bytes, shortest: int) -> str:
     """Runs of UTF-8 text that is more than ASCII, with at least so many characters: numbers of a model hardly make any."""
     units = np.frombuffer(data, np.uint8)
+    parts = np.frombuffer(data.translate(PARTS), np.uint8)
     count = len(units)
-    follows = np.zeros(count + 3, bool)
-    np.equal(units & 0xC0, 0x80, out=follows[:count])
     good = np.zeros(count + 3, bool)
-    good[:count] = np.frombuffer(data.translate(TEXT), bool)
-    for size, least, most in ((2, 0xC2, 0xDF), (3, 0xE0, 0xEF), (4, 0xF0, 0xF4)):
-        leads = (units - np.uint8(least)) <= most - least
-        for step in range(1, size):
-            leads &= follows[step : step + count]
+    follows = np.zeros(count + 3, bool)
+    np.equal(parts, 1, out=good[:count])
+    np.equal(parts, FOLLOWS, out=follows[:count])
+    twice = follows[1 : count + 1] & follows[2 : count + 2]
+    for size, next_ones in ((2, follows[1 : count + 1]), (3, twice), (4, twice & follows[3:])):
+        leads = parts == size
+        leads &= next_ones
         for step in range(size):
             good[step : step + count] |= leads
     long = good[:count]
