@@ -23,6 +23,7 @@ NOT_TINY = {
     "results/studies/*/examples.md",
     "results/papers/*",
     "results/report.html",
+    "results/sbom.json",
     ".dvc/*",
     "mlflow.db",
 }
