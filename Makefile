@@ -52,9 +52,7 @@ lock: $(VENV)/.ok
 	python tools/lock.py
 
 sbom: $(VENV)/.ok
-	mkdir -p results
-	cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible --output-format JSON --output-file results/sbom.json
-	echo 'See results/sbom.json'
+	python tools/sbom.py
 
 reproduce: $(VENV)/.ok
 	snakemake

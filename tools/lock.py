@@ -2,9 +2,9 @@
 
     python tools/lock.py [--upgrade-package NAME ...]     (`make lock`)
 
-constraints.txt is all but PyTorch; torch.txt is PyTorch as PyPI has it, with NVIDIA's libraries. They are apart because PyTorch's
-own CPU wheels, which most installations take, lie on another index and have other hashes. Pins that still fit stay as they are;
-what another Python or platform needs has a marker.
+constraints.txt is all but PyTorch; torch.txt is PyTorch as PyPI has it, with NVIDIA's libraries. They are apart because
+PyTorch's CPU wheels, which most installations take, lie on another index and have other hashes. Pins that still fit stay as
+they are; what another Python or platform needs has a marker.
 """
 
 import re
@@ -36,10 +36,10 @@ def main() -> int:
         extras = [word for extra in EXTRAS for word in ("--extra", extra)]
         subprocess.run([*COMMAND, *QUIET, *extras, "--output-file", str(found), *sys.argv[1:]], cwd=ROOT, check=True)
         pins = entries(found.read_text())
-    for path, words, own in (
-        (REST, "All but PyTorch, which torch.txt has.", [pin for pin in pins if not OF_TORCH.match(pin)]),
-        (TORCH, "PyTorch as PyPI has it; the Makefile takes the version of its CPU wheels from here.", [pin for pin in pins if OF_TORCH.match(pin)]),
-    ):  # fmt: skip
+    of_torch = [pin for pin in pins if OF_TORCH.match(pin)]
+    rest = [pin for pin in pins if not OF_TORCH.match(pin)]
+    build = "PyTorch as PyPI has it; the Makefile takes the version of its CPU wheels from here."
+    for path, words, own in ((REST, "All but PyTorch, which torch.txt has.", rest), (TORCH, build, of_torch)):
         path.write_text(HEAD.format(words) + "".join(own))
         print(f"{path.name}: {len(own)} packages")
     return 0

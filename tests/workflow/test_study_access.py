@@ -24,6 +24,7 @@ NOT_TINY = {
     "results/studies/*/examples.md",
     "results/papers/*",
     "results/report.html",
+    "results/sbom.json",
     ".dvc/*",
     ".dvc-state/*",
     "mlflow.db",
