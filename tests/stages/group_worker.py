@@ -93,7 +93,8 @@ def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
         return iter(pieces)
 
     def scaled(norms: torch.Tensor) -> torch.Tensor:
-        assert norms.dtype == together.clipper.flat.dtype == dtype  # in bfloat16, too
+        clipper = together.clipper
+        assert norms.dtype == clipper.flat.dtype == torch.float64 and clipper.spare.dtype == dtype  # in bfloat16, too
         return scale(norms)
 
     together._physical = counted

@@ -105,12 +105,13 @@ class Formed:
 
     def squares(self, units: Units | None) -> Squares:
         """Of the examples, or of the units."""
-        kind, norms = self.grads.dtype, lengths(self.grads)
-        terms = self.terms or Terms(norms, torch.ones_like(norms, dtype=torch.int64), 0.0)
+        kind = self.grads.dtype
+        norms = lengths(self.grads)
+        terms = self.terms or Terms(norms, count=torch.ones_like(norms, dtype=torch.int64), error=0.0)
         if units is None:
-            return squares_of(norms.square(), terms, 1, kind)
+            return squares_of(norms.square(), terms, members=1, kind=kind)
         together = self.grads.new_zeros(len(units.rows), self.grads.shape[1]).index_add_(0, units.number, self.grads)
-        return squares_of(lengths(together).square(), terms.grouped(units), units.sizes, kind)
+        return squares_of(lengths(together).square(), terms.grouped(units), members=units.sizes, kind=kind)
 
     def add_weighted(self, total: Tensor, weights: Tensor, clean: bool) -> None:
         """Add sum_b weights_b G_b, for weights (B,), to total. Unless clean, those of weight 0 may hold anything."""
@@ -127,7 +128,11 @@ class Factored:
     def squares(self, units: Units | None) -> Squares:
         """Of the examples, or of the units."""
         uses = self.uses if units is None else [use.grouped(units) for use in self.uses]
-        kind, squared, reach, count, lost = uses[0].right.dtype, 0.0, 0.0, 0, 0.0
+        kind = uses[0].right.dtype
+        squared: Tensor | float = 0.0
+        reach: Tensor | float = 0.0
+        lost: Tensor | float = 0.0
+        count: Tensor | int = 0
         for number, use in enumerate(uses):
             left, right = grams(use, use)
             squared = squared + (left * right).sum((1, 2))
@@ -139,7 +144,7 @@ class Factored:
             lost = lost + left.sum(1).square() + right.sum(1).square()
         error = max(error_of(use) for use in uses)
         squared = squared + len(uses) * BLOCK * torch.finfo(kind).tiny * lost  # products too small for their type
-        return squares_of(squared, Terms(reach, count, error), 1 if units is None else units.sizes, kind)
+        return squares_of(squared, Terms(reach, count, error), members=1 if units is None else units.sizes, kind=kind)
 
     def add_weighted(self, total: Tensor, weights: Tensor, clean: bool) -> None:
         for use in self.uses:

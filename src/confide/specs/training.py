@@ -65,7 +65,7 @@ class RecipeSpec(Spec):
     batching: Literal["uniform", "author"] = "uniform"  # of exact updates; author: as many batches as can be of one author
     exact_clip: Positive | None = 1.0  # global gradient norm of exact updates
     physical_batch_size: Natural = 256  # memory bound: examples in one forward pass; halved where they do not fit
-    precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; norms, noise and weights stay float32
+    precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights stay float32, norms and noise float64
     # selective: the recurrent state after private text is set to zero, clipped and noised (and charged), or carried on
     # (epsilon = infinity); published: training and counting as in the paper (epsilon = infinity, its number beside it)
     private_state: Literal["reset", "noise", "carry", "published"] = "reset"
