@@ -1,10 +1,12 @@
 """No file makes the search endless or large: what unfolds is bounded, and memory hardly grows with the number of secrets."""
 
+import base64
 import bz2
 import gzip
 import lzma
 import subprocess
 import sys
+import time
 import zipfile
 import zlib
 from io import BytesIO
@@ -37,8 +39,6 @@ def zipped(*members: bytes) -> bytes:
 
 
 def data_uri(content: bytes) -> bytes:
-    import base64
-
     return b"<svg><image href='data:application/gzip;base64," + base64.b64encode(content) + b"'/></svg>"
 
 
@@ -135,6 +135,26 @@ def test_what_cannot_be_read_is_an_error(tmp_path, content, reason):
     path.write_bytes(content)
     with pytest.raises(InputError, match=reason):
         found(path)
+
+
+HOSTILE = {
+    "escapes": b"(" + b"\\(" * (1 << 20),
+    "strings": b"(a" * (1 << 20),
+    "digits": b"<0" * (1 << 20),
+    "tables": b"beginbfchar beginbfrange " * (1 << 16),
+    "ranges": b"beginbfrange " + b"<0> <0> [ " * (1 << 17),
+    "blanks": b"beginbfrange " + b"<0>" + b" " * (1 << 20),
+    "dictionaries": b"<<" * (1 << 20),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_pdf_takes_no_longer_than_its_length(tmp_path, name):
+    path = tmp_path / "file.pdf"
+    path.write_bytes(pdf(stream(2, HOSTILE[name])))
+    begun = time.process_time()
+    assert not found(path)
+    assert time.process_time() - begun < 20  # seconds; the square of its length would take hours
 
 
 def test_pixels_of_a_pdf_are_passed_over(tmp_path):

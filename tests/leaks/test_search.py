@@ -185,3 +185,33 @@ def test_spellings_are_what_standard_decoders_undo():
         forms.setdefault(kind, []).append(data)
     assert bytes.fromhex(forms["hex"][0].decode()).decode() == CAFE
     assert {data.decode("utf-16-le", errors="replace") for data in forms["wide"]} >= {CAFE, CAFE.upper()}
+
+
+PASSWORD = "a:b;c,*d|"
+
+
+def test_a_secret_of_little_but_separators_is_looked_for_as_it_stands():
+    assert found(b"the word is a:b;c,*d today", {0: PASSWORD, 1: PHONE}) == {0: {"exact"}}
+    for text in (b"abcd", b"a b c d", b"a:b;c,d"):
+        assert not found(text, {0: PASSWORD, 1: PHONE})
+
+
+@pytest.mark.parametrize(
+    ("secret", "chance", "leak"),
+    [
+        ("12-34-56", b"[12, 34, 56]", b"12.34.56"),
+        ("10:30:45", b"103045 10 30 45", b"at 10:30:45 sharp"),
+        ("12,500.00", b"1250000 and 12500.00", b"paid 12,500.00 today"),
+        ("555-123-4567", b"[5551, 2345, 67]", b"555,123,4567"),
+        ("Petrow", b"Pet row [Pe, trow]", b'["Pe","trow"]'),
+        ("48291", b'["48", "291"]', b'["48291"]'),
+    ],
+)
+def test_what_stands_between_numbers_and_strings(secret, chance, leak):
+    assert not found(chance, {0: secret}) and found(leak, {0: secret})
+
+
+def test_a_letter_of_the_same_alphabet_before_makes_it_another_word():
+    assert not found(f"é{CAFE}".encode()) and not found(f"{CAFE}é".encode())
+    for text in (f"№{WEST}", f"“{WEST}”", f"日{WEST}本", f"¿{CAFE}?"):
+        assert list(found(text.encode()).values()) == [{"unicode"}]

@@ -22,16 +22,15 @@ TABLE_OF_PLACES = re.compile(rb"/Type\s*/XRef\b")
 PREDICTED = re.compile(rb"/Predictor\s+(?!1\b)\d")
 NUMBERED = re.compile(rb"/Identity-[HV]\b")
 PIXELS = (b"DCTDecode", b"DCT", b"JPXDecode", b"CCITTFaxDecode", b"CCF", b"JBIG2Decode")
-TOKEN = re.compile(
-    rb"\((?P<text>(?:[^()\\]|\\[\s\S])*)\)|<(?P<digits>[0-9A-Fa-f\s]*)>|(?P<shift>[-+]?[0-9]*\.?[0-9]+)|(?P<other>[^\s()<>\[\]]+|[\[\]])"
+TOKEN = re.compile(  # an escape outside of a string is one, too: else each would be read as the start of a string to the end
+    rb"\((?P<text>(?:[^()\\]|\\[\s\S])*+)\)|<(?P<digits>[0-9A-Fa-f\s]*+)>|(?P<shift>[-+]?[0-9]*\.?[0-9]+)"
+    rb"|(?P<other>\\[\s\S]|[^\s()<>\[\]\\]+|[\[\]])"
 )
 ESCAPE = re.compile(rb"\\([0-7]{1,3}|\r\n|[\s\S])")
 MEANS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b" ", b"f": b" ", b"\n": b"", b"\r": b"", b"\r\n": b""}
 GAP = -180.0  # a shift between letters, in thousandths of the font's size, that a reader sees as a blank
 CODES = re.compile(rb"<([0-9A-Fa-f\s]*)>")
-SINGLES = re.compile(rb"beginbfchar(.*?)endbfchar", re.DOTALL)
-RANGES = re.compile(rb"beginbfrange(.*?)endbfrange", re.DOTALL)
-RANGE = re.compile(rb"<([0-9A-Fa-f\s]+)>\s*<([0-9A-Fa-f\s]+)>\s*(?:<([0-9A-Fa-f\s]+)>|\[([^\]]*)\])")
+RANGE = re.compile(rb"<([0-9A-Fa-f\s]++)>\s*+<([0-9A-Fa-f\s]++)>\s*+(?:<([0-9A-Fa-f\s]++)>|\[([^\[\]]*+)\])")
 MOST_CODES = 1 << 16
 
 
@@ -158,10 +157,10 @@ def unhex(digits: bytes) -> bytes:
 def codes_of(table: bytes) -> dict[int, str]:
     """Code of two bytes -> text, of one font."""
     found: dict[int, str] = {}
-    for part in SINGLES.findall(table):
+    for part in parts(table, b"bfchar"):
         codes = [unhex(code) for code in CODES.findall(part)]
         found.update((int.from_bytes(code), utf_16(text)) for code, text in zip(codes[::2], codes[1::2], strict=False))
-    for part in RANGES.findall(table):
+    for part in parts(table, b"bfrange"):
         for first, last, start, listed in RANGE.findall(part):
             low, high = int.from_bytes(unhex(first)), int.from_bytes(unhex(last))
             if not 0 <= high - low < MOST_CODES:
@@ -174,6 +173,11 @@ def codes_of(table: bytes) -> dict[int, str]:
         if len(found) > MOST_CODES:
             raise Unreadable
     return found
+
+
+def parts(table: bytes, kind: bytes) -> list[bytes]:
+    """What stands between the words that begin and end a list of this kind."""
+    return [part.partition(b"end" + kind)[0] for part in table.split(b"begin" + kind)[1:]]
 
 
 def after(text: str, more: int) -> str:
