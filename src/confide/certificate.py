@@ -36,6 +36,7 @@ ASSUMPTIONS = (
     "policies, hyper-parameters and what is listed under public_constants do not depend on the protected text",
     "replace_one: (1-q)N(0,s2) + qN(1,s2) against (1-q)N(0,s2) + qN(-1,s2) dominates; the claim by RDP does not need that",
 )
+ROUNDED = "bounds of what the policy misses are public: rounded up to a grid, one secret moves them where it crosses a step"
 Files = dict[str, list[Path]]
 
 
@@ -71,7 +72,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "warm_start": [{key: line[key] for key in ("source", "public", "ledger")} for line in ran.events("init")],
         "unaccounted": list(facts.unaccounted),
         "public_constants": public_constants(spec, ran.releases(), packing),
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": [*ASSUMPTIONS, *([ROUNDED] if missed.get("rounded") else [])],
         "noise_reproducible": reproducible,
         "release_note": RECORDED if reproducible else None,
         "asked": orjson.loads(spec.model_dump_json()),
