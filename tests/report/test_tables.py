@@ -89,7 +89,7 @@ def test_settings_of_the_noise_and_scores_of_marked_tokens_are_columns(results, 
 
 
 def test_markdown_tells_variants_of_a_method_apart(study, results):
-    assert "| name | γ |" in tables.markdown(study[1], tables.rows(results))
+    assert "| name | γ simulated |" in tables.markdown(study[1], tables.rows(results))
     told = [
         replace(r, run=r.run.model_copy(update={"variant": "C = 1e-3"})) if r.run.method == "selective" else r for r in results
     ]

@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from confide.report.claims.evidence import FAILS, HOLDS, PUBLISHED, Claim, Study, Verdict, decide
+from confide.report.claims.evidence import FAILS, HOLDS, PUBLISHED, Claim, Study, Verdict, decide, guessing
 from confide.report.tables import show
 
 PAPER = "Selective-DP"
@@ -66,14 +66,15 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
     kinds = {"as published": "membership_published", "of one form": "membership"}
     auc = {words: [study.metric(name, kind, "auc") for name in (nonprivate, selective)] for words, kind in kinds.items()}
     blind = {words: study.metric(selective, kind, "blind_ngram_auc") for words, kind in kinds.items()}
-    low = study.metric(selective, "membership", "auc_low")
+    low, high, band = (study.metric(selective, "membership", f"auc_{end}") for end in ("low", "high", "null_high"))
+    open_low = study.metric(nonprivate, "membership", "auc_low")
     words = "; ".join(
         f"{kind}: AUC {show(found[0])} (non-private), {show(found[1])} (selective), {show(blind[kind])} (without the model)"
         for kind, found in auc.items()
     )
-    guessing = low <= max(0.5, blind["of one form"])
+    found = guessing([auc["of one form"][1]], [low], [high], max(0.5, blind["of one form"]), band, open_low)
     memory = auc["of one form"][0] > max(0.5, blind["of one form"]) and auc["as published"][0] > blind["as published"]
-    return Verdict(HOLDS if guessing and memory else PUBLISHED if guessing else FAILS, words)
+    return Verdict(PUBLISHED if found == HOLDS and not memory else found, f"{words}; by guessing up to {show(band)}")
 
 
 def parameters(study: Study) -> Verdict:
