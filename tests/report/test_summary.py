@@ -67,7 +67,7 @@ def test_choices_are_of_measured_models_that_meet_the_need(base):
 
 
 def test_no_miss_rate_is_chosen(base, results):
-    """Models that missed half of the secrets have the lowest perplexities. They are not compared: nobody chooses what is missed."""
+    """Models that missed half of the secrets have the lowest perplexities. They are not compared: nobody chooses that."""
     better = [
         replace(r, evaluation=r.evaluation | {"ppl_public": 1.0, "ppl_masked": 1.0}) if r.run.gamma == 0.5 else r
         for r in results

@@ -94,7 +94,7 @@ def test_markdown_tells_variants_of_a_method_apart(study, results):
         replace(r, run=r.run.model_copy(update={"variant": "C = 1e-3"})) if r.run.method == "selective" else r for r in results
     ]
     certified = tables.markdown(study[1], tables.rows(told)).split("## What is certified")[1]
-    assert "| name | variant | γ | seeds |" in certified
+    assert "| name | variant | γ simulated | seeds |" in certified
     assert "| selective | C = 1e-3 | 0.1 | 2 |" in certified and "| crt | – | 0.1 | 2 |" in certified
 
 

@@ -88,10 +88,8 @@ def choose(table: Iterable[Row]) -> Advice:
     for need in NEEDS:
         known = [row for row in kept if row[need.utility] is not None and need.met(row)]
         best = min(known, key=lambda row: (*need.first(row), row[need.utility]), default=None)
-        choice = (
-            Choice(need.words, "", "no model here meets it") if best is None else Choice(need.words, best["name"], why(best))
-        )
-        found.append(choice)
+        row, words_of = ("", "no model here meets it") if best is None else (best["name"], why(best))
+        found.append(Choice(need.words, row, words_of))
     return Advice(words, found)
 
 
