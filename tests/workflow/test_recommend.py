@@ -29,7 +29,9 @@ def test_prices_are_those_of_the_certificates(built, monkeypatch):
         assert found.random == float(certificate["headline"]["bayesian_epsilon_upper"])
         assert [found.noise] == (certificate["public_constants"]["noise_multipliers"] or [None])
         evaluation = json.loads((built.folder / "results/runs" / run.run / "evaluate.json").read_text())
-        assert found.perplexity == evaluation["ppl"] and found.trained.endswith("(ε 3)" if run.name == "dpsgd" else "(ε ∞)")
+        assert found.perplexity == evaluation["ppl_public"] and found.trained.endswith(
+            "(ε 3)" if run.name == "dpsgd" else "(ε ∞)"
+        )
     assert priced["crt"].trained is None  # it was trained with simulated misses alone
 
 
