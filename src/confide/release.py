@@ -14,6 +14,7 @@ from typing import Any
 
 from confide.certificate import certificate as certificate_of
 from confide.certificate import sealed
+from confide.dp.facts import UNKNOWN
 from confide.errors import Failure, InputError
 from confide.gate import FAILURES
 from confide.io import atomic, read_file, read_object, sha256, write_json
@@ -74,6 +75,9 @@ def objections(found: dict[str, Any], study: Path) -> Iterator[str]:
         yield found["release_note"]
     if found["headline"]["record_epsilon"] == "inf":
         yield f"nothing finite is certified of {found['headline']['unit']}"
+    rests_on_policy = not any(claim["name"] == "bayesian" for claim in found["claims"])
+    if found["policy"]["gamma_upper"] is None and rests_on_policy:
+        yield f"how many secrets the policy misses is {UNKNOWN}"
     gate, scan = study / "gate.csv", study / "scan.json"
     for path in (gate, scan):
         if not path.is_file():

@@ -174,7 +174,7 @@ def why(best: Option, found: Cover, measured: Policies, wish: Wish) -> list[str]
         where = f"only if the conservative policy {measured.conservative} fires on every point of a missed secret"
         lines.append(f"{where}: {fails}; the policy `everything` in its place removes this condition")
     if best.random is None:
-        lines.append(f"the share that the policy misses is {UNKNOWN}: count on what holds for a missed one")
+        lines.append(f"the share that the policy misses is {UNKNOWN}. Count on what holds for a missed one")
     elif best.random < best.missed:
         share = f"a random secret, missed with a probability of at most {measured.gamma_upper:.2%}"
         lines.append(f"{share}: epsilon = {best.random:.3g}")
