@@ -27,6 +27,7 @@ CHECKS = {
         data_checks.a_missed_secret_changes_one_private_point,
         data_checks.a_policy_that_fails_makes_its_text_private,
         data_checks.the_neighbour_test_sees_what_is_missed,
+        data_checks.the_miss_rate_is_that_of_the_worst_label,
         data_checks.a_rerun_on_a_neighbour_is_the_same,
         price_checks.epsilon_is_never_below_the_closed_form,
         price_checks.epsilon_is_that_of_published_settings,
@@ -34,5 +35,7 @@ CHECKS = {
         price_checks.bounds_are_those_of_the_binomial,
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
+        price_checks.one_copy_alone_costs_what_comes_back,
+        price_checks.released_bounds_are_no_smaller,
     )
 }
