@@ -62,7 +62,8 @@ def read_planted(policy: dict[str, Any]) -> dict[str, int]:
     """What became of the planted secrets, which the audits guess; of a certificate that does not say, nothing is known."""
     found = policy.get("planted")
     found = found if isinstance(found, dict) else {}
-    return {name: found.get(name) or 0 for name in ("secrets", "sampled", "different", "exposed")}
+    names = ("secrets", "sampled", "different", "exposed")
+    return {name: value if type(value := found.get(name)) is int else 0 for name in names}
 
 
 def record_claim(certified: dict[str, Any]) -> str:

@@ -41,6 +41,12 @@ class PlantedOfFile(File):
     exposed: Count = 0
 
 
+class LiteralOfFile(File):
+    """Of the neighbour with one occurrence masked: in how many points it differs at most."""
+
+    points: Annotated[int, Field(ge=0, le=1000)] = 2
+
+
 class NeighboursFile(File):
     """Bounds are known together or not at all; a rate that is not told has a bound all the same, where any is known."""
 
@@ -53,7 +59,7 @@ class NeighboursFile(File):
     gamma_literal_upper: Share = None
     doubled_literal: Share = None
     doubled_literal_upper: Share = None
-    literal: dict[str, Any] = {}
+    literal: LiteralOfFile = LiteralOfFile()
     planted: PlantedOfFile = PlantedOfFile()
     confidence: Annotated[float, Field(gt=0, lt=1)]
     sampled: Count | None
