@@ -15,11 +15,15 @@ from confide.stages.gate import gate
 RELATIONS = {"game": "replace_one", "inclusion": "add_or_remove"}
 
 
-def certificate(epsilon, gamma=0.1, census=True, delta2=0.0):
+PLANTED = {"secrets": 20, "sampled": 20, "different": 2, "exposed": 0}
+
+
+def certificate(epsilon, **planted):
     names = {"secret_caught": ("replace_one", 0.0), "secret_missed": ("replace_one", epsilon)}
     names |= {"record_add_or_remove_pld": ("add_or_remove", epsilon), "secret_missed_by_both": ("replace_one", "inf")}
     claims = [{"name": name, "relation": relation, "epsilon": value} for name, (relation, value) in names.items()]
-    return {"run": "r/g0-s0", "claims": claims, "policy": {"gamma": gamma, "census": census, "delta2": delta2}}
+    policy = {"gamma": 0.0, "census": True, "delta2": 0.0, "planted": PLANTED | planted}  # gamma is of the corpus's own secrets
+    return {"run": "r/g0-s0", "claims": claims, "policy": policy}
 
 
 def audit(lower, power=4.0, run="r/g0-s0"):
@@ -67,10 +71,11 @@ def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
         assert inclusion.certified == 3.0
         return game.certified, game.outcome
 
-    assert certified(gamma=0.1) == (3.0, "stands")
-    assert certified(gamma=0.0) == (0.0, "refuted")
-    assert certified(gamma=0.0, census=False) == (3.0, "stands")  # what was not sampled may have been missed
-    assert certified(gamma=0.1, delta2=0.01) == (float("inf"), "skipped")
+    assert certified(different=2) == (3.0, "stands")
+    assert certified(different=0) == (0.0, "refuted")
+    assert certified(different=0, sampled=19) == (3.0, "stands")  # what was not sampled may have been missed
+    assert certified(different=0, sampled=0, secrets=0) == (3.0, "stands")  # nothing is known of what the audit planted
+    assert certified(exposed=1) == (float("inf"), "skipped")
 
 
 def test_a_study_fails_by_name_and_junit_says_why(written, tmp_path):

@@ -21,7 +21,7 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     (
         *("dp", "models", "policies", "corpora", "tokenizer", "data", "batches", "tracking", "leaks"),
         *("buckets", "columns", "deduplication", "redaction", "partitioning", "rows", "secret_strings", "word_canaries"),
-        *("planted", "null_exposure"),
+        *("planted", "null_exposure", "rounding"),
     ),
     (
         *("evaluation", "training", "regularisers", "checkpoint", "snapshots", "methods", "attacks", "report", "neighbours"),

@@ -17,7 +17,9 @@ import orjson
 from confide.dp.author_claims import author_claims
 from confide.dp.chunk_claims import chunk_claims
 from confide.dp.claims import Claim, Facts, all_claims, epoch_claims, headline
+from confide.dp.facts import UNKNOWN
 from confide.dp.ledger import EVENTS, Ledger, settings_digest
+from confide.dp.literal_claims import literal_claims
 from confide.dp.token_claims import token_claims
 from confide.errors import InputError
 from confide.io import number, read_file, sha256
@@ -27,7 +29,7 @@ from confide.types import STATES, Packing, Release
 
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
-RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper")
+RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper", "gamma_literal", "gamma_literal_upper")
 ASSUMPTIONS = (
     "the attacker sees the released model and every update, but neither the noise nor the Poisson batches",
     "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), floats for real numbers",
@@ -35,6 +37,7 @@ ASSUMPTIONS = (
     "what is listed as public under reads and warm_start was made from no protected text, as whoever trained declares",
     "replace_one: (1-q)N(0,s2) + qN(1,s2) against (1-q)N(0,s2) + qN(-1,s2) dominates; the claim by RDP does not need that",
 )
+ROUNDED = "bounds of what the policy misses are public: rounded up to a grid, one secret moves them where it crosses a step"
 Files = dict[str, list[Path]]
 
 
@@ -55,12 +58,12 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     measured, missed = _measured(paths["recall"], spec), _missed(paths["neighbours"])
     packing = packing_of(spec, ran, paths["ledger"])
     facts = facts_of(spec, releases, measured, missed, unaccounted(history, missed), packing)
-    claims = [*all_claims(facts), *author_claims(facts), *token_claims(facts), *chunk_claims(facts)]
+    claims = [*all_claims(facts), *literal_claims(facts), *author_claims(facts), *token_claims(facts), *chunk_claims(facts)]
     reproducible = any(recorded(ledger) for ledger in history)
     content = {
         "version": VERSION,
         "run": spec.train.run,
-        "says": in_words(claims),
+        "says": in_words(claims, known=facts.gamma_upper is not None),
         "unit": facts.unit,
         "claims": claims,
         "headline": headline(facts),
@@ -72,7 +75,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "data": {key: value for key, value in ran.events("data")[0].items() if key in EVENTS["data"]},
         "unaccounted": list(facts.unaccounted),
         "public_constants": public_constants(spec, ran.releases(), packing),
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": [*ASSUMPTIONS, *([ROUNDED] if missed.get("rounded") else [])],
         "noise_reproducible": reproducible,
         "release_note": RECORDED if reproducible else None,
         "asked": orjson.loads(spec.model_dump_json()),
@@ -240,21 +243,27 @@ def facts_of(
     packing: Packing | None,
 ) -> Facts:
     """Everything brought together. What is measured governs, not what was simulated."""
+    data = spec.train.data
     return Facts(
-        releases,
-        (spec.train.privacy or PrivacySpec()).delta,
-        spec.train.data.point,
-        missed["gamma"],
-        missed["gamma_upper"],
-        delta2_bound(spec, missed),
-        missed.get("confidence", spec.confidence),
-        measured["multiplicity_distinct"] if spec.train.data.dedup else None,
-        measured["multiplicity"],
-        spec.train.data.everything_private,
-        reasons,
-        measured.get("multiplicity_authors_distinct") if spec.train.data.dedup else None,
-        measured.get("multiplicity_authors"),
-        packing,
+        releases=releases,
+        delta=(spec.train.privacy or PrivacySpec()).delta,
+        point=data.point,
+        gamma=missed["gamma"],
+        gamma_upper=missed["gamma_upper"],
+        delta2_upper=delta2_bound(spec, missed),
+        confidence=missed.get("confidence", spec.confidence),
+        points_after=measured["multiplicity_distinct"] if data.dedup else None,
+        points_before=measured["multiplicity"],
+        everything_private=data.everything_private,
+        unaccounted=reasons,
+        authors_before=measured.get("multiplicity_authors"),
+        packing=packing,
+        dedup=data.dedup,
+        gamma_literal=missed.get("gamma_literal"),
+        gamma_literal_upper=missed.get("gamma_literal_upper"),
+        doubled_literal=missed.get("doubled_literal"),
+        doubled_literal_upper=missed.get("doubled_literal_upper"),
+        points_literal=(missed.get("literal") or {}).get("points", 2),
     )
 
 
@@ -267,10 +276,10 @@ def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
 
 def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) -> dict[str, Any]:
     """Miss rates: simulated, measured by the neighbour test (these govern) and bounded; how often a secret stands there."""
-    counted = ("sampled", "secrets", "census", "confidence", "note")
+    counted = ("sampled", "secrets", "census", "confidence", "note", "worst_label", "planted", "rounded")
     return {
         "miss_rate_simulated": spec.miss_rate,
-        **{key: missed[key] for key in RATES},
+        **{key: missed.get(key) for key in RATES},
         **{key: missed.get(key) for key in counted},
         "recall": measured.get("recall"),
         "delta2_assumed": spec.delta2,
@@ -317,10 +326,15 @@ def updates(releases: Sequence[Release]) -> dict[str, int]:
     return counts
 
 
-def in_words(claims: Sequence[Claim]) -> str:
-    """The strongest claim about any protected record, and about a secret, in one sentence."""
+def in_words(claims: Sequence[Claim], *, known: bool) -> str:
+    """The strongest claim about any protected record, and about a secret, in a few sentences.
+
+    known: whether anybody can say how many secrets the policy catches.
+    """
     by_name = {claim["name"]: claim for claim in claims}
     record, caught, missed = (by_name[name] for name in ("record_replace_one_pld", "secret_caught", "secret_missed"))
+    alone = by_name.get("secret_caught_literal")
+    everywhere = " in all copies of its text" if alone else ""
 
     def odds(claim: Claim) -> str:
         if claim["epsilon"] == float("inf"):
@@ -330,10 +344,13 @@ def in_words(claims: Sequence[Claim]) -> str:
         factor = f"{math.exp(min(claim['epsilon'], 700)):.3g}"
         return f"changes the odds of any outcome by at most a factor of {factor}, but for a probability of {claim['delta']:.2g}"
 
-    return (
-        f"Replacing {record['unit']} {odds(record)}; masking a secret that the policy catches {odds(caught)}, "
+    text = (
+        f"Replacing {record['unit']} {odds(record)}; masking a secret that the policy catches{everywhere} {odds(caught)}, "
         f"one that it misses {odds(missed)} (if: {missed['condition']})."
     )
+    if alone and alone["epsilon"] != caught["epsilon"]:
+        text += f" Masking one occurrence of a caught secret alone, so that a later copy comes back, {odds(alone)}."
+    return text if known else f"{text} How many secrets the policy catches is {UNKNOWN}."
 
 
 def finite(value: Any) -> Any:

@@ -46,14 +46,24 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
 
 
 def secret_claim(certified: dict[str, Any]) -> str:
-    """The claim that covers every planted secret: that of caught ones only if all secrets were tested and none was missed."""
-    policy, names = certified["policy"], [claim["name"] for claim in certified["claims"]]
-    if policy.get("delta2") and "secret_missed_by_both" in names:
+    """The claim that covers every planted secret: that of caught ones only if all of them were tested and none was missed."""
+    names = [claim["name"] for claim in certified["claims"]]
+    planted = read_planted(certified["policy"])
+    if planted["exposed"] and "secret_missed_by_both" in names:
         return "secret_missed_by_both"
-    found = "secret_caught" if policy.get("gamma") == 0 and policy.get("census") else "secret_missed"
+    caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
+    found = "secret_caught" if caught else "secret_missed"
     if "secret_other_length" in names and next(one for one in certified["claims"] if one["name"] == found)["epsilon"] != 0:
         return "secret_other_length"  # a mask in a secret's place is not as long
     return found
+
+
+def read_planted(policy: dict[str, Any]) -> dict[str, int]:
+    """What became of the planted secrets, which the audits guess; of a certificate that does not say, nothing is known."""
+    found = policy.get("planted")
+    found = found if isinstance(found, dict) else {}
+    names = ("secrets", "sampled", "different", "exposed")
+    return {name: value if type(value := found.get(name)) is int else 0 for name in names}
 
 
 def record_claim(certified: dict[str, Any]) -> str:

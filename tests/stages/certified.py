@@ -14,7 +14,11 @@ from tests.terms import POOLS, TERMS, WEIGHTS
 DELTA = 8e-5
 RECALL = {"multiplicity": 3, "multiplicity_distinct": 2, "pools": {"public": 4, "private": 4}}
 MISSED = {"gamma": 0.1, "gamma_upper": 0.142, "delta2": 0.0, "delta2_upper": 0.0149, "confidence": 0.95}
-MISSED |= {"sampled": 200, "secrets": 200, "census": True, "misaligned": 0, "note": None}
+MISSED |= {"gamma_literal": 0.15, "gamma_literal_upper": 0.2, "doubled_literal": 0.02, "doubled_literal_upper": 0.05}
+MISSED |= {"sampled": 200, "secrets": 200, "census": True, "misaligned": 0, "note": None, "worst_label": "name"}
+MISSED |= {"literal": {"exposed": 0, "points": 2}, "planted": {"secrets": 9, "sampled": 9, "different": 1, "exposed": 0}}
+UNKNOWN = dict.fromkeys(("gamma", "delta2", "gamma_literal", "doubled_literal", "multiplicity", "multiplicity_distinct"))
+UNKNOWN |= dict.fromkeys(("gamma_upper", "delta2_upper", "gamma_literal_upper", "doubled_literal_upper", "worst_label"))
 HASHED = ("model", "config", "original", "redacted", "tokenizer")
 TRAIN = {"method": "crt", "model": {"kind": "lstm"}, "privacy": {"noise_multiplier": 2.0}}
 RECIPE = {"epochs": 3, "batch_size": 64, "noisy_batch_size": 16}

@@ -101,17 +101,6 @@ def test_original_text_is_not_amplified_by_a_policy(tmp_path):
         assert "bayesian_missing" not in claims
 
 
-def test_without_gold_secrets_nothing_bayesian_is_claimed(tmp_path):
-    unknown = dict.fromkeys(("gamma", "gamma_upper", "delta2", "delta2_upper", "multiplicity", "multiplicity_distinct"))
-    value, claims = certificate(tmp_path, METHODS["crt"], unknown)
-    assert {claims[name]["epsilon"] for name in claims if name.startswith("bayesian")} == {"inf"}
-    assert "no gold secrets" in claims["bayesian"]["condition"]
-    assert value["headline"]["bayesian_epsilon"] == "inf" and value["headline"]["record_epsilon"] < 10
-    assert "group_after_dedup" not in claims
-    _, claims = certificate(tmp_path, METHODS["dpsgd"], unknown)  # needs no gamma
-    assert number(claims["bayesian"]) == pytest.approx(epsilon(NOISED, DELTA))
-
-
 def test_the_measured_miss_rate_governs_and_both_are_shown(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"], {"gamma": 0.2, "gamma_upper": 0.3}, miss_rate=0.05)
     assert value["policy"]["miss_rate_simulated"] == 0.05 and value["policy"]["gamma"] == 0.2

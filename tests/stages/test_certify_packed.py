@@ -152,7 +152,8 @@ def test_the_gate_holds_masks_and_planted_points_against_nothing_finite(tmp_path
         return {case.audit: case.outcome for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")}
 
     assert outcomes(METHODS["dpsgd"]) == {"game": "skipped", "inclusion": "skipped"}
-    caught = {"views": "redacted", "measured": {"gamma": 0.0, "gamma_upper": 0.01}}
+    planted = {"secrets": 9, "sampled": 9, "different": 0, "exposed": 0}
+    caught = {"views": "redacted", "measured": {"planted": planted}}
     assert outcomes(CRT, **caught)["game"] == "refuted"  # nothing of a caught secret may show
     certificate(tmp_path, METHODS["dpsgd"])
     assert {case.outcome for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")} == {"refuted"}

@@ -24,6 +24,7 @@ from confide.dp.curves import Mechanism, rdp_curve
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.planning import Sizes, check_ledger
+from confide.rounding import count_up, rate_up
 from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.types import STATES, Release, Step
 
@@ -239,9 +240,30 @@ def certificate_is_infinite_where_nothing_holds() -> None:
     assert set(claims_of(started_from(leaky), start=leaky).values()) == {math.inf}, "a warm start launders what it read"
     assert set(claims_of(ledger_of(ran), misaligned=1).values()) == {math.inf}, "D and D' differ in several points"
     unknown = claims_of(ledger_of(ran), gamma=None, gamma_upper=None, delta2=None, delta2_upper=None)
-    assert unknown["bayesian"] == unknown["bayesian_upper"] == math.inf, "an unknown miss rate is taken for none"
+    assert not [name for name in unknown if name.startswith("bayesian")], "an unknown miss rate is taken for a known one"
     assert refused(ledger_of(ran), lambda text: text.replace(":2.0", ":9.0")), "an altered ledger is priced"
     assert refused(ledger_of(ran), lambda text: text[: text.rindex("\n", 0, -1) + 1]), "a ledger without its end is priced"
+
+
+def one_copy_alone_costs_what_comes_back() -> None:
+    """Masking one of several copies changes a record of a caught secret and two of a missed one, and shares of them add up."""
+    ran = noisy(0.05, 2.0, 60)
+    literal = {"gamma_literal": 0.3, "gamma_literal_upper": 0.4, "doubled_literal": 0.1, "doubled_literal_upper": 0.2}
+    found = claims_of(ledger_of(exact("redacted", "public"), ran), **literal)
+    one, two = (lambda delta, size=size: group(ran, delta, size)[0] for size in (1, 2))
+    assert found["secret_caught"] == 0 and math.isclose(found["secret_caught_literal"], one(DELTA), rel_tol=1e-6)
+    assert math.isclose(found["secret_missed_literal"], two(DELTA), rel_tol=1e-6)
+    parts = ((0.2, one(DELTA / 0.3)), (0.1, two(DELTA / 0.3)))
+    expected = math.log1p(sum(share * math.expm1(value) for share, value in parts))
+    assert math.isclose(found["bayesian_literal"], expected, rel_tol=1e-6)
+
+
+def released_bounds_are_no_smaller() -> None:
+    """Rounded for a release, a rate and a number of repetitions claim the same or less; few values are left."""
+    rates = [count / 997 for count in range(998)]
+    assert all(rate <= rate_up(rate) <= 1 for rate in rates) and len({rate_up(rate) for rate in rates}) < 25
+    counts = range(1, 2000)
+    assert all(count <= count_up(count) < 2 * count for count in counts) and len({count_up(count) for count in counts}) < 13
 
 
 def refused(ledger: Ledger, alter: Callable[[str], str] = str, **given: Any) -> bool:

@@ -2,14 +2,16 @@
 
 from mutation import Fault, both, edit
 
-from confide import certificate, planning
-from confide.dp import accounting, audit_bounds, author_claims, bounds, claims, confidentiality, curves, pld
+from confide import certificate, planning, rounding
+from confide.dp import accounting, audit_bounds, author_claims, bounds, claims, confidentiality, curves, literal, pld
 from confide.dp.ledger import Ledger
 
 CLOSED, PUBLISHED = "epsilon_is_never_below_the_closed_form", "epsilon_is_that_of_published_settings"
 BINOMIAL, FOLLOWS = "bounds_are_those_of_the_binomial", "certificate_follows_from_the_ledger"
 PLANNED = "a_ledger_holds_what_its_settings_ask_for"
 GROUPS, INFINITE = "groups_cost_what_they_shift", "certificate_is_infinite_where_nothing_holds"
+
+ONE_COPY, ROUNDED = "one_copy_alone_costs_what_comes_back", "released_bounds_are_no_smaller"
 
 FAULTS = [
     Fault(
@@ -230,6 +232,24 @@ FAULTS = [
         "The same noise drawn twice does not spoil the certificate.",
         INFINITE,
         edit(certificate.unaccounted, ("if len(set(states)) < len(states)", "if False")),
+    ),
+    Fault(
+        "a copy that comes back is free",
+        "Masking one copy of a caught secret alone is priced as if all its copies were masked.",
+        ONE_COPY,
+        edit(literal.records_changed, ("return 1 if caught", "return 0 if caught")),
+    ),
+    Fault(
+        "two records priced as one",
+        "A missed secret of which one copy alone is masked is priced as one record, though two change.",
+        ONE_COPY,
+        edit(literal.records_changed, ("else max(2, facts.points_literal)", "else 1")),
+    ),
+    Fault(
+        "bounds rounded to the nearest",
+        "A release rounds what the policy misses to the nearest step of its grid, which may lie below.",
+        ROUNDED,
+        edit(rounding.rate_up, ("if one >= value)", "if one >= 0.8 * value)")),
     ),
     Fault(
         "altered ledger accepted",

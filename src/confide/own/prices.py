@@ -7,6 +7,7 @@ from typing import Any
 
 from confide.certificate import facts_of
 from confide.dp.claims import bayesian_epsilon, spent, spent_on_secret
+from confide.dp.literal import price_of, records_changed
 from confide.errors import InputError
 from confide.own.advice import Option, Wish
 from confide.planning import enumerate_steps, noise_for, planned
@@ -36,6 +37,7 @@ def priced(
         random=None if facts.gamma_upper is None else bayesian_epsilon(facts, facts.gamma_upper, drawn),
         record=spent(price.record, wish.relation)(wish.delta),
         conditional=facts.conditional,
+        alone=price_of(facts, records_changed(facts, caught=True))(wish.delta) if facts.dedup else None,
     )
 
 

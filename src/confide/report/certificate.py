@@ -5,6 +5,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from confide import outward
+from confide.dp.facts import UNKNOWN
 from confide.outward import code, markdown
 
 Json = dict[str, Any]
@@ -55,21 +56,31 @@ def claims(found: Json) -> Iterator[str]:
 
 
 def measured(found: Json) -> Iterator[str]:
-    """What the policy misses, with its sample."""
+    """What the policy misses, with its sample, and which neighbour each number is about."""
     policy = found["policy"]
     yield from ("## What the policy misses", "")
-    if policy["gamma"] is None:
-        yield from ("The corpus has no gold secrets: nothing is known of what the policy misses.", "")
+    if policy["gamma_upper"] is None:
+        yield from (f"γ and δ₂: {UNKNOWN}. Whatever depends on them is not claimed.", "")
         return
     of = f"{policy['sampled']:,} of {policy['secrets']:,} secrets" if policy["sampled"] else "its secrets"
-    level = f"at {policy['confidence']:.0%} confidence"
-    gamma, delta2 = (f"{policy[key]:.4g}, at most {policy[f'{key}_upper']:.4g}" for key in ("gamma", "delta2"))
-    yield f"- γ = {gamma} {level}: share of {of} that leave a trace when masked"
-    yield f"- δ₂ = {delta2}: share that would reach the public pool"
+    level = f"all bounds together at {policy['confidence']:.0%} confidence"
+    yield f"- γ {told(policy, 'gamma')}: share of {of} that leave a trace when masked in all copies of their text"
+    yield f"- δ₂ {told(policy, 'delta2')}: share that would reach the public pool"
+    if policy["dedup"] and policy["gamma_literal_upper"] is not None:
+        yield f"- literal γ {told(policy, 'gamma_literal')}: share that leave a trace when one occurrence alone is masked"
+    yield f"- each is of the label of secrets that fares worst; {level}; canaries and audit sentences count for none"
     often = f"{policy['multiplicity']} points, {policy['multiplicity_distinct']} distinct texts"
     often += f", {authors} authors" if (authors := policy.get("multiplicity_authors")) else ""
-    yield f"- the most frequent secret: {often}"
+    yield f"- the most frequent secret: {'at most ' if policy['rounded'] else ''}{often}"
+    if policy["miss_rate_simulated"]:
+        yield f"- the policy was made to miss a share of {policy['miss_rate_simulated']:g}; what was measured governs"
     yield ""
+
+
+def told(policy: Json, name: str) -> str:
+    """A rate as measured with its bound, or the bound alone."""
+    bound = f"at most {policy[f'{name}_upper']:.4g}"
+    return bound if policy[name] is None else f"= {policy[name]:.4g}, {bound}"
 
 
 def ran(found: Json) -> Iterator[str]:

@@ -176,7 +176,7 @@ def _caption(known: list[Result], gamma: float, silent: list[str]) -> str:
         "0 or ∞; hollow at an edge: C is 0 or ∞; dotted, no mark: neither model wrote any, so nothing is known of C. "
         "An interval wholly above C = 1 shows that text of the target was learned; one about 1 shows nothing, and none of this "
         f"is certified. {nothing}{_joint(known)}"
-        f"Methods that depend on the policy: miss rate γ = {gamma:g}. "
+        f"Methods that depend on the policy: simulated miss rate γ = {gamma:g}. "
         f"{averaged(seeds, 'ROC and C: one line per seed; precision: means over them.')}"
     )
 

@@ -42,7 +42,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("variant", "run", "what tells it from other rows of the method", lambda r: r.run.variant),
     Column("dataset", "run", "corpus, policy and tokenizer", lambda r: r.run.dataset),
     Column("model", "run", "architecture", lambda r: r.run.model),
-    Column("gamma", "run", "share of unique secrets that the policy was made to miss", lambda r: r.run.gamma),
+    Column("gamma", "run", "share of unique secrets that the policy was made to miss (simulated)", lambda r: r.run.gamma),
     Column("seed", "run", "seed of initialisation, batches and noise", lambda r: r.run.seed),
     Column("dedup", "run", "later copies of a text are masked", lambda r: r.run.dedup),
     Column("redact", "run", "steps that ask for the redacted text get it (False: ablation)", lambda r: r.run.redact),
@@ -57,6 +57,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("ppl_unigram", "utility", "perplexity of guessing each token as often as it stands in the training text",
            _quality("ppl_unigram")),
     Column("ppl_unigram_public", "utility", "the same outside gold secrets", _quality("ppl_unigram_public")),
+    Column("ppl_unigram_redacted", "utility",
+           "tokens outside gold secrets, by how often each stands in the redacted training text: a model above it is of no use",
+           _quality("ppl_unigram_redacted")),
     Column("ppl_unigram_private", "utility", "the same in gold secrets: what is above it has learned nothing of them",
            _quality("ppl_unigram_private")),
     Column("marked_share", "utility", "share of the training tokens that the policy marks", _quality("marked_share")),
@@ -79,12 +82,15 @@ COLUMNS: tuple[Column, ...] = (
            lambda r: r.claim("record_replace_one_pld")),
     Column("epsilon_add_or_remove", "certified", "the same, add-or-remove: what most papers print",
            lambda r: r.claim("record_add_or_remove_pld")),
-    Column("epsilon_secret_caught", "certified", "ε of a secret that the policy catches (replace-one)",
+    Column("epsilon_secret_caught", "certified", "ε of a secret that the policy catches, masked in all copies of its text",
            lambda r: r.claim("secret_caught")),
     Column("epsilon_published", "certified", "ε as Selective-DPSGD counts it, which does not hold",
            lambda r: r.claim("as_published")),
     Column("epsilon_secret_missed", "certified", "ε of a secret that the policy misses (replace-one)",
            lambda r: r.claim("secret_missed")),
+    Column("epsilon_secret_caught_literal", "certified",
+           "the same of one occurrence masked alone, so that a later copy comes back (–: no deduplication, so it is the same)",
+           lambda r: r.claim("secret_caught_literal")),
     Column("epsilon_group", "certified", "ε of the most frequent secret if missed everywhere, in all distinct texts (dedup)",
            lambda r: r.claim("group_after_dedup")),
     Column("epsilon_group_copies", "certified", "the same with copies counted one by one",
@@ -95,8 +101,16 @@ COLUMNS: tuple[Column, ...] = (
            lambda r: r.headline("bayesian_epsilon_upper")),
     Column("epsilon_bayesian_published", "certified", "the same as CRT computes it: add-or-remove, measured miss rate",
            lambda r: r.claim("bayesian_as_published")),
-    Column("gamma_measured", "certified", "miss rate of the policy on gold secrets", lambda r: r.headline("gamma")),
-    Column("gamma_upper", "certified", "its one-sided upper confidence bound", lambda r: r.headline("gamma_upper")),
+    Column("epsilon_bayesian_literal", "certified", "Bayesian, of one occurrence masked alone, at the measured rates",
+           lambda r: r.headline("bayesian_epsilon_literal")),
+    Column("epsilon_bayesian_literal_upper", "certified", "the same at their upper bounds",
+           lambda r: r.headline("bayesian_epsilon_literal_upper")),
+    Column("gamma_measured", "certified", "miss rate of the policy on the corpus's own secrets, of the label that fares worst",
+           lambda r: r.headline("gamma")),
+    Column("gamma_upper", "certified", "its upper bound; –: the corpus names no secrets, so nobody can say what is missed",
+           lambda r: r.headline("gamma_upper")),
+    Column("gamma_literal", "certified", "share of secrets that leave a trace if one occurrence alone is masked",
+           lambda r: r.headline("gamma_literal")),
     Column("exposure_mean", "exposure", "mean exposure of the canaries, bits", _attack("exposure", "mean")),
     Column("exposure_median", "exposure", "median", _attack("exposure", "median")),
     Column("exposure_max", "exposure", "maximum, as CRT reports it", _attack("exposure", "max")),
@@ -191,6 +205,12 @@ def summary(table: list[Row]) -> dict[str, float | str]:
     return found
 
 
+def worse_than_unigram(row: Row) -> bool:
+    """Whether a model's perplexity on public tokens is above that of guessing each token by its frequency in redacted text."""
+    own, guess = row.get("ppl_public"), row.get("ppl_unigram_redacted")
+    return own is not None and guess is not None and own > guess
+
+
 def epoch_rows(results: Iterable[Result]) -> list[Row]:
     """One row per run and epoch."""
     return [{"run": result.run.run, **epoch._asdict()} for result in results for epoch in result.epochs]
@@ -254,7 +274,7 @@ def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) ->
     """Lines of one table; a pair of columns x_low, x_high becomes one interval x."""
     shown = [column.name for column in columns if not column.name.endswith("_high")]
     told = {key: group[0]["variant"] for key, group in groups.items() if group[0]["variant"] not in (None, key[0])}
-    head = ["name", *["variant"] * bool(told), "γ", "seeds", *(plain(heading(name)) for name in shown)]
+    head = ["name", *["variant"] * bool(told), "γ simulated", "seeds", *(plain(heading(name)) for name in shown)]
     body = [
         [
             *map(plain, [key[0], told.get(key, "–")] if told else [key[0]]),
