@@ -13,7 +13,7 @@ from typing import Any
 
 from confide.certificate import sealed
 from confide.errors import Failure, InputError
-from confide.gate import FAILURES
+from confide.gate import UNFIT
 from confide.io import atomic, read_object, write_json
 from confide.report.certificate import as_html, page
 from confide.stages.verify import reached, read, verify
@@ -73,8 +73,13 @@ def objections(found: dict[str, Any], study: Path) -> Iterator[str]:
             yield f"{path}: is missing: the study was not checked, or did not pass"
     if gate.is_file():
         with open(gate, newline="") as lines:
-            failed = [row for row in csv.DictReader(lines) if row["run"] == found["run"] and row["outcome"] in FAILURES]
-        yield from (f"{gate}: {row['audit']} {row['outcome']}: {row['says']}" for row in failed)
+            rows = [row for row in csv.DictReader(lines) if row["run"] == found["run"]]
+        if not rows:
+            yield f"{gate}: says nothing of this run: not audited"
+        yield from (f"{gate}: {row['audit']} {row['outcome']}: {row['says']}" for row in rows if row["outcome"] in UNFIT)
+        digests = {file["sha256"] for file in found["files"]["model"]}
+        if any(row["weights"] not in ("", *digests) for row in rows):
+            yield f"{gate}: is of other weights than this certificate: check the study again"
     if scan.is_file():
         hits = {row["path"]: row["hits"] for row in read_object(scan, "files")["files"]}
         named = [file["path"] for name in RELEASED for file in found["files"][name]]

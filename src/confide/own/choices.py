@@ -5,13 +5,16 @@ protected text, and no certificate charges for that: `confide init` says so.
 """
 
 import math
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
 
-from confide.dp.audit_bounds import epsilon_lower, power
+from confide.dp.audit_power import TIMES, mu_of, power
+from confide.dp.curves import gaussian_curve
+from confide.dp.tradeoff import points_of
 from confide.own.survey import UNITS, Corpus, Points
-from confide.specs import GameSpec, PolicySpec, RegexPolicySpec, UnionPolicySpec
+from confide.specs import PolicySpec, RegexPolicySpec, UnionPolicySpec
 
 LEAST = 500  # training points: a few hundred are planted beside them, and noise for a useful epsilon drowns fewer
 # What stands in a secret's place may not change what else is found, so <MASK> is a part of runs as the secret was.
@@ -36,6 +39,7 @@ DOUBTFUL = {  # whatever might be a secret, or the place of one
 TRUSTED = 100  # held-out secrets from which on it is trusted if it fires on the points of all
 SPARED = 0.1  # share of the points that it must spare to be worth a condition in the certificate
 MOST_COINS = 1000
+OFTEN = 0.9
 ATTACKED = 50  # secrets of a label in train, and in test, from which on membership of that label is attacked
 
 
@@ -118,11 +122,19 @@ def delta_of(points: int) -> float:
 
 
 def coins_of(claimed: float, delta: float, most: int) -> int:
-    """The fewest coins, in twenties, of an audit that could refute a bit more than what is claimed; 0 if `most` are too few."""
-    shares = tuple(GameSpec(kind="game").guesses)
+    """The fewest coins, in twenties, of an audit that mostly rings at three times what is claimed; 0 if `most` are too few.
+
+    Mostly: an ideal attacker refutes the claim in nine of ten trainings. Where `most` do not reach
+    so far, at five times it. The claim is taken for one of Gaussian noise.
+    """
+    points = ((claimed, delta), *points_of(gaussian_curve(mu_of(claimed, delta))))
     tried = range(20, min(most, MOST_COINS) + 1, 20)
-    enough = (count for count in tried if power(epsilon_lower, count, shares, delta) > 1.1 * claimed)
-    return next(enough, 0)
+    for times in (3, 5):
+        place = TIMES.index(times)
+        enough = bisect_left(tried, OFTEN, key=lambda count, place=place: power(points, claimed, delta, count).rings[place])
+        if enough < len(tried):
+            return tried[enough]
+    return 0
 
 
 def near(value: float, low: int, high: int) -> int:

@@ -3,6 +3,7 @@
 Nothing here has a default that an experiment would vary silently: defaults are the papers' settings or "off".
 """
 
+from confide.specs.audits import AUDITS, GameSpec, GradientsSpec
 from confide.specs.authored import AuthoredSpec, AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.base import (
     Count,
@@ -73,7 +74,6 @@ from confide.specs.training import (
     DomainLiraSpec,
     EvaluateSpec,
     ExposureSpec,
-    GameSpec,
     GPT2Spec,
     LeakSpec,
     LiraSpec,
@@ -93,6 +93,7 @@ from confide.specs.training import (
 )
 
 __all__ = [
+    "AUDITS",
     "AmplificationSpec",
     "AnyCanarySpec",
     "AttackJobSpec",
@@ -124,6 +125,7 @@ __all__ = [
     "GameSpec",
     "GateRun",
     "GateSpec",
+    "GradientsSpec",
     "KeywordFitSpec",
     "KeywordPolicySpec",
     "LSTMSpec",
