@@ -37,17 +37,18 @@ from confide.types import STATES, Release
 CLAIMS = {"replacement": ("replace_one", "record"), "inclusion": ("add_or_remove", "record")}  # what a bound is compared with
 STEEP = 1e4  # of a loss in its record's direction: its gradient's length before it is clipped
 PIECE = 256  # examples of one pass
+COLUMNS = 128  # records of the linear layer, whose inputs are written out
 
 
 class Directions(nn.Module):
     """A language model of one position whose loss on record i has a gradient in the i-th direction only.
 
-    The first half of the records are rows of an embedding, the others columns of a linear layer.
+    Most records are rows of an embedding, the last ones columns of a linear layer.
     """
 
     def __init__(self, records: int):
         super().__init__()
-        self.rows = records // 2
+        self.rows = records - min(COLUMNS, records // 2)
         self.embedding = nn.Embedding(self.rows + 1, 1, padding_idx=self.rows)
         self.linear = nn.Linear(records - self.rows, 1, bias=False)
         self.head = Head(nn.Parameter(torch.tensor([[STEEP], [-STEEP]]) / 2, requires_grad=False))
