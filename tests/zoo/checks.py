@@ -1,5 +1,6 @@
 """The checks of the bug zoo, by name: functions that pass on the project as it is and raise where something is wrong."""
 
+import audit_checks
 import data_checks
 import engine_checks
 import job_checks
@@ -34,5 +35,9 @@ CHECKS = {
         price_checks.bounds_are_those_of_the_binomial,
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
+        audit_checks.the_gate_rings_for_what_is_certified_of_these_weights,
+        audit_checks.a_claim_is_refuted_as_in_the_closed_form,
+        audit_checks.an_audit_rings_as_often_as_it_says,
+        audit_checks.intervals_of_rates_cover_them,
     )
 }

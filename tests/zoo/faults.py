@@ -1,5 +1,6 @@
 """The faults of the bug zoo: slips that programmers of private training have made, or might."""
 
+import audit_faults
 import data_faults
 import engine_faults
 import job_faults
@@ -10,5 +11,6 @@ KINDS = {
     "A training job": job_faults.FAULTS,
     "The data stages": data_faults.FAULTS,
     "Prices and certificates": price_faults.FAULTS,
+    "Audits": audit_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]

@@ -121,15 +121,15 @@ def delta_of(points: int) -> float:
     return float(f"1e{math.floor(math.log10(1 / (2 * points)))}")
 
 
-def coins_of(claimed: float, delta: float, most: int) -> int:
-    """The fewest coins, in twenties, of an audit that mostly rings at three times what is claimed; 0 if `most` are too few.
+def coins_of(claimed: float, delta: float, most: int, reach: tuple[int, ...] = (3, 5)) -> int:
+    """The fewest coins, in twenties, of an audit that mostly rings at `reach` times what is claimed; 0 if `most` are too few.
 
     Mostly: an ideal attacker refutes the claim in nine of ten trainings. Where `most` do not reach
     so far, at five times it. The claim is taken for one of Gaussian noise.
     """
     points = ((claimed, delta), *points_of(gaussian_curve(mu_of(claimed, delta))))
     tried = range(20, min(most, MOST_COINS) + 1, 20)
-    for times in (3, 5):
+    for times in reach:
         place = TIMES.index(times)
         enough = bisect_left(tried, OFTEN, key=lambda count, place=place: power(points, claimed, delta, count).rings[place])
         if enough < len(tried):
@@ -160,7 +160,7 @@ def choose(corpus: Corpus, points: Points, unit: str, epsilon: float) -> Choice:
         copies=copies,
         game=(game := coins_of(epsilon, delta, train // 4)),
         # adding a record costs about half of what replacing one does
-        inclusion=coins_of(0.75 * epsilon, delta, train // 4) if game else 0,
+        inclusion=coins_of(0.5 * epsilon, delta, train // 4, reach=(5,)) if game else 0,
         batch=near(train / 256, 16, 128),
         noisy_batch=near(train / 8 * (points.noisy / points.sampled if conservative == "doubtful" else 1), 16, 1024),
         physical_batch=near(16_384 / max(1.0, float(np.quantile(points.lengths, 0.95))), 8, 256),
