@@ -172,6 +172,11 @@ def test_a_run_that_nobody_audited_is_a_row_and_a_warning(written, tmp_path, cap
     assert (row["audit"], row["outcome"], row["certified"]) == ("none", "not audited", "3.0")
     assert "warning: r/g0-s0 is not audited" in capsys.readouterr().out
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("skipped") == "1"
+    nothing = audit(0.0) | {"game_reason": "not planted in this corpus", "inclusion_reason": "not planted in this corpus"}
+    written(certificate(3.0), nothing)
+    gate(GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}]), **where)
+    assert [row["outcome"] for row in rows_of(tmp_path / "gate.csv")] == ["skipped", "skipped", "not audited"]
+    capsys.readouterr()
     path.write_text(json.dumps(certificate("inf")))
     assert unaudited(path).outcome == "skipped"
     gate(spec, **where)

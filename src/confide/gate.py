@@ -81,13 +81,13 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
 
 
 def unaudited(certificate: Path) -> Case:
-    """The row of a run that no audit looked at: `not audited` if something finite is claimed that one could have tested."""
+    """The row of a run that no audit tested: `not audited` if something finite is claimed that one could have tested."""
     certified = read_file(certificate, Claims)
     claimed = [float(claim_of(certified, certificate, name)["epsilon"]) for name in SETS["game"]]
     finite = [epsilon for epsilon in claimed if epsilon < math.inf]
     if not finite:
         return bare(certified["run"], "none", "skipped", None, "nothing finite is claimed")
-    says = f"epsilon {max(finite):.3g} is certified, and no audit of this run was asked for"
+    says = f"epsilon {max(finite):.3g} is certified, and no audit has tested it"
     return bare(certified["run"], "none", NOT_AUDITED, max(finite), says)
 
 

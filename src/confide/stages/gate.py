@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from confide.errors import Failure
-from confide.gate import NOT_AUDITED, cases, unaudited, write_junit, write_table
+from confide.gate import NOT_AUDITED, Case, cases, unaudited, write_junit, write_table
 from confide.specs import GateSpec
 
 
@@ -13,11 +13,14 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
     A run that makes a finite claim and has no audit is a row of its own and a warning: no failure
     of the study, but such a model is not released.
     """
-    found = []
-    for run in spec.runs:
-        folder = results / "runs" / run.run
-        certificate = folder / "certificate.json"
-        found += [unaudited(certificate)] if run.audit is None else cases(certificate, folder / f"{run.audit}.json")
+    found: list[Case] = []
+    for name in dict.fromkeys(run.run for run in spec.runs):
+        folder = results / "runs" / name
+        audits = [run.audit for run in spec.runs if run.run == name and run.audit is not None]
+        own = [case for audit in audits for case in cases(folder / "certificate.json", folder / f"{audit}.json")]
+        if all(case.outcome == "skipped" for case in own):
+            own.append(unaudited(folder / "certificate.json"))
+        found += own
     write_junit(junit, found, spec.study)
     write_table(output, found)
     for case in found:
