@@ -297,8 +297,8 @@ that keeps to its certificate does not let more of them be guessed than a bound 
 | --- | --- | --- |
 | `game`, set `game` | whether a sentence holds its secret or `<MASK>` (replace one secret) | who has the finished model |
 | `game`, set `inclusion` | whether a sentence is planted (add or remove one record) | the same |
-| `gradients`, set `replacement` | which of two opposite gradients a record has (replace one record) | who sees every noised update |
-| `gradients`, set `inclusion` | whether that record is there (add or remove one record) | the same |
+| `gradients`, set `replacement` | which of two opposite gradients a record has (replace one) | who sees every noised update |
+| `gradients`, set `inclusion` | whether that record is there (add or remove one) | the same |
 
 **The gate** tests the certificate's own claim: not one pair (ε, δ), but ε at forty values of δ, from the same privacy loss
 distribution. The test is that of [Mahloujifar, Melis and Chaudhuri 2024](https://arxiv.org/abs/2410.22235) for any trade-off
@@ -306,9 +306,9 @@ curve. How many coins are guessed is settled by the claim and the number of coin
 “Measured at least” is the ε at which that curve, stretched, would just not be refuted.
 
 It prints how likely it rings: the share of simulated trainings in which an **ideal** attacker refutes the certificate, were the
-true ε 2, 3 and 5 times what is certified. Whoever has the finished model alone is weaker than that. An audit that would ring in less
-than half of the trainings at 5 times the certified ε is *inconclusive*, and fails the workflow. An audit of other weights than
-those certified fails it, too (*of other weights*). A run that certifies something finite and has no audit is a row of gate.csv
+true ε 2, 3 and 5 times what is certified. Whoever has the finished model alone is weaker than that. An audit that would ring
+in less than half of the trainings at 5 times the certified ε is *inconclusive*, and fails the workflow. An audit of other
+weights than those certified fails it, too (*of other weights*). A run that certifies something finite and has no audit is a row of gate.csv
 and a warning (*not audited*), and `confide release` refuses such a model.
 
 **`game`** ranks each secret among all that it could have been, by the model's own probabilities: the likelier, the rather it
@@ -337,7 +337,8 @@ response; the gate assumes nothing of the noise.
 
 ## How likely the gate rings
 
-An ideal attacker, at δ = {delta:g}; where 0 is certified, at an ε of 2, 3 and 5.
+Per cent of trainings in which an ideal attacker refutes the certificate where ε is 2 / 3 / 5 times what is certified, at
+δ = {delta:g}; where 0 is certified, at an ε of 2 / 3 / 5.
 
 {chances}
 
@@ -380,12 +381,12 @@ def page(results: dict[str, Any]) -> str:
             if (row := results[name][audit])
         ]
         tables[name] = table(("audit", "alarms", "share", "at most 5 %, give or take the error"), rows)
-    head = ("certified ε", "coins", *(f"at {times} times" for times in TIMES))
-    rows = [
-        (*name.split(", "), *(percent(chance, 0) for chance in results["chances"][f"{name}"]["rings"]))
-        for name in results["chances"]
-    ]
-    tables["chances"] = table(head, rows)
+    counts = list(dict.fromkeys(name.split(", ")[1] for name in results["chances"]))
+    rows = []
+    for epsilon in dict.fromkeys(name.split(", ")[0] for name in results["chances"]):
+        rings = [results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts]
+        rows.append((epsilon, *(" / ".join(f"{100 * chance:.0f}" for chance in row) for row in rings)))
+    tables["chances"] = table(("certified ε", *(f"{int(coins):,} coins" for coins in counts)), rows)
     columns = ("80", str(COINS), "1000", str(MANY))
     head = ("too small by", "true ε", *(f"{int(coins):,} coins" for coins in columns), f"{COINS} coins, (ε, δ) alone")
     rows = [

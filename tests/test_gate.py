@@ -234,6 +234,15 @@ def test_truncated_certificates_are_refused(written, text):
     paths[0].write_text(text)
     with pytest.raises(InputError, match="certificate.json"):
         list(cases(*paths))
+    for change, message in (
+        ({"delta": 1.0}, "delta = 1.0: must lie between 0 and 1"),
+        ({"epsilon": 1e9}, "no bound of anything"),
+    ):
+        broken = certificate(3.0)
+        broken["claims"] = [claim | change if claim["epsilon"] == 3.0 else claim for claim in broken["claims"]]
+        paths[0].write_text(json.dumps(broken))
+        with pytest.raises(InputError, match=message):
+            list(cases(*paths))
     paths[0].write_text(json.dumps(certificate(3.0) | {"files": {}}))
     with pytest.raises(InputError, match=r"files.model: names 0 files instead of one"):
         list(cases(*paths))

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from pydantic import ValidationError
 
+from confide.dp.accounting import MEANINGLESS
 from confide.dp.audit_power import TIMES, Power, base_of, power
 from confide.dp.tradeoff import Points, epsilon_lower
 from confide.errors import InputError
@@ -139,10 +140,14 @@ def replacement_claim(certified: dict[str, Any]) -> str:
 def claim_of(certified: dict[str, Any], certificate: Path, name: str) -> dict[str, Any]:
     """The claim that a set of coins tests; InputError where the certificate makes none such."""
     wanted = {"game": secret_claim, "inclusion": record_claim, "replacement": replacement_claim}[name](certified)
-    for claim in certified["claims"]:
-        if claim["name"] == wanted:
-            return claim
-    raise InputError("makes no such claim", file=certificate, key="claims", value=wanted)
+    claim = next((claim for claim in certified["claims"] if claim["name"] == wanted), None)
+    if claim is None:
+        raise InputError("makes no such claim", file=certificate, key="claims", value=wanted)
+    if not 0 < claim.get("delta", DELTA) < 1:
+        raise InputError("must lie between 0 and 1", file=certificate, key=f"claims.{wanted}.delta", value=claim["delta"])
+    if MEANINGLESS < float(claim["epsilon"]) < math.inf:
+        raise InputError("is no bound of anything", file=certificate, key=f"claims.{wanted}.epsilon", value=claim["epsilon"])
+    return claim
 
 
 def compared(certified: dict[str, Any], measured: dict[str, Any], audit: Path, name: str, claim: dict[str, Any]) -> Case:
@@ -180,7 +185,7 @@ def set_of(measured: dict[str, Any], audit: Path, name: str) -> dict[str, Any]:
 def points_claimed(certified: dict[str, Any], claim: dict[str, Any]) -> Points:
     """All that the certificate says of the claim: its one pair, and its curve where there is one."""
     curve = certified.get("curves", {}).get(claim["name"], [])
-    return ((float(claim["epsilon"]), claim.get("delta") or DELTA), *((epsilon, delta) for epsilon, delta in curve))
+    return ((float(claim["epsilon"]), claim.get("delta", DELTA)), *((epsilon, delta) for epsilon, delta in curve))
 
 
 def against(

@@ -14,7 +14,7 @@ import numpy as np
 
 from confide.dp.audit_bounds import SHARES, numbers, right_guesses
 from confide.dp.curves import gaussian_curve
-from confide.dp.tradeoff import Points, fewest, trade_off
+from confide.dp.tradeoff import NOTHING, Points, fewest, trade_off
 
 TIMES = (2, 3, 5)  # the certified epsilon; 1 where that is 0
 CLOSE = 1.5  # times it, where the number of guesses is settled: of those that ring alike further off the one that sees more
@@ -32,7 +32,7 @@ class Power(NamedTuple):
 
 def base_of(epsilon: float) -> float:
     """What TIMES multiplies."""
-    return epsilon if epsilon > 0 else 1.0
+    return epsilon if epsilon >= NOTHING else 1.0
 
 
 def mu_of(epsilon: float, delta: float) -> float:

@@ -19,6 +19,7 @@ POINTS = 40  # of a curve, evenly from epsilon = 0
 LEAST_DELTA = 1e-9  # at the last of them
 STEEPEST = 600.0  # an epsilon beyond which a float cannot hold its slope: left out, so that the claim is weaker
 TOLERANCE = 1e-4  # of an epsilon
+NOTHING = 1e-9  # an epsilon below it is none
 MOST = 1e9  # an epsilon beyond which nothing is looked for
 
 
@@ -62,7 +63,7 @@ def family(points: Points, epsilon: float) -> Points:
     The larger the epsilon the weaker the claim; the claim itself is one of them.
     """
     own = points[0][0]
-    if own == 0:
+    if own < NOTHING:
         return tuple((one + epsilon, delta) for one, delta in points)
     return tuple((one * (epsilon / own), delta) for one, delta in points)
 

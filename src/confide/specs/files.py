@@ -59,7 +59,7 @@ class ClaimOfFile(File):
     relation: str | None = None
     unit: str | None = None
     accountant: str | None = None
-    delta: float | None = None
+    delta: float = 8e-5
 
 
 class HeadlineOfFile(File):
