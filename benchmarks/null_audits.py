@@ -27,7 +27,7 @@ from scipy.stats import mannwhitneyu, norm
 from confide.attacks.exposure import null_tail
 from confide.attacks.metrics import auc, auc_null, tpr_interval
 from confide.dp.audit_bounds import best_lower, epsilon_lower, gdp_epsilon, gdp_epsilon_lower, right_guesses
-from confide.dp.audit_power import TIMES, Power, mu_of, power
+from confide.dp.audit_power import Power, mu_of, power
 from confide.dp.calibration import calibrate
 from confide.dp.curves import FREE, Mechanism, Relation, gaussian_curve, pld_curve
 from confide.dp.tradeoff import Points, points_of
@@ -308,8 +308,8 @@ curve. How many coins are guessed is settled by the claim and the number of coin
 It prints how likely it rings: the share of simulated trainings in which an **ideal** attacker refutes the certificate, were the
 true ε 2, 3 and 5 times what is certified. Whoever has the finished model alone is weaker than that. An audit that would ring
 in less than half of the trainings at 5 times the certified ε is *inconclusive*, and fails the workflow. An audit of other
-weights than those certified fails it, too (*of other weights*). A run that certifies something finite and has no audit is a row of gate.csv
-and a warning (*not audited*), and `confide release` refuses such a model.
+weights than those certified fails it, too (*of other weights*). A run that certifies something finite and has no audit is a
+row of gate.csv and a warning (*not audited*), and `confide release` refuses such a model.
 
 **`game`** ranks each secret among all that it could have been, by the model's own probabilities: the likelier, the rather it
 was there.
@@ -318,6 +318,9 @@ was there.
 functions that trained it: Poisson sampling, clipping, noise. Its records have gradients far too long, each in a direction of
 its own, so that after clipping nothing could be easier to see. It finds faults of the engine; it does not look at the finished
 model's weights, nor at the gradients of its layers.
+
+Beside these, no bounds on ε but alarms of their own: **exposure**, exact among all 10⁶ values that a secret could have had, and
+**membership**, AUC against the band that scores without any knowledge have.
 
 A table's `audit_secret` is the gate's bound where something finite is certified, else the bound for
 [(ε, δ) alone](https://arxiv.org/abs/2305.08846).
@@ -381,9 +384,9 @@ def page(results: dict[str, Any]) -> str:
             if (row := results[name][audit])
         ]
         tables[name] = table(("audit", "alarms", "share", "at most 5 %, give or take the error"), rows)
-    counts = list(dict.fromkeys(name.split(", ")[1] for name in results["chances"]))
+    epsilons, counts = (sorted({name.split(", ")[place] for name in results["chances"]}, key=float) for place in (0, 1))
     rows = []
-    for epsilon in dict.fromkeys(name.split(", ")[0] for name in results["chances"]):
+    for epsilon in epsilons:
         rings = [results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts]
         rows.append((epsilon, *(" / ".join(f"{100 * chance:.0f}" for chance in row) for row in rings)))
     tables["chances"] = table(("certified ε", *(f"{int(coins):,} coins" for coins in counts)), rows)
