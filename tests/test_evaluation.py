@@ -13,7 +13,7 @@ from confide import models
 from confide.data import write_partition
 from confide.errors import InputError
 from confide.evaluation import backoff, by_author, evaluate_points, reference_points, score, share_of, summary
-from confide.io import read_json
+from confide.io import read_json, sha256
 from confide.specs import EvaluateSpec, LSTMSpec
 from confide.stages.evaluate import evaluate, some
 from confide.types import Partition, View
@@ -119,6 +119,7 @@ def evaluated(folder: Path, data: Partition, model: torch.nn.Module, docs: list[
     points.write_text("".join(json.dumps({"doc": doc}) + "\n" for doc in docs))
     models.save(model, weights, folder / "config.json")
     evaluate(EvaluateSpec(run="a/g0-s0"), model=weights, points=points, **paths, output=folder / "out.json")
+    assert read_json(folder / "out.json")["weights"] == sha256(weights)
     return read_json(folder / "out.json")
 
 

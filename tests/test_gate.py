@@ -3,33 +3,59 @@
 import csv
 import json
 import xml.etree.ElementTree as ElementTree
+from functools import cache
 
+import numpy as np
 import pytest
 
 from confide.cli import main
+from confide.dp.audit_bounds import attempts_of, best_lower, epsilon_lower
+from confide.dp.audit_power import mu_of
+from confide.dp.calibration import calibrate
+from confide.dp.curves import Mechanism, pld_curve
+from confide.dp.tradeoff import points_of
 from confide.errors import Failure, InputError
-from confide.gate import cases, judged
+from confide.gate import cases, unaudited
 from confide.specs import GateSpec
 from confide.stages.gate import gate
 
+RUN, DELTA, COINS = "r/g0-s0", 8e-5, 160
+WEIGHTS = "a" * 64
 RELATIONS = {"game": "replace_one", "inclusion": "add_or_remove"}
 
 
 PLANTED = {"secrets": 20, "sampled": 20, "different": 2, "exposed": 0}
 
 
-def certificate(epsilon, **planted):
+@cache
+def curve_of(epsilon):
+    """The (epsilon, delta) pairs of DP-SGD with that epsilon, as a certificate has them."""
+    if epsilon == 0:
+        return [[0.0, 0.0]]
+    sigma = calibrate(epsilon, DELTA, 0.0256, 391)
+    return [list(pair) for pair in points_of(pld_curve((Mechanism(0.0256, sigma, 391),), "replace_one"))]
+
+
+def certificate(epsilon, curves=True, **planted):
     names = {"secret_caught": ("replace_one", 0.0), "secret_missed": ("replace_one", epsilon)}
     names |= {"record_add_or_remove_pld": ("add_or_remove", epsilon), "secret_missed_by_both": ("replace_one", "inf")}
-    claims = [{"name": name, "relation": relation, "epsilon": value} for name, (relation, value) in names.items()]
+    claims = [{"name": name, "relation": rel, "epsilon": value, "delta": DELTA} for name, (rel, value) in names.items()]
     policy = {"gamma": 0.0, "census": True, "delta2": 0.0, "planted": PLANTED | planted}  # gamma is of the corpus's own secrets
-    return {"run": "r/g0-s0", "claims": claims, "policy": policy}
+    found = {"run": RUN, "claims": claims, "policy": policy}
+    found |= {"files": {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]}, "ledger_head": "b" * 64}
+    if curves:
+        finite = {name: value for name, (_, value) in names.items() if value != "inf"}
+        found["curves"] = {name: curve_of(value) for name, value in finite.items()}
+    return found
 
 
-def audit(lower, power=4.0, run="r/g0-s0"):
-    found = {"attack": "game", "run": run}
+def audit(distance, run=RUN, coins=COINS, seed=0, weights=WEIGHTS, best=False):
+    """Coins seen through noise, `distance` standard deviations apart; `best`: all guesses are right."""
+    rng, found = np.random.default_rng(seed), {"attack": "game", "run": run, "weights": weights}
     for name, relation in RELATIONS.items():
-        found |= {f"{name}_epsilon_lower": lower, f"{name}_power": power, f"{name}_relation": relation}
+        flips = rng.random(coins) < 0.5
+        attempts = attempts_of(flips * 1.0 if best else distance * flips + rng.normal(size=coins), flips)
+        found |= {f"{name}_coins": coins, f"{name}_relation": relation, f"{name}_attempts": [list(one) for one in attempts]}
     return found
 
 
@@ -38,7 +64,7 @@ def written(tmp_path):
     """Writes both files; returns their paths."""
 
     def write(certified, measured):
-        folder = tmp_path / "runs/r/g0-s0"
+        folder = tmp_path / "runs" / RUN
         folder.mkdir(parents=True, exist_ok=True)
         for name, value in (("certificate", certified), ("game", measured)):
             (folder / f"{name}.json").write_text(json.dumps(value))
@@ -47,27 +73,60 @@ def written(tmp_path):
     return write
 
 
+def outcome(written, certified, measured):
+    game, _ = cases(*written(certified, measured))
+    return game
+
+
 @pytest.mark.parametrize(
-    ("certified", "lower", "power", "outcome"),
+    ("certified", "coins", "distance", "expected"),
     [
-        (3.0, 0.0, 4.0, "stands"),
-        (3.0, 3.0, 4.0, "stands"),
-        (3.0, 3.01, 4.0, "refuted"),
-        (0.0, 0.01, 4.0, "refuted"),
-        (0.0, 0.0, 4.0, "stands"),
-        (3.0, 0.0, 3.0, "inconclusive"),
-        (3.0, 0.0, 0.0, "inconclusive"),
-        (0.0, 0.0, 0.0, "inconclusive"),
-        (float("inf"), 4.0, 4.0, "skipped"),
+        (3.0, 160, 0.0, "stands"),
+        (3.0, 160, mu_of(3.0, DELTA), "stands"),
+        (3.0, 160, mu_of(15.0, DELTA), "refuted"),
+        (0.0, 160, 0.0, "stands"),
+        (0.0, 160, mu_of(5.0, DELTA), "refuted"),
+        (3.0, 12, 0.0, "inconclusive"),
+        (8.0, 80, 9.0, "inconclusive"),  # every guess right would not refute it
+        (8.0, 300, 9.0, "refuted"),
+        ("inf", 160, 9.0, "skipped"),
     ],
 )
-def test_outcomes(certified, lower, power, outcome):
-    assert judged(certified, lower, power)[0] == outcome
+def test_outcomes(written, certified, coins, distance, expected):
+    found = outcome(written, certificate(certified), audit(distance, coins=coins))
+    assert found.outcome == expected
+    if expected == "refuted":
+        assert found.lower >= found.certified
+    elif expected == "stands":
+        assert found.lower <= found.certified and 0.05 < found.rings_2x < found.rings_3x <= found.rings_5x
+
+
+def test_a_model_that_learnt_its_secrets_by_heart_is_refuted_under_a_certificate_of_3(written):
+    """AUC .99: the bound for (epsilon, delta) alone says 2.9, could have said 3.6, and let it pass."""
+    rng = np.random.default_rng(3)
+    flips = rng.random(COINS) < 0.5
+    scores = 3.35 * flips + rng.normal(size=COINS)
+    alone, _, _ = best_lower(epsilon_lower, scores, flips, (1.0, 0.5, 0.25), DELTA)
+    measured = audit(0.0) | {"game_attempts": [list(one) for one in attempts_of(scores, flips)]}
+    found = outcome(written, certificate(3.0), measured)
+    assert 2 < alone < 3 and found.outcome == "refuted" and found.lower > 4
+    bare = outcome(written, certificate(3.0, curves=False), measured)
+    assert bare.lower < found.lower - 1 and bare.rings_3x < 0.1 < 0.9 < found.rings_3x  # what one pair of the curve sees
+
+
+def test_chances_to_ring_are_those_of_simulated_trainings(written):
+    """Each training is one of an ideal attacker, at twice and three times the certified epsilon."""
+    certified = certificate(3.0)
+    for times, field in ((2, "rings_2x"), (3, "rings_3x")):
+        found = [outcome(written, certified, audit(mu_of(3.0 * times, DELTA), seed=seed)) for seed in range(60)]
+        share = np.mean([case.outcome == "refuted" for case in found])
+        chance = getattr(found[0], field)
+        assert abs(share - chance) < 4 * (chance * (1 - chance) / 60) ** 0.5 + 0.01
 
 
 def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
     def certified(**policy):
-        game, inclusion = cases(*written(certificate(3.0, **policy), audit(0.5)))
+        game, inclusion = cases(*written(certificate(3.0, **policy), audit(mu_of(6.0, DELTA), seed=1)))
         assert inclusion.certified == 3.0
         return game.certified, game.outcome
 
@@ -78,19 +137,55 @@ def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
     assert certified(exposed=1) == (float("inf"), "skipped")
 
 
+def rows_of(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
 def test_a_study_fails_by_name_and_junit_says_why(written, tmp_path):
-    written(certificate(3.0), audit(3.5))
-    spec = GateSpec(study="s", runs=[{"run": "r/g0-s0", "audit": "game"}])
-    with pytest.raises(Failure, match=r"r/g0-s0 game refuted: measured at least 3.5, certified 3"):
+    written(certificate(3.0), audit(0.0, best=True))
+    spec = GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}])
+    with pytest.raises(Failure, match=r"r/g0-s0 game refuted: measured at least .*, certified 3"):
         gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
     suite = ElementTree.parse(tmp_path / "gate.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
     assert [case.find("failure").get("type") for case in suite] == ["refuted", "refuted"]
-    written(certificate(3.0), audit(0.2))
+    written(certificate(3.0), audit(0.0))
     gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
-    with open(tmp_path / "gate.csv") as file:
-        found = [(row["audit"], row["outcome"], row["certified"]) for row in csv.DictReader(file)]
-    assert found == [("game", "stands", "3.0"), ("inclusion", "stands", "3.0")]
+    found = [(row["audit"], row["outcome"], row["certified"], row["weights"]) for row in rows_of(tmp_path / "gate.csv")]
+    assert found == [("game", "stands", "3.0", WEIGHTS), ("inclusion", "stands", "3.0", WEIGHTS)]
+
+
+def test_an_audit_of_other_weights_fails_though_it_has_the_same_name(written, tmp_path):
+    """A run that was trained again keeps its name; the old audit of it says nothing of the new weights."""
+    written(certificate(3.0), audit(0.0, weights="c" * 64))
+    spec = GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}])
+    with pytest.raises(Failure, match="game of other weights: the audit is of weights cccc"):
+        gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
+    assert {row["outcome"] for row in rows_of(tmp_path / "gate.csv")} == {"of other weights"}
+    other = list(cases(*written(certificate(3.0), audit(0.0) | {"ledger": "d" * 64})))
+    assert {case.outcome for case in other} == {"of other weights"} and "other updates" in other[0].says
+    assert {case.outcome for case in cases(*written(certificate(3.0), audit(0.0) | {"ledger": "b" * 64}))} == {"stands"}
+
+
+def test_a_run_that_nobody_audited_is_a_row_and_a_warning(written, tmp_path, capsys):
+    spec = GateSpec(study="s", runs=[{"run": RUN, "audit": None}])
+    where = {"results": tmp_path, "output": tmp_path / "gate.csv", "junit": tmp_path / "gate.xml"}
+    path, _ = written(certificate(3.0), audit(0.0))
+    gate(spec, **where)
+    (row,) = rows_of(tmp_path / "gate.csv")
+    assert (row["audit"], row["outcome"], row["certified"]) == ("none", "not audited", "3.0")
+    assert "warning: r/g0-s0 is not audited" in capsys.readouterr().out
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("skipped") == "1"
+    nothing = audit(0.0) | {"game_reason": "not planted in this corpus", "inclusion_reason": "not planted in this corpus"}
+    written(certificate(3.0), nothing)
+    gate(GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}]), **where)
+    assert [row["outcome"] for row in rows_of(tmp_path / "gate.csv")] == ["skipped", "skipped", "not audited"]
+    capsys.readouterr()
+    path.write_text(json.dumps(certificate("inf")))
+    assert unaudited(path).outcome == "skipped"
+    gate(spec, **where)
+    assert "warning" not in capsys.readouterr().out
 
 
 def check(capsys, *paths):
@@ -99,26 +194,35 @@ def check(capsys, *paths):
 
 
 def test_on_the_command_line(written, tmp_path, capsys):
-    status, said = check(capsys, *written(certificate(3.0), audit(0.2)), "--junit", tmp_path / "j.xml")
+    status, said = check(capsys, *written(certificate(3.0), audit(0.0)), "--junit", tmp_path / "j.xml")
     assert status == 0 and "game: stands" in said.out and (tmp_path / "j.xml").exists()
-    status, said = check(capsys, *written(certificate(3.0), audit(3.5)))
+    assert "an ideal attacker would refute it if epsilon were 6 (" in said.out and "could have shown" not in said.out
+    status, said = check(capsys, *written(certificate(3.0), audit(0.0, best=True)))
     assert status == 1 and "failed: game refuted" in said.err
-    status, said = check(capsys, *written(certificate(3.0), audit(0.2, power=1.0)))
+    status, said = check(capsys, *written(certificate(3.0), audit(0.0, coins=12)))
     assert status == 1 and "inconclusive" in said.err
-    status, said = check(capsys, *written(certificate("inf"), audit(3.0)))
+    status, said = check(capsys, *written(certificate("inf"), audit(0.0)))
     assert status == 1 and "nothing was compared" in said.err
+
+
+def without(*keys):
+    return {key: value for key, value in audit(0.0).items() if key not in keys}
 
 
 @pytest.mark.parametrize(
     ("measured", "message"),
     [
         (audit(0.1, run="other/g0-s0"), "run = 'other/g0-s0': belongs to another model"),
-        ({"attack": "exposure", "run": "r/g0-s0"}, "attack = 'exposure': is not an audit"),
-        ({key: value for key, value in audit(0.1).items() if key != "game_power"}, "game_power: is missing"),
-        (audit(5.0), "game_epsilon_lower = 5.0: must lie between 0 and power"),
-        (audit(float("nan")), "malformed JSON|must lie between"),
+        ({"attack": "exposure", "run": RUN}, "attack = 'exposure': is not an audit"),
+        (without("game_attempts"), "game_attempts: is missing"),
+        (without("weights"), "weights: is missing"),
+        (audit(0.0) | {"game_attempts": [[160, 80]]}, "game_attempts: says nothing of 56 guesses"),
+        (audit(0.0) | {"game_attempts": [[56, 57]]}, "game_attempts: has more right guesses than guesses"),
+        (audit(0.0) | {"game_attempts": [[56]]}, "game_attempts"),
+        (audit(0.0) | {"game_coins": 10**9}, "game_coins"),
+        (audit(float("nan")) | {"game_coins": float("nan")}, "malformed JSON|game_coins"),
         (audit(0.1) | {"game_relation": "add_or_remove"}, "game_relation"),
-        ({"run": "r/g0-s0"}, "attack: is missing"),
+        ({"run": RUN}, "attack: is missing"),
     ],
 )
 def test_bad_audits_are_one_line_and_never_ok(written, capsys, measured, message):
@@ -134,4 +238,16 @@ def test_truncated_certificates_are_refused(written, text):
     paths = written(certificate(3.0), audit(0.1))
     paths[0].write_text(text)
     with pytest.raises(InputError, match="certificate.json"):
+        list(cases(*paths))
+    for change, message in (
+        ({"delta": 1.0}, "delta = 1.0: must lie between 0 and 1"),
+        ({"epsilon": 1e9}, "no bound of anything"),
+    ):
+        broken = certificate(3.0)
+        broken["claims"] = [claim | change if claim["epsilon"] == 3.0 else claim for claim in broken["claims"]]
+        paths[0].write_text(json.dumps(broken))
+        with pytest.raises(InputError, match=message):
+            list(cases(*paths))
+    paths[0].write_text(json.dumps(certificate(3.0) | {"files": {}}))
+    with pytest.raises(InputError, match=r"files.model: names 0 files instead of one"):
         list(cases(*paths))

@@ -16,6 +16,7 @@ import orjson
 
 from confide.dp.author_claims import author_claims
 from confide.dp.chunk_claims import chunk_claims
+from confide.dp.claim_curves import claim_curves
 from confide.dp.claims import Claim, Facts, all_claims, epoch_claims, headline
 from confide.dp.facts import UNKNOWN
 from confide.dp.ledger import EVENTS, Ledger, settings_digest
@@ -66,6 +67,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "says": in_words(claims, known=facts.gamma_upper is not None),
         "unit": facts.unit,
         "claims": claims,
+        "curves": claim_curves(facts),
         "headline": headline(facts),
         "epochs": epoch_claims(facts, before, ran.epochs()),
         "policy": policy(spec, measured, missed),

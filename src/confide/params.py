@@ -40,6 +40,7 @@ FIGURES = (
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # of every definition: names become folders, and "-" and "/" join them there
 TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand beside an attack's
 SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
+FINAL = {"lira": "needs shadow models", "gradients": "repeats all of a run's updates"}  # attacks that look at no epoch
 CANARIES = {"exposure": "digits", "sequence_exposure": "words", "tab": "words"}  # what kinds of attacks rank
 REFERENCES = (  # block, field, block that must define the value
     ("tokenizers", "corpus", "corpora"),
@@ -226,8 +227,8 @@ def attacks(params: Params, name: str, field: str) -> Iterator[Problem]:
             yield Problem(("runs", name, field, index), attack, f"the dataset {row.dataset} has no canaries")
         elif kind in CANARIES and params.canaries[planted].kind != CANARIES[kind]:
             yield Problem(("runs", name, field, index), attack, f"needs canaries of {CANARIES[kind]}: {planted} are others")
-        if field == "trajectory" and params.attacks[attack].kind == "lira":
-            yield Problem(("runs", name, field, index), attack, "needs shadow models, which are for the final model alone")
+        if field == "trajectory" and kind in FINAL:
+            yield Problem(("runs", name, field, index), attack, f"{FINAL[kind]}: for the final model alone")
     alone = [params.attacks[attack] for attack in listed if params.attacks[attack].kind not in SEVERAL]
     kinds = [(one.kind, getattr(one, "published_setting", False)) for one in alone]
     if len(set(kinds)) < len(kinds):

@@ -16,7 +16,7 @@ from confide.certificate import certificate as certificate_of
 from confide.certificate import sealed
 from confide.dp.facts import UNKNOWN
 from confide.errors import Failure, InputError
-from confide.gate import FAILURES
+from confide.gate import UNFIT
 from confide.io import atomic, read_file, read_object, sha256, write_json
 from confide.outward import say
 from confide.report.certificate import as_html, page
@@ -88,8 +88,13 @@ def objections(found: dict[str, Any], study: Path, digest: str) -> Iterator[str]
             yield f"{path}: is missing: the study was not checked, or did not pass"
     if gate.is_file():
         with open(gate, newline="") as lines:
-            failed = [row for row in csv.DictReader(lines) if row["run"] == found["run"] and row["outcome"] in FAILURES]
-        yield from (f"{gate}: {row['audit']} {row['outcome']}: {row['says']}" for row in failed)
+            rows = [row for row in csv.DictReader(lines) if row["run"] == found["run"]]
+        if not rows:
+            yield f"{gate}: says nothing of this run: not audited"
+        yield from (f"{gate}: {row['audit']} {row['outcome']}: {row['says']}" for row in rows if row["outcome"] in UNFIT)
+        digests = {file["sha256"] for file in found["files"]["model"]}
+        if any(row["outcome"] == "stands" and row.get("weights") not in digests for row in rows):
+            yield f"{gate}: is of other weights than this certificate: check the study again"
     if scan.is_file():
         searched = read_object(scan, "files")
         if searched.get("warning"):

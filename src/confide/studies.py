@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from confide.jobs import of_row, runs_of, source_of, training
 from confide.specs import (
+    AUDITS,
     DatasetSpec,
     GateRun,
     GateSpec,
@@ -54,11 +55,14 @@ def examples(params: Params, study: str) -> bool:
 
 
 def gate(params: Params, name: str) -> GateSpec:
-    """The runs of a study that an attack of kind game audits."""
+    """The runs of a study, each with every attack that audits it; without one, where there is none."""
     kinds = {attack: spec.kind for attack, spec in params.attacks.items()}
     listed = [run for row in params.studies[name].runs for run in of_row(params, row)]
-    audits = [(run.run, attack) for run in listed for attack in run.row.attacks if kinds[attack] == "game"]
-    return GateSpec(study=name, runs=[GateRun(run=run, audit=attack) for run, attack in audits])
+    runs = []
+    for run in listed:
+        audits = [attack for attack in run.row.attacks if kinds[attack] in AUDITS]
+        runs += [GateRun(run=run.run, audit=audit) for audit in audits or [None]]
+    return GateSpec(study=name, runs=runs)
 
 
 def tables(params: Params, name: str) -> list[str]:

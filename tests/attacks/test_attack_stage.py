@@ -5,13 +5,15 @@ import json
 import pytest
 
 from confide import cli, models, snapshots
+from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.io import read_json, write_json, write_jsonl
+from confide.io import read_json, sha256, write_json, write_jsonl
 from confide.models import build
 from confide.specs import AttackJobSpec, LSTMSpec, TrajectorySpec
 from confide.stages.attack import attack
 from confide.stages.trajectory import trajectory
 from confide.tokenizer import save
+from confide.types import Release, Step
 
 SPEC = LSTMSpec(kind="lstm", embedding=8, hidden=8)
 
@@ -57,6 +59,7 @@ def test_two_runs_write_the_same_but_for_seconds(paths, tmp_path, settings):
         attack(spec, **paths, output=tmp_path / name)
         written.append(read_json(tmp_path / name))
     assert (written[0]["attack"], written[0]["run"]) == (settings["kind"], "crt/g0-s0")
+    assert written[0]["weights"] == sha256(paths["model"])
     assert all(found.pop("seconds") > 0 for found in written)
     assert written[0] == written[1] and len(written[0]) > 10
 
@@ -81,6 +84,23 @@ def test_from_the_command_line(paths, tmp_path, capsys):
     assert "481" not in capsys.readouterr().out
 
 
+def test_noised_updates_are_audited_by_the_ledger_of_the_run(paths, tmp_path, capsys):
+    ledger = Ledger()
+    ledger.start("r", settings="0" * 64, code="0" * 64, noise="system")
+    ledger.append(Release(Step("original", "all", True), 0.1, 1.0, 1.0, 4), "1" * 64)
+    ledger.end()
+    (tmp_path / "ledger.jsonl").write_text(ledger.dump())
+    spec = {"run": "r", "attack": {"kind": "gradients", "coins": 50}, "device": "cpu"}
+    flags = [part for name, path in paths.items() for part in (f"--{name}", str(path))]
+    flags += ["--output", str(tmp_path / "updates.json")]
+    assert cli.main(["attack", "--spec", json.dumps(spec), *flags]) == 2
+    assert "needs the ledger of the run" in capsys.readouterr().err
+    assert cli.main(["attack", "--spec", json.dumps(spec), *flags, "--ledger", str(tmp_path / "ledger.jsonl")]) == 0
+    found = read_json(tmp_path / "updates.json")
+    assert (found["ledger"], found["weights"]) == (ledger.head, sha256(paths["model"]))
+    assert (found["updates"], found["replacement_coins"], found["inclusion_relation"]) == (4, 50, "add_or_remove")
+
+
 def test_another_models_tokenizer_is_refused_before_anything_is_written(paths, merging_tokenizer, tmp_path, capsys):
     save(merging_tokenizer, paths["tokenizer"])
     spec = {"run": "r", "attack": ATTACKS[0], "device": "cpu"}
@@ -98,13 +118,14 @@ def test_attacks_after_every_epoch_are_those_on_the_model_of_that_epoch(paths, t
     snapshots.join(tmp_path, 2, tmp_path / "epochs.safetensors")
     trajectory(spec, epochs=tmp_path / "epochs.safetensors", **paths, output=tmp_path / "out.json")
     found = read_json(tmp_path / "out.json")
+    assert found["weights"] == sha256(tmp_path / "epochs.safetensors")
     assert found["run"] == "crt/g0-s0" and [row["epoch"] for row in found["epochs"]] == [1, 2]
     for name, settings in attacks.items():
         alone = AttackJobSpec.model_validate({"run": "crt/g0-s0", "attack": settings, "device": "cpu"})
         attack(alone, **paths, output=tmp_path / "one.json")
         expected = read_json(tmp_path / "one.json")
         last = found["epochs"][1][name]
-        assert last == {key: value for key, value in expected.items() if key not in ("run", "seconds")}
+        assert last == {key: value for key, value in expected.items() if key not in ("run", "seconds", "weights")}
     assert found["epochs"][0]["canaries"]["exposures"] != found["epochs"][1]["canaries"]["exposures"]
 
 

@@ -9,7 +9,7 @@ import torch
 from confide.attacks import ATTACKS, Target
 from confide.attacks.exposure import mean_interval
 from confide.attacks.game import CLAIMS, against_coins
-from confide.dp.audit_bounds import epsilon_lower, power
+from confide.dp.audit_bounds import SHARES as TRIED
 from confide.errors import InputError
 from confide.io import write_json
 from confide.specs import GameSpec
@@ -60,8 +60,9 @@ def played(digit_tokenizer, make_model, fit, planted):
 def test_a_model_that_memorises_is_caught(played, name):
     found = {key.removeprefix(f"{name}_"): value for key, value in played[1].items() if key.startswith(name)}
     assert found["auc"] > 0.97 and found["p_value"] < 1e-5
-    assert 1.5 < found["epsilon_lower"] <= found["power"] == power(epsilon_lower, COINS, (1.0, 0.5, 0.25), 8e-5)
-    assert found["epsilon_lower"] < found["epsilon_lower_fdp"] <= found["power_fdp"]
+    assert 1.5 < found["epsilon_lower"] < found["epsilon_lower_fdp"]
+    assert [guesses for guesses, _ in found["attempts"]] == [int(share * COINS) for share in TRIED]
+    assert all(0.9 * guesses <= right <= guesses for guesses, right in found["attempts"])
     assert found["exposure_in_mean"] > 4 and found["exposure_in_p_mean"] < 1e-6
     assert found["exposure_out_p_mean"] > 1e-3 and found["exposure_out_mean"] < 2.5
     assert (found["relation"], found["unit"]) == CLAIMS[name]
@@ -83,6 +84,8 @@ def test_an_untrained_model_gives_nothing_away(played, digit_tokenizer, make_mod
 
 def test_no_secret_is_written(played):
     text = repr([{key: value for key, value in found.items() if not isinstance(value, float)} for found in played])
+    for found in played:
+        assert all(len(attempt) == 2 for name in CLAIMS for attempt in found.pop(f"{name}_attempts"))
     assert not any(f"'{secret}'" in text for one in audits().values() for secret in one["secrets"])
     assert all(isinstance(value, float | int | str) for found in played for value in found.values())
 

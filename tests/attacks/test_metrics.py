@@ -4,17 +4,22 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from confide.attacks.membership import judged
 from confide.attacks.metrics import (
     accuracy_null,
     auc,
+    auc_interval,
     auc_null,
     balanced_accuracy,
     best_threshold,
     bootstrap,
     calibrated_accuracy,
+    share_interval,
     tpr_at_fpr,
+    tpr_interval,
 )
 
 
@@ -45,6 +50,50 @@ def test_tpr_needs_enough_non_members():
     assert tpr_at_fpr(np.ones(5), np.zeros(99), 0.01) is None
     assert tpr_at_fpr(np.ones(5), np.zeros(100), 0.01) == 1.0
     assert tpr_at_fpr(np.ones(5), np.ones(100), 0.01) == 0.0  # ties admit everybody: not attainable
+
+
+def covered(inside, outside, truth, interval, runs=300):
+    """Share of runs whose interval holds the truth."""
+    found = 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        low, high = interval(rng.normal(size=inside[0]) + inside[1], rng.normal(size=outside), rng)
+        found += low <= truth <= high
+    return found / runs
+
+
+@pytest.mark.parametrize("shift", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize(("count", "rate", "most"), [(1000, 0.01, 0.985), (200, 0.01, 1.0), (1000, 0.001, 1.0)])
+def test_intervals_of_a_rate_cover_it_though_the_threshold_is_estimated(count, rate, most, shift):
+    """With the threshold taken for known it was in half of the runs; few false positives cover more than is said."""
+    truth = norm.sf(norm.isf(rate) - shift)
+    found = covered((count, shift), count, truth, lambda member, other, rng: tpr_interval(member, other, rate, rng))
+    assert 0.93 <= found <= most
+
+
+@pytest.mark.parametrize(("count", "shift"), [(20, 0.0), (20, 2.5), (20, 4.0), (50, 4.0), (300, 1.0)])
+def test_intervals_of_auc_and_accuracy_cover_them_up_to_perfect_scores(count, shift):
+    """Twenty of each that are told apart almost surely: resampling alone covered 30 %."""
+    for name, truth in (("auc", norm.cdf(shift / 2**0.5)), ("acc_balanced", norm.cdf(shift / 2))):
+
+        def interval(member, other, rng, name=name):
+            kinds = np.repeat([True, False], [len(member), len(other)])
+            found = judged(np.concatenate([member, other]), kinds, 60, 0, "")
+            return found[f"{name}_low"], found[f"{name}_high"]
+
+        assert covered((count, shift), count, truth, interval, runs=100) >= 0.89
+
+
+def test_intervals_lie_around_their_value():
+    rng = np.random.default_rng(0)
+    member, other = rng.normal(size=1000) + 2, rng.normal(size=1000)
+    low, high = tpr_interval(member, other, 0.01, rng)
+    assert low < tpr_at_fpr(member, other, 0.01) < high and high - low > 0.12
+    assert tpr_interval(member, other[:99], 0.01, rng) is None
+    assert tpr_interval(member, other[:100], 0.01, rng)[0] < 0.2  # the largest of a hundred scores says little
+    for value, bounds in ((1.0, auc_interval(1.0, 20, 20)), (0.5, auc_interval(0.5, 20, 20)), (1.0, share_interval(1.0, 20))):
+        assert 0 < bounds[0] < value <= bounds[1] <= 1
+    assert auc_interval(0.2, 30, 50) == pytest.approx([1 - end for end in auc_interval(0.8, 30, 50)[::-1]], abs=1e-5)
 
 
 def test_balanced_accuracy_averages_over_tie_breaking():

@@ -8,7 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.dp.audit_bounds import epsilon_lower, power
+from confide.dp.audit_power import mu_of, power
+from confide.dp.curves import gaussian_curve
+from confide.dp.tradeoff import points_of
 from confide.own.choices import (
     IDENTIFIERS,
     POLICIES,
@@ -26,7 +28,7 @@ from confide.own.survey import Corpus, Found, Points
 from confide.own.template import as_yaml
 from confide.params import check
 from confide.policies import policy, redacted_text
-from confide.specs import GameSpec, RegexPolicySpec
+from confide.specs import RegexPolicySpec
 from confide.types import MASK
 
 
@@ -89,12 +91,13 @@ def test_delta_is_a_power_of_ten_below_one_over_the_points(points):
     assert delta * points <= 0.5 * (1 + 1e-9) < 10 * delta * points * 1.001 and f"{delta:.0e}".startswith("1e-")
 
 
-def test_audits_could_refute_what_is_claimed():
-    shares = tuple(GameSpec(kind="game").guesses)
+def test_audits_mostly_refute_three_times_what_is_claimed():
     for claimed in (1.5, 3.0):
         coins = coins_of(claimed, 1e-5, 1000)
-        assert power(epsilon_lower, coins, shares, 1e-5) > 1.1 * claimed >= power(epsilon_lower, coins - 20, shares, 1e-5)
-    assert coins_of(3.0, 1e-5, 60) == 0 and coins_of(12.0, 1e-5, 10**9) == 0
+        points = ((claimed, 1e-5), *points_of(gaussian_curve(mu_of(claimed, 1e-5))))
+        assert power(points, claimed, 1e-5, coins).rings[1] >= 0.9 > power(points, claimed, 1e-5, coins // 2).rings[1]
+    assert 0 < coins_of(3.0, 1e-5, 60) <= 60  # five times is what so few can see
+    assert coins_of(3.0, 1e-5, 19) == 0 and coins_of(12.0, 1e-5, 200) == 0
 
 
 def test_powers_of_two():
@@ -163,7 +166,8 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
     assert params.policies.get("doubtful") == (doubtful() if gold else None)
     budget, recipe = params.privacy["budget"], params.recipes["noisy"]
     assert budget.epsilon == epsilon and budget.delta < 1 / count and recipe.noisy_batch_size <= count * noisy / 100 / 4
-    assert params.runs["crt"].noise_seed is None and ("game" in params.attacks) == (choice.game > 0) == (epsilon < 9)
+    assert params.runs["crt"].noise_seed is None and ("game" in params.attacks) == (choice.game > 0)
+    assert {"updates", *(["game"] if choice.game else [])} <= set(params.runs["crt"].attacks)  # always audited
     if choice.game:
         planted = params.canaries["planted"]
         assert params.attacks["game"].delta == budget.delta and planted.game.count + planted.inclusion.count <= count / 2

@@ -107,7 +107,10 @@ def test_the_page_of_a_certificate():
     claim = {"accountant": TITLE, "conversion": TITLE, "condition": TITLE, "delta": 1e-5, "relation": TITLE, "unit": TITLE}
     found |= {"claims": [claim | {"name": TITLE, "epsilon": 1.0}], "policy": {"gamma_upper": None}, "says": TITLE}
     found |= {"release_note": TITLE, "unaccounted": [TITLE], "updates": {TITLE: 3}, "assumptions": [TITLE]}
-    found |= {"reads": [{"stage": TITLE, "source": TITLE, "public": True, "digest": TITLE}], "warm_start": [{"source": TITLE, "public": True}]}
+    found |= {
+        "reads": [{"stage": TITLE, "source": TITLE, "public": True, "digest": TITLE}],
+        "warm_start": [{"source": TITLE, "public": True}],
+    }
     found |= {"public_constants": {TITLE: TITLE}, "files": {"x": [{"path": TITLE, "sha256": TITLE}]}}
     found |= {"code": {"version": TITLE, "train": TITLE}, "ledger_head": TITLE}
     text = certificates.page(found)

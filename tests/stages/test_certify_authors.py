@@ -8,6 +8,7 @@ import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
 from confide.dp.accounting import MEANINGLESS, epsilon, group, price
+from confide.dp.audit_bounds import SHARES
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.gate import cases
@@ -151,15 +152,18 @@ def test_verify_makes_it_again_and_a_ledger_that_hides_the_unit_is_refused(tmp_p
 
 def test_the_gate_holds_a_planted_point_against_the_claim_for_points(tmp_path):
     """0.5 (replace_one) > the audit's bound > add_or_remove: one point more refutes only what was claimed of points."""
-    _, claims, _ = certified(tmp_path, AUTHORS)
-    low, high = (number(claims[name]) for name in ("record_add_or_remove_pld", "point_add_or_remove"))
-    audit = {"attack": "game", "run": "r/g0.1-s0", "game_reason": "none"}
-    audit |= {"inclusion_epsilon_lower": (low + high) / 2, "inclusion_power": 9.0, "inclusion_relation": "add_or_remove"}
-    write_json(tmp_path / "game.json", audit)
-    for releases, outcome in ((AUTHORS, "stands"), (METHODS["dpsgd"], "refuted")):
-        certificate(tmp_path, releases)
-        (case,) = (case for case in cases(tmp_path / "certificate.json", tmp_path / "game.json") if case.audit == "inclusion")
-        assert case.outcome == outcome
+    coins, guesses = 5000, 250
+    found = {}
+    for releases, correct in ((AUTHORS, 200), (METHODS["dpsgd"], 200)):
+        value, _ = certificate(tmp_path, releases)
+        audit = {"attack": "game", "run": "r/g0.1-s0", "game_reason": "none", "inclusion_relation": "add_or_remove"}
+        audit |= {"weights": value["files"]["model"][0]["sha256"], "inclusion_coins": coins}
+        audit["inclusion_attempts"] = [[round(share * coins), round(share * coins * correct / guesses)] for share in SHARES]
+        write_json(tmp_path / "game.json", audit)
+        both = cases(tmp_path / "certificate.json", tmp_path / "game.json")
+        (case,) = (case for case in both if case.audit == "inclusion")
+        found[case.says.rsplit("(", 1)[1]] = case.outcome
+    assert found == {"point_add_or_remove)": "stands", "record_add_or_remove_pld)": "refuted"}
 
 
 # Noise in name only ----------------------------------------------------------------------------------------------------

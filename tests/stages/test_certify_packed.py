@@ -7,11 +7,12 @@ import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
 from confide.dp.accounting import epsilon, group
+from confide.dp.audit_bounds import SHARES, numbers
 from confide.dp.confidentiality import amplified
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.gate import cases
-from confide.io import write_json
+from confide.io import read_json, write_json
 from confide.rerun import certified as of_rerun
 from confide.stages.verify import verify
 from confide.types import Release, Step
@@ -142,21 +143,23 @@ def test_verify_makes_it_again(tmp_path, capsys):
 
 def test_the_gate_holds_masks_and_planted_points_against_nothing_finite(tmp_path):
     """The games put a mask in a secret's place, or a point more: neither is what is claimed of texts of equal length."""
-    audit = {"attack": "game", "run": "r/g0.1-s0"}
-    for game, relation in (("game", "replace_one"), ("inclusion", "add_or_remove")):
-        audit |= {f"{game}_epsilon_lower": 8.0, f"{game}_power": 9.0, f"{game}_relation": relation}
-    write_json(tmp_path / "game.json", audit)
 
-    def outcomes(releases, **given):
-        packed(tmp_path, releases, **given)
+    def judged():
+        value = read_json(tmp_path / "certificate.json")
+        audit = {"attack": "game", "run": "r/g0.1-s0", "weights": value["files"]["model"][0]["sha256"]}
+        for game, relation in (("game", "replace_one"), ("inclusion", "add_or_remove")):
+            right = [[guesses, guesses] for guesses in numbers(1000, SHARES)]
+            audit |= {f"{game}_coins": 1000, f"{game}_attempts": right, f"{game}_relation": relation}
+        write_json(tmp_path / "game.json", audit)
         return {case.audit: case.outcome for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")}
 
-    assert outcomes(METHODS["dpsgd"]) == {"game": "skipped", "inclusion": "skipped"}
+    packed(tmp_path, METHODS["dpsgd"])
+    assert judged() == {"game": "skipped", "inclusion": "skipped"}
     planted = {"secrets": 9, "sampled": 9, "different": 0, "exposed": 0}
-    caught = {"views": "redacted", "measured": {"planted": planted}}
-    assert outcomes(CRT, **caught)["game"] == "refuted"  # nothing of a caught secret may show
+    packed(tmp_path, CRT, views="redacted", measured={"planted": planted})
+    assert judged()["game"] == "refuted"  # nothing of a caught secret may show
     certificate(tmp_path, METHODS["dpsgd"])
-    assert {case.outcome for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")} == {"refuted"}
+    assert judged() == {"game": "refuted", "inclusion": "refuted"}
 
 
 def test_a_rerun_with_a_mask_certifies_only_what_leaves_no_trace():

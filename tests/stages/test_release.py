@@ -19,7 +19,7 @@ from confide.release import RELEASED, release
 from confide.rounding import count_up, rate_up
 from confide.stages.verify import verify
 
-GATE = ("run", "audit", "outcome", "certified", "lower", "power", "says")
+GATE = ("run", "audit", "outcome", "weights", "says")
 COPIED = {"model.safetensors", "config.json", "tokenizer.json", "ledger.jsonl", "recall.json", "neighbours.json"}
 PAGES = {"certificate.json", "certificate.md", "certificate.html"}
 
@@ -45,14 +45,12 @@ def certified(project, method, **given):
     searched = [(f"results/runs/{found['run']}/certificate.json", sha256(path)), *named]
     rows = [{"path": name, "hits": 0, "sha256": digest} for name, digest in searched]
     write_json(study / "scan.json", {"warning": None, "files": rows})
-    audited(study, "stands")
+    audited(study, "stands", found["files"]["model"][0]["sha256"])
 
 
-def audited(study, outcome):
+def audited(study, outcome, weights="", run="r/g0.1-s0"):
     with open(study / "gate.csv", "w", newline="") as out:
-        csv.writer(out).writerows(
-            [GATE, ("r/g0.1-s0", "game", outcome, 3, 1, 4, "in words"), ("x", "game", "refuted", *"1234")]
-        )
+        csv.writer(out).writerows([GATE, (run, "game", outcome, weights, "in words"), ("x", "game", "refuted", "", "y")])
 
 
 def found_by_scan(study, name, hits):
@@ -167,6 +165,9 @@ AGAINST = {
     "no guarantee": (lambda study, project: certified(project, "nonprivate", noise_seed=None), "nothing finite is certified"),
     "refuted": (lambda study, project: audited(study, "refuted"), "game refuted: in words"),
     "no power": (lambda study, project: audited(study, "inconclusive"), "game inconclusive"),
+    "nobody asked": (lambda study, project: audited(study, "not audited"), "game not audited: in words"),
+    "other weights": (lambda study, project: audited(study, "stands", "0" * 64), "is of other weights than this certificate"),
+    "not in the gate": (lambda study, project: audited(study, "stands", run="y"), "says nothing of this run: not audited"),
     "no gate": (lambda study, project: (study / "gate.csv").unlink(), "gate.csv: is missing"),
     "no scan": (lambda study, project: (study / "scan.json").unlink(), "scan.json: is missing"),
     "a leak": (lambda study, project: found_by_scan(study, "tokenizer", 2), "tokenizer: holds a secret"),

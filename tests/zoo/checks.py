@@ -1,5 +1,6 @@
 """The checks of the bug zoo, by name: functions that pass on the project as it is and raise where something is wrong."""
 
+import audit_checks
 import data_checks
 import engine_checks
 import job_checks
@@ -51,5 +52,9 @@ CHECKS = {
         vouch_checks.signatures_are_over_payload_and_type,
         vouch_checks.an_attestation_is_of_this_certificate,
         vouch_checks.models_of_one_corpus_cost_what_took_place,
+        audit_checks.the_gate_rings_for_what_is_certified_of_these_weights,
+        audit_checks.a_claim_is_refuted_as_in_the_closed_form,
+        audit_checks.an_audit_rings_as_often_as_it_says,
+        audit_checks.intervals_of_rates_cover_them,
     )
 }

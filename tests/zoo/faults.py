@@ -1,5 +1,6 @@
 """The faults of the bug zoo: slips that programmers of private training have made, or might."""
 
+import audit_faults
 import data_faults
 import engine_faults
 import job_faults
@@ -14,5 +15,6 @@ KINDS = {
     "Prices and certificates": price_faults.FAULTS,
     "The search for secrets": scan_faults.FAULTS,
     "Signatures and sums": vouch_faults.FAULTS,
+    "Audits": audit_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]

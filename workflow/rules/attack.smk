@@ -85,9 +85,17 @@ rule shadows:
         "--processes {threads} --output {output} 2>&1 | tee {log}"
 
 
+def ledger_file(wildcards):
+    """The run's ledger, for the audit that makes its updates again."""
+    if PARAMS.attacks[wildcards.attack].kind != "gradients":
+        return {}
+    return {"ledger": f"models/{wildcards.run}/ledger.jsonl"}
+
+
 rule attack:
     input:
         unpack(shadow_files),
+        unpack(ledger_file),
         unpack(reference_file),
         model="models/{run}/model.safetensors",
         config="models/{run}/config.json",
@@ -111,11 +119,12 @@ rule attack:
         spec=lambda w: show(jobs.attack(PARAMS, RUNS[w.run], w.attack)),
         shadows=lambda w, input: flag("shadows", input.get("shadows")),
         reference=lambda w, input: flag("reference", input.get("reference")),
+        ledger=lambda w, input: flag("ledger", input.get("ledger")),
         code=code("attack"),
     shell:
         "confide attack --spec {params.spec:q} --model {input.model} --tokenizer {input.tokenizer} "
         "--points {input.points} --canaries {input.canaries} {params.shadows} {params.reference} "
-        "--output {output} 2>&1 | tee {log}"
+        "{params.ledger} --output {output} 2>&1 | tee {log}"
 
 
 # The same attacks on the model as it was after every epoch, where a row asks for that.

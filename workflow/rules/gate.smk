@@ -10,6 +10,7 @@ for study in PARAMS.studies:
                 f"results/runs/{run.run}/{stem}.json"
                 for run in studies.gate(PARAMS, study).runs
                 for stem in (jobs.CERTIFICATE, run.audit)
+                if stem is not None
             ],
         output:
             found=report(

@@ -7,6 +7,7 @@ from confide.attacks.author_inference import author_inference
 from confide.attacks.domain_lira import domain_lira
 from confide.attacks.exposure import exposure
 from confide.attacks.game import game
+from confide.attacks.gradients import gradients
 from confide.attacks.leak import leak
 from confide.attacks.lira import lira
 from confide.attacks.membership import membership
@@ -19,6 +20,7 @@ ATTACKS: dict[str, Callable[[Any, Target], dict[str, Any]]] = {
     "domain_lira": domain_lira,
     "exposure": exposure,
     "game": game,
+    "gradients": gradients,
     "leak": leak,
     "lira": lira,
     "membership": membership,

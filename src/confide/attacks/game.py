@@ -3,7 +3,8 @@
 Steinke, Nasr and Jagielski 2023, Algorithm 1, with one trained model. In the set `game` a coin decided whether a sentence holds
 its secret or <MASK> (replace-one, of one secret), in the set `inclusion` whether it was planted (add-or-remove, of one record).
 A secret's score is its exact exposure: its log-probability's rank among all values it could have had, on a scale where those
-never seen lie alike for every model. The highest are guessed to be in, the lowest out; bounds are those of dp/audit_bounds.py.
+never seen lie alike for every model. The highest are guessed to be in, the lowest out; bounds are those of dp/audit_bounds.py,
+and the gate holds the right guesses against the certificate itself (dp/tradeoff.py).
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ from confide.dp import audit_bounds as bounds
 from confide.errors import InputError
 from confide.io import read_file
 from confide.null_exposure import null_band, null_tail
-from confide.specs import GameSpec
+from confide.specs import GameSpec, GradientsSpec
 from confide.specs.files import AuditsFile
 
 CLAIMS = {"game": ("replace_one", "secret"), "inclusion": ("add_or_remove", "record")}  # what a bound is compared with
@@ -51,9 +52,10 @@ def played(spec: GameSpec, target: Target, audit: dict[str, Any]) -> dict[str, A
     return metrics
 
 
-def against_coins(spec: GameSpec, scores: np.ndarray, coins: np.ndarray) -> dict[str, Any]:
-    """What scores (m,) say of coins (m,): AUC with its null band, the p-value of independence, lower bounds and their power.
+def against_coins(spec: GameSpec | GradientsSpec, scores: np.ndarray, coins: np.ndarray) -> dict[str, Any]:
+    """What scores (m,) say of coins (m,): AUC with its null band, the p-value of independence, right guesses, lower bounds.
 
+    `attempts` are what a certificate is held against: for some numbers of guesses, how many of them are right.
     Guarantees: each bound alone is at most the epsilon of the training with probability `spec.confidence`; the one of Gaussian
     DP (`_fdp`) only if that epsilon is one of Gaussian noise.
     """
@@ -69,8 +71,7 @@ def against_coins(spec: GameSpec, scores: np.ndarray, coins: np.ndarray) -> dict
     for suffix, lower in LOWER.items():
         best = bounds.best_lower(lower, scores, coins, shares, spec.delta, level)
         metrics |= {f"{key}{suffix}": value for key, value in zip(("epsilon_lower", "guesses", "correct"), best, strict=True)}
-        metrics[f"power{suffix}"] = bounds.power(lower, len(coins), shares, spec.delta, level)
-    return metrics
+    return metrics | {"attempts": [list(attempt) for attempt in bounds.attempts_of(scores, coins)]}
 
 
 def seen(bits: list[float], candidates: int) -> dict[str, float]:

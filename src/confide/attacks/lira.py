@@ -16,11 +16,10 @@ import numpy as np
 
 from confide.attacks import shadows
 from confide.attacks.members import choose, first_occurrences, tokens_of
-from confide.attacks.membership import RATES, report_on
-from confide.attacks.metrics import auc, tpr_at_fpr
+from confide.attacks.membership import at_few_false_positives, report_on
+from confide.attacks.metrics import auc, tpr_at_fpr, tpr_interval
 from confide.attacks.scores import secret_log_probs
 from confide.attacks.target import Target
-from confide.dp.bounds import clopper_pearson
 from confide.errors import InputError
 from confide.specs import LiraSpec, MembershipSpec
 
@@ -111,33 +110,16 @@ def roc(inside: np.ndarray, outside: np.ndarray) -> dict[str, list[float]]:
     return {"fpr": (false / n).tolist(), "tpr": (hits / m).tolist(), "null_low": ends["low"], "null_high": ends["high"]}
 
 
-def at_few_false_positives(inside: np.ndarray, outside: np.ndarray, prefix: str) -> dict[str, float | None]:
-    """True positive rates at the usual false positive rates, each with its Clopper-Pearson interval."""
-    metrics: dict[str, float | None] = {}
-    m, tail = len(inside), (1 + LEVEL) / 2
-    for rate in RATES:
-        name, tpr = f"{prefix}tpr_at_fpr_{rate}", tpr_at_fpr(inside, outside, rate)
-        hits = None if tpr is None else round(tpr * m)
-        metrics |= {
-            name: tpr,
-            f"{name}_low": None if hits is None else 1 - clopper_pearson(m - hits, m, tail),
-            f"{name}_high": None if hits is None else clopper_pearson(hits, m, tail),
-        }
-    return metrics
+def epsilon_heuristic(inside: np.ndarray, outside: np.ndarray, delta: float, seed: int = 0, rate: float = 0.01) -> float | None:
+    """log((TPR - delta) / FPR) at 1 % false positives, TPR at the low end of its interval; None: too few.
 
-
-def epsilon_heuristic(inside: np.ndarray, outside: np.ndarray, delta: float, rate: float = 0.01) -> float | None:
-    """log((TPR - delta) / FPR) at 1 % false positives, both rates at the unfavourable ends of their intervals; None: too few.
-
-    A heuristic and no lower bound of epsilon: members were not drawn by coin flips, the texts of the two sides may differ,
-    and the threshold is chosen on the non-members that it is judged by.
+    A heuristic and no lower bound of epsilon: members were not drawn by coin flips, and the texts of the two sides may differ.
     """
-    tpr, m, n = tpr_at_fpr(inside, outside, rate), len(inside), len(outside)
-    if tpr is None:
+    found = tpr_interval(inside, outside, rate, np.random.default_rng(seed), LEVEL)
+    if found is None:
         return None
-    tail, hits = (1 + LEVEL) / 2, round(tpr * m)
-    low, high = 1 - clopper_pearson(m - hits, m, tail) - delta, clopper_pearson(int(np.floor(rate * n + 1e-9)), n, tail)
-    return float(max(0.0, np.log(low / high))) if low > 0 else 0.0
+    low = found[0] - delta
+    return float(max(0.0, np.log(low / rate))) if low > 0 else 0.0
 
 
 def lira(spec: LiraSpec, target: Target) -> dict[str, Any]:
@@ -163,10 +145,9 @@ def lira(spec: LiraSpec, target: Target) -> dict[str, Any]:
             continue
         for name, scores in (("", ratio), ("offline_", offline), ("plain_", own)):
             inside, outside = scores[member], scores[~member]
-            metrics |= at_few_false_positives(inside, outside, name) | {f"{name}roc": roc(inside, outside)}
+            metrics |= at_few_false_positives(inside, outside, name, spec.seed) | {f"{name}roc": roc(inside, outside)}
         metrics["plain_auc"] = auc(own[member], own[~member])
-        metrics["epsilon_heuristic"] = epsilon_heuristic(ratio[member], ratio[~member], spec.delta)
-        metrics["epsilon_heuristic_power"] = epsilon_heuristic(np.ones(member.sum()), np.zeros((~member).sum()), spec.delta)
+        metrics["epsilon_heuristic"] = epsilon_heuristic(ratio[member], ratio[~member], spec.delta, spec.seed)
     metrics |= leave_one_out(models.total / count, models.seen) | {"shadow_loss": float(models.loss[-1].mean())}
     return metrics | {"reasons": _reasons(metrics)}
 

@@ -14,11 +14,14 @@ from confide.attacks.members import candidates_of, tokens_of
 from confide.attacks.metrics import (
     accuracy_null,
     auc,
+    auc_interval,
     auc_null,
     balanced_accuracy,
     bootstrap,
     calibrated_accuracy,
+    share_interval,
     tpr_at_fpr,
+    tpr_interval,
 )
 from confide.attacks.scores import SCORES, Asked, secret_log_probs
 from confide.attacks.target import Target
@@ -29,19 +32,34 @@ RATES = (0.01, 0.001)
 
 
 def judged(scores: np.ndarray, member: np.ndarray, repeats: int, seed: int, prefix: str) -> dict[str, Any]:
-    """AUC and balanced accuracy of scores (M,), each with its bootstrap interval and the null band at these sizes.
+    """AUC and balanced accuracy of scores (M,), each with its interval and the null band at these sizes.
+
+    The interval is that of the bootstrap, but never narrower than what so few scores can tell: where all members lie above all
+    others, every resample says the same.
 
     Beside them the accuracy with a threshold that was chosen on other candidates: the papers' knows how many are members.
     """
     inside, outside = scores[member], scores[~member]
     metrics: dict[str, Any] = {}
     for name, metric, null in (("auc", auc, auc_null), ("acc_balanced", balanced_accuracy, accuracy_null)):
+        value, fewer = metric(inside, outside), min(len(inside), len(outside))
         low, high = bootstrap(metric, inside, outside, repeats, np.random.default_rng(seed))
+        known = share_interval(value, fewer) if name == "acc_balanced" else auc_interval(value, len(inside), len(outside))
         null_low, null_high = null(len(inside), len(outside))
-        metrics |= {name: metric(inside, outside), f"{name}_low": low, f"{name}_high": high}
+        metrics |= {name: value, f"{name}_low": min(low, known[0]), f"{name}_high": max(high, known[1])}
         metrics |= {f"{name}_null_low": null_low, f"{name}_null_high": null_high}
     metrics["acc_calibrated"] = calibrated_accuracy(inside, outside, np.random.default_rng(seed))
     return {f"{prefix}{key}": value for key, value in metrics.items()}
+
+
+def at_few_false_positives(inside: np.ndarray, outside: np.ndarray, prefix: str, seed: int) -> dict[str, float | None]:
+    """True positive rates at the usual false positive rates, each with its interval."""
+    metrics: dict[str, float | None] = {}
+    for rate in RATES:
+        name = f"{prefix}tpr_at_fpr_{rate}"
+        low, high = tpr_interval(inside, outside, rate, np.random.default_rng(seed)) or (None, None)
+        metrics |= {name: tpr_at_fpr(inside, outside, rate), f"{name}_low": low, f"{name}_high": high}
+    return metrics
 
 
 def grouped(scores: np.ndarray, member: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -78,8 +96,7 @@ def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
     if not np.isfinite(total).all():
         return metrics | {"auc": None, "acc_balanced": None, "reason": "the model's probabilities are not finite"}
     metrics |= report_on(spec, total / count, member, "") | report_on(spec, total, member, "total_")
-    for rate in RATES:
-        metrics[f"tpr_at_fpr_{rate}"] = tpr_at_fpr((total / count)[member], (total / count)[~member], rate)
+    metrics |= at_few_false_positives((total / count)[member], (total / count)[~member], "", spec.seed)
     asked = Asked(spec, target, chosen, view, total / count)
     for name in [*spec.scores, *(["reference"] if spec.reference is not None else [])]:
         metrics |= _further(name, asked, member)
@@ -99,7 +116,8 @@ def _further(name: str, asked: Asked, member: np.ndarray) -> dict[str, Any]:
 
 def _reasons(metrics: dict[str, Any]) -> dict[str, str]:
     """Why a metric is None."""
-    reasons = {f"tpr_at_fpr_{rate}": f"fewer than {round(1 / rate)} non-members" for rate in RATES}
+    few = {rate: f"fewer than {round(1 / rate)} non-members" for rate in RATES}
+    reasons = {f"tpr_at_fpr_{rate}{end}": few[rate] for rate in RATES for end in ("", "_low", "_high")}
     reasons |= {key: "fewer than 2 groups of each kind" for key in metrics if key.startswith("group_")}
     reasons |= {f"{name}_{key}": "the score is not finite" for name in SCORES for key in ("auc", "acc_balanced")}
     return {key: reasons[key] for key, value in metrics.items() if value is None and key in reasons}

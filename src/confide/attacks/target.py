@@ -15,7 +15,8 @@ class Target:
     """`model` is in evaluation mode and on its device; `canaries` None: the corpus has none planted.
 
     `shadows`: scores of shadow models on the same candidates, for the attack that needs them; `reference`: a model with the
-    same tokenizer that never saw the corpus, for the score that compares with it.
+    same tokenizer that never saw the corpus, for the score that compares with it; `ledger`: what the run's training recorded,
+    for the attack that makes its updates again.
     """
 
     model: nn.Module
@@ -24,6 +25,7 @@ class Target:
     canaries: Path | None = None
     shadows: Path | None = None
     reference: nn.Module | None = None
+    ledger: Path | None = None
 
 
 def opened(
@@ -34,11 +36,12 @@ def opened(
     canaries: Path | None,
     shadows: Path | None = None,
     reference: Path | None = None,
+    ledger: Path | None = None,
 ) -> Target:
     """The target with the models of these weights on a device; InputError unless both have the tokenizer's tokens."""
     words = load(tokenizer)
     network, other = (None if path is None else _fitting(path, words, tokenizer).to(device) for path in (model, reference))
-    return Target(network, words, points, canaries, shadows, other)
+    return Target(network, words, points, canaries, shadows, other, ledger)
 
 
 def _fitting(weights: Path, words: Tokenizer, tokenizer: Path) -> nn.Module:

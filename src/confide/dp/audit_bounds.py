@@ -4,16 +4,18 @@ m fair coins decide independently what m records are (planted or not; a secret o
 of them, fixed in number beforehand, and v guesses are right. `p_value` and `epsilon_lower` refute (epsilon, delta)-DP: Steinke,
 Nasr and Jagielski 2023, Theorem 5.2 and Appendix D. `gdp_refuted`, `mu_lower` and `gdp_epsilon_lower` refute Gaussian DP, a
 stronger claim, so that they reach further: Mahloujifar, Melis and Chaudhuri 2024, Algorithm 3. Neither assumes anything about
-the guesses. Scores alone say nothing: `guesses_of` turns them into guesses without looking at the coins.
+the guesses. Scores alone say nothing: `guesses_of` turns them into guesses without looking at the coins. What refutes a claim
+that is made at many epsilons at once is in dp/tradeoff.py.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import betainc, gammaln, log_expit, ndtr, ndtri
 
 TOLERANCE = 1e-6  # of epsilon and mu
+SHARES = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05)  # of the coins: an audit says how many of so many guesses were right
 Lower = Callable[[int, int, int, float, float], float]  # (coins, guesses, correct, delta, level) -> epsilon
 
 
@@ -90,29 +92,59 @@ def guesses_of(scores: np.ndarray, guesses: int) -> tuple[np.ndarray, np.ndarray
     Guarantees: a function of the scores alone, that of their order where scores are equal.
     """
     order = np.argsort(scores, kind="stable")
-    high = round(guesses * (1 - parting(scores[order]) / len(scores)))
+    high = int(guessed_true(parting(scores[order][None]), guesses, len(scores))[0])
     return order[len(order) - high :], order[: guesses - high]
 
 
-def parting(ascending: np.ndarray) -> int:
-    """How many of the sorted scores (m,) to hold for False: where two groups part best (least variance within them).
+def guessed_true(below: np.ndarray, guesses: int, coins: int) -> np.ndarray:
+    """How many of the guesses are True where `below` (n,) scores are held for False."""
+    return np.round(guesses * (1 - below / coins)).astype(int)
+
+
+def parting(ascending: np.ndarray) -> np.ndarray:
+    """How many (n,) of the sorted scores (n, m) to hold for False: where two groups part best (least variance within them).
 
     At most sqrt(m) from the middle: fair coins seldom fall further from it (two standard deviations).
     """
-    count, middle = len(ascending), len(ascending) // 2
-    sums, reach = ascending.cumsum(), math.isqrt(count)
-
-    def between(below: int) -> float:
-        gap = (sums[-1] - sums[below - 1]) / (count - below) - sums[below - 1] / below
-        return below * (count - below) * gap**2
-
+    count = ascending.shape[1]
+    middle, reach = count // 2, math.isqrt(count)
     near = sorted(range(max(1, middle - reach), min(count, middle + reach + 1)), key=lambda below: abs(below - middle))
-    return max(near, key=between, default=0)
+    if not near:
+        return np.zeros(len(ascending), dtype=int)
+    below = np.array(near)
+    sums = ascending.cumsum(1)
+    first, total = sums[:, below - 1], sums[:, -1:]
+    gap = (total - first) / (count - below) - first / below
+    return below[(below * (count - below) * gap**2).argmax(1)]
 
 
-def numbers(coins: int, shares: tuple[float, ...]) -> list[int]:
+def right_guesses(scores: np.ndarray, coins: np.ndarray, tried: Sequence[int]) -> np.ndarray:
+    """How many guesses are right, (n, k), in n games with scores and coins (n, m), for each of k numbers of guesses."""
+    order = np.argsort(scores, axis=1, kind="stable")
+    heads = np.take_along_axis(coins, order, axis=1).cumsum(1)
+    heads = np.concatenate([np.zeros((len(heads), 1), dtype=heads.dtype), heads], axis=1)  # among the i lowest scores
+    below = parting(np.take_along_axis(scores, order, axis=1))
+    count, rows = scores.shape[1], np.arange(len(scores))
+    found = []
+    for guesses in tried:
+        high = guessed_true(below, guesses, count)
+        low = guesses - high
+        found.append(heads[:, -1] - heads[rows, count - high] + low - heads[rows, low])
+    return np.stack(found, axis=1)
+
+
+def numbers(coins: int, shares: Sequence[float]) -> list[int]:
     """How many guesses to make for each share of the coins; without repetition and none of 0."""
     return list(dict.fromkeys(number for share in shares if (number := int(share * coins))))
+
+
+def attempts_of(scores: np.ndarray, coins: np.ndarray, shares: Sequence[float] = SHARES) -> list[tuple[int, int]]:
+    """(guesses, right ones) for each share of the coins that is guessed; scores and coins (m,)."""
+    tried = numbers(len(coins), shares)
+    if not tried:
+        return []
+    right = right_guesses(scores[None], coins[None], tried)[0].tolist()
+    return list(zip(tried, right, strict=True))
 
 
 def best_lower(
@@ -122,18 +154,10 @@ def best_lower(
 
     Guarantees: holds as if only one number had been tried, since each gets an equal part of the level (Bonferroni).
     """
-    found = []
-    for number in (tried := numbers(len(coins), shares)):
-        high, low = guesses_of(scores, number)
-        correct = int(coins[high].sum() + (~coins[low]).sum())
-        found.append((lower(len(coins), number, correct, delta, level / len(tried)), number, correct))
+    tried = attempts_of(scores, coins, shares)
+    part = level / max(1, len(tried))
+    found = [(lower(len(coins), guesses, correct, delta, part), guesses, correct) for guesses, correct in tried]
     return max(found, key=lambda one: one[0], default=(0.0, 0, 0))
-
-
-def power(lower: Lower, coins: int, shares: tuple[float, ...], delta: float, level: float = 0.05) -> float:
-    """The most that `best_lower` could have found: every guess right."""
-    tried = numbers(coins, shares)
-    return max((lower(coins, number, number, delta, level / len(tried)) for number in tried), default=0.0)
 
 
 def _largest(refuted: Callable[[float], bool]) -> float:

@@ -5,13 +5,16 @@ protected text, and no certificate charges for that: `confide init` says so.
 """
 
 import math
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
 
-from confide.dp.audit_bounds import epsilon_lower, power
+from confide.dp.audit_power import TIMES, mu_of, power
+from confide.dp.curves import gaussian_curve
+from confide.dp.tradeoff import points_of
 from confide.own.survey import UNITS, Corpus, Points
-from confide.specs import GameSpec, PolicySpec, RegexPolicySpec, UnionPolicySpec
+from confide.specs import PolicySpec, RegexPolicySpec, UnionPolicySpec
 
 LEAST = 500  # training points: a few hundred are planted beside them, and noise for a useful epsilon drowns fewer
 # What stands in a secret's place may not change what else is found, so <MASK> is a part of runs as the secret was.
@@ -36,6 +39,7 @@ DOUBTFUL = {  # whatever might be a secret, or the place of one
 TRUSTED = 100  # held-out secrets from which on it is trusted if it fires on the points of all
 SPARED = 0.1  # share of the points that it must spare to be worth a condition in the certificate
 MOST_COINS = 1000
+OFTEN = 0.9
 ATTACKED = 50  # secrets of a label in train, and in test, from which on membership of that label is attacked
 
 
@@ -117,12 +121,20 @@ def delta_of(points: int) -> float:
     return float(f"1e{math.floor(math.log10(1 / (2 * points)))}")
 
 
-def coins_of(claimed: float, delta: float, most: int) -> int:
-    """The fewest coins, in twenties, of an audit that could refute a bit more than what is claimed; 0 if `most` are too few."""
-    shares = tuple(GameSpec(kind="game").guesses)
+def coins_of(claimed: float, delta: float, most: int, reach: tuple[int, ...] = (3, 5)) -> int:
+    """The fewest coins, in twenties, of an audit that mostly rings at `reach` times what is claimed; 0 if `most` are too few.
+
+    Mostly: an ideal attacker refutes the claim in nine of ten trainings. Where `most` do not reach
+    so far, at five times it. The claim is taken for one of Gaussian noise.
+    """
+    points = ((claimed, delta), *points_of(gaussian_curve(mu_of(claimed, delta))))
     tried = range(20, min(most, MOST_COINS) + 1, 20)
-    enough = (count for count in tried if power(epsilon_lower, count, shares, delta) > 1.1 * claimed)
-    return next(enough, 0)
+    for times in reach:
+        place = TIMES.index(times)
+        enough = bisect_left(tried, OFTEN, key=lambda count, place=place: power(points, claimed, delta, count).rings[place])
+        if enough < len(tried):
+            return tried[enough]
+    return 0
 
 
 def near(value: float, low: int, high: int) -> int:
@@ -148,7 +160,7 @@ def choose(corpus: Corpus, points: Points, unit: str, epsilon: float) -> Choice:
         copies=copies,
         game=(game := coins_of(epsilon, delta, train // 4)),
         # adding a record costs about half of what replacing one does
-        inclusion=coins_of(0.75 * epsilon, delta, train // 4) if game else 0,
+        inclusion=coins_of(0.5 * epsilon, delta, train // 4, reach=(5,)) if game else 0,
         batch=near(train / 256, 16, 128),
         noisy_batch=near(train / 8 * (points.noisy / points.sampled if conservative == "doubtful" else 1), 16, 1024),
         physical_batch=near(16_384 / max(1.0, float(np.quantile(points.lengths, 0.95))), 8, 256),

@@ -52,7 +52,7 @@ def tried(points: Points, choice: Choice) -> Iterator[str]:
 def chosen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -> Iterator[str]:
     """What params.yaml says, and why."""
     words = f"of {public}" if public else "of simulated text (of other text: --public FILE)"
-    coins = f"{choice.game} and {choice.inclusion} coins, from which an audit could refute more than is claimed"
+    coins = f"{choice.game} and {choice.inclusion} coins; the gate says how likely they ring"
     reasons = {
         "point": (choice.point, unit_of(corpus)[1]),
         "policy": (choice.policy, policy_of(points)[1]),
@@ -60,7 +60,7 @@ def chosen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -
         "vocabulary": (f"{choice.vocabulary:,}", f"tokens {words}; never of the corpus"),
         "budget": (f"{choice.epsilon:g}", f"epsilon at delta {choice.delta:g}, which is below 1 / {choice.points:,} points"),
         "noisy batch": (f"{choice.noisy_batch:,}", f"points in expectation, {choice.epochs} epochs"),
-        "audit": ("game", coins) if choice.game else ("none", "for this epsilon there is no room for enough planted sentences"),
+        "audit": ("game", coins) if choice.game else ("updates", "too little text to plant enough sentences for this epsilon"),
     }
     yield "chosen:"
     for key, (value, why) in reasons.items():

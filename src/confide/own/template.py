@@ -77,6 +77,7 @@ def as_yaml(choice: Choice, path: str, public: str | None) -> str:
     attacks = {"exposure": "{ kind: exposure }"}
     if choice.game:
         attacks["game"] = f"{{ kind: game, delta: {choice.delta:g} }}"
+    attacks["updates"] = f"{{ kind: gradients, delta: {choice.delta:g} }}"
     if choice.attacked:
         attacks["members"] = f"{{ kind: membership, label: {quoted(choice.attacked)} }}"
     numbers = choice._asdict() | {"epsilon": f"{choice.epsilon:g}", "delta": f"{choice.delta:.1e}"}

@@ -17,9 +17,10 @@ from matplotlib.patches import Patch
 
 from confide.dp.bounds import clopper_pearson
 from confide.gate import record_claim, secret_claim
+from confide.report import audits
 from confide.report.results import Result
 from confide.report.series import group
-from confide.report.style import FAINT, blank, figure, legend, plain_log, title
+from confide.report.style import blank, figure, legend, plain_log, title
 from confide.specs import ReportSpec
 
 PANELS = {"game": "of one secret, replace-one", "inclusion": "of one record, add-or-remove"}
@@ -34,7 +35,6 @@ class Point(NamedTuple):
     measured: float
     low: float
     high: float
-    power: float
     ppl: float
     marks: dict[str, Any]
 
@@ -49,7 +49,7 @@ def frontier(spec: ReportSpec, results: list[Result]) -> Figure:
     drawn = figure(10.6, 4.6)
     colours = ScalarMappable(LogNorm(*spread([point.ppl for point in shown])), COLOURS)
     grid = drawn.subplots(1, 6, sharey=True, gridspec_kw={"width_ratios": (0.13, 1, 0.13) * 2})
-    top = 1.08 * max(max(point.power, point.high) for point in shown)
+    top = 1.08 * max(1.0, *(point.high for point in shown))
     for line, (audit, words) in zip((grid[:3], grid[3:]), PANELS.items(), strict=True):
         _panel(line, found[audit], words, colours, top)
     grid[0].set_ylabel("measured ε")
@@ -59,7 +59,6 @@ def frontier(spec: ReportSpec, results: list[Result]) -> Figure:
     marks = [Line2D([], [], **series.marks(linestyle="", color="#444444", label=series.label)) for series in group(known)]
     lines = [
         Line2D([], [], color="#444444", linewidth=3, alpha=0.35, label="certified: from PLD\nto RDP"),
-        Line2D([], [], color=FAINT, linestyle=(0, (4, 3)), label="most that this audit\ncould have shown"),
         Patch(facecolor=REFUTED, label="lower end here:\ncertificate refuted"),
     ]
     legend(drawn, marks + lines)
@@ -71,7 +70,8 @@ def points(results: list[Result], audit: str) -> list[Point]:
     found = []
     for series in group(results):
         for result in series.results:
-            value = {key: result.metric("game", f"{audit}_{key}") for key in ("epsilon_lower", "guesses", "correct", "power")}
+            value = {key: result.metric("game", f"{audit}_{key}") for key in ("guesses", "correct")}
+            value["lower"] = audits.lower(result, audit)
             if None in value.values() or not value["guesses"]:
                 continue
             name = (secret_claim if audit == "game" else record_claim)(result.certificate)
@@ -79,11 +79,12 @@ def points(results: list[Result], audit: str) -> list[Point]:
             by_rdp = "record_add_or_remove_rdp" if name == "record_add_or_remove_pld" else "record_replace_one_rdp"
             loose = result.claim(by_rdp)
             guesses, correct = int(value["guesses"]), int(value["correct"])
-            high = odds(clopper_pearson(correct, guesses, 0.975))
-            numbers = (certified, loose or certified, odds(correct / guesses), value["epsilon_lower"])
-            cap = value["power"]
-            found.append(Point(*(min(n, cap) if i > 1 else n for i, n in enumerate(numbers)), min(high, cap), cap,
-                               result.evaluation["ppl"], series.marks(linestyle="")))  # fmt: skip
+            cap = odds(1 - 0.5 / guesses)  # of half a guess wrong: all right would be infinity
+            measured = min(cap, odds(correct / guesses))
+            high = min(cap, odds(clopper_pearson(correct, guesses, 0.975)))
+            low = min(value["lower"], high)
+            drawn = (certified, loose or certified, measured, low, high, result.evaluation["ppl"])
+            found.append(Point(*drawn, series.marks(linestyle="")))
     return found
 
 
@@ -119,9 +120,6 @@ def _panel(line: Any, found: list[Point], words: str, colours: ScalarMappable, t
     for place, point in zip(apart([point.certified for point in inside], right), inside, strict=True):
         finite.plot([place, min(point.by_rdp, right)], [point.measured] * 2, color="#444444", linewidth=3, alpha=0.35)
         _draw(finite, place, point, colours)
-    for power in {point.power for point in found}:
-        for axes in line:
-            axes.axhline(power, color=FAINT, linestyle=(0, (4, 3)), linewidth=1)
     zero.set_title("0", loc="center")
     infinite.set_title("∞", loc="center")
     finite.set_title(words, loc="left")
@@ -156,7 +154,7 @@ def _caption(known: list[Result]) -> str:
         f"Before training, fair coins decided for {', '.join(map(str, coins)) or 'no'} planted sentences each whether they "
         "hold their secret or <MASK> (left), or are there at all (right); the attacker guesses the coins from the trained "
         "model. Marker: log odds of a right guess. Line: from the bound that holds with 95 %, whatever the attack, up to the "
-        "Clopper–Pearson end; all cut at what the audit could have shown. Certified: ε of a secret that the policy misses (0 "
-        "if it catches all planted ones), or of a record; equal ones side by side. "
+        "Clopper–Pearson end; all guesses right are drawn as half a guess wrong. Certified: ε of a secret that the policy "
+        "misses (0 if it misses none), or of a record; equal ones side by side. "
         "A line that begins in the red region refutes its claim."
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from confide.io import number
 from confide.outward import code, table_of
 from confide.outward import markdown as plain
-from confide.report import author_columns, domain_columns
+from confide.report import audits, author_columns, domain_columns
 from confide.report.published import quotes
 from confide.report.results import Result
 from confide.specs import ReportSpec
@@ -150,13 +150,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("lira_tpr_at_fpr_0.01", "membership", "its true positive rate at 1 % false positives",
            _attack("lira", "tpr_at_fpr_0.01")),
     Column("audit_secret", "audit", "ε of a secret that the coin game refutes (95 %, replace-one)",
-           _attack("game", "game_epsilon_lower")),
+           lambda r: audits.lower(r, "game")),
     Column("audit_secret_gdp", "audit", "the same if the noise is taken to be Gaussian",
            _attack("game", "game_epsilon_lower_fdp")),
-    Column("audit_secret_power", "audit", "the most that the game could have refuted", _attack("game", "game_power")),
+    Column("audit_secret_rings", "audit", "chance to refute 3 times its ε, ideally", lambda r: audits.rings(r, "game")),
     Column("audit_record", "audit", "ε of a record that it refutes (95 %, add-or-remove)",
-           _attack("game", "inclusion_epsilon_lower")),
-    Column("audit_record_power", "audit", "the most that it could have refuted", _attack("game", "inclusion_power")),
+           lambda r: audits.lower(r, "inclusion")),
+    Column("audit_record_rings", "audit", "chance to refute 3 times that, ideally", lambda r: audits.rings(r, "inclusion")),
     Column("audit_auc", "audit", "AUC of guessing whether a planted sentence holds its secret", _attack("game", "game_auc")),
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 Nothing here has a default that an experiment would vary silently: defaults are the papers' settings or "off".
 """
 
+from confide.specs.audits import AUDITS, GameSpec, GradientsSpec
 from confide.specs.authored import AuthoredSpec, AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.base import (
     Count,
@@ -74,7 +75,6 @@ from confide.specs.training import (
     DomainLiraSpec,
     EvaluateSpec,
     ExposureSpec,
-    GameSpec,
     GPT2Spec,
     LeakSpec,
     LiraSpec,
@@ -94,6 +94,7 @@ from confide.specs.training import (
 )
 
 __all__ = [
+    "AUDITS",
     "AmplificationSpec",
     "AnyCanarySpec",
     "AttackJobSpec",
@@ -126,6 +127,7 @@ __all__ = [
     "GameSpec",
     "GateRun",
     "GateSpec",
+    "GradientsSpec",
     "KeywordFitSpec",
     "KeywordPolicySpec",
     "LSTMSpec",

@@ -85,14 +85,14 @@ class RerunSpec(Spec):
 
 
 class GateRun(Spec):
-    """A run, and the attack of kind game that audits it."""
+    """A run, and an attack that audits it; None: no attack does."""
 
     run: str
-    audit: str
+    audit: str | None
 
 
 class GateSpec(Spec):
-    """Certificates of a study that must stand against the audits of their models."""
+    """Certificates of a study, each of which must stand against the audits of its model."""
 
     study: str
     runs: list[GateRun]

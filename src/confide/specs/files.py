@@ -93,7 +93,7 @@ class ClaimOfFile(File):
     relation: str | None = None
     unit: str | None = None
     accountant: str | None = None
-    delta: float | None = None
+    delta: float = 8e-5
 
 
 class HeadlineOfFile(File):
@@ -119,12 +119,23 @@ class EpochOfFile(File):
     bayesian_epsilon: Price
 
 
+class NamedFile(File):
+    path: str
+    sha256: str
+
+
+Pair = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2)]  # epsilon, delta
+
+
 class Claims(File):
     """Of a certificate, what an audit is compared with."""
 
     run: str
     claims: list[ClaimOfFile]
     policy: dict[str, Any]
+    files: dict[str, list[NamedFile]]
+    curves: dict[str, Annotated[list[Pair], Field(max_length=1000)]] = {}
+    ledger_head: str | None = None
 
 
 class CertificateFile(File):
@@ -134,11 +145,6 @@ class CertificateFile(File):
     headline: HeadlineOfFile
     epochs: list[EpochOfFile]
     public_constants: dict[str, Any] = {}
-
-
-class NamedFile(File):
-    path: str
-    sha256: str
 
 
 class SealedFile(File):
@@ -154,19 +160,25 @@ class SealedFile(File):
     release_note: str | None
 
 
+Attempt = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]  # guesses, right ones
+
+
+class AuditSetFile(File):
+    """What an audit says of one set of coins, each key behind the set's name; a set that tells nothing has a reason instead."""
+
+    coins: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    attempts: Annotated[list[Attempt], Field(max_length=1000)] | None = None
+    relation: str | None = None
+    reason: str | None = None
+
+
 class AuditFile(File):
-    """Of an attack of kind game; a set of canaries that tells nothing has a reason instead of numbers."""
+    """Of an attack that flips coins. `weights`: SHA-256 of what it attacked; `ledger`: of the updates that it repeated."""
 
     run: str
     attack: str
-    game_reason: str | None = None
-    inclusion_reason: str | None = None
-    game_relation: str | None = None
-    inclusion_relation: str | None = None
-    game_epsilon_lower: Price | None = None
-    inclusion_epsilon_lower: Price | None = None
-    game_power: Price | None = None
-    inclusion_power: Price | None = None
+    weights: str | None = None
+    ledger: str | None = None
 
 
 class Sentence(File):

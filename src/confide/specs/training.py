@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from confide.specs.audits import GameSpec, GradientsSpec
 from confide.specs.base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.policies import PolicySpec
 
@@ -173,16 +174,6 @@ class MembershipSpec(Spec):
         return self.non_members == "random" or self.context == "bare"
 
 
-class GameSpec(Spec):
-    """Guess the coins of the audit canaries; every bound on epsilon holds with probability `confidence`."""
-
-    kind: Literal["game"]
-    guesses: Annotated[list[Fraction], Field(min_length=1)] = [1.0, 0.5, 0.25]  # shares of the coins
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5  # of the certificate that the bounds are compared with
-    chunk: Natural = 4_096  # prefix-tree states of one depth held at once
-
-
 class ShadowsSpec(Spec):
     """Shadow models of the likelihood-ratio attack: small LSTMs, each trained on a random half of the candidates' points."""
 
@@ -296,6 +287,7 @@ AttackSpec = Annotated[
     | DomainLiraSpec
     | ExposureSpec
     | GameSpec
+    | GradientsSpec
     | LeakSpec
     | LiraSpec
     | MembershipSpec

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from confide.attacks import ATTACKS
 from confide.attacks.target import opened
-from confide.io import write_json
+from confide.io import sha256, write_json
 from confide.memory import keep_pages
 from confide.specs import AttackJobSpec
 from confide.training import device_of
@@ -21,14 +21,18 @@ def attack(
     canaries: Path | None = None,
     shadows: Path | None = None,
     reference: Path | None = None,
+    ledger: Path | None = None,
 ) -> None:
     """Write the attack's metrics; all but "seconds" are the same in every run. `reference`: weights of the reference model.
+
+    "weights" is the SHA-256 of the model that was attacked.
 
     Guarantees: holds no secret; planted canaries are known by their index. Numbers only, but for examples where the
     specification asks for some: these are text that `attacks.examples.veil` masked.
     """
     keep_pages()
-    target = opened(model, tokenizer, device_of(spec.device), points, canaries, shadows, reference)
+    target = opened(model, tokenizer, device_of(spec.device), points, canaries, shadows, reference, ledger)
     begun = time.perf_counter()
     metrics = ATTACKS[spec.attack.kind](spec.attack, target)
-    write_json(output, {"attack": spec.attack.kind, "run": spec.run} | metrics | {"seconds": time.perf_counter() - begun})
+    of = {"attack": spec.attack.kind, "run": spec.run, "weights": sha256(model)}
+    write_json(output, of | metrics | {"seconds": time.perf_counter() - begun})

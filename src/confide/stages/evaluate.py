@@ -8,7 +8,7 @@ from confide import models
 from confide.data import check_vocabulary, load_partition
 from confide.errors import InputError
 from confide.evaluation import backoff, by_author, evaluate_points, redacted_unigram, reference_points, score, share_of, summary
-from confide.io import write_json
+from confide.io import sha256, write_json
 from confide.memory import keep_pages
 from confide.planted import is_planted
 from confide.rows import read_rows
@@ -52,7 +52,8 @@ def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path,
     real = train[~planted(points, partition)[train]]
     seen = evaluate_points(network, partition.original, partition.secret, some(real[~partition.copy[real]]), device)
     extra |= {"ppl_train": seen["ppl"], "authors": by_author(scores, partition.owner, real)}
-    write_json(output, {"run": spec.run, "split": spec.split, "points": len(held_out)} | found | extra)
+    of = {"run": spec.run, "weights": sha256(model), "split": spec.split, "points": len(held_out)}
+    write_json(output, of | found | extra)
 
 
 def planted(points: Path, partition: Partition) -> np.ndarray:

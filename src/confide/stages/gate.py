@@ -3,17 +3,28 @@
 from pathlib import Path
 
 from confide.errors import Failure
-from confide.gate import cases, write_junit, write_table
+from confide.gate import NOT_AUDITED, Case, cases, unaudited, write_junit, write_table
 from confide.specs import GateSpec
 
 
 def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
-    """Write gate.csv and JUnit XML; Failure names what was refuted, or could not have been."""
-    found = []
-    for run in spec.runs:
-        folder = results / "runs" / run.run
-        found += cases(folder / "certificate.json", folder / f"{run.audit}.json")
+    """Write gate.csv and JUnit XML; Failure names what was refuted, or could not have been.
+
+    A run that makes a finite claim and has no audit is a row of its own and a warning: no failure
+    of the study, but such a model is not released.
+    """
+    found: list[Case] = []
+    for name in dict.fromkeys(run.run for run in spec.runs):
+        folder = results / "runs" / name
+        audits = [run.audit for run in spec.runs if run.run == name and run.audit is not None]
+        own = [case for audit in audits for case in cases(folder / "certificate.json", folder / f"{audit}.json")]
+        if all(case.outcome == "skipped" for case in own):
+            own.append(unaudited(folder / "certificate.json"))
+        found += own
     write_junit(junit, found, spec.study)
     write_table(output, found)
+    for case in found:
+        if case.outcome == NOT_AUDITED:
+            print(f"warning: {case.run} is {NOT_AUDITED}: {case.says}")
     if failed := [case for case in found if case.failed]:
         raise Failure(*(f"{case.run} {case.audit} {case.outcome}: {case.says}" for case in failed))

@@ -5,7 +5,7 @@ from pathlib import Path
 from confide import snapshots
 from confide.attacks import ATTACKS
 from confide.attacks.target import opened
-from confide.io import write_json
+from confide.io import sha256, write_json
 from confide.memory import keep_pages
 from confide.specs import TrajectorySpec
 from confide.training import device_of
@@ -24,6 +24,8 @@ def trajectory(
 ) -> None:
     """Write the metrics of every attack after every epoch; `model` gives the shape, `epochs` the weights.
 
+    Their SHA-256 is written as well.
+
     Guarantees: holds no secret and no text, only numbers; planted canaries are known by their index.
     """
     keep_pages()
@@ -32,4 +34,4 @@ def trajectory(
     for epoch in snapshots.each(epochs, target.model):
         found = {name: {"attack": one.kind} | ATTACKS[one.kind](one, target) for name, one in spec.attacks.items()}
         rows.append({"epoch": epoch} | found)
-    write_json(output, {"run": spec.run, "epochs": rows})
+    write_json(output, {"run": spec.run, "weights": sha256(epochs), "epochs": rows})

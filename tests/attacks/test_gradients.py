@@ -1,0 +1,135 @@
+"""The white-box audit: nearly as strong as an ideal attacker, silent where the code is right, loud where it is not."""
+
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from confide.attacks.gradients import CLAIMS, Directions, batch_of, scored
+from confide.dp.audit_bounds import right_guesses
+from confide.dp.audit_power import power
+from confide.dp.calibration import calibrate
+from confide.dp.clipping import PerExampleClipper
+from confide.dp.curves import Mechanism, pld_curve
+from confide.dp.randomness import Stream
+from confide.dp.sampling import poisson
+from confide.dp.tradeoff import points_of
+from confide.dp.update import noisy_gradient
+from confide.memory import Budget
+from confide.types import Release, Step
+
+RATE, STEPS, DELTA, COINS = 0.1, 40, 8e-5, 5000
+RELATIONS = {name: relation for name, (relation, _) in CLAIMS.items()}
+
+
+@cache
+def sigma_of(epsilon):
+    return calibrate(epsilon, DELTA, RATE, STEPS)
+
+
+def updates(epsilon=3.0, norm=1.0, count=STEPS, **given):
+    return Release(Step("original", "all", True, **given), RATE, sigma_of(epsilon), norm, count)
+
+
+@cache
+def claimed(relation):
+    """(pairs, epsilon) of the certificate of these updates."""
+    curve = pld_curve((Mechanism(RATE, sigma_of(3.0), STEPS),), relation)
+    epsilon = curve.epsilon(DELTA)
+    return ((epsilon, DELTA), *points_of(curve)), epsilon
+
+
+def flips(seed, coins=COINS):
+    rng = np.random.default_rng(seed)
+    return {name: rng.random(coins) < 0.5 for name in CLAIMS}
+
+
+def rung(seed, releases=None):
+    """Sets whose claim the audit refutes."""
+    coins = flips(seed)
+    scores = scored(releases or [updates()], coins, seed=seed, device="cpu")
+    found = set()
+    for name, relation in RELATIONS.items():
+        points, epsilon = claimed(relation)
+        chance = power(points, epsilon, DELTA, COINS)
+        right = right_guesses(scores[name][None], coins[name][None], [chance.guesses])[0, 0]
+        found |= {name} if right >= chance.fewest else set()
+    return found
+
+
+def test_a_record_moves_its_own_direction_alone_and_exactly_by_what_clipping_allows():
+    model, count, norm = Directions(21), 21, 0.25
+    clipper, still = PerExampleClipper(model, norm), Stream(0, "still")
+    for by_unit in (False, True):
+        records, targets = torch.tensor([0, 3, 10, 20]), torch.tensor([0, 1, 0, 1])
+        noisy_gradient(clipper, batch_of(records, targets, by_unit=by_unit), 1e-9, 2.0, still, Budget(3))
+        expected = torch.zeros(count)
+        expected[records] = torch.tensor([-1.0, 1.0, -1.0, 1.0]) * norm / 2
+        assert torch.allclose(model.gradient(), expected, atol=1e-6)
+    assert not list(batch_of(records[:0], targets[:0], by_unit=False))
+
+
+def ideal(rng, coins, relation):
+    """The log-likelihood ratios of the same mechanism, simulated without any of the engine."""
+    sigma, size = sigma_of(3.0), len(coins)
+    total = np.zeros(size)
+    away = -1.0 if relation == "replace_one" else 0.0
+
+    def ratio(x, at):
+        return np.logaddexp(np.log1p(-RATE), np.log(RATE) + (2 * at * x - at**2) / (2 * sigma**2))
+
+    for _ in range(STEPS):
+        x = np.where(coins, 1.0, away) * (rng.random(size) < RATE) + sigma * rng.normal(size=size)
+        total += ratio(x, 1.0) - (ratio(x, -1.0) if relation == "replace_one" else 0.0)
+    return total
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_as_strong_as_an_ideal_attacker(name):
+    """The share of right guesses, over 6 x 3,000 coins: the same as in a simulation of the mechanism, within four errors."""
+    shares = {True: [], False: []}
+    for seed in range(6):
+        coins = flips(seed, 3000)
+        own = scored([updates()], coins, seed=seed, device="cpu")[name]
+        simulated = ideal(np.random.default_rng(seed), coins[name], RELATIONS[name])
+        for real, scores in ((True, own), (False, simulated)):
+            shares[real].append(right_guesses(scores[None], coins[name][None], [750])[0, 0] / 750)
+    real, simulated = np.mean(shares[True]), np.mean(shares[False])
+    assert 0.6 < simulated < 0.9 and abs(real - simulated) < 4 * (2 * 0.2 / (6 * 750)) ** 0.5
+
+
+def test_silent_where_the_code_is_right():
+    assert sum(bool(rung(seed)) for seed in range(10)) <= 1
+    assert not rung(0, [updates(norm=0.01)]) and not rung(0, [updates(unit="author")])
+
+
+def half_the_noise(patch):
+    finish = PerExampleClipper.finish
+    patch(PerExampleClipper, "finish", lambda self, multiplier, *rest: finish(self, multiplier / 2, *rest))
+
+
+def clipped_at_twice_the_norm(patch):
+    scale = PerExampleClipper._scale
+    patch(PerExampleClipper, "_scale", lambda self, norms: 2 * scale(self, norms))
+
+
+def no_clipping(patch):
+    patch(PerExampleClipper, "_scale", lambda self, norms: torch.ones_like(norms))
+
+
+def drawn_three_times_as_often(patch):
+    patch(sys.modules[scored.__module__], "poisson", lambda size, rate, source: poisson(size, 3 * rate, source))
+
+
+@pytest.mark.parametrize("fault", [half_the_noise, clipped_at_twice_the_norm, no_clipping, drawn_three_times_as_often])
+def test_rings_where_the_engine_is_not_what_the_ledger_says(fault, monkeypatch):
+    fault(monkeypatch.setattr)
+    assert all("replacement" in rung(seed) for seed in range(6))
+
+
+def test_the_same_every_time():
+    first, again, other = (scored([updates(count=5)], flips(3, 50), seed=seed, device="cpu") for seed in (3, 3, 4))
+    for name in CLAIMS:
+        assert np.array_equal(first[name], again[name]) and not np.array_equal(first[name], other[name])
