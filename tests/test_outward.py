@@ -94,7 +94,19 @@ def test_a_gold_label_forges_no_line_of_a_scan(tmp_path, capsys):
 
 
 def test_the_gate_writes_words_alone(tmp_path):
-    case = Case(FORMULA, "game", "refuted", 1.0, 2.0, 3.0, FORMULA)
+    case = Case(
+        run=FORMULA,
+        audit="game",
+        outcome="refuted",
+        certified=1.0,
+        lower=2.0,
+        coins=100,
+        rings_2x=0.1,
+        rings_3x=0.2,
+        rings_5x=0.3,
+        weights="0" * 64,
+        says=FORMULA,
+    )
     write_table(tmp_path / "gate.csv", [case])
     write_junit(tmp_path / "gate.xml", [case, case._replace(outcome="stands"), case._replace(outcome="skipped")], FORMULA)
     assert not unseen((tmp_path / "gate.csv").read_text() + (tmp_path / "gate.xml").read_text())

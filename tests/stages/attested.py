@@ -15,7 +15,7 @@ from confide.release import RELEASED
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 RUN = "r/g0.1-s0"
-GATE = ("run", "audit", "outcome", "certified", "lower", "power", "says")
+GATE = ("run", "audit", "outcome", "weights", "says")
 
 
 def project_in(folder):
@@ -49,7 +49,7 @@ def certified(project, method="crt", **given):
     write_json(project / f"results/runs/{RUN}/exposure.json", {"attack": "exposure", "run": RUN})
     write_json(project / f"results/runs/{RUN}/evaluate.json", {"ppl": 2.0})
     scanned(project)
-    gated(project, [(RUN, "game", "stands", 3, 1, 4, "in words"), (RUN, "inclusion", "skipped", 3, "", "", "not planted")])
+    gated(project, [(RUN, "game", "stands", weights, "in words"), (RUN, "inclusion", "skipped", weights, "not planted")])
 
 
 def scanned(project, **changes):
@@ -64,7 +64,7 @@ def scanned(project, **changes):
 
 def gated(project, rows):
     with open(project / "results/studies/own/gate.csv", "w", newline="") as out:
-        csv.writer(out).writerows([GATE, *rows, ("x", "game", "refuted", *"1234")])
+        csv.writer(out).writerows([GATE, *rows, ("x", "game", "refuted", "", "y")])
     (project / "results/studies/own/gate.xml").write_text("<testsuite/>")
 
 
