@@ -74,6 +74,7 @@ def test_without_the_default_profile_another_file_is_refused(project):
     assert project.planned("--workflow-profile", "none", "--config", "layers=[other.yaml]")["train"] == 7
 
 
+@pytest.mark.slow
 def test_layers_are_laid_over_each_other_in_their_order(project):
     (project.folder / "first.yaml").write_text("runs: { redacted: { seeds: [1, 2, 3] }, crt: { seeds: [1, 2] } }\n")
     (project.folder / "second.yaml").write_text("runs: { crt: { seeds: [1, 2, 3, 4] } }\n")
@@ -87,11 +88,13 @@ def test_layers_are_laid_over_each_other_in_their_order(project):
     )
 
 
+@pytest.mark.slow
 def test_errors_name_the_layer_and_the_line_that_count(project):
     (project.folder / "other.yaml").write_text("select: [tiny]\nruns:\n  crt: { seeds: [1, 1] }\n")
     assert refusal(project, "--configfile", "other.yaml", file="other.yaml:3: runs.crt.seeds = 'list': lists a value twice")
     assert refusal(project, "--config", "select=[nosuch]", file="--config: select.0 = 'nosuch': is not defined under studies")
     assert refusal(project, "--config", "pathvars={results: x}", file="--config: pathvars = 'dict': unknown key")
+    assert refusal(project, "--config", "layers=3", file="--config: layers = 3: expected files")
     assert refusal(project, "--configfile", "nosuch.yaml", file="nosuch.yaml: cannot be read: No such file")
     (project.folder / "other.yaml").write_text("- select\n")
     assert refusal(project, "--configfile", "other.yaml", file="other.yaml: expected keys with values")
@@ -110,6 +113,7 @@ rule spawned:
 """
 
 
+@pytest.mark.slow
 def test_jobs_that_are_snakemakes_of_their_own_read_the_same_files_by_the_same_reader(project):
     """A cluster's jobs are; here a rule with `run` is. They have no profile, so they must not get --configfile."""
     with (project.folder / "Snakefile").open("a") as snakefile:
@@ -122,6 +126,7 @@ def test_jobs_that_are_snakemakes_of_their_own_read_the_same_files_by_the_same_r
     assert "redacted/g0.1-s1" in selected and "redacted/g0.1-s2" in selected
 
 
+@pytest.mark.slow
 def test_the_papers_sizes_are_laid_over_any_parameters(project):
     shutil.copy(ROOT / "params.yaml", project.folder)
     select = ("--config", "select=[crt_customersim]")

@@ -53,9 +53,11 @@ def parameter_files():
             key="--configfile",
         )
     layers = config.pop("layers", None) or []
-    named += [
-        Path(layer) for layer in ([layers] if isinstance(layers, str) else layers)
-    ]
+    layers = [layers] if isinstance(layers, str) else layers
+    if not isinstance(layers, list) or not all(isinstance(one, str) for one in layers):
+        problem = "expected files, such as layers=[FILE]"
+        raise InputError(problem, file="--config", key="layers", value=layers)
+    named += [Path(layer) for layer in layers]
     if named:
         listed = json.dumps([os.path.relpath(file) for file in named])
         settings = workflow.config_settings
