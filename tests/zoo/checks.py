@@ -3,6 +3,7 @@
 import data_checks
 import engine_checks
 import job_checks
+import outward_checks
 import price_checks
 
 CHECKS = {
@@ -34,5 +35,7 @@ CHECKS = {
         price_checks.bounds_are_those_of_the_binomial,
         price_checks.certificate_follows_from_the_ledger,
         price_checks.certificate_is_infinite_where_nothing_holds,
+        outward_checks.words_from_outside_stay_words,
+        outward_checks.files_from_outside_say_one_thing,
     )
 }

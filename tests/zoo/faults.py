@@ -3,6 +3,7 @@
 import data_faults
 import engine_faults
 import job_faults
+import outward_faults
 import price_faults
 
 KINDS = {
@@ -10,5 +11,6 @@ KINDS = {
     "A training job": job_faults.FAULTS,
     "The data stages": data_faults.FAULTS,
     "Prices and certificates": price_faults.FAULTS,
+    "What comes from outside": outward_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]

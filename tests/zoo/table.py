@@ -12,7 +12,7 @@ from mutation import Fault, noticed
 from tqdm import tqdm
 
 PAGE = Path(__file__).parents[2] / "docs" / "zoo.md"
-LETTERS = dict(zip(CHECKS, string.ascii_uppercase, strict=False))
+LETTERS = dict(zip(CHECKS, string.ascii_uppercase + string.ascii_lowercase, strict=False))
 HEAD = """# Bug zoo
 
 Would the tests of this project notice if its privacy were broken? Here it is broken on purpose: {faults} times, one fault at

@@ -53,4 +53,4 @@ def test_a_fault_ends_with_its_context_and_an_old_one_is_an_error() -> None:
 def test_the_page_lists_these_faults_and_checks() -> None:
     page = PAGE.read_text()
     assert re.findall(r"^\| \*\*(.+?)\*\*", page, re.MULTILINE) == [fault.name for fault in FAULTS]
-    assert re.findall(r"^\| [A-Z] \| `(\w+)`", page, re.MULTILINE) == list(CHECKS)
+    assert re.findall(r"^\| [A-Za-z] \| `(\w+)`", page, re.MULTILINE) == list(CHECKS)
