@@ -19,6 +19,7 @@ from confide.cli import main
 from confide.errors import Failure, InputError
 from confide.gate import Case, write_junit, write_table
 from confide.io import write_json, write_jsonl
+from confide.own.page import plain
 
 SRC = Path(__file__).parents[1] / "src/confide"
 
@@ -91,6 +92,10 @@ def test_a_gold_label_forges_no_line_of_a_scan(tmp_path, capsys):
     assert line.startswith("confide scan: failed: ") and line.count(SPELLED) == 2 and not unseen(line)
     _, (path, _, hits, labels) = csv.reader((tmp_path / "scan.csv").read_text().splitlines())
     assert hits == "1" and labels.startswith("'=cmd") and not unseen(path + labels)
+
+
+def test_a_label_forges_no_line_of_a_screen():
+    assert not unseen(plain(FORMULA)) and len(plain(FORMULA)) <= 40
 
 
 def test_the_gate_writes_words_alone(tmp_path):

@@ -4,6 +4,7 @@ import audit_checks
 import data_checks
 import engine_checks
 import job_checks
+import outward_checks
 import price_checks
 import scan_checks
 import vouch_checks
@@ -56,5 +57,7 @@ CHECKS = {
         audit_checks.a_claim_is_refuted_as_in_the_closed_form,
         audit_checks.an_audit_rings_as_often_as_it_says,
         audit_checks.intervals_of_rates_cover_them,
+        outward_checks.words_from_outside_stay_words,
+        outward_checks.files_from_outside_say_one_thing,
     )
 }

@@ -4,6 +4,7 @@ import audit_faults
 import data_faults
 import engine_faults
 import job_faults
+import outward_faults
 import price_faults
 import scan_faults
 import vouch_faults
@@ -16,5 +17,6 @@ KINDS = {
     "The search for secrets": scan_faults.FAULTS,
     "Signatures and sums": vouch_faults.FAULTS,
     "Audits": audit_faults.FAULTS,
+    "What comes from outside": outward_faults.FAULTS,
 }
 FAULTS = [fault for faults in KINDS.values() for fault in faults]
