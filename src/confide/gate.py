@@ -105,6 +105,8 @@ def strange(certified: dict[str, Any], certificate: Path, measured: dict[str, An
     audited, repeated = measured.get("weights"), measured.get("ledger")
     if audited is None:
         raise InputError("is missing: of which weights is this an audit?", file=audit, key="weights")
+    if repeated is None and measured["attack"] == "gradients":
+        raise InputError("is missing: which updates were made again?", file=audit, key="ledger")
     if audited != files[0]["sha256"]:
         return f"the audit is of weights {audited[:12]}, the certificate of {files[0]['sha256'][:12]}"
     if repeated is not None and repeated != certified.get("ledger_head"):

@@ -95,7 +95,7 @@ def test_audits_mostly_refute_three_times_what_is_claimed():
     for claimed in (1.5, 3.0):
         coins = coins_of(claimed, 1e-5, 1000)
         points = ((claimed, 1e-5), *points_of(gaussian_curve(mu_of(claimed, 1e-5))))
-        assert power(points, claimed, 1e-5, coins).rings[1] >= 0.9 > power(points, claimed, 1e-5, coins // 2).rings[1]
+        assert power(points, claimed, 1e-5, coins).rings[1] >= 0.85 > power(points, claimed, 1e-5, coins // 2).rings[1]
     assert 0 < coins_of(3.0, 1e-5, 60) <= 60  # five times is what so few can see
     assert coins_of(3.0, 1e-5, 19) == 0 and coins_of(12.0, 1e-5, 200) == 0
 
@@ -170,5 +170,6 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
     assert {"updates", *(["game"] if choice.game else [])} <= set(params.runs["crt"].attacks)  # always audited
     if choice.game:
         planted = params.canaries["planted"]
-        assert params.attacks["game"].delta == budget.delta and planted.game.count + planted.inclusion.count <= count / 2
+        assert params.attacks["game"].delta == budget.delta and planted.game.count == choice.game <= count / 4
+        assert (planted.inclusion.count if planted.inclusion else 0) == choice.inclusion <= count / 4
     check(yaml.safe_load(as_yaml(choice, __file__, __file__.replace("test_choices", "test_init"))), None)

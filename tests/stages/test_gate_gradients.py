@@ -48,6 +48,10 @@ def test_the_gate_takes_it(audited):
         assert found["inclusion"].certified < 2 and found["replacement"].rings_2x > 0.85
     metrics = json.loads(measured.read_text())
     assert metrics["updates"] == STEPS and metrics["replacement_auc"] > 0.6 > 0.5 < metrics["inclusion_auc"]
+    write_json(measured, {key: value for key, value in metrics.items() if key != "ledger"})
+    with pytest.raises(InputError, match="ledger: is missing"):
+        list(cases(certified, measured))
+    write_json(measured, metrics)
     certificate(certified.parent, [], ledger=ledger_of([updates(count=STEPS + 1)], epochs=1))
     assert {case.outcome for case in cases(certified, measured)} == {"of other weights"}
 

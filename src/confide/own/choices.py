@@ -39,7 +39,7 @@ DOUBTFUL = {  # whatever might be a secret, or the place of one
 TRUSTED = 100  # held-out secrets from which on it is trusted if it fires on the points of all
 SPARED = 0.1  # share of the points that it must spare to be worth a condition in the certificate
 MOST_COINS = 1000
-OFTEN = 0.9
+OFTEN = 0.85
 ATTACKED = 50  # secrets of a label in train, and in test, from which on membership of that label is attacked
 
 
@@ -124,7 +124,7 @@ def delta_of(points: int) -> float:
 def coins_of(claimed: float, delta: float, most: int, reach: tuple[int, ...] = (3, 5)) -> int:
     """The fewest coins, in twenties, of an audit that mostly rings at `reach` times what is claimed; 0 if `most` are too few.
 
-    Mostly: an ideal attacker refutes the claim in nine of ten trainings. Where `most` do not reach
+    Mostly: an ideal attacker refutes the claim in 17 of 20 trainings. Where `most` do not reach
     so far, at five times it. The claim is taken for one of Gaussian noise.
     """
     points = ((claimed, delta), *points_of(gaussian_curve(mu_of(claimed, delta))))

@@ -109,10 +109,10 @@ def audits(choice: Choice) -> str:
     """Sentences of the two audits, if there are any."""
     if not choice.game:
         return ""
-    return (
-        f'    game: {{ template: "The access code is {{6}}", count: {choice.game} }}\n'
-        f'    inclusion: {{ template: "The order code was {{6}}", count: {choice.inclusion} }}\n'
-    )
+    lines = [f'    game: {{ template: "The access code is {{6}}", count: {choice.game} }}\n']
+    if choice.inclusion:
+        lines.append(f'    inclusion: {{ template: "The order code was {{6}}", count: {choice.inclusion} }}\n')
+    return "".join(lines)
 
 
 def quoted(text: str) -> str:
