@@ -157,5 +157,6 @@ def _caption(known: list[Result]) -> str:
         "hold their secret or <MASK> (left), or are there at all (right); the attacker guesses the coins from the trained "
         "model. Marker: log odds of a right guess. Line: from the bound that holds with 95 %, whatever the attack, up to the "
         "Clopper–Pearson end; all cut at what the audit could have shown. Certified: ε of a secret that the policy misses (0 "
-        "if it catches all planted ones), or of a record; equal ones side by side. A line that begins in the red region refutes its claim."
+        "if it catches all planted ones), or of a record; equal ones side by "
+        "side. A line that begins in the red region refutes its claim."
     )
