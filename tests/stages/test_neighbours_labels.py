@@ -64,7 +64,14 @@ def test_rare_labels_are_tested_first():
 
 def test_a_label_that_was_not_sampled_bounds_nothing(tmp_path):
     found = run(tmp_path, labelled({"code": 40, "name": 8}), CODE, sample=1)
-    assert found["gamma_upper"] == 1 and found["sampled"] == 1
+    assert found["gamma"] == found["gamma_upper"] == 1 and found["sampled"] == 1
+
+
+def test_a_span_that_is_named_often_is_one_secret(tmp_path):
+    """Repeating the spans that the policy finds does not make its misses rare."""
+    point = Raw("d:0", "code 123456 or abcdef", "train", None, None, [[15, 21, "code", 1.0], *[[5, 11, "code", 1.0]] * 50])
+    found = run(tmp_path, [point], CODE)
+    assert (found["secrets"], found["gamma"]) == (2, 0.5)
 
 
 @pytest.mark.parametrize(("misses", "exposures"), [(0.02, 0.01), (0.3, 0.3), (0.004, 0.004), (0.1, 0.0)])

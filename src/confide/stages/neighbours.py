@@ -116,8 +116,7 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     each = each_of(confidence, len(EVENTS) * len(sizes))
     labels = {label: rates(own, label, each) for label in sorted(sizes)}
-    top = {name: worst(labels, name, spare=0.0) for name in EVENTS}
-    top |= {f"{name}_upper": worst(labels, f"{name}_upper", spare=1.0) for name in EVENTS}
+    top = {name: worst(labels, name) for event in EVENTS for name in (event, f"{event}_upper")}
     sampled, total = sum(tally.secrets for tally in own.labels.values()), sum(sizes.values())
     return top | {
         "confidence": confidence,
@@ -141,13 +140,13 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
 
 
 def badness(row: dict[str, Any]) -> tuple[float, float]:
-    """What labels are compared by: the rate, then its bound; one of which nothing was tested comes last."""
-    return (-1.0, 0.0) if row["gamma"] is None else (row["gamma"], row["gamma_upper"])
+    """What labels are compared by: the rate, then its bound; all of one that was not tested may be missed."""
+    return (1.0, 1.0) if row["gamma"] is None else (row["gamma"], row["gamma_upper"])
 
 
-def worst(labels: dict[str, dict[str, Any]], name: str, spare: float) -> float | None:
-    """The largest of the labels' numbers, `spare` for a label of which none was tested; None where there is no label."""
-    return max((spare if row[name] is None else row[name] for row in labels.values()), default=None)
+def worst(labels: dict[str, dict[str, Any]], name: str) -> float | None:
+    """The largest of the labels' rates or bounds, 1 for a label of which none was tested; None where there is no label."""
+    return max((1.0 if row[name] is None else row[name] for row in labels.values()), default=None)
 
 
 def unique_of(count: Count, label: str) -> Tally:

@@ -128,7 +128,7 @@ def tally(
         count.spans[label] += 1
         count.true[label] += any(start < last and first < end for first, last, *_ in gold)
     strings: dict[tuple[str, str], tuple[bool, bool]] = {}
-    for start, end, label, *_ in gold:
+    for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
         missed = not covered(start, end, found)
         unprotected = missed and not (finding and finding.conservative)
         (count.planted if planted else count.secrets.setdefault(label, Tally())).add(missed, unprotected)
