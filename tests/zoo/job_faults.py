@@ -59,8 +59,8 @@ FAULTS = [
         "A batch is summed up in pieces, and the noise is calibrated as if a piece were the batch.",
         LEDGER,
         edit(
-            train.noise_for,
-            ("sample_rate = spec.recipe.noisy_batch_size /", "sample_rate = spec.recipe.physical_batch_size /"),
+            planning.budgeted,
+            ('"sample_rate": spec.recipe.noisy_batch_size /', '"sample_rate": spec.recipe.physical_batch_size /'),
         ),
     ),
     Fault(
