@@ -1,6 +1,8 @@
 # make reproduce   everything that params.yaml selects, and results/report.html
 # make test        all tests that this machine can run
 # make docs        the documentation as a site, in site/
+# make sbom        what is installed, as CycloneDX, in results/sbom.json
+# make lock        pin all packages again, with hashes
 # make mlflow      load the results into MLflow and look at them (make live: at running jobs)
 # Each sets up .venv first. Needs: apt-get install -y git make python3-venv
 .ONESHELL:
@@ -22,22 +24,35 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup reproduce test test-fast lint schema docs mlflow live unlock
+.PHONY: help setup reproduce test test-fast lint schema docs lock sbom mlflow live unlock
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 setup: $(VENV)/.ok
 
-# torch comes first and alone, so that the second index is asked for nothing else
-$(VENV)/.ok: pyproject.toml constraints.txt
+# PyTorch's CPU wheels lie on an index of its own and are pinned by version; PyPI's build and everything else by hashes, too.
+# PIP_CONSTRAINT is for what packages without wheels are built with. The project itself comes last, from this folder.
+$(VENV)/.ok: pyproject.toml constraints.txt torch.txt
 	hint='Expected Python 3.11 or newer with venv. On Debian: apt-get install -y git make python3-venv'
 	command -v $(PYTHON) > /dev/null || { echo "$$hint" >&2; exit 1; }
 	$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { echo "$$hint" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install -q --no-deps --retries 1 --timeout 30 $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt torch
-	$(VENV)/bin/python -m pip install -q -c constraints.txt -e '.[dev,docs,slurm]'
+	pip="$(VENV)/bin/python -m pip install -q --no-deps"
+	if [ -n "$(TORCH_INDEX)" ]; then
+		$$pip --retries 1 --timeout 30 --extra-index-url "$(TORCH_INDEX)" "$$(grep -o '^torch==[^ ]*' torch.txt)"
+	else
+		$$pip --require-hashes -r torch.txt
+	fi
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $$pip --require-hashes -r constraints.txt
+	$$pip --no-build-isolation -e .
 	touch $@
+
+lock: $(VENV)/.ok
+	python tools/lock.py
+
+sbom: $(VENV)/.ok
+	python tools/sbom.py
 
 reproduce: $(VENV)/.ok
 	snakemake

@@ -10,17 +10,14 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-configfile: "params.yaml"
+# There is no `configfile:`, which would run what a template in params.yaml says: common.smk reads that file, and runs nothing.
+include: "workflow/rules/common.smk"
 
 
 # The summary that was made last opens the report.
-OPENINGS = sorted(Path("results").glob("*/opening.rst"), key=os.path.getmtime)
+report: opening() or "workflow/report/workflow.rst"
 
 
-report: str(OPENINGS[-1].resolve()) if OPENINGS else "workflow/report/workflow.rst"
-
-
-include: "workflow/rules/common.smk"
 include: "workflow/rules/policies.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/train.smk"

@@ -48,14 +48,15 @@ def work(vocab: int, batch: int, what: str, threads: int, rank: int = 0, size: i
     group = joined("cpu").__enter__()  # it is left when the process ends
     recipe = RecipeSpec(batch_size=batch, noisy_batch_size=batch, physical_batch_size=64)
     privacy = PrivacySpec(noise_multiplier=1.0)
-    spec = TrainSpec(run="parallel", method="dpsgd", model=MODEL, recipe=recipe, privacy=privacy, device="cpu")
+    data = {"dataset": "synthetic", "corpus": "", "cut": "", "policies": ""}
+    spec = TrainSpec(run="parallel", method="dpsgd", data=data, model=MODEL, recipe=recipe, privacy=privacy, device="cpu")
     torch.manual_seed(0)
     model = build(MODEL, vocab, 1).train()
     job = Job(spec, corpus(vocab), model, 1.0, dict.fromkeys((False, True), 1_000_000), "cpu", None, group)
     if what in ("exact", "noised"):
         return lambda: job.run(Step("original", "all", what == "noised"))
     job.run(Step("original", "all", True))
-    parts = {"noise": lambda: job.noise.normal(job.clipper.spare), "optimizer": job.optimizers[True].step}
+    parts = {"noise": lambda: job.noise.add(job.clipper.flat, 1.0), "optimizer": job.optimizers[True].step}
     return parts.get(what, lambda: group.sum([job.clipper.flat]))
 
 

@@ -60,7 +60,8 @@ def round_of(case: Case, method: str, device: str) -> Callable[[], None]:
     keep_pages()
     recipe = RecipeSpec(batch_size=case.batch, noisy_batch_size=case.batch, regulariser_weight=1.0, physical_batch_size=200)
     privacy = PrivacySpec(noise_multiplier=1.0)
-    spec = TrainSpec(run=method, method=method, model=case.model, recipe=recipe, privacy=privacy, device=device)
+    data = {"dataset": "synthetic", "corpus": "", "cut": "", "policies": ""}
+    spec = TrainSpec(run=method, data=data, method=method, model=case.model, recipe=recipe, privacy=privacy, device=device)
     torch.manual_seed(0)
     model, data, kind = build(case.model, case.vocab, 1), corpus(case), METHODS[method]
     regulariser = regulariser_of({kind}, spec, data, model.head.weight.shape[1], device)

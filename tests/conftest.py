@@ -5,7 +5,7 @@ from collections import Counter
 import hypothesis
 import pytest
 from filelock import FileLock
-from project import Project, environment_in, project_in
+from project import Project, environment_in, homes_in, project_in
 
 # A busy machine is no fault of the example that it was busy with.
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -39,7 +39,7 @@ def built(fresh, tmp_path_factory, worker_id) -> Project:
     folder.parent.mkdir(exist_ok=True)
     with FileLock(shared / "built.lock"):
         if not folder.exists():
-            output.write_text(fresh.copy(folder).snakemake())
+            output.write_text(fresh.copy(folder).snakemake(**homes_in(folder.parent)))
     project = Project(folder, fresh.environment)
     project.output = output.read_text()
     return project

@@ -7,11 +7,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+XDG = {
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+}
 PARTS = ("Snakefile", "workflow", "profiles", "src", "dvc.yaml", ".dvcignore")
 
 
 class Project:
     """A folder with the workflow in it."""
+
+    umask = 0  # the most open one: what is closed was closed by the project
 
     def __init__(self, folder: Path, environment: dict[str, str]):
         self.folder, self.environment = folder, environment
@@ -25,7 +33,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            umask=0,  # the most open one: what is closed was closed by the project
+            umask=self.umask,
         )
         assert not check or found.returncode == 0, found.stdout[-6000:]
         self.status = found.returncode
@@ -66,6 +74,14 @@ def environment_in(programs: Path) -> dict[str, str]:
     known = {key: value for key, value in os.environ.items() if not key.startswith(("SNAKEMAKE_", "MLFLOW_", "DVC_"))}
     own = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"), "DVC_NO_ANALYTICS": "1"}
     return known | own
+
+
+def homes_in(folder: Path) -> dict[str, str]:
+    """Variables that give programs a home and a place for temporary files below a folder, so that these can be looked into."""
+    for name in ("home", "tmp"):
+        (folder / name).mkdir(exist_ok=True)
+    variables = {name: str(folder / "home" / place) for name, place in XDG.items()}
+    return variables | {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
 
 
 def project_in(folder: Path, environment: dict[str, str]) -> Project:

@@ -43,3 +43,26 @@ def test_a_folder_that_cannot_be_closed_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "chmod", refused)
     with pytest.raises(InputError, match="data: cannot be closed to other users: Operation not permitted"):
         access.shut(tmp_path)
+
+
+def test_processes_of_one_model_import_nothing_from_the_folder_that_they_work_in(tmp_path):
+    """It may be somebody else's: `snakemake -d FOLDER`. torchrun starts them by `python -m`, which looks there first."""
+    for name in ("confide", "torch", "orjson", "numpy"):
+        (tmp_path / f"{name}.py").write_text("open('canary', 'w').close()\n")
+    code = "import sys; from confide import access, launch; access.private(); sys.exit(launch.launch(2, ['--help']))"
+    environment = os.environ | {"PYTHONPATH": str(SRC), "PYTHONSAFEPATH": ""}
+    command = [sys.executable, "-P", "-c", code]  # -P: of this process alone
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("Help on one: confide COMMAND --help") == 2, done.stderr
+    assert not (tmp_path / "canary").exists()
+
+
+def test_a_folder_of_dvcs_that_another_user_wrote_to_is_refused(tmp_path):
+    state = tmp_path / ".dvc-state/repo/0"
+    state.mkdir(parents=True)
+    (state / "cache.db").touch()
+    access.shut(tmp_path)
+    assert (tmp_path / ".dvc-state").stat().st_mode & 0o777 == 0o700
+    access.refuse_planted(tmp_path / ".dvc-state", {os.geteuid()})
+    with pytest.raises(InputError, match="belongs to another user, and DVC runs what it holds: delete"):
+        access.refuse_planted(tmp_path / ".dvc-state", {os.geteuid() + 1})

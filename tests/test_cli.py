@@ -95,6 +95,33 @@ def test_flags_of_each_kind():
     assert (given.some, given.maybe, given.many) == ([Path("d")], Path("e"), [])
 
 
+def test_paths_before_the_star_are_arguments_without_a_flag():
+    import argparse
+
+    def one(path: Path, *, other: Path | None = None) -> None:
+        """A command."""
+
+    def several(paths: list[Path], *, flag: bool = False) -> None:
+        """Another."""
+
+    parser = argparse.ArgumentParser()
+    cli.add_flags(parser, one)
+    assert parser.parse_args(["a", "--other", "b"]) == argparse.Namespace(path=Path("a"), other=Path("b"))
+    parser = argparse.ArgumentParser()
+    cli.add_flags(parser, several)
+    assert parser.parse_args(["a", "b", "--flag"]) == argparse.Namespace(paths=[Path("a"), Path("b")], flag=True)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--flag"])
+
+
+@pytest.mark.parametrize("name", cli.BESIDES)
+def test_every_other_command_has_help(capsys, name):
+    with pytest.raises(SystemExit) as left:
+        cli.run(name, ["--help"])
+    said = capsys.readouterr().out
+    assert left.value.code == 0 and said.startswith(f"usage: confide {name}") and len(said.split()) > 20
+
+
 def test_specs_are_checked_against_their_own_class():
     with pytest.raises(InputError, match="policy"):
         cli.read_spec([RedactSpec], json.dumps(SPEC))

@@ -24,6 +24,9 @@ WEIGHTS = "a" * 64
 RELATIONS = {"game": "replace_one", "inclusion": "add_or_remove"}
 
 
+PLANTED = {"secrets": 20, "sampled": 20, "different": 2, "exposed": 0}
+
+
 @cache
 def curve_of(epsilon):
     """The (epsilon, delta) pairs of DP-SGD with that epsilon, as a certificate has them."""
@@ -33,11 +36,12 @@ def curve_of(epsilon):
     return [list(pair) for pair in points_of(pld_curve((Mechanism(0.0256, sigma, 391),), "replace_one"))]
 
 
-def certificate(epsilon, gamma=0.1, census=True, delta2=0.0, curves=True):
+def certificate(epsilon, curves=True, **planted):
     names = {"secret_caught": ("replace_one", 0.0), "secret_missed": ("replace_one", epsilon)}
     names |= {"record_add_or_remove_pld": ("add_or_remove", epsilon), "secret_missed_by_both": ("replace_one", "inf")}
     claims = [{"name": name, "relation": rel, "epsilon": value, "delta": DELTA} for name, (rel, value) in names.items()]
-    found = {"run": RUN, "claims": claims, "policy": {"gamma": gamma, "census": census, "delta2": delta2}}
+    policy = {"gamma": 0.0, "census": True, "delta2": 0.0, "planted": PLANTED | planted}  # gamma is of the corpus's own secrets
+    found = {"run": RUN, "claims": claims, "policy": policy}
     found |= {"files": {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]}, "ledger_head": "b" * 64}
     if curves:
         finite = {name: value for name, (_, value) in names.items() if value != "inf"}
@@ -126,10 +130,11 @@ def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
         assert inclusion.certified == 3.0
         return game.certified, game.outcome
 
-    assert certified(gamma=0.1) == (3.0, "stands")
-    assert certified(gamma=0.0) == (0.0, "refuted")
-    assert certified(gamma=0.0, census=False) == (3.0, "stands")  # what was not sampled may have been missed
-    assert certified(gamma=0.1, delta2=0.01) == (float("inf"), "skipped")
+    assert certified(different=2) == (3.0, "stands")
+    assert certified(different=0) == (0.0, "refuted")
+    assert certified(different=0, sampled=19) == (3.0, "stands")  # what was not sampled may have been missed
+    assert certified(different=0, sampled=0, secrets=0) == (3.0, "stands")  # nothing is known of what the audit planted
+    assert certified(exposed=1) == (float("inf"), "skipped")
 
 
 def rows_of(path):

@@ -264,6 +264,7 @@ def test_parameters_are_refused_by_key(tmp_path):
         load(edited(tmp_path, "conservative: capitals", "pack: 1, conservative: capitals"))
     private = edited(tmp_path, "conservative: capitals", "pack: 64, conservative: all").read_text()
     private = private.replace("digits: {", "all: { kind: everything }\n  digits: {", 1)
+    private = private.replace("recipe: quick,", "recipe: quick, dedup: false,")
     text.write_text(private)
     with pytest.raises(InputError, match=r"runs.selective.dataset = 'sim': is packed: .*whole points"):
         load(text)
@@ -271,7 +272,7 @@ def test_parameters_are_refused_by_key(tmp_path):
     params = load(text)
     runs = {name: jobs.of_row(params, name)[0] for name in ("crt", "public")}
     assert [jobs.training(params, run).pack for run in runs.values()] == [64, None]
-    assert jobs.certification(params, runs["crt"]).everything_private
+    assert jobs.certification(params, runs["crt"]).train.data.everything_private
 
 
 def test_packing_is_what_a_ledger_line_holds():

@@ -8,6 +8,7 @@ import yaml
 from confide import jobs, studies
 from confide.errors import InputError
 from confide.params import FIGURES, SCHEMA, check, load, schema
+from confide.specs import GPT2Spec, NerPolicySpec, TokenizerSpec, UnionPolicySpec
 
 ROOT = Path(__file__).parents[1]
 TINY = ROOT / "tests/params.tiny.yaml"
@@ -244,6 +245,55 @@ def test_the_users_corpus_must_be_there_once_it_is_selected(tmp_path):
         load(path)
 
 
+AUTHORS = ("{ epsilon: 3.0 }", "{ epsilon: 3.0, unit: author }")
+
+
+def test_noise_for_authors_wants_texts_that_are_not_deduplicated(tmp_path):
+    path = edited(tmp_path, *AUTHORS)
+    with pytest.raises(InputError, match=r"runs\.dpsgd\.dedup = True: privacy\.eps3\.unit protects authors, but deduplication"):
+        load(path)
+
+
+def test_chunks_want_texts_that_are_not_deduplicated(tmp_path):
+    text = TINY.read_text().replace("conservative: capitals,", "conservative: everything, pack: 32,")
+    text = text.replace("method: selective", "method: dpsgd")
+    path = tmp_path / "params.yaml"
+    path.write_text(text.replace("policies:", "policies:\n  everything: { kind: everything }", 1))
+    with pytest.raises(InputError, match=r"runs\.\w+\.dedup = True: datasets\.\w+\.pack lays points end to end, but dedup"):
+        load(path)
+
+
+def test_one_text_is_not_public_here_and_protected_there(tmp_path):
+    leak = "leak: { corpus: sim, public: true, policy: digits, conservative: digits, tokenizer: bpe }"
+    path = edited(tmp_path, "datasets:", f"datasets:\n  {leak}")
+    with pytest.raises(InputError, match=r"datasets\.sim\.public = False: the dataset leak of the same text says True"):
+        load(path)
+
+
+def test_what_the_workflow_does_not_make_is_public_only_if_it_is_declared(params):
+    def reads_of(**blocks):
+        changed = params.model_copy(update={name: {**getattr(params, name), **new} for name, new in blocks.items()})
+        return {(read.stage, read.public, read.artefact) for read in jobs.reads(changed, jobs.of_row(changed, "crt")[0])}
+
+    for public in (False, True):
+        model = GPT2Spec(kind="gpt2", pretrained="models/mine", public=public)
+        assert ("pretrained", public, "models/mine") in reads_of(models={"lstm": model})
+        words = TokenizerSpec(kind="gpt2", source="models/mine", public=public)
+        assert ("tokenizer", public, None) in reads_of(tokenizers={"bpe": words})
+        names = NerPolicySpec(kind="ner", model="models/names", public=public)
+        both = UnionPolicySpec(kind="union", policies=[names, params.policies["digits"]])
+        for policy in (names, both):
+            assert ("policy", public, "models/names") in reads_of(policies={params.datasets["sim"].policy: policy})
+    archive = TokenizerSpec(kind="gpt2", source="archive")
+    assert ("tokenizer", True, None) in reads_of(tokenizers={"bpe": archive})
+
+
+def test_a_start_read_through_what_is_not_public_is_not_public(params):
+    words = TokenizerSpec(kind="bpe", corpus="sim", vocab_size=300)
+    tainted = params.model_copy(update={"tokenizers": {**params.tokenizers, "bpe": words}})
+    assert not jobs.training(tainted, jobs.of_row(tainted, "crt")[0]).init_public
+
+
 def selective(tmp_path: Path, *changes: tuple[str, str]) -> Path:
     """The tiny file with crt made selective."""
     path = edited(tmp_path, "method: crt", "method: selective")
@@ -265,6 +315,6 @@ def test_selective_training_wants_a_recurrent_model_and_known_noise_if_published
         load(selective(tmp_path, published))
     load(selective(tmp_path, published, ("{ epsilon: 3.0 }", "{ noise_multiplier: 1.0 }")))
     with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': protects authors, but selective tells tokens apart"):
-        load(selective(tmp_path, ("{ epsilon: 3.0 }", "{ epsilon: 3.0, unit: author }")))
+        load(selective(tmp_path, AUTHORS, ("privacy: eps3,", "privacy: eps3, dedup: false,")))
     with pytest.raises(InputError, match=r"recipes\.quick\.private_state = 'kept'"):
         load(selective(tmp_path, ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: kept,")))

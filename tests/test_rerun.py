@@ -11,6 +11,7 @@ from confide.errors import InputError
 from confide.io import read_json
 from confide.rerun import best_bound, bound, rerun
 from confide.specs import LSTMSpec, PrivacySpec, RecipeSpec, RedactSpec, RerunSpec, TokenizerSpec, TrainSpec
+from tests.terms import TERMS
 
 SECRET = "QXJZVKWW"
 REDACT = RedactSpec(
@@ -20,6 +21,7 @@ REDACT = RedactSpec(
 MISSING = REDACT.model_copy(update={"miss_rate": 1.0})
 RECIPE = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=8, epochs=1, physical_batch_size=16)
 TRAIN = TrainSpec(
+    data=TERMS,
     run="a/g0-s0",
     method="crt",
     model=LSTMSpec(kind="lstm", embedding=4, hidden=4),

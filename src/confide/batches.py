@@ -134,10 +134,16 @@ def by_length(
         yield points[start : start + size]
 
 
+def ends_of(batch: Batch) -> Tensor:
+    """(B,) int64: the last position of each example whose loss counts, 0 where none does."""
+    places = torch.arange(batch.targets.shape[1], device=batch.targets.device) if batch.places is None else batch.places
+    return torch.where(batch.targets != IGNORE, places, 0).amax(1)
+
+
 def token_losses(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
     """Negative log-likelihood (B, P) in nats, 0 where target is IGNORE; half: matrix products in bfloat16."""
     with torch.autocast(batch.inputs.device.type, dtype=torch.bfloat16, enabled=half):
-        hidden = model.hidden(batch.inputs) if batch.keep is None else model.hidden(batch.inputs, batch.keep)
+        hidden = model.hidden(batch.inputs, keep=batch.keep, ends=ends_of(batch))
         if batch.places is not None:
             hidden = hidden.gather(1, batch.places.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
         return model.head(hidden, batch.targets)

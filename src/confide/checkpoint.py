@@ -6,7 +6,6 @@ killed job continues to the same weights, bit for bit, and to the same ledger.
 
 import fcntl
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from confide.errors import InputError
 from confide.io import atomic
+from confide.outward import warn
 
 NAME = "state.safetensors"
 
@@ -35,7 +35,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"{folder}: another job is at work here; waiting for its end", file=sys.stderr, flush=True)
+            warn(f"{folder}: another job is at work here; waiting for its end")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -16,10 +16,11 @@ import types as builtin_types
 import typing
 from pathlib import Path
 
-from confide import access
+from confide import access, jsons
 from confide.errors import Failure, InputError
 from confide.io import read_bytes
 from confide.launch import LAUNCHED, launch
+from confide.outward import say, warn
 from confide.specs import Spec, parse
 
 STAGES = (
@@ -47,8 +48,9 @@ STAGES = (
     "track",
 )
 TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
+FOR_OTHERS = ("release", "attest")  # commands whose files are for others, as far as the user's own umask lets them
 DIVIDED = ("train",)  # stages that several processes can share
-ABOVE = ("rerun", "release", "init", "recommend")  # call stages or read params.yaml, and so are none
+ABOVE = ("rerun", "release", "attest", "spend", "init", "recommend")  # call stages or read params.yaml, and so are none
 BESIDES = ("epsilon", "verify", "check", "example", *ABOVE)  # commands that are no rule of the workflow
 
 
@@ -60,7 +62,7 @@ def stage(name: str) -> typing.Callable[..., None]:
 def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., None]) -> None:
     """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several; a default makes it optional.
 
-    A Path before the * of the signature is an argument without a flag.
+    A Path, or a list of them, before the * of the signature is an argument without a flag.
     """
     hints = typing.get_type_hints(function)
     for parameter in inspect.signature(function).parameters.values():
@@ -68,8 +70,8 @@ def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., No
         optional = isinstance(kind, builtin_types.UnionType) and type(None) in typing.get_args(kind)
         if isinstance(kind, builtin_types.UnionType):
             kind = next(option for option in typing.get_args(kind) if option is not type(None))
-        if kind is Path and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            parser.add_argument(parameter.name, type=Path)
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and kind in (Path, list[Path]):
+            parser.add_argument(parameter.name, type=Path, nargs=None if kind is Path else "+")
             continue
         if inspect.isclass(kind) and issubclass(kind, Spec):
             parser.add_argument(f"--{parameter.name}", required=not optional, metavar="JSON|@FILE", help=inspect.getdoc(kind))
@@ -88,6 +90,9 @@ def read_spec(classes: list[type[Spec]], text: str) -> Spec:
     given = read_bytes(file) if file else text
     try:
         value = json.loads(given)
+        jsons.check(given if isinstance(given, bytes) else given.encode(errors="surrogatepass"), value)
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise InputError(str(error), file=file or "--spec", key=getattr(error, "key", None)) from None
     except json.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=file or "--spec", line=error.lineno) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deep
@@ -125,28 +130,28 @@ def main(arguments: list[str] | None = None) -> int:
         arguments = arguments[1:]
     commands = (*STAGES, *BESIDES)
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(f"{__doc__}\nCommands: {', '.join(commands)}\nHelp on one: confide COMMAND --help")
+        say(*__doc__.splitlines(), f"Commands: {', '.join(commands)}", "Help on one: confide COMMAND --help")
         return 0
     if arguments[0] not in commands:
-        print(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}", file=sys.stderr)
+        warn(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}")
         return 2
-    if arguments[0] != "release":  # the one command whose files are for others, as far as the user's own umask lets them
+    if arguments[0] not in FOR_OTHERS:
         access.private()
     try:
         return run(arguments[0], arguments[1:])
     except InputError as error:
-        print(f"confide {arguments[0]}: error: {error}", file=sys.stderr)
+        warn(f"confide {arguments[0]}: error: {error}")
         return 2
     except Failure as failure:
         for line in str(failure).splitlines():
-            print(f"confide {arguments[0]}: failed: {line}", file=sys.stderr)
+            warn(f"confide {arguments[0]}: failed: {line}")
         return 1
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         if TRACEBACK in os.environ:
             raise
-        print(f"confide {arguments[0]}: fault: {fault(error)}; {TRACEBACK}=1 shows more, corpus included", file=sys.stderr)
+        warn(f"confide {arguments[0]}: fault: {fault(error)}; {TRACEBACK}=1 shows more, corpus included")
         return 3
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from confide.outward import terminal
+
 SHOWN = 200  # characters of a value
 
 
@@ -26,7 +28,7 @@ class InputError(ValueError):
             parts.append(f"{key} = {shown}" if value is not None else key)
         elif value is not None:
             parts.append(shown)
-        super().__init__(" ".join(": ".join([*parts, message]).splitlines()))  # names of files and keys may hold line breaks
+        super().__init__(terminal(": ".join([*parts, message])))  # names of files and keys may hold line breaks
 
 
 def _shown(value: object) -> str:
@@ -39,3 +41,6 @@ def _shown(value: object) -> str:
 
 class Failure(Exception):
     """A check that the input does not pass, one line per finding; status 1. Never text of a corpus."""
+
+    def __init__(self, *lines: str):
+        super().__init__("\n".join(map(terminal, lines)))

@@ -95,16 +95,35 @@ def by_author(scores: Scores, owner: np.ndarray, train: np.ndarray) -> list[dict
     return rows
 
 
+def redacted_unigram(
+    redacted: View, view: View, mask: np.ndarray, train: np.ndarray, points: np.ndarray, vocab_size: int, end: int
+) -> float | None:
+    """Perplexity of the public tokens of `points` by the frequency of tokens in the redacted text of the points `train`.
+
+    What a model must beat to be of any use: anybody may have this one, for it is made of what redaction leaves. Judged by
+    public tokens alone (`mask`, (T,) of `view`, marks the others), for a private model is kept from learning the rest.
+    """
+    found = reference_points(view, mask, train, points, vocab_size, end, counted=redacted)
+    return found["ppl_unigram_public"]
+
+
 def reference_points(
-    view: View, mask: np.ndarray, train: np.ndarray, points: np.ndarray, vocab_size: int, end: int
+    view: View,
+    mask: np.ndarray,
+    train: np.ndarray,
+    points: np.ndarray,
+    vocab_size: int,
+    end: int,
+    *,
+    counted: View | None = None,
 ) -> dict[str, float | None]:
     """Perplexity of the given points by a uniform guess, and by the frequency of tokens in the points `train` (each once more).
 
-    Every point ends with the token `end`, which is never private, as in training.
+    Every point ends with the token `end`, which is never private, as in training. `counted`: the view that is counted.
     """
     counts = np.ones(vocab_size)
     for point in train:
-        np.add.at(counts, view[point], 1)
+        np.add.at(counts, (view if counted is None else counted)[point], 1)
     counts[end] += len(train)
     surprise = -np.log(counts / counts.sum())
     loss, tokens = np.zeros(2), np.zeros(2)  # public, private

@@ -7,7 +7,6 @@ An audit that would seldom ring even where the epsilon is five times what is cer
 and does not pass; neither does one of other weights.
 """
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from confide.dp.audit_power import TIMES, Power, base_of, power
 from confide.dp.tradeoff import Points, epsilon_lower
 from confide.errors import InputError
 from confide.io import atomic, read_file
+from confide.outward import table, terminal
 from confide.specs.files import AuditFile, AuditSetFile, Claims
 
 REFUTED, INCONCLUSIVE, OTHER_WEIGHTS, NOT_AUDITED = "refuted", "inconclusive", "of other weights", "not audited"
@@ -115,14 +115,24 @@ def strange(certified: dict[str, Any], certificate: Path, measured: dict[str, An
 
 
 def secret_claim(certified: dict[str, Any]) -> str:
-    """The claim that covers every planted secret: that of caught ones only if all secrets were tested and none was missed."""
-    policy, names = certified["policy"], [claim["name"] for claim in certified["claims"]]
-    if policy.get("delta2") and "secret_missed_by_both" in names:
+    """The claim that covers every planted secret: that of caught ones only if all of them were tested and none was missed."""
+    names = [claim["name"] for claim in certified["claims"]]
+    planted = read_planted(certified["policy"])
+    if planted["exposed"] and "secret_missed_by_both" in names:
         return "secret_missed_by_both"
-    found = "secret_caught" if policy.get("gamma") == 0 and policy.get("census") else "secret_missed"
+    caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
+    found = "secret_caught" if caught else "secret_missed"
     if "secret_other_length" in names and next(one for one in certified["claims"] if one["name"] == found)["epsilon"] != 0:
         return "secret_other_length"  # a mask in a secret's place is not as long
     return found
+
+
+def read_planted(policy: dict[str, Any]) -> dict[str, int]:
+    """What became of the planted secrets, which the audits guess; of a certificate that does not say, nothing is known."""
+    found = policy.get("planted")
+    found = found if isinstance(found, dict) else {}
+    names = ("secrets", "sampled", "different", "exposed")
+    return {name: value if type(value := found.get(name)) is int else 0 for name in names}
 
 
 def record_claim(certified: dict[str, Any]) -> str:
@@ -226,9 +236,8 @@ def judged(found: Comparison) -> tuple[str, str]:
 
 def write_table(path: Path, found: Sequence[Case]) -> None:
     """CSV with a line per comparison; infinity is inf."""
-    with atomic(path) as temporary, open(temporary, "w", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerows([Case._fields, *found])
+    with atomic(path) as temporary:
+        temporary.write_text(table(Case._fields, found))
 
 
 def write_junit(path: Path, found: Sequence[Case], suite: str) -> None:
@@ -236,15 +245,15 @@ def write_junit(path: Path, found: Sequence[Case], suite: str) -> None:
     passed_over = ("skipped", NOT_AUDITED)
     counts = {"tests": len(found), "failures": sum(case.failed for case in found)}
     counts["skipped"] = sum(case.outcome in passed_over for case in found)
-    root = ElementTree.Element("testsuite", name=suite, **{key: str(value) for key, value in counts.items()})
+    root = ElementTree.Element("testsuite", name=terminal(suite), **{key: str(value) for key, value in counts.items()})
     for case in found:
-        element = ElementTree.SubElement(root, "testcase", classname=case.run, name=case.audit)
+        element = ElementTree.SubElement(root, "testcase", classname=terminal(case.run), name=case.audit)
         if case.failed:
-            ElementTree.SubElement(element, "failure", type=case.outcome, message=case.says)
+            ElementTree.SubElement(element, "failure", type=case.outcome, message=terminal(case.says))
         elif case.outcome in passed_over:
-            ElementTree.SubElement(element, "skipped", message=f"{case.outcome}: {case.says}")
+            ElementTree.SubElement(element, "skipped", message=terminal(f"{case.outcome}: {case.says}"))
         else:
-            ElementTree.SubElement(element, "system-out").text = case.says
+            ElementTree.SubElement(element, "system-out").text = terminal(case.says)
     ElementTree.indent(root)
     with atomic(path) as temporary:
         ElementTree.ElementTree(root).write(temporary, encoding="unicode", xml_declaration=True)

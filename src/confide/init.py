@@ -9,6 +9,7 @@ from pathlib import Path
 import confide
 from confide.errors import InputError
 from confide.io import atomic
+from confide.outward import say
 from confide.own.choices import LEAST, choose, doubtful, policies, unit_of
 from confide.own.page import screen
 from confide.own.survey import Corpus, corpus_of, points_of
@@ -40,8 +41,8 @@ def init(corpus: Path, *, output: Path | None = None, public: Path | None = None
     text = as_yaml(choice, seen_from(folder, corpus), seen_from(folder, public) if public else None)
     with atomic(target) as temporary:
         temporary.write_text(text)
-    print(screen(counted, points, choice, str(public) if public else None))
-    print(f"\nwritten: {target}; next: {command(folder)}")
+    say(*screen(counted, points, choice, str(public) if public else None).split("\n"))
+    say("", f"written: {target}; next: {command(folder)}")
 
 
 def check(corpus: Corpus, unit: str, file: Path) -> None:

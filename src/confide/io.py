@@ -17,6 +17,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError
 
+from confide import jsons
 from confide.errors import InputError
 
 LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
@@ -105,11 +106,15 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_json(path: str | Path) -> Any:
-    """Parsed JSON file; InputError names the file where it is truncated or malformed."""
+    """Parsed JSON file; InputError names the file where it is truncated, malformed, nested too deep, or has a key twice."""
     try:
-        return orjson.loads(read_bytes(path))
+        return jsons.loads(read_bytes(path))
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=path, line=error.lineno) from None
+    except jsons.Repeated as error:
+        raise InputError(str(error), file=path, key=error.key) from None
+    except jsons.Nested as error:
+        raise InputError(str(error), file=path) from None
 
 
 def read_object(path: Path, *keys: str) -> dict[str, Any]:
@@ -209,9 +214,12 @@ def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
         if line.isspace():
             continue
         try:
-            value = orjson.loads(line)
+            value = jsons.loads(line)
         except orjson.JSONDecodeError as error:
             raise InputError(f"malformed JSON: {error.msg}", file=path, line=line_number(path, at)) from None
+        except (jsons.Repeated, jsons.Nested) as error:
+            key = getattr(error, "key", None)
+            raise InputError(str(error), file=path, line=line_number(path, at), key=key) from None
         if not isinstance(value, dict):
             raise InputError("expected a JSON object", file=path, line=line_number(path, at))
         yield value

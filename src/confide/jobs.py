@@ -4,6 +4,7 @@ A specification holds exactly what its job depends on, so that a changed key rer
 A run is one row at one gamma and seed; its name is "row/g<gamma>-s<seed>".
 """
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,13 +16,16 @@ from confide.specs import (
     CanarySpec,
     CertifySpec,
     DatasetSpec,
+    DataSpec,
     EvaluateSpec,
     NeighboursSpec,
     Params,
     PartitionSpec,
+    PolicySpec,
     ReadSpec,
     RedactSpec,
     RunSpec,
+    Spec,
     SplitSpec,
     TrainSpec,
     TrajectorySpec,
@@ -106,10 +110,12 @@ def sources(params: Params) -> dict[str, SplitSpec]:
     wanted += [(words.corpus, POINT, 0) for words in params.tokenizers.values() if words.corpus is not None]
     wanted += [(one.entities, POINT, 0) for one in params.pipelines.values() if one.entities is not None]
     wanted += [(one.corpus, POINT, 0) for one in params.domain_policies.values()]
-    return {
-        source_name(*cut): SplitSpec(corpus=params.corpora[cut[0]], point=cut[1], **({"window": cut[2]} if cut[2] else {}))
-        for cut in wanted
-    }
+    return {source_name(*cut): split_spec(params, *cut) for cut in wanted}
+
+
+def split_spec(params: Params, corpus: str, point: str, window: int) -> SplitSpec:
+    """A corpus in one cut; a window of no words is none."""
+    return SplitSpec(corpus=params.corpora[corpus], point=point, **({"window": window} if window else {}))
 
 
 def canaries(params: Params, dataset: str) -> CanarySpec | WordCanarySpec:
@@ -141,22 +147,82 @@ def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> Neigh
 
 
 def is_public(params: Params, run: Run) -> bool:
-    """Whether nothing that a run has seen needs protection: its dataset, and that of every run it descends from."""
-    return all(params.datasets[seen.row.dataset].public for seen in [run, *ancestors(params, run)])
+    """Whether nothing that a run has seen needs protection: its text, what else is in it, and the same of its ancestors."""
+    for seen in [run, *ancestors(params, run)]:
+        if not params.datasets[seen.row.dataset].public:
+            return False
+        if not all(read.public for read in reads(params, seen)):
+            return False
+    return True
+
+
+def public_corpora(params: Params) -> set[str]:
+    """Names of the corpora that need no protection: a dataset of each says so."""
+    return {dataset.corpus for dataset in params.datasets.values() if dataset.public}
 
 
 def reads(params: Params, run: Run) -> list[ReadSpec]:
-    """Stages before training whose product a model holds. A corpus is public if a dataset of it says so, a treebank always."""
+    """Stages before training whose product a model holds.
+
+    What the workflow makes is public where the corpus that it is made of is, and a treebank is. What it does not make (a
+    pretrained model, a vocabulary, an installed pipeline) is public only where params.yaml declares it.
+    """
     dataset = params.datasets[run.row.dataset]
-    words = params.tokenizers[dataset.tokenizer]
-    public = {one.corpus for one in params.datasets.values() if one.public}
-    found = [ReadSpec(stage="tokenizer", source=dataset.tokenizer, public=words.corpus is None or words.corpus in public)]
+    found = [tokenizer_read(params, dataset.tokenizer)]
     for name in (dataset.policy, dataset.conservative):
-        texts = set(trained(params, params.policies[name]).values())
-        found.append(ReadSpec(stage="policy", source=name, public=texts <= {None, *public}))
-    if (source := getattr(params.models[run.row.model], "pretrained", None)) is not None:
-        found.append(ReadSpec(stage="pretrained", source=source, public=True))
+        found += policy_reads(params, name, params.policies[name])
+    model = params.models[run.row.model]
+    if (source := getattr(model, "pretrained", None)) is not None:
+        found.append(ReadSpec(stage="pretrained", source=source, public=model.public, artefact=source))
     return found
+
+
+def tokenizer_read(params: Params, name: str) -> ReadSpec:
+    """What a vocabulary was made of; the archive is pinned by its digest, and published."""
+    tokenizer = params.tokenizers[name]
+    if tokenizer.corpus is not None:
+        public = tokenizer.corpus in public_corpora(params)
+    else:
+        public = tokenizer.public or tokenizer.source == "archive"
+    return ReadSpec(stage="tokenizer", source=name, public=public)
+
+
+def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec]:
+    """What the models of a policy were made of; a policy of patterns alone is a constant of params.yaml."""
+    if policy.kind == "union":
+        return [read for part in policy.policies for read in policy_reads(params, name, part)]
+    made = trained(params, policy)
+    if made:
+        ((file, corpus),) = made.items()
+        public = corpus is None or corpus in public_corpora(params)
+        return [ReadSpec(stage="policy", source=f"{name}: {policy.model}", public=public, artefact=file)]
+    if getattr(policy, "model", None) is None:
+        return [ReadSpec(stage="policy", source=name, public=True)]
+    return [ReadSpec(stage="policy", source=f"{name}: {policy.model}", public=policy.public, artefact=policy.model)]
+
+
+def data(params: Params, run: Run) -> DataSpec:
+    """What a run's text goes through, and on which terms."""
+    dataset = params.datasets[run.row.dataset]
+    source = split_spec(params, dataset.corpus, dataset.point, dataset.window)
+    parting = partition(params, run.row.dataset, run.row.dedup)
+    return DataSpec(
+        dataset=run.row.dataset,
+        public=dataset.public,
+        corpus=digest_of_specs(source.corpus),
+        cut=digest_of_specs(source, canaries(params, run.row.dataset), dataset.dedup),
+        policies=digest_of_specs(redaction(params, run.row.dataset, run.gamma)),
+        point=dataset.point,
+        everything_private=params.policies[dataset.conservative].kind == "everything",
+        dedup=parting.dedup,
+        scope=parting.scope,
+        merge_masks=parting.merge_masks,
+    )
+
+
+def digest_of_specs(*specs: Spec) -> str:
+    """SHA-256 of specifications: no text, but settings such as paths, seeds and patterns."""
+    return hashlib.sha256("\n".join(spec.model_dump_json() for spec in specs).encode()).hexdigest()
 
 
 def training(params: Params, run: Run) -> TrainSpec:
@@ -164,6 +230,7 @@ def training(params: Params, run: Run) -> TrainSpec:
     return TrainSpec(
         run=run.run,
         method=row.method,
+        data=data(params, run),
         model=params.models[row.model],
         recipe=params.recipes[row.recipe],
         privacy=params.privacy[row.privacy] if row.privacy is not None else None,
@@ -180,14 +247,7 @@ def training(params: Params, run: Run) -> TrainSpec:
 
 
 def certification(params: Params, run: Run) -> CertifySpec:
-    dataset = params.datasets[run.row.dataset]
-    return CertifySpec(
-        train=training(params, run),
-        point=dataset.point,
-        dedup=run.row.dedup,
-        miss_rate=run.gamma,
-        everything_private=params.policies[dataset.conservative].kind == "everything",
-    )
+    return CertifySpec(train=training(params, run), miss_rate=run.gamma)
 
 
 def evaluation(run: Run) -> EvaluateSpec:

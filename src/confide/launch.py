@@ -2,9 +2,9 @@
 
 import logging
 import os
-import sys
 
 from confide.errors import InputError
+from confide.outward import warn
 
 LAUNCHED = "TORCHELASTIC_RUN_ID"  # in the environment of what torchrun has started
 
@@ -27,7 +27,7 @@ def launch(processes: int, arguments: list[str]) -> int:
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:
-            print(f"confide: error: process {rank} was ended by {failure.signal_name()}", file=sys.stderr)
+            warn(f"confide: error: process {rank} was ended by {failure.signal_name()}")
         return failure.exitcode if failure.exitcode > 0 else 1
     except SignalException as signal:
         return 128 + signal.sigval

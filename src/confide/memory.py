@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import torch
 
 from confide.errors import InputError
+from confide.outward import warn
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h of glibc
 R = TypeVar("R")
@@ -67,6 +68,6 @@ class Budget:
             if self.size == 1:
                 raise InputError("one example alone does not fit into memory", key="recipe.physical_batch_size")
             self.size = (min(self.size, len(waiting[0])) + 1) // 2
-            print(f"out of memory: physical batches of at most {self.size} examples from here on", file=sys.stderr)
+            warn(f"out of memory: physical batches of at most {self.size} examples from here on")
             waiting = [half for piece in waiting for half in piece.split(self.size)]
         return results

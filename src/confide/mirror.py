@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from confide import access
 from confide.errors import InputError
 from confide.io import read_jsonl
+from confide.outward import warn
 from confide.specs import TrackingSpec
 from confide.stages.track import numbers
 from confide.tracking import address, connect, find, log_metrics, open_run, reachable
@@ -67,7 +68,7 @@ def watch(spec: TrackingSpec, folder: Path, every: float, rounds: int | None = N
         try:
             update(spec, folder, seen)
         except InputError as error:
-            print(f"mirror: {error}", file=sys.stderr, flush=True)
+            warn(f"mirror: {error}")
         rounds = None if rounds is None else rounds - 1
         if rounds != 0:
             time.sleep(every)

@@ -7,8 +7,9 @@ point that this touches: no other point can change, since each depends on its ow
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from heapq import nsmallest
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import heappush, heappushpop
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,11 +17,19 @@ import numpy as np
 from confide.deduplication import copies, digest
 from confide.errors import InputError
 from confide.partitioning import Raw, build, rows
+from confide.planted import is_planted
 from confide.redaction import Finding
 from confide.rows import Copy, Found, Join
 from confide.specs import PartitionSpec
 from confide.tokenizer import Tokenizer
 from confide.types import MASK, Partition
+
+
+class Kind(NamedTuple):
+    """What secrets are sampled by. Planted ones are the audit's own: they say nothing of what a policy does to a corpus."""
+
+    planted: bool
+    label: str
 
 
 class Secret(NamedTuple):
@@ -35,6 +44,11 @@ class Secret(NamedTuple):
     @property
     def string(self) -> str:
         return self.text[self.start : self.end]
+
+    @property
+    def kind(self) -> Kind:
+        """A key is the name of a document and a number; the document's name says whether the tool planted it."""
+        return Kind(is_planted(self.key.rpartition(":")[0]), self.label)
 
     @property
     def masked(self) -> str:
@@ -66,29 +80,52 @@ def process_of(find: Callable[[str], Finding], spec: PartitionSpec, tokenizer: T
 
 
 def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:
-    """Gold occurrences of the train split, in file order; one without a character cannot be masked and is left out."""
+    """Gold occurrences of the train split, in file order; one without a character cannot be masked and is left out.
+
+    A span that is named twice is one secret: else whoever repeats those that are found would make misses look rare.
+    """
     for key, text, split, _, _, gold in points:
         if split == "train":
-            for start, end, label, *_ in gold:
+            for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
                 if start < end:
                     yield Secret(key, text, start, end, label)
 
 
-def draw(secrets: Iterable[Secret], count: int, seed: int) -> tuple[list[Secret], int]:
-    """`count` of the secrets, uniform without replacement (all if fewer), and how many there are; memory: `count`.
+def quotas(counts: Mapping[Kind, int], places: int) -> dict[Kind, int]:
+    """How many secrets of each kind to test, in at most so many places: all of the rare ones, as many as fit of the others.
+
+    Each kind is judged by itself, so a rare one needs its secrets more than a frequent one does.
+    """
+    found: dict[Kind, int] = {}
+    left = places
+    for number, (kind, count) in enumerate(sorted(counts.items(), key=lambda item: (item[1], item[0]))):
+        found[kind] = min(count, left // (len(counts) - number))
+        left -= found[kind]
+    return found
+
+
+def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> list[Secret]:
+    """So many of the secrets of each kind, uniform without replacement; memory: as many as are wanted.
 
     Those with the smallest keyed hashes of their places: the choice does not depend on the order of the points.
     """
-    keyed, total = hashlib.blake2b(key=str(seed).encode(), digest_size=8), 0
+    keyed = hashlib.blake2b(key=str(seed).encode(), digest_size=8)
+    drawn: dict[Kind, list[tuple[int, int, Secret]]] = {kind: [] for kind in wanted}
+    for number, secret in enumerate(secrets):
+        kept, most = drawn[secret.kind], wanted[secret.kind]
+        place = keyed.copy()
+        place.update(f"{secret.start} {secret.end} {secret.key}".encode())
+        ranked = (-int.from_bytes(place.digest(), "big"), -number, secret)  # the largest hash is on top, to be replaced
+        if len(kept) < most:
+            heappush(kept, ranked)
+        elif most:
+            heappushpop(kept, ranked)
+    return [secret for *_, secret in sorted((one for kept in drawn.values() for one in kept), reverse=True)]
 
-    def ranked() -> Iterator[tuple[bytes, int, Secret]]:
-        nonlocal total
-        for total, secret in enumerate(secrets, 1):
-            place = keyed.copy()
-            place.update(f"{secret.start} {secret.end} {secret.key}".encode())
-            yield place.digest(), total, secret
 
-    return [secret for *_, secret in nsmallest(count, ranked())], total
+def counted(secrets: Iterable[Secret]) -> Counter[Kind]:
+    """How many secrets there are of each kind."""
+    return Counter(secret.kind for secret in secrets)
 
 
 def touched(points: Iterable[Raw], secrets: list[Secret]) -> dict[str, list[Placed]]:

@@ -1,27 +1,34 @@
 """params.yaml: read once, by the workflow, and checked as a whole before any job is planned.
 
+Further files may be laid over it, and values from the command line over these. Nobody else reads these files first: Snakemake's
+own reader hands a file that asks for it to a template engine, which runs any Python.
+
 Errors are one line: file, line, key, value and what is wrong. Beyond the types of `specs.Params`, every name must be defined
 where it is used, and rows that could not run (no budget where a method adds noise, a warm start of another kind) are refused.
 """
 
 import argparse
+import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from confide import jobs
 from confide.errors import InputError
+from confide.layers import Layer, Problem, merged, read_layer, refused, typed
 from confide.methods import METHODS
 from confide.methods.plan import Plan
+from confide.outward import warn
 from confide.packing import problems as unpackable
+from confide.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
 from confide.report.published import sources
 from confide.specs import Params
-from confide.yaml_lines import KeyPath, compose, locate
+from confide.yaml_lines import compose
 
 FILE = Path("params.yaml")
 SCHEMA = Path("workflow/schemas/params.schema.yaml")
@@ -58,50 +65,40 @@ REFERENCES = (  # block, field, block that must define the value
 )
 
 
-class Problem(NamedTuple):
-    """What is wrong with the value at a path of keys."""
-
-    path: KeyPath
-    value: Any
-    message: str
-
-
 def load(file: Path = FILE) -> Params:
     """Read and check a file; InputError names the first problem."""
-    return check(compose(file)[1], file)
+    return check_layers([read_layer(file)])
+
+
+def load_layers(files: Sequence[Path], given: Mapping[str, Any]) -> tuple[dict[str, Any], Params]:
+    """Files laid over each other, and over all of them the values that the command line gives: as plain values, and checked."""
+    layers = [read_layer(file) for file in files]
+    if given:
+        layers.append(Layer("--config", None, dict(given)))
+    return merged(layers), check_layers(layers)
 
 
 def check(config: Any, file: Path | None = FILE) -> Params:
     """Check an already parsed configuration; `file` is where it was read from, for the line numbers."""
-    node = compose(file)[0] if file is not None and file.is_file() else None
+    known_lines = [Layer(file, compose(file)[0], config)] if file is not None and file.is_file() else []
+    return validated(config, known_lines)
+
+
+def check_layers(layers: Sequence[Layer]) -> Params:
+    """Check layers as a whole; InputError names the first problem and the layer that it is in."""
+    return validated(merged(layers), layers)
+
+
+def validated(config: Any, layers: Sequence[Layer]) -> Params:
+    """The checked parameters."""
     try:
         params = Params.model_validate(config)
     except ValidationError as error:
-        raise refused(typed(error), node, file) from None
+        raise refused(typed(error), layers) from None
     for find in CHECKS:
         for problem in find(params):
-            raise refused(problem, node, file)
+            raise refused(problem, layers)
     return params
-
-
-def refused(problem: Problem, node: yaml.Node | None, file: Path | None) -> InputError:
-    """The one-line error of a problem."""
-    line, key = locate(node, problem.path)
-    shown = type(problem.value).__name__ if isinstance(problem.value, dict | list) else problem.value
-    return InputError(problem.message, file=file, line=line, key=key, value=shown)
-
-
-def typed(error: ValidationError) -> Problem:
-    """The first thing that does not fit the types."""
-    first = error.errors()[0]
-    kind, context, path, value = first["type"], first.get("ctx", {}), first["loc"], first["input"]
-    if kind == "union_tag_invalid":
-        return Problem((*path, context["discriminator"].strip("'")), context["tag"], f"not one of {context['expected_tags']}")
-    if kind == "union_tag_not_found":
-        return Problem((*path, context["discriminator"].strip("'")), None, "is missing")
-    if kind == "missing":
-        return Problem(path, None, "is missing")
-    return Problem(path, value, "unknown key" if kind == "extra_forbidden" else first["msg"])
 
 
 def names(params: Params) -> Iterator[Problem]:
@@ -189,10 +186,25 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
         yield Problem(("runs", name, "privacy"), row.privacy, f"protects authors, but {row.method} tells tokens apart")
 
 
+def publicity(params: Params) -> Iterator[Problem]:
+    """Text that one dataset declares public and another one does not."""
+    declared: dict[str, tuple[str, bool]] = {}
+    for name, dataset in params.datasets.items():
+        text = getattr(params.corpora[dataset.corpus], "path", None)
+        place = dataset.corpus if text is None else os.path.realpath(text)
+        other, public = declared.setdefault(place, (name, dataset.public))
+        if public != dataset.public:
+            yield Problem(("datasets", name, "public"), dataset.public, f"the dataset {other} of the same text says {public}")
+
+
 def rows(params: Params) -> Iterator[Problem]:
     """Rows of the sample sheet that could not run."""
     yield from (Problem(*found) for found in unpackable(params))
     for name, row in params.runs.items():
+        if row.dedup and row.privacy is not None and params.privacy[row.privacy].unit == "author":
+            yield Problem(("runs", name, "dedup"), True, f"privacy.{row.privacy}.unit {AUTHORS_DEDUPLICATED}")
+        if row.dedup and params.datasets[row.dataset].pack is not None:
+            yield Problem(("runs", name, "dedup"), True, f"datasets.{row.dataset}.pack {CHUNKS_DEDUPLICATED}")
         if row.method not in METHODS:
             yield Problem(("runs", name, "method"), row.method, f"not one of {', '.join(METHODS)}")
         else:
@@ -266,6 +278,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     names,
     references,
     definitions,
+    publicity,
     rows,
     warm_starts,
     studies,
@@ -290,7 +303,7 @@ def main() -> int:
     try:
         load(given.file)
     except InputError as error:
-        print(error, file=sys.stderr)
+        warn(error)
         return 2
     return 0
 

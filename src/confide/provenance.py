@@ -20,6 +20,7 @@ REPAIR = (
     "since it was made, `snakemake --touch --forceall` records that"
 )
 DAMAGED = "has a damaged record of how it was made; delete the file, and it is made anew"
+TEMPLATE = "is not as this workflow writes it, and Snakemake's report would run what it holds; delete it, and it is made anew"
 REMAKE = "is not what jobs have read that came after it; delete it, and it is made anew"
 
 
@@ -40,6 +41,20 @@ def unrecorded(folder: Path) -> Iterator[str]:
             hidden = "/." in output  # left by a killed job: a file, or in a folder
             if path.is_file() and not hidden and not any(record(known, output).exists() for known in state):
                 yield output
+
+
+def check_opening(page: Path) -> None:
+    """InputError unless a page that opens Snakemake's report is one block of raw HTML without braces.
+
+    The report reads it as a template, which runs what stands in braces, then as reStructuredText, which may read other files.
+    """
+    try:
+        first, second, *rest = page.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        raise InputError(TEMPLATE, file=page) from None
+    indented = all(not line.strip() or line.startswith("   ") for line in rest)
+    if first != ".. raw:: html" or second or not indented or any("{" in line or "}" in line for line in rest):
+        raise InputError(TEMPLATE, file=page)
 
 
 def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

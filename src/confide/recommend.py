@@ -15,17 +15,20 @@ from confide.data import load_partition
 from confide.dp.calibration import check_ranges
 from confide.errors import InputError
 from confide.evaluation import share_of
-from confide.io import read_object
+from confide.io import read_file, read_object
 from confide.jobs import Run
-from confide.own.advice import UNITS, Advice, Option, Policies, Wish, advise, cover
+from confide.outward import say
+from confide.own.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wish, advise, cover
+from confide.own.page import plain
 from confide.own.prices import PRICED, asked, priced
 from confide.params import load
 from confide.report.tables import show, table_lines
 from confide.specs import Params
+from confide.specs.files import NeighboursFile
 from confide.types import Partition
 
 FOR = {"all": "every {}", "if": "every {} where the conservative policy fires", "caught": "a secret that the policy catches"}
-QUALITY = ("ppl", "ppl_public", "ppl_private")
+QUALITY = ("ppl", "ppl_public", "ppl_private", "ppl_unigram_redacted")
 
 
 def recommend(
@@ -53,7 +56,7 @@ def recommend(
             policies, prices = look(params, [run for run in runs if run.row.dataset == dataset], wish)
             measured += policies
             options += prices
-    print("\n".join(page(measured, advise(options, measured, wish), wish)))
+    say(*page(measured, advise(options, measured, wish), wish))
 
 
 def protected(params: Params, run: Run) -> bool:
@@ -81,7 +84,9 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
 
     def price(method: str, name: str, partition: Partition, **change: bool) -> Option:
         spec = asked(jobs.certification(params, own.get(method, usual)), method, usual.row.dedup, wish)
-        return priced(spec.model_copy(update=change), name, partition, counted, rates, wish)
+        data = spec.train.data.model_copy(update=change)
+        spec = spec.model_copy(update={"train": spec.train.model_copy(update={"data": data})})
+        return priced(spec, name, partition, counted, rates, wish)
 
     options = [price(method, measured.dataset, partition) for method in PRICED]
     options = [one._replace(**trained(own[one.method])) if one.method in own else one for one in options]
@@ -89,7 +94,9 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
         return [measured], options
     safe = measured._replace(dataset=f"{measured.dataset} (everything)", conservative="everything", private=measured.points)
     private = replace(partition, private=np.ones_like(partition.private))
-    return [measured, safe], [*options, price("crt", safe.dataset, private, everything_private=True)]
+    stricter = price("crt", safe.dataset, private, everything_private=True)
+    kin = next((one for one in options if one.method == "crt" and one.trained), None)
+    return [measured, safe], [*options, stricter._replace(kin=kin)]
 
 
 def read(work: Path, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partition]:
@@ -99,7 +106,7 @@ def read(work: Path, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partitio
         if not path.is_file():
             raise InputError("is not there yet: `snakemake prepare` measures the policies", file=path.resolve())
     counted = read_object(recall, "multiplicity", "multiplicity_distinct")
-    rates = read_object(place / "neighbours.json", "gamma", "gamma_upper", "delta2", "delta2_upper", "sampled", "misaligned")
+    rates = read_file(place / "neighbours.json", NeighboursFile)
     return counted, rates, load_partition(place / "original.safetensors", place / "redacted.safetensors")
 
 
@@ -118,6 +125,7 @@ def policies_of(params: Params, name: str, counted: dict[str, Any], rates: dict[
         gamma_upper=rates["gamma_upper"],
         delta2_upper=rates["delta2_upper"],
         most=counted["multiplicity_distinct"],
+        label=rates.get("worst_label"),
     )
 
 
@@ -130,7 +138,8 @@ def trained(run: Run) -> dict[str, Any]:
     found = read_object(evaluation, *QUALITY)
     epsilon = float(read_object(certificate, "headline")["headline"]["record_epsilon"])
     numbers = " / ".join("–" if found[key] is None else show(found[key]) for key in QUALITY)
-    return {"trained": f"{numbers} (ε {show(epsilon)})", "perplexity": found["ppl"]}
+    own = {"perplexity": found["ppl_public"], "unigram": found["ppl_unigram_redacted"], "spent": epsilon}
+    return {"trained": f"{numbers} (ε {show(epsilon)})"} | own
 
 
 def page(measured: list[Policies], advice: Advice, wish: Wish) -> list[str]:
@@ -139,7 +148,7 @@ def page(measured: list[Policies], advice: Advice, wish: Wish) -> list[str]:
     relation = wish.relation.replace("_", "-")
     lines = [f"Wanted: ε ≤ {wish.epsilon:g} at δ = {wish.delta:g} for {unit} ({relation}).", ""]
     lines += [*map(described, measured), "", *table(advice.ranked, wish), ""]
-    head = f"Recommended: {advice.best.method} on {advice.best.dataset}." if advice.best else "Nothing fits."
+    head = f"Recommended: {advice.best.method} on {advice.best.dataset}." if advice.best else "Nothing to recommend."
     return [*lines, head, *(f"- {reason}" for reason in advice.reasons)]
 
 
@@ -149,8 +158,9 @@ def described(one: Policies) -> str:
     pools = f"{one.points:,} training points, {one.private:,} private{marked}"
     head = f"{one.dataset}: policy {one.policy}, conservative policy {one.conservative}; {pools}"
     if one.gamma is None:
-        return f"{head}. No gold secrets: what the policies miss is unknown."
-    missed = f"misses {one.gamma:.2%} of {one.secrets:,} secrets, with 95 % confidence at most {one.gamma_upper:.2%}"
+        return f"{head}. What the policies miss is {UNKNOWN}."
+    missed = f"misses {one.gamma:.2%} of the secrets that it finds worst ({plain(one.label or 'of one label')}; "
+    missed += f"{one.secrets:,} of all labels tested), with 95 % confidence at most {one.gamma_upper:.2%} of any"
     public = f"; at most {one.delta2_upper:.2%} show in points read without noise" if one.private < one.points else ""
     group = f" One that stands in several texts is a group: the most frequent in {one.most:,}." if (one.most or 0) > 1 else ""
     return f"{head}. The policy {missed}{public}.{group}"
@@ -160,7 +170,7 @@ def table(options: list[Option], wish: Wish) -> list[str]:
     """The options in order; infinite where nothing is certified."""
     whose = {"author": "ε of an author"}.get(wish.unit, "ε of a point")
     head = ["dataset", "method", "certified for", "ε if caught", "ε if missed", "ε of a random secret", whose, "noise σ"]
-    head.append("perplexity, measured: all / public / private tokens (its own ε)")
+    head.append("perplexity, measured: all / public / private tokens / unigram model, public (its own ε)")
     return table_lines(head, (cells(option, wish) for option in options))
 
 
@@ -170,4 +180,5 @@ def cells(option: Option, wish: Wish) -> list[str]:
     covered = FOR.get(cover(option, wish), "nobody").format(wish.unit)
     prices = [option.caught, option.missed, option.random, option.record, option.noise]
     numbers = ["–" if value is None else show(value) for value in prices]
-    return [option.dataset, option.method, covered, *numbers, option.trained or "unknown"]
+    trained = f"{option.trained or 'unknown'}{' ⚠ worse than unigram' if option.worse else ''}"
+    return [option.dataset, option.method, covered, *numbers, trained]

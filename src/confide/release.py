@@ -1,7 +1,8 @@
 """Assemble what may be shown of one model: weights, vocabulary, and a certificate that can be verified from these files.
 
 What is not in RELEASED stays. The certificate goes without its digests of confidential text: whoever knows all of a corpus but
-one short secret could try its values until the digest fits, and no epsilon covers that.
+one short secret could try its values until the digest fits, and no epsilon covers that. Nor do exact counts of secrets go: the
+measurements are rounded to bounds on a public grid, and the certificate is made again from these.
 """
 
 import csv
@@ -11,11 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from confide.certificate import certificate as certificate_of
 from confide.certificate import sealed
+from confide.dp.facts import UNKNOWN
 from confide.errors import Failure, InputError
 from confide.gate import UNFIT
-from confide.io import atomic, read_object, write_json
+from confide.io import atomic, read_file, read_object, sha256, write_json
+from confide.outward import say
 from confide.report.certificate import as_html, page
+from confide.rounding import released_neighbours, released_recall
+from confide.specs import CertifySpec, parse
+from confide.specs.files import NeighboursFile, RecallFile
 from confide.stages.verify import reached, read, verify
 
 RELEASED = {  # files that a certificate names, and what each is called outside; {} numbers those that may be several
@@ -28,13 +35,15 @@ RELEASED = {  # files that a certificate names, and what each is called outside;
     "start_ledgers": "start_ledger_{}.jsonl",
 }
 
+ROUNDED = {"recall": (RecallFile, released_recall), "neighbours": (NeighboursFile, released_neighbours)}
+
 
 def release(certificate: Path, *, study: Path, output: Path, anyway: bool = False) -> None:
     """Verify a certificate and copy the model that it is of into the new folder `output`, open to others as the umask says.
 
     `study`: folder of a study that the run is part of, with its gate and its scan. Failure names all that speaks against a
     release; with `anyway` that is printed. InputError where the certificate does not hold or a file is missing.
-    Guarantees: nothing else is copied, and no digest of a confidential text.
+    Guarantees: nothing else is copied, no digest of a confidential text, and no count of its secrets.
     """
     if output.exists():
         raise InputError("exists already", file=output)
@@ -44,9 +53,9 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     for name in ("model", "config", "tokenizer"):
         if not files.get(name):
             raise InputError("is not here, and without it there is nothing to release", file=certificate, key=f"files.{name}")
-    against = list(objections(found, study))
+    against = list(objections(found, study, sha256(certificate)))
     if against and not anyway:
-        raise Failure("\n".join(against))
+        raise Failure(*against)
     folder = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         folder.mkdir(parents=True)
@@ -57,16 +66,22 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for reason in against:
-        print(f"  released all the same: {reason}")
-    print(f"  released: {output}")
+        say(f"  released all the same: {reason}")
+    say(f"  released: {output}")
 
 
-def objections(found: dict[str, Any], study: Path) -> Iterator[str]:
-    """What speaks against showing a certified model to others. Files count as searched under the names that they had then."""
+def objections(found: dict[str, Any], study: Path, digest: str) -> Iterator[str]:
+    """What speaks against showing a certified model to others; `digest` is that of its certificate.
+
+    Files count as searched under the names that they had then, and with the bytes that they had then.
+    """
     if found["release_note"]:
         yield found["release_note"]
     if found["headline"]["record_epsilon"] == "inf":
         yield f"nothing finite is certified of {found['headline']['unit']}"
+    rests_on_policy = not any(claim["name"] == "bayesian" for claim in found["claims"])
+    if found["policy"]["gamma_upper"] is None and rests_on_policy:
+        yield f"how many secrets the policy misses is {UNKNOWN}"
     gate, scan = study / "gate.csv", study / "scan.json"
     for path in (gate, scan):
         if not path.is_file():
@@ -81,23 +96,34 @@ def objections(found: dict[str, Any], study: Path) -> Iterator[str]:
         if any(row["outcome"] == "stands" and row.get("weights") not in digests for row in rows):
             yield f"{gate}: is of other weights than this certificate: check the study again"
     if scan.is_file():
-        hits = {row["path"]: row["hits"] for row in read_object(scan, "files")["files"]}
-        named = [file["path"] for name in RELEASED for file in found["files"][name]]
-        for path in (f"results/runs/{found['run']}/certificate.json", *named):
-            if hits.get(path) != 0:
-                yield f"{path}: {'holds a secret' if path in hits else 'was not searched'}, says {scan}"
+        searched = read_object(scan, "files")
+        if searched.get("warning"):
+            yield f"{scan}: {searched['warning']}"
+        rows = {row["path"]: row for row in searched["files"]}
+        named = [(file["path"], file["sha256"]) for name in RELEASED for file in found["files"][name]]
+        for path, current in ((f"results/runs/{found['run']}/certificate.json", digest), *named):
+            if path not in rows:
+                yield f"{path}: was not searched, says {scan}"
+            elif rows[path]["hits"]:
+                yield f"{path}: holds a secret, says {scan}"
+            elif rows[path].get("sha256") != current:
+                yield f"{path}: was changed since it was searched, says {scan}"
 
 
 def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) -> None:
-    """Copy the files, and write the certificate that names these copies alone."""
-    named: dict[str, list[dict[str, str]]] = {}
+    """Copy the files, round what was measured, and certify again from these alone."""
+    copies: dict[str, list[Path]] = {}
     for name, pattern in RELEASED.items():
-        copies = [(path, pattern.format(number)) for number, path in enumerate(files[name])]
-        for path, copy in copies:
-            shutil.copyfile(path, folder / copy)
-        digests = (file["sha256"] for file in found["files"][name])
-        named[name] = [{"path": copy, "sha256": digest} for (_, copy), digest in zip(copies, digests, strict=True)]
-    written = sealed(found | {"files": named})
+        copies[name] = [folder / pattern.format(number) for number in range(len(files[name]))]
+        for path, copy in zip(files[name], copies[name], strict=True):
+            if name not in ROUNDED:
+                shutil.copyfile(path, copy)
+                continue
+            model, rounded = ROUNDED[name]
+            write_json(copy, rounded(read_file(path, model)))
+    named = {name: [{"path": copy.name, "sha256": sha256(copy)} for copy in some] for name, some in copies.items()}
+    again = certificate_of(parse(CertifySpec, found["asked"], file="certificate.json"), copies, named)
+    written = sealed(again | {"code": again["code"] | {"version": found["code"]["version"]}})
     text = page(written)
     write_json(folder / "certificate.json", written)
     for suffix, shown in ((".md", text), (".html", as_html(text, f"Certificate of {written['run']}"))):

@@ -127,10 +127,12 @@ def chain(
 
 def look(folder: Path, secret: Secret) -> Ran:
     """Everything of a finished chain that is compared."""
-    releases = Ledger.load(read_bytes(folder / "ledger.jsonl")).releases()
+    ledger = Ledger.load(read_bytes(folder / "ledger.jsonl"))
+    releases = ledger.releases()
     rows = [{name: value for name, value in row.items() if name not in COSTS} for row in read_jsonl(folder / "metrics.jsonl")]
     sizes, drawn = pool_sizes(load_partition(folder / "original", folder / "redacted")), {one.step.pool for one in releases}
-    public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "ledger.jsonl", "log")}
+    public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")}
+    public["ledger.jsonl"] = unchained(ledger)
     public |= {
         "number of updates": sum(release.count for release in releases),
         "sample rates": [release.sample_rate for release in releases],
@@ -143,6 +145,12 @@ def look(folder: Path, secret: Secret) -> Ran:
     noised = {"model.safetensors": sha256(folder / "model.safetensors"), "metrics.jsonl": rows}
     read = [sha256(folder / name) for name in sorted({release.step.view for release in releases})]
     return Ran(public, noised, read, releases, scalars(folder, rows, secret))
+
+
+def unchained(ledger: Ledger) -> list[dict[str, Any]]:
+    """Lines of a ledger without their hashes, and without the digest of the weights: these are compared by themselves."""
+    apart = ("hash", "previous", "weights")
+    return [{key: value for key, value in line.items() if key not in apart} for line in ledger.lines()]
 
 
 def header(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import DecodeError, Struct, ValidationError, defstruct
 from msgspec.json import Decoder
 
+from confide import jsons
 from confide.errors import InputError
 from confide.io import Range, line_from, line_number, read_jsonl, read_lines
 
@@ -64,6 +65,7 @@ def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, An
     """Lines as objects of a kind, with the byte at which they begin; blank lines are skipped; errors never quote the text."""
     decode, names = Decoder(kind).decode, kind.__struct_fields__
     spans, within = next((name for name in ("gold", "spans") if name in names), None), "text" in names
+    quoted = f'"{spans}"'.encode()
     for at, line in read_lines(source):
         try:
             row = decode(line)
@@ -71,12 +73,22 @@ def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, An
             if line.isspace():
                 continue
             raise _refused(error, source, at) from None
-        if spans and (some := getattr(row, spans)):
+        if spans:
+            if line.count(quoted) > 1 or b"\\u00" in line:  # or spelled in another way
+                _check_keys(line, source, at)
             size = len(row.text) if within else math.inf
-            for start, end, _, _ in some:
+            for start, end, _, _ in getattr(row, spans):
                 if not 0 <= start <= end <= size:
                     raise _wrong("reaches beyond the text", source, at, spans)
         yield at, row
+
+
+def _check_keys(line: bytes, source: Path | Range, at: int) -> None:
+    """InputError where a key stands twice: the last would win, and secrets could be gone."""
+    try:
+        jsons.check_keys(line)
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise _wrong(str(error), source, at) from None
 
 
 def _refused(error: Exception, source: Path | Range, at: int) -> InputError:

@@ -17,6 +17,7 @@ import orjson
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
+from confide import jsons
 from confide.errors import InputError
 from confide.io import atomic, read_bytes
 from confide.types import MASK
@@ -127,9 +128,11 @@ def check_control(control: Sequence[str]) -> None:
 def from_files(vocab: bytes, merges: str, *, source: str | Path, control: Sequence[str] = ()) -> Tokenizer:
     """GPT-2's tokenizer from its vocab.json and merges.txt, with <MASK>, <pad> and control strings after its own ids."""
     try:
-        table = orjson.loads(vocab)
+        table = jsons.loads(vocab)
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed JSON in vocab.json: {error.msg}", file=source, line=error.lineno) from None
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise InputError(f"vocab.json: a token {error}", file=source) from None
     if not isinstance(table, dict) or not all(type(index) is int for index in table.values()):
         raise InputError("expected tokens and their numbers in vocab.json", file=source)
     lines = [line for line in merges.split("\n") if line and not line.startswith("#version")]
@@ -182,7 +185,7 @@ def load(path: Path) -> Tokenizer:
 
 def backend_of(text: str) -> Backend:
     """A backend from its JSON; ValueError where its ids have gaps: it would take memory for all ids up to the largest."""
-    described = orjson.loads(text)
+    described = jsons.loads(text)
     model = described["model"]
     ids = {*model["vocab"].values(), *(added["id"] for added in described["added_tokens"])}
     if ids != set(range(len(ids))) or model["continuing_subword_prefix"]:

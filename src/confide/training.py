@@ -23,6 +23,8 @@ from confide.errors import InputError
 from confide.memory import Budget
 from confide.models.lstm import State
 from confide.parallel import ALONE, Group
+from confide.planning import Sizes
+from confide.pools import pool_sizes
 from confide.regularisers import Regulariser
 from confide.regularisers.update import Training
 from confide.specs import TrainSpec
@@ -294,7 +296,16 @@ class Job:
         return sources | {"states": self.states, "dropout": self.dropout}
 
 
+def sizes_of(spec: TrainSpec, partition: Partition) -> Sizes:
+    """Sizes of what the job draws from, as its plan and its ledger have them."""
+    authors = None
+    if protects_authors(spec):
+        authors = {name: len(points) for name, points in authors_of(partition).items()}
+    return Sizes(pools=pool_sizes(partition), authors=authors, states=state_releases(spec, partition))
+
+
 def state_releases(spec: TrainSpec, partition: Partition) -> int:
     """How many clipped and noised states of one point a pass over the public tokens shows at most: h and c of every layer."""
-    view, points = partition.original, partition.pool("all")
-    return 2 * spec.model.layers * sequential.most_handed_on(view, points)
+    if spec.model.kind != "lstm" or spec.recipe.private_state != "noise":
+        return 0
+    return 2 * spec.model.layers * sequential.most_handed_on(partition.original, partition.pool("all"))

@@ -12,12 +12,14 @@ from confide.io import read_bytes
 KeyPath = tuple[str | int, ...]
 SIZE = 1 << 24  # bytes of a file
 NODES = 1_000_000  # of a file whose aliases are written out
+TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")  # keys by which a template engine is told to run Python
 
 
 def compose(file: Path) -> tuple[yaml.Node | None, Any]:
     """A YAML file as nodes that know their lines, and as plain values. InputError if it is malformed or repeats a key.
 
-    Guarantees: only plain values are built, whatever tags the file has; aliases that refer to aliases do not fill the memory.
+    Guarantees: only plain values are built, whatever tags the file has; aliases that refer to aliases do not fill the memory;
+    no key is one of those by which a file has Snakemake's template engine run its code.
     """
     content = read_bytes(file)
     if len(content) > SIZE:
@@ -42,6 +44,9 @@ def compose(file: Path) -> tuple[yaml.Node | None, Any]:
     if node is not None:
         for path, line in repeated(node):
             raise InputError("is defined twice", file=file, line=line, key=".".join(path))
+        for path, line in templated(node):
+            problem = "makes a file a template, which may run any code: write the values themselves"
+            raise InputError(problem, file=file, line=line, key=".".join(path))
     return node, value
 
 
@@ -68,6 +73,22 @@ def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tupl
                 yield (*path, name), key.start_mark.line + 1
             seen.add(name)
             yield from repeated(value, (*path, name))
+    elif isinstance(node, yaml.SequenceNode):
+        for number, part in enumerate(node.value):
+            yield from repeated(part, (*path, str(number)))
+
+
+def templated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Paths and lines of the keys that only a template engine reads, at any depth."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inside = (*path, str(key.value))
+            if key.value in TEMPLATE:
+                yield inside, key.start_mark.line + 1
+            yield from templated(value, inside)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, part in enumerate(node.value):
+            yield from templated(part, (*path, str(number)))
 
 
 def locate(node: yaml.Node | None, path: KeyPath) -> tuple[int | None, str]:

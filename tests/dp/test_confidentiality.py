@@ -15,6 +15,7 @@ from confide.dp.bounds import clopper_pearson
 from confide.dp.confidentiality import (
     NONE,
     amplified,
+    amplified_by_parts,
     bayesian,
     bayesian_at,
     dedup,
@@ -174,3 +175,48 @@ def test_gamma_must_be_a_probability(gamma):
         bayesian(1.0, 1e-5, gamma)
     with pytest.raises(ValueError, match="epsilon"):
         amplified(-1.0, 0.1)
+
+
+# secrets that cost different epsilons ---------------------------------------------------------------------------------
+
+
+@given(st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 4), st.floats(0, 8), st.floats(0, 0.2))
+def test_parts_bound_the_mixture_both_ways(first, second, small, large, delta):
+    """Three outcomes by hand: nothing changes, a part of epsilon `small`, a part of epsilon `large`; each has its own delta."""
+    base = np.array([0.5, 0.25, 0.25])
+
+    def worst(value):
+        """A law that is (value, delta)-close to `base` both ways and as far from it as two outcomes allow."""
+        up = min(0.5, 0.25 * math.exp(value) + delta)
+        return np.array([0.5, up, 0.5 - up])
+
+    mixture = (1 - first - second) * base + first * worst(small) + second * worst(large)
+    epsilon_of, parts = {}, ((first, small), (second, large))
+    for part in (small, large):  # what each part really has, so that the premise of the bound is met
+        law = worst(part)
+        gaps = [excess(law, base, math.exp(part)), excess(base, law, math.exp(part))]
+        epsilon_of[part] = max(gaps)
+    most = max(epsilon_of.values())
+    bound = amplified_by_parts(parts)
+    allowed = (first + second) * most + 1e-12
+    assert excess(mixture, base, math.exp(bound)) <= allowed and excess(base, mixture, math.exp(bound)) <= allowed
+
+
+def excess(one, other, factor):
+    """The delta at which one law is within the factor of another."""
+    return float(np.maximum(one - factor * other, 0).sum())
+
+
+@given(st.floats(0, 1), st.floats(0, 30))
+def test_one_part_is_the_usual_amplification(gamma, value):
+    assert amplified_by_parts([(gamma, value)]) == pytest.approx(amplified(value, gamma), abs=1e-9, rel=1e-9)
+
+
+def test_parts_add_up_and_do_not_overflow():
+    assert amplified_by_parts([(0.1, 2.0), (0.2, 2.0)]) == pytest.approx(amplified(2.0, 0.3))
+    assert amplified_by_parts([(0.0, 1e9), (0.2, 1.0)]) == pytest.approx(amplified(1.0, 0.2))
+    assert amplified_by_parts([(0.5, 5000.0), (0.5, 1.0)]) == pytest.approx(5000 + math.log(0.5))
+    assert amplified_by_parts([(0.5, math.inf)]) == math.inf
+    assert amplified_by_parts([]) == 0
+    with pytest.raises(ValueError, match="sum of the shares"):
+        amplified_by_parts([(0.7, 1.0), (0.7, 1.0)])

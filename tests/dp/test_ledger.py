@@ -184,10 +184,34 @@ def test_states_of_one_kind_of_step_can_be_left_out():
     assert Ledger.load(ledger.dump()).releases()[-1].step == STATES
 
 
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"pools": {"all": -1}}, "expected counts"),
+        ({"pools": {"everything": 1}}, "expected counts"),
+        ({"pools": {"all": True}}, "expected counts"),
+        ({"authors": {"all": 1.5}}, "expected counts"),
+        ({"states": -1}, "states = -1"),
+    ],
+)
+def test_sizes_that_are_no_counts_are_refused(event, message):
+    ledger = Ledger()
+    ledger.data({}, **({"pools": {"all": 3}, "authors": None, "states": 0} | event))
+    with pytest.raises(InputError, match=message):
+        Ledger.load(ledger.dump())
+
+
+def test_the_end_names_weights_by_a_digest():
+    ledger = Ledger()
+    ledger.end(weights="model.safetensors")
+    with pytest.raises(InputError, match="is no SHA-256"):
+        Ledger.load(ledger.dump())
+
+
 def test_a_ledger_that_was_cut_off_does_not_say_that_it_ended():
     ledger = play(started(), EVENTS)
     assert not ledger.ended()
-    ledger.end()
+    ledger.end(weights="a" * 64)
     lines = ledger.dump().splitlines()
     assert Ledger.load("\n".join(lines)).ended() and json.loads(lines[-1])["updates"] == 10
     for count in range(len(lines)):

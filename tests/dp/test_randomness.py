@@ -8,7 +8,8 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from confide.dp.randomness import BLOCK, DeviceNoise, Stream, fresh_seed, key_of
+from confide.dp import randomness
+from confide.dp.randomness import BLOCK, DeviceNoise, Stream, box_muller, fresh_seed, key_of
 from confide.dp.sampling import generator
 
 
@@ -39,11 +40,44 @@ def test_any_number_of_numbers(count: int) -> None:
     assert values.isfinite().all() and len(values.unique()) == count
 
 
-def test_the_extremes_of_the_bits_are_finite_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    extremes = torch.tensor([-(2**31), 0, 2**31 - 1, -(2**31), 0, 2**31 - 1], dtype=torch.int32)
-    monkeypatch.setattr(Stream, "bits", lambda self, count: extremes)
-    values = Stream(0, "noise").normal(torch.empty(6))
-    assert values.isfinite().all() and 6.5 < values.abs().max() < 6.8
+@pytest.mark.parametrize("split", [2, 600, BLOCK, BLOCK + 2])
+def test_numbers_do_not_depend_on_how_many_are_drawn_at_once(split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = BLOCK + 1001
+    whole, stream = Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64)), Stream(6, "noise")
+    parts = [stream.normal(torch.empty(size, dtype=torch.float64)) for size in (split, count - split)]
+    assert torch.equal(torch.cat(parts), whole)
+    monkeypatch.setattr(randomness, "BLOCK", 1 << 10)
+    assert torch.equal(Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64)), whole)
+    assert torch.equal(Stream(6, "noise").normal(torch.empty(count)), whole.float())
+    start = torch.linspace(-1, 1, count, dtype=torch.float64)
+    assert torch.equal(Stream(6, "noise").add(start.clone(), 0.3), torch.add(start, whole, alpha=0.3))
+
+
+def test_the_extremes_of_the_bits_are_finite_and_reach_nine_deviations() -> None:
+    extremes = torch.tensor([-(2**63), -1, 0, 1, 2**62, 2**63 - 1])
+    values = box_muller(torch.cartesian_prod(extremes, extremes))
+    assert values.isfinite().all() and 9.4 < values.abs().max() < 9.5
+    largest = box_muller(torch.tensor([[0, 0]])).tolist()
+    assert largest == [pytest.approx(math.sqrt(2 * 64 * math.log(2))), 0.0]
+
+
+@pytest.mark.parametrize("beyond", [5.0, 6.7, 8.5])
+def test_the_tail_is_that_of_a_gaussian(beyond: float) -> None:
+    """Bits whose radius is beyond a bound: of those, r^2 / 2 is exponential, and angles are uniform."""
+    source, share = np.random.default_rng(0), math.exp(-(beyond**2) / 2)  # of all radii
+    low = source.integers(0, int(share * 2**63), 20_000)
+    bits = torch.from_numpy(np.stack([low, source.integers(-(2**63), 2**63 - 1, len(low))], axis=1))
+    pairs = box_muller(bits).view(-1, 2).double().numpy()
+    excess = (np.square(pairs).sum(1) - beyond**2) / 2
+    assert stats.kstest(excess, "expon").pvalue > 1e-3
+    assert stats.kstest(np.arctan2(pairs[:, 1], pairs[:, 0]) / (2 * math.pi) + 0.5, "uniform").pvalue > 1e-3
+
+
+def test_a_device_draws_from_all_bits() -> None:
+    bits = DeviceNoise(3, "noise", "cpu").pairs(20_000)
+    assert stats.kstest(bits.double().flatten().numpy() * 2.0**-64 + 0.5, "uniform").pvalue > 1e-3
+    values = DeviceNoise(3, "noise", "cpu").normal(torch.empty(40_000, dtype=torch.float64))
+    assert torch.equal(values, box_muller(bits)) and stats.kstest(values.numpy(), "norm").pvalue > 1e-3
 
 
 def test_uniform_numbers_are_uniform() -> None:

@@ -70,6 +70,17 @@ def test_noise_is_normal_independent_and_drawn_once_per_logical_step() -> None:
         assert abs(torch.corrcoef(torch.stack([one, other]))[0, 1]) < 4.5 / math.sqrt(len(one))
 
 
+def test_sum_and_noise_meet_in_float64_and_are_rounded_once(model: nn.Module) -> None:
+    clipper = PerExampleClipper(model, 0.5)
+    found = noisy(clipper, [rows(batch(), 0, 2), rows(batch(), 2, 6)], 3.0, 8.0, 1)
+    clean = PerExampleClipper(model, 0.5)
+    for piece in (rows(batch(), 0, 2), rows(batch(), 2, 6)):
+        clean.add(lambda piece=piece: per_example(model, piece))
+    drawn = Stream(1, "noise").normal(torch.empty(len(found), dtype=torch.float64))
+    assert clean.flat.dtype == torch.float64 and found.dtype == torch.float32
+    assert torch.equal(found, (torch.add(clean.flat, drawn, alpha=3.0 * 0.5) / 8.0).float())
+
+
 def test_empty_batch_still_adds_noise(model: nn.Module) -> None:
     assert noisy(PerExampleClipper(model, 1.0), [], 2.0, 10.0, 2).std() == pytest.approx(0.2, rel=0.05)
 
@@ -152,7 +163,7 @@ def test_units_are_clipped_whole_whatever_the_physical_size(model: nn.Module, si
     clipper = PerExampleClipper(model, 0.3)
     pieces = [Batch(whole.inputs, whole.targets, units=units)]
     noisy_gradient(clipper, pieces, 0.0, 3.0, Stream(0, "noise"), Budget(size))
-    torch.testing.assert_close(gradients(model), expected / 3.0, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(gradients(model), expected / 3.0, rtol=1e-3, atol=1e-5)  # clipped a little below C
 
 
 def test_bfloat16_is_near_float32_and_norms_stay_bounded(model: nn.Module) -> None:
@@ -160,7 +171,7 @@ def test_bfloat16_is_near_float32_and_norms_stay_bounded(model: nn.Module) -> No
     noisy_gradient(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, Stream(0, "noise"), Budget(9), half=True)
     found = gradients(model)
     assert found.dtype == torch.float32 and 0 < (found - expected).norm() < 0.03 * expected.norm()
-    assert found.norm() <= 0.2 + 1e-6
+    assert found.double().norm() <= 0.2
     exact_gradient(model, [batch()], None, Budget(9), half=True)
     half = gradients(model).clone()
     exact_gradient(model, [batch()], None, Budget(9))

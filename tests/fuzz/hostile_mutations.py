@@ -186,6 +186,44 @@ def of_yaml(source: random.Random, content: bytes) -> bytes:
     return changed
 
 
+CANARY = "open('canary', 'w').close()"
+ORDERS = (  # what would run code in a file that Snakemake's template engine reads, or in one that is unpickled
+    f'__use_yte__: true\n__definitions__:\n  - "{CANARY}"\n',
+    f'"__use_yte__": 1\n"__definitions__": ["{CANARY}"]\n',
+    f'? !!str __use_yte__\n: yes\n? "__definitions__"\n: - "{CANARY}"\n',
+    f'? |-\n  __use_yte__\n: on\n__variables__: {{ x: "?{CANARY}" }}\n',
+    f'__use_yte__: &on true\n"?{CANARY}": *on\n',
+    f'__use_yte__: true\n"?if {CANARY}": {{ a: 1 }}\n',
+    f'__use_yte__: true\n"?for x in [{CANARY}]": {{ a: "?x" }}\n',
+    f'<<: {{ __use_yte__: true, __definitions__: ["{CANARY}"] }}\n',
+    f'base: &base {{ __use_yte__: true, __definitions__: ["{CANARY}"] }}\n<<: *base\n',
+    f'<<: [{{ __use_yte__: true }}, {{ __variables__: {{ x: "?{CANARY}" }} }}]\n',
+    "__use_yte__: false\n__use_yte__: true\n",
+    f'"\\x5f_use_yte__": true\n"__definitions\\u005f_": ["{CANARY}"]\n',
+    "pathvars: { results: !!python/object/apply:os.system ['touch canary'] }\n",
+    'extra: !!python/object/new:os.system ["touch canary"]\n',
+    'extra: !!python/object/apply:subprocess.check_call [["touch", "canary"]]\n',
+    'extra: !!python/module:antigravity ""\n',
+    "extra: !!map [a]\n",
+    "<<: 3\n",
+    "select: [tiny]\n",
+    "pepfile: x.yaml\nlayers: [x.yaml]\n",
+    "--- {}\n--- {}\n",
+    "%TAG ! tag:yaml.org,2002:python/\n---\nextra: !object/apply:os.system ['touch canary']\n",
+)
+ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16")
+
+
+def of_orders(source: random.Random, content: bytes) -> bytes:
+    """Of a YAML file that is written as JSON: lines that would run code, before or after its own, in any encoding."""
+    if source.random() < 0.3:
+        return of_yaml(source, content)
+    rows = [f"{json.dumps(key)}: {json.dumps(value)}\n" for key, value in json.loads(content).items()]
+    for _ in range(source.randint(1, 2)):
+        rows.insert(source.randint(0, len(rows)), source.choice(ORDERS))
+    return "".join(rows).encode(source.choice(ENCODINGS))
+
+
 def of_tensors(source: random.Random, content: bytes) -> bytes:
     """Of a safetensors file: its header as JSON, the length of it, or bytes anywhere."""
     size = struct.unpack("<Q", content[:8])[0]
@@ -216,5 +254,6 @@ MUTATIONS: dict[str, Callable[[random.Random, bytes], bytes]] = {
     "json": of_json,
     "lines": of_lines,
     "yaml": of_yaml,
+    "orders": of_orders,
     "tensors": of_tensors,
 }

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 import yaml
 from hostile_corpora import CORPORA
+from hostile_signed import attestation, key, statement, statement_and_key
+from hostile_workflow import OTHER, as_layer, as_named_layer, as_parameters, workflow
 from hostile_world import (
     RUN,
     attack,
@@ -142,12 +144,20 @@ def gpt2(folder: Path) -> None:
     stage("tokenizer", {"kind": "gpt2", "source": str(folder)}, folder, output="out.json")
 
 
-BUILD: dict[str, Callable[[Path], None]] = {"trained": trained, "others": others}
+BUILD: dict[str, Callable[[Path], None]] = {
+    "trained": trained,
+    "others": others,
+    "workflow": workflow,
+    "signed": statement_and_key,
+}
 PLACE = f"results/runs/{RUN}"
 MODEL = f"models/{RUN}"
 TARGETS: dict[str, Target] = {
     **{name: Target(name, kind, file, read) for name, (kind, file, _, read) in CORPORA.items()},
     "params.yaml": Target("others", "yaml", "params.yaml", lambda folder: load_params(folder / "params.yaml"), short=8),
+    "params.yaml: snakemake": Target("workflow", "orders", "project/params.yaml", as_parameters, short=6),
+    "configfile: snakemake": Target("workflow", "orders", f"project/{OTHER}", as_layer, short=6),
+    "layers: snakemake": Target("workflow", "orders", f"project/{OTHER}", as_named_layer, short=2),
     "specification": Target("others", "json", "spec.json", lambda f: cli.read_spec([SplitSpec], f"@{f / 'spec.json'}")),
     "policy: regex": Target("others", "json", "regex.json", regex, short=4),
     "policy: keywords": Target("others", "json", "keywords.json", keywords),
@@ -185,6 +195,9 @@ TARGETS: dict[str, Target] = {
     "recall.json: verify": Target("trained", "json", "recall.json", verify, renamed),
     "certificate.json: audit check": Target("trained", "json", f"{PLACE}/certificate.json", check),
     "game.json: audit check": Target("trained", "json", f"{PLACE}/game.json", check),
+    "attestation.json": Target("signed", "json", "attestation.json", attestation),
+    "attestation.json, signed again": Target("signed", "json", "statement.json", statement),
+    "public key": Target("signed", "bytes", "key.pub", key),
     "canaries.json: exposure": Target("trained", "json", "canaries.json", lambda folder: attack(folder, "exposure")),
     "canaries.json: game": Target("trained", "json", "canaries.json", lambda folder: attack(folder, "game")),
     "canaries.json: scan": Target("trained", "json", "canaries.json", scan),

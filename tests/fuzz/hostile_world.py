@@ -21,13 +21,14 @@ REDACT = {"policy": {"kind": "regex", "patterns": {"code": r"S3\w+-\d+-\w+|\d{4}
 TRAIN = {
     "run": RUN,
     "method": "crt",
+    "data": {"dataset": "own", "corpus": "", "cut": "", "policies": "", "point": "sentence", "everything_private": True},
     "model": {"kind": "lstm", "embedding": 4, "hidden": 4},
     "recipe": {"epochs": 2, "batch_size": 8, "noisy_batch_size": 8},
     "privacy": {"noise_multiplier": 1.0},
     "every_epoch": True,
     "reads": [{"stage": "tokenizer", "source": "bpe", "public": True}],
 }
-CERTIFY = {"train": TRAIN, "miss_rate": 0.1, "everything_private": True, "point": "sentence"}
+CERTIFY = {"train": TRAIN, "miss_rate": 0.1}
 ATTACKS = {
     "exposure": {"kind": "exposure"},
     "game": {"kind": "game"},

@@ -59,7 +59,7 @@ def test_a_target_that_quotes_hangs_or_fails_is_noticed(tmp_path, monkeypatch):
     assert read(raises(InputError("no")), tmp_path).kind == "refused"
     assert read(raises(InputError(f"no {SECRET}")), tmp_path).kind == "leak"
     assert read(Target("x", "bytes", "x", lambda folder: print(SECRET)), tmp_path).kind == "leak"
-    assert read(raises(Failure("one\ntwo")), tmp_path).kind == "fault"
+    assert read(raises(Failure("one", "two")), tmp_path).kind == "fault"
     assert read(raises(KeyError("x")), tmp_path).kind == "fault"
     assert read(raises(KeyError("x"))._replace(stops=True), tmp_path).kind == "stopped"
     assert read(Target("x", "bytes", "x", endless), tmp_path).kind == "hang"

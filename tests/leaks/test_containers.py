@@ -13,8 +13,10 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from safetensors.numpy import save_file
 
 from confide.errors import InputError
@@ -23,7 +25,8 @@ from confide.leaks.search import Searcher
 from confide.report import style
 
 PHONE, CANARY = "555-123-4567", "482913"
-SEARCHER = Searcher({0: PHONE, 1: CANARY})
+SECRETS = {0: PHONE, 1: CANARY}
+SEARCHER = Searcher(SECRETS)
 CODED = base64.b64encode
 
 
@@ -103,7 +106,7 @@ CONTAINERS = {
 def test_every_container_is_opened(name, secret, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(CONTAINERS[name](secret.encode()))
-    assert {SEARCHER.exact[hit].decode() for hit, _ in found(path)} == {secret}
+    assert {SECRETS[hit] for hit, _ in found(path)} == {secret}
     path.write_bytes(CONTAINERS[name](b"5" + secret.encode()[:-1]))
     assert not found(path)
 
@@ -181,3 +184,13 @@ def test_what_cannot_be_opened_is_an_error(tmp_path, content, reason):
     with pytest.raises(InputError, match=reason) as error, searchable(str(path)):
         found(path)
     assert str(error.value).startswith(f"{path}: cannot be searched: ")
+
+
+@pytest.mark.parametrize("kind", [3, 42])
+def test_a_pdf_of_matplotlib(tmp_path, kind):
+    path = tmp_path / "figure.pdf"
+    with matplotlib.rc_context({"pdf.fonttype": kind}):
+        drawn = Figure()
+        drawn.text(0.5, 0.5, f"My ID is {CANARY}")
+        drawn.savefig(path)
+    assert {SECRETS[hit] for hit, _ in found(path)} == {CANARY}

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from confide.errors import InputError
-from confide.models import build, load, save
+from confide.models import build, load, load_weights, save
 from confide.specs import GPT2Spec, LSTMSpec
 
 SPECS = {
@@ -87,6 +87,34 @@ def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_p
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
     ids = torch.randint(0, 43, (2, 5))
     assert torch.equal(load(tmp_path)(ids), model.eval()(ids))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", SPECS)
+def test_weights_that_are_not_finite_are_refused_by_name(name: str, bad: float, tmp_path: Path) -> None:
+    model = model_of(name)
+    save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
+    load(tmp_path)
+    last, parameter = list(model.named_parameters())[-1]
+    with torch.no_grad():
+        parameter.view(-1)[-1] = bad
+    save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
+    with pytest.raises(InputError, match=rf"model\.safetensors: tensor {last} holds a number that is not finite"):
+        load(tmp_path)
+    with pytest.raises(InputError, match="not finite"):
+        load_weights(model_of(name), tmp_path / "model.safetensors")
+
+
+def test_a_pretrained_model_with_numbers_that_are_not_finite_is_refused_by_name(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    network = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    network.transformer.wpe.weight.data[12] = torch.nan
+    network.save_pretrained(tmp_path / "hub", safe_serialization=True)
+    with pytest.raises(
+        InputError, match=r"model\.pretrained.*tensor transformer\.wpe\.weight holds a number that is not finite"
+    ):
+        build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), 40, 1)
 
 
 def test_missing_pretrained_model_is_one_clear_error(tmp_path: Path) -> None:

@@ -172,4 +172,4 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
         planted = params.canaries["planted"]
         assert params.attacks["game"].delta == budget.delta and planted.game.count == choice.game <= count / 4
         assert (planted.inclusion.count if planted.inclusion else 0) == choice.inclusion <= count / 4
-    check(yaml.safe_load(as_yaml(choice, __file__, __file__)), None)
+    check(yaml.safe_load(as_yaml(choice, __file__, __file__.replace("test_choices", "test_init"))), None)

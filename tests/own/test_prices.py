@@ -10,6 +10,7 @@ from confide.own.advice import Wish
 from confide.own.prices import PRICED, asked, priced
 from confide.specs import CertifySpec, GPT2Spec, LSTMSpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.types import Partition, View
+from tests.terms import TERMS
 
 INF = math.inf
 WISH = Wish("secret", 2.0, 1e-4, "replace_one")
@@ -18,6 +19,7 @@ MEASURED = {"multiplicity": 3, "multiplicity_distinct": 2}
 RATES = {"gamma": 0.05, "gamma_upper": 0.1, "delta2_upper": 0.01, "misaligned": 0}
 JOB = CertifySpec(
     train=TrainSpec(
+        data=TERMS,
         run="mine/g0-s0",
         method="crt",
         model=LSTMSpec(kind="lstm", embedding=4, hidden=4),
@@ -46,7 +48,9 @@ def partition(private: int = POINTS, authors: bool = False) -> Partition:
 
 
 def price(method: str, wish: Wish = WISH, job: CertifySpec = JOB, rates=RATES, **options):
-    spec = asked(job.model_copy(update={"everything_private": options.get("private", POINTS) == POINTS}), method, True, wish)
+    data = job.train.data.model_copy(update={"everything_private": options.get("private", POINTS) == POINTS})
+    job = job.model_copy(update={"train": job.train.model_copy(update={"data": data})})
+    spec = asked(job, method, True, wish)
     return priced(spec, "mine", partition(**options), MEASURED, rates, wish)
 
 

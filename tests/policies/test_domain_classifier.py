@@ -2,12 +2,13 @@
 
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -183,9 +184,6 @@ def test_training_spans_are_as_long_as_asked_and_begin_where_asked():
     assert drawn("short", None, 10, draw) == "short" and drawn("", 0, 10, draw) == ""
 
 
-# Models of others ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A RoBERTa classifier as transformers keeps it, with labels of its own."""
@@ -244,6 +242,25 @@ def test_a_missing_model_says_how_to_fetch_it(tmp_path):
     ).save_pretrained(tmp_path / "bert")
     with pytest.raises(InputError, match=r"cannot be loaded \(a bert, not a roberta\)"):
         policy(spec(tmp_path / "bert"))
+
+
+@pytest.mark.parametrize("changes", [{"num_hidden_layers": 3_000_000}, {"vocab_size": 1 << 40}, {"hidden_size": "x"}])
+def test_sizes_that_the_weights_do_not_have_are_refused_before_anything_is_built(folder, tmp_path, changes):
+    config = shutil.copytree(folder, tmp_path / "copy") / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | changes))
+    with pytest.raises(InputError, match=r"cannot be loaded \("):
+        policy(spec(tmp_path / "copy", domains=["MEDIA"]))
+
+
+@pytest.mark.parametrize("key", ["roberta.encoder.layer.0.output.dense.weight", "classifier.out_proj.bias"])
+def test_weights_that_are_missing_are_no_noise(folder, tmp_path, key):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    weights = {name: weight for name, weight in load_file(folder / "model.safetensors").items() if name != key}
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match=f"its weights lack {key}"):
+        policy(spec(copy, domains=["MEDIA"]))
+    if key.startswith("classifier"):  # which is new where it is trained
+        assert train(FIT.model_copy(update={"pretrained": str(copy), "epochs": 1}), texts(20, 0)).labels == DOMAINS
 
 
 @pytest.mark.parametrize("length", [0, 5, 5000, -1])

@@ -18,6 +18,7 @@ from confide.regularisers.update import Rows, Training
 from confide.specs import GPT2Spec, LSTMSpec, RecipeSpec, TrainSpec
 from confide.training import Job
 from confide.types import Partition, Step, View
+from tests.terms import TERMS
 
 VOCAB, BOS = 60, 1
 MODELS = {
@@ -42,7 +43,9 @@ def corpus(points: int = 24, authors: int = 3, nobody: int = 0, own: int = 0, se
 def job_of(data: Partition, kind: str, model: str = "lstm", **recipe: Any) -> Job:
     """A job whose regulariser has the default settings but for `recipe`."""
     settings = {"lr": 0.01, "schedule": "constant", "batch_size": 8, "regulariser_weight": 0.5, "discriminator_hidden": 32}
-    spec = TrainSpec(run="a/g0-s0", method=kind, model=MODELS[model], recipe=RecipeSpec(**settings | recipe), device="cpu")
+    spec = TrainSpec(
+        data=TERMS, run="a/g0-s0", method=kind, model=MODELS[model], recipe=RecipeSpec(**settings | recipe), device="cpu"
+    )
     torch.manual_seed(0)
     network = build(spec.model, VOCAB, BOS).train()
     regulariser = regulariser_of({kind}, spec, data, network.head.weight.shape[1], "cpu")

@@ -8,7 +8,7 @@ from edited import attacked, changed, of
 
 from confide.params import load as load_params
 from confide.report.claims import CLAIMS, crt
-from confide.report.claims.evidence import FAILS, HOLDS, PUBLISHED, UNKNOWN
+from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN
 
 PARAMS = load_params(Path(__file__).parents[2] / "params.yaml")
 
@@ -34,9 +34,14 @@ def test_canaries_at_chance_and_above(base, results):
     assert crt.canaries(of(base, attacked(results, "crt", "exposure", max=9.0)), "").word == FAILS
 
 
+def test_an_attack_that_finds_nothing_anywhere_shows_nothing(base, results):
+    """Canaries of a model without protection at chance: then those of CRT at chance are no success of CRT's."""
+    assert crt.canaries(of(base, attacked(results, "nonprivate", "exposure", max=4.0)), "").word == OPEN
+
+
 def test_redaction_gives_away_what_it_misses(base, results):
     assert crt.missed(base, "").word == HOLDS
-    assert crt.missed(of(base, attacked(results, "redacted", "exposure", max=4.0)), "").word == FAILS
+    assert crt.missed(of(base, attacked(results, "redacted", "exposure", max=4.0)), "").word == OPEN
 
 
 @pytest.mark.parametrize("group", ["", "group_"])
@@ -52,6 +57,30 @@ def test_membership_must_beat_the_blind_baseline(base, results, group):
         replace(r, certificate=r.certificate | {"headline": r.certificate["headline"] | {"gamma": 0.1}}) for r in ignorant
     ]
     assert crt.membership(of(base, missed), "", group).word == FAILS
+
+
+NINE = {"group_auc": 0.901, "group_auc_low": 0.5, "group_auc_high": 0.99, "group_auc_null_high": 0.765}
+
+
+def test_nine_groups_do_not_show_that_membership_is_guessing(base, results):
+    """AUC 0.9 where guessing gives up to 0.765: neither refuted, since the interval is wide, nor shown."""
+    found = crt.membership(of(base, attacked(results, "crt", "membership", **NINE)), "", "group_")
+    assert found.word == OPEN and "by guessing up to 0.765" in found.evidence
+    less = attacked(results, "crt", "membership", **NINE | {"group_auc": 0.6})  # within what guessing gives, which is too much
+    assert crt.membership(of(base, less), "", "group_").word == OPEN
+
+
+@pytest.mark.parametrize("group", ["", "group_"])
+def test_membership_is_not_shown_to_be_guessing_by_an_attack_without_power(base, results, group):
+    weak = attacked(results, "nonprivate", "membership", **{f"{group}auc": 0.53, f"{group}auc_low": 0.48})
+    assert crt.membership(of(base, weak), "", group).word == OPEN
+    unsure = attacked(results, "crt", "membership", **{f"{group}auc": 0.64, f"{group}auc_low": 0.49})
+    assert crt.membership(of(base, unsure), "", group).word == OPEN  # above what guessing gives, and yet not surely
+
+
+def test_better_on_all_tokens_alone_is_not_better(base, results):
+    """Fewer bits on secrets make a lower perplexity of all tokens; of public ones it must be lower, too."""
+    assert crt.utility(of(base, changed(results, "crt", ppl_public=1e3)), "").word == PUBLISHED
 
 
 def test_better_on_masked_text_alone_is_no_better_perplexity(base, results):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from edited import attacked, changed, claimed, of, renamed
 
 from confide.report.claims import selective
-from confide.report.claims.evidence import FAILS, HOLDS, PUBLISHED
+from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED
 
 ROWS = {"nonprivate": "sdp_nonprivate", "dpsgd": "sdp_dpsgd", "selective": "sdp_selective", "redacted": "sdp_redacted"}
 
@@ -29,10 +29,12 @@ def test_a_printed_epsilon_that_is_not_certified(base, results):
 
 
 def test_canaries_of_selective_training(base, results):
-    pair = {"honest": "sdp_selective", "published": "sdp_dpsgd"}
+    pair = {"honest": "sdp_selective", "published": "sdp_dpsgd", "nonprivate": "sdp_nonprivate"}
     low = attacked(attacked(renamed(results, ROWS), "sdp_selective", "exposure", mean=1.0, max=2.0), "sdp_dpsgd", "exposure",
                    mean=1.0, max=2.0)  # fmt: skip
     assert selective.canaries(of(base, low), **pair).word == HOLDS
+    blind = attacked(low, "sdp_nonprivate", "exposure", max=2.0)  # an attack that finds nothing anywhere
+    assert selective.canaries(of(base, blind), **pair).word == OPEN
     above = attacked(low, "sdp_selective", "exposure", mean=4.0)
     assert selective.canaries(of(base, above), **pair).word == PUBLISHED
     assert selective.canaries(of(base, attacked(above, "sdp_dpsgd", "exposure", max=12.0)), **pair).word == FAILS

@@ -89,12 +89,12 @@ def test_settings_of_the_noise_and_scores_of_marked_tokens_are_columns(results, 
 
 
 def test_markdown_tells_variants_of_a_method_apart(study, results):
-    assert "| name | γ |" in tables.markdown(study[1], tables.rows(results))
+    assert "| name | γ simulated |" in tables.markdown(study[1], tables.rows(results))
     told = [
         replace(r, run=r.run.model_copy(update={"variant": "C = 1e-3"})) if r.run.method == "selective" else r for r in results
     ]
     certified = tables.markdown(study[1], tables.rows(told)).split("## What is certified")[1]
-    assert "| name | variant | γ | seeds |" in certified
+    assert "| name | variant | γ simulated | seeds |" in certified
     assert "| selective | C = 1e-3 | 0.1 | 2 |" in certified and "| crt | – | 0.1 | 2 |" in certified
 
 

@@ -5,16 +5,34 @@ from dataclasses import replace
 from itertools import count
 
 from confide.dp.ledger import Ledger, settings_digest
-from confide.specs import CertifySpec, TrainSpec
+from confide.io import sha256
+from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.stages.certify import certify
 from confide.types import Release, Step
+from tests.terms import POOLS, TERMS, WEIGHTS
 
 DELTA = 8e-5
 RECALL = {"multiplicity": 3, "multiplicity_distinct": 2, "pools": {"public": 4, "private": 4}}
 MISSED = {"gamma": 0.1, "gamma_upper": 0.142, "delta2": 0.0, "delta2_upper": 0.0149, "confidence": 0.95}
-MISSED |= {"sampled": 200, "secrets": 200, "census": True, "misaligned": 0, "note": None}
+MISSED |= {"gamma_literal": 0.15, "gamma_literal_upper": 0.2, "doubled_literal": 0.02, "doubled_literal_upper": 0.05}
+MISSED |= {"sampled": 200, "secrets": 200, "census": True, "misaligned": 0, "note": None, "worst_label": "name"}
+MISSED |= {"literal": {"exposed": 0, "points": 2}, "planted": {"secrets": 9, "sampled": 9, "different": 1, "exposed": 0}}
+UNKNOWN = dict.fromkeys(("gamma", "delta2", "gamma_literal", "doubled_literal", "multiplicity", "multiplicity_distinct"))
+UNKNOWN |= dict.fromkeys(("gamma_upper", "delta2_upper", "gamma_literal_upper", "doubled_literal_upper", "worst_label"))
 HASHED = ("model", "config", "original", "redacted", "tokenizer")
-TRAIN = {"method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3}}
+TRAIN = {"method": "crt", "model": {"kind": "lstm"}, "privacy": {"noise_multiplier": 2.0}}
+RECIPE = {"epochs": 3, "batch_size": 64, "noisy_batch_size": 16}
+# What a training job is asked for so that it makes the updates of METHODS on pools of these sizes.
+ASKED = {
+    "crt": {},
+    "crt_unredacted": {"redact": False},
+    "nonprivate": {"method": "nonprivate", "recipe": RECIPE | {"batch_size": 128}, "privacy": None},
+    "redacted": {"method": "redacted", "recipe": RECIPE | {"batch_size": 128}, "privacy": None},
+    "dpsgd": {"method": "dpsgd", "recipe": RECIPE | {"noisy_batch_size": 32}},
+    "selective": {"method": "selective", "recipe": RECIPE | {"batch_size": 128}},
+    "selective_noise": {"method": "selective", "recipe": RECIPE | {"batch_size": 128, "private_state": "noise"}},
+}
+STATES_OF_A_POINT = 4
 
 
 def step(view, pool, noisy, tokens="all", state="reset"):
@@ -28,8 +46,8 @@ METHODS = {
     "crt": [step("redacted", "public", False)] * 5 + [step("redacted", "private", True)] * 20,
     "selective": [step("original", "all", False, "public")] * 5 + [step("original", "marked", True, "private")] * 20,
     "selective_noise": [step("original", "all", False, "public", "noise")] * 5
-    + [step("original", "marked", True, "private", "noise")] * 20
-    + [replace(step("original", "all", True, "private", "noise"), sample_rate=1.0, count=4)],
+    + [replace(step("original", "all", True, "private", "noise"), sample_rate=1.0, count=STATES_OF_A_POINT)]
+    + [step("original", "marked", True, "private", "noise")] * 20,
     "selective_published": [
         step("original", "all", False, "public", "published"),
         step("original", "all", True, "private", "published"),
@@ -48,11 +66,23 @@ def ledger_of(releases, epochs=3):
     return ledger
 
 
-def source_of(releases):
+def source_of(releases, **terms):
     """A ledger of another run, that is over."""
     ledger = ledger_of(releases)
-    ledger.end()
+    return closed(ledger, by_author(ledger), **terms)
+
+
+def closed(ledger, authors=False, states=0, weights=WEIGHTS, **terms):
+    """The ledger with what it was trained on, and its end."""
+    data = DataSpec(**(TERMS | {"dedup": not authors} | terms))
+    ledger.data(data.model_dump(), pools=POOLS, authors=POOLS if authors else None, states=states)
+    ledger.end(weights=weights)
     return ledger
+
+
+def by_author(ledger):
+    """Whether noise hides authors."""
+    return any(release.step.unit == "author" for release in ledger.releases())
 
 
 def append(ledger, release, state=1_000_000):
@@ -60,23 +90,34 @@ def append(ledger, release, state=1_000_000):
 
 
 def spec_of(**given):
-    """A certificate's specification; keys of a training job go there."""
+    """A certificate's specification; keys of a training job go there, and terms of its data."""
+    terms = {key: given.pop(key) for key in list(given) if key in DataSpec.model_fields}
     train = {key: given.pop(key) for key in list(given) if key in TrainSpec.model_fields}
-    return CertifySpec(**({"train": TRAIN | {"run": "r/g0.1-s0"} | train, "miss_rate": 0.1} | given))
+    train = TRAIN | {"run": "r/g0.1-s0", "recipe": RECIPE, "data": TERMS | {"dedup": True} | terms} | train
+    return CertifySpec(**({"train": train, "miss_rate": 0.1} | given))
 
 
 def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, **given):
     """Flags of a certify job whose input files now lie in the folder."""
-    spec, measured = spec_of(**given), measured or {}
     ledger = Ledger.load((ledger or ledger_of(releases)).dump())
+    authors = by_author(ledger)
+    if authors:
+        privacy = {"noise_multiplier": 2.0, "unit": "author"}
+        given = {"privacy": privacy, "dedup": False, "recipe": RECIPE | {"noisy_batch_size": 32}} | given
+    if (started := ledger.events("init")) and "init" not in given:
+        given |= {"init": started[0]["source"], "init_public": started[0]["public"]}
+    if (made := ledger.events("read")) and "reads" not in given:
+        given["reads"] = [{key: line[key] for key in ("stage", "source", "public")} for line in made]
+    spec, measured = spec_of(**given), measured or {}
     noise = "system" if spec.train.noise_seed is None else "recorded"
+    for name in HASHED:
+        (folder / name).write_text(name)
     ledger.start(spec.train.run, settings=settings_digest(spec.train.model_dump_json()), code="abc", noise=noise)
-    ledger.end()
+    states = STATES_OF_A_POINT if spec.train.recipe.private_state == "noise" else 0
+    closed(ledger, authors, states, sha256(folder / "model"), **spec.train.data.model_dump())
     (folder / "ledger").write_text(ledger.dump())
     for name, value in (("recall", RECALL), ("neighbours", MISSED)):
         (folder / name).write_text(json.dumps(value | {key: new for key, new in measured.items() if key in value}))
-    for name in HASHED:
-        (folder / name).write_text(name)
     places = {name: folder / name for name in ("ledger", "recall", "neighbours", *HASHED)}
     places |= {"output": folder / "certificate.json", "words": folder / "certificate.md", "html": folder / "certificate.html"}
     return {"spec": spec, **places, "start_ledgers": start_ledgers}

@@ -21,10 +21,11 @@ from confide.batches import Batch
 from confide.dp import update
 from confide.methods import METHODS
 from confide.parallel import ALONE, Group, joined
+from confide.planning import enumerate_steps
 from confide.regularisers import regulariser_of
 from confide.specs import GPT2Spec, TrainSpec
 from confide.stages import train as stage
-from confide.training import Job
+from confide.training import Job, sizes_of
 from confide.types import Partition, Step
 from tests.stages import test_train, test_train_authors, test_train_selective
 
@@ -79,7 +80,7 @@ def largest(job: Job, other: Job) -> float:
 def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
     """The same updates together and alone, each from the same weights; alone in one piece, if none draws noise or pairs."""
     spec, data = case
-    kinds = Counter(chain.from_iterable(stage.enumerate_steps(spec, data)))
+    kinds = Counter(chain.from_iterable(enumerate_steps(spec, sizes_of(spec, data))))
     steps = [step for step, count in kinds.items() for _ in range(min(count, 10))]
     together, alone = (job_of(case, steps, one, dtype) for one in (group, ALONE))
     apart, sizes, physical = 0.0, [], together._physical
@@ -92,7 +93,8 @@ def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
         return iter(pieces)
 
     def scaled(norms: torch.Tensor) -> torch.Tensor:
-        assert norms.dtype == together.clipper.flat.dtype == dtype  # in bfloat16, too
+        clipper = together.clipper
+        assert norms.dtype == clipper.flat.dtype == torch.float64 and clipper.spare.dtype == dtype  # in bfloat16, too
         return scale(norms)
 
     together._physical = counted

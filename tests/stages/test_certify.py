@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from certified import DELTA, HASHED, METHODS, append, certificate, files_of, ledger_of, number, source_of
+from certified import DELTA, HASHED, METHODS, append, certificate, closed, files_of, ledger_of, number, source_of
 
 from confide.cli import main
 from confide.dp.accounting import epsilon
@@ -101,17 +101,6 @@ def test_original_text_is_not_amplified_by_a_policy(tmp_path):
         assert "bayesian_missing" not in claims
 
 
-def test_without_gold_secrets_nothing_bayesian_is_claimed(tmp_path):
-    unknown = dict.fromkeys(("gamma", "gamma_upper", "delta2", "delta2_upper", "multiplicity", "multiplicity_distinct"))
-    value, claims = certificate(tmp_path, METHODS["crt"], unknown)
-    assert {claims[name]["epsilon"] for name in claims if name.startswith("bayesian")} == {"inf"}
-    assert "no gold secrets" in claims["bayesian"]["condition"]
-    assert value["headline"]["bayesian_epsilon"] == "inf" and value["headline"]["record_epsilon"] < 10
-    assert "group_after_dedup" not in claims
-    _, claims = certificate(tmp_path, METHODS["dpsgd"], unknown)  # needs no gamma
-    assert number(claims["bayesian"]) == pytest.approx(epsilon(NOISED, DELTA))
-
-
 def test_the_measured_miss_rate_governs_and_both_are_shown(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"], {"gamma": 0.2, "gamma_upper": 0.3}, miss_rate=0.05)
     assert value["policy"]["miss_rate_simulated"] == 0.05 and value["policy"]["gamma"] == 0.2
@@ -152,11 +141,12 @@ def test_an_epoch_before_any_noise_costs_nothing(tmp_path):
 
 
 def test_warm_starts_are_composed_unless_public(tmp_path):
-    source = source_of(METHODS["crt"])
+    source, published = source_of(METHODS["crt"]), source_of(METHODS["nonprivate"], public=True)
     (tmp_path / "source.jsonl").write_text(source.dump())
+    (tmp_path / "published.jsonl").write_text(published.dump())
     started, public = Ledger(), Ledger()
     started.init("source/g0-s0", public=False, ledger=source.dump())
-    public.init("source/g0-s0", public=True, ledger=source.dump())
+    public.init("source/g0-s0", public=True, ledger=published.dump())
     for ledger in (started, public):
         append(ledger, METHODS["crt"][-1])
         ledger.epoch(1)
@@ -165,7 +155,7 @@ def test_warm_starts_are_composed_unless_public(tmp_path):
     assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(both, DELTA), rel=1e-3)
     assert value["epochs"][-1]["record_epsilon"] == value["headline"]["record_epsilon"]
     assert value["warm_start"] == [{"source": "source/g0-s0", "public": False, "ledger": source.head}]
-    _, claims = certificate(tmp_path, [], ledger=public)
+    _, claims = certificate(tmp_path, [], ledger=public, start_ledgers=[tmp_path / "published.jsonl"])
     assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(METHODS["crt"][-1:], DELTA))
     (tmp_path / "other.jsonl").write_text(source_of(METHODS["dpsgd"]).dump())
     for given in (None, [tmp_path / "other.jsonl"]):
@@ -225,7 +215,7 @@ def test_what_is_wrong_with_a_start_is_wrong_with_what_started_from_it(tmp_path)
     leaky, same = ledger_of(METHODS["crt"]), ledger_of(METHODS["crt"])
     leaky.read("tokenizer", "bpe", public=False, digest="1" * 64)
     for source, reason in ((leaky, "made from protected text"), (same, "the same noise")):
-        source.end()
+        closed(source)
         (tmp_path / "source.jsonl").write_text(source.dump())
         started = Ledger()
         started.init("source/g0-s0", public=False, ledger=source.dump())

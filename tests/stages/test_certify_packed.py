@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from certified import DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
+from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
 from confide.dp.accounting import epsilon, group
 from confide.dp.audit_bounds import SHARES, numbers
@@ -29,7 +29,7 @@ def packed(folder, releases, most=3, views="original", measured=None, ledger=Non
     ledger = ledger or ledger_of(releases)
     if most is not None:
         ledger.packed(1024, most, views)
-    given = {"pack": 1024, "everything_private": True, "point": "dialogue"} | given
+    given = {"pack": 1024, "everything_private": True, "point": "dialogue", "dedup": False} | given
     value, claims = certificate(folder, [], EMPTY | (measured or {}), ledger=ledger, **given)
     return value, claims, (folder / "certificate.md").read_text()
 
@@ -87,7 +87,7 @@ def test_jft_protects_what_is_caught_and_as_long(tmp_path):
     assert claims["secret_missed"]["epsilon"] == claims["point_replace_one"]["epsilon"] == "inf"
     assert number(claims["secret_caught"]) == pytest.approx(group(NOISED, DELTA, 2)[0])
     assert LONGER in claims["secret_caught"]["condition"]
-    assert number(claims["group_caught"]) == pytest.approx(group(NOISED, DELTA, 2 * 2)[0])
+    assert number(claims["group_caught"]) == pytest.approx(group(NOISED, DELTA, 3 * 2)[0])
     assert number(claims["bayesian_missing"]) == pytest.approx(number(claims["secret_caught"]))
     assert "caught_replace_one_rdp" not in claims
     _, claims, _ = packed(tmp_path, JFT, 1, views="original redacted")  # no dialogue is cut
@@ -136,7 +136,7 @@ def test_a_ledger_cannot_make_a_group_of_nobody(event):
 
 
 def test_verify_makes_it_again(tmp_path, capsys):
-    packed(tmp_path, METHODS["dpsgd"])
+    packed(tmp_path, METHODS["dpsgd"], **ASKED["dpsgd"])
     verify(tmp_path / "certificate.json", root=tmp_path)
     assert "one chunk of 1024 tokens" in capsys.readouterr().out
 
@@ -155,7 +155,8 @@ def test_the_gate_holds_masks_and_planted_points_against_nothing_finite(tmp_path
 
     packed(tmp_path, METHODS["dpsgd"])
     assert judged() == {"game": "skipped", "inclusion": "skipped"}
-    packed(tmp_path, CRT, views="redacted", measured={"gamma": 0.0, "gamma_upper": 0.01})
+    planted = {"secrets": 9, "sampled": 9, "different": 0, "exposed": 0}
+    packed(tmp_path, CRT, views="redacted", measured={"planted": planted})
     assert judged()["game"] == "refuted"  # nothing of a caught secret may show
     certificate(tmp_path, METHODS["dpsgd"])
     assert judged() == {"game": "refuted", "inclusion": "refuted"}

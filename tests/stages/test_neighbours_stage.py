@@ -3,16 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
 import yaml
-from scipy.stats import binomtest
+from tested_neighbours import BLIND, CODE, corpus_of, run, upper, write
 
 from confide import neighbours as core
 from confide.data import load_partition
 from confide.io import read_json
-from confide.neighbours import Secret, compare, draw
-from confide.partitioning import Raw
+from confide.neighbours import Kind, Secret, compare, counted, draw, quotas
 from confide.policies import POLICIES
 from confide.policies.regex import regex
 from confide.redaction import finder_of
@@ -21,14 +19,13 @@ from confide.specs import (
     CustomerSimSpec,
     DedupSpec,
     EverythingPolicySpec,
-    NeighboursSpec,
     PartitionSpec,
     RecallSpec,
     RedactSpec,
     SplitSpec,
 )
 from confide.stages.dedup import dedup
-from confide.stages.neighbours import neighbours, read
+from confide.stages.neighbours import read
 from confide.stages.partition import partition
 from confide.stages.plant import plant
 from confide.stages.recall import recall
@@ -39,11 +36,6 @@ from confide.types import MASK, Span
 
 POLICY = yaml.safe_load((Path(__file__).parents[2] / "params.yaml").read_text())["policies"]
 SIMULATED = RedactSpec(policy=POLICY["customersim"], conservative=POLICY["customersim_conservative"])
-CODE = RedactSpec(
-    policy={"kind": "regex", "patterns": {"code": r"\b\d{6}\b"}},
-    conservative={"kind": "regex", "patterns": {"digit": r"\d"}},
-)
-BLIND = CODE.model_copy(update={"policy": CODE.policy.model_copy(update={"patterns": {"x": "xyz"}})})
 
 
 @pytest.fixture(scope="module")
@@ -55,37 +47,6 @@ def corpus(tmp_path_factory):
     plant(CanarySpec(count=3, copies=4, controls=1), points=folder / "raw", output=folder / "points", canaries=folder / "c")
     save(train_bpe((point.text for point in read(folder / "points")), 400), folder / "tokenizer")
     return folder
-
-
-def write(path, points):
-    path.write_bytes(b"".join(orjson.dumps(point._asdict()) + b"\n" for point in points))
-    return path
-
-
-def corpus_of(*texts, split="train"):
-    """Points with these texts; [..] marks a gold secret."""
-    points = []
-    for index, text in enumerate(texts):
-        gold = []
-        while "[" in text:
-            start, end = text.index("["), text.index("]") - 1
-            text = text.replace("[", "", 1).replace("]", "", 1)
-            gold.append([start, end, "code", 1.0])
-        points.append(Raw(f"d:{index}", text, split, None, None, gold))
-    return points
-
-
-def run(folder, points, redaction, **spec):
-    """neighbours.json of points, which are a file or a list."""
-    folder.mkdir(exist_ok=True)
-    if not isinstance(points, Path):
-        points = write(folder / "points", points)
-    tokenizer = points.parent / "tokenizer"
-    if not tokenizer.exists():
-        save(train_bpe(["my code is 123456"], 300), tokenizer)
-    ready = NeighboursSpec(redact=redaction, partition=spec.pop("partition", PartitionSpec()), **spec)
-    neighbours(ready, points=points, tokenizer=tokenizer, output=folder / "neighbours.json")
-    return read_json(folder / "neighbours.json")
 
 
 # Against the truth ---------------------------------------------------------------------------------------------------
@@ -136,7 +97,8 @@ def test_the_local_result_is_that_of_the_complete_stages(tmp_path, corpus, monke
         noticed = redaction.conservative.model_copy(update={"patterns": {"phone": POLICY["customersim"]["patterns"]["phone"]}})
         redaction = redaction.model_copy(update={"conservative": noticed})
     points = list(read(corpus / "points"))
-    drawn, _ = draw(core.secrets_of(points), 20, seed=3)
+    wanted = quotas({kind: size for kind, size in counted(core.secrets_of(points)).items() if not kind.planted}, 20)
+    drawn = draw(core.secrets_of(points), {Kind(True, "canary"): 0} | wanted, seed=3)
     drawn += [secret for secret in core.secrets_of(points) if secret.label == "canary"][4:6]
     find, words = finder_of(redaction), load(corpus / "tokenizer")
     tester = core.Tester(core.process_of(find, PartitionSpec(scope=scope), words), core.touched(points, drawn), dedup=True)
@@ -161,8 +123,10 @@ def test_all_secrets_of_a_context_free_policy_agree_with_recall(tmp_path, corpus
     recall(RecallSpec(), points=corpus / "points", spans=tmp_path / "spans", output=tmp_path / "recall.json")
     known, found = read_json(tmp_path / "recall.json"), run(tmp_path / "n", corpus / "points", redaction)
     assert found["census"] and found["secrets"] == found["sampled"] == known["occurrences"]["secrets"] > 100
-    assert found["gamma"] == known["miss_rate"] and found["gamma_upper"] == known["miss_rate_upper"]
+    assert found["gamma"] == known["miss_rate"] and found["worst_label"] == known["worst_label"]
+    assert found["gamma_upper"] >= known["miss_rate_upper"]  # one of more bounds that hold together
     assert found["unique"]["different"] == known["unique"]["missed"]
+    assert found["planted"]["secrets"] == known["planted"]["secrets"] == 12
     assert {label: row["different"] for label, row in found["labels"].items()} == {
         label: row["missed"] for label, row in known["labels"].items()
     }
@@ -176,7 +140,7 @@ def test_all_secrets_of_a_context_free_policy_agree_with_recall(tmp_path, corpus
 def test_a_policy_that_finds_everything_leaves_no_trace(tmp_path):
     found = run(tmp_path, corpus_of("my code is [123456]", "and [654321]?", "fine"), CODE)
     assert (found["gamma"], found["delta2"], found["secrets"], found["sampled"]) == (0, 0, 2, 2)
-    assert found["gamma_upper"] == pytest.approx(1 - 0.05 ** (1 / 2))
+    assert found["gamma_upper"] == pytest.approx(1 - (0.05 / 4) ** (1 / 2))  # four bounds hold together
     assert found["note"] is None
 
 
@@ -189,10 +153,6 @@ def test_a_silent_conservative_policy_exposes(tmp_path):
     silent = BLIND.model_copy(update={"conservative": BLIND.policy})
     found = run(tmp_path, corpus_of("my code is [123456]", "<MASK> said [654321]"), silent)
     assert (found["gamma"], found["delta2"], found["delta2_upper"]) == (1, 0.5, pytest.approx(upper(1, 2)))
-
-
-def upper(events, trials):
-    return binomtest(events, trials, alternative="less").proportion_ci(0.95, method="exact").high
 
 
 def test_a_policy_that_looks_at_the_word_before_is_unstable(tmp_path, monkeypatch):
@@ -239,11 +199,13 @@ def test_copies_masked_and_left_alone(tmp_path):
     found = run(tmp_path / "masked", points, CODE)
     assert (found["gamma"], found["misaligned"]) == (0, 0)
     # literally: the first copy masked, the second becomes the first (1 point changes); a later one masked is no <MASK> (1)
-    assert found["literal"] == {"different": 3, "exposed": 0, "misaligned": 0}
+    assert found["literal"] == {"exposed": 0, "points": 1}
+    assert (found["gamma_literal"], found["doubled_literal"]) == (1, 0)
     found = run(tmp_path / "missed", points, BLIND)
-    assert (found["gamma"], found["misaligned"], found["literal"]["misaligned"]) == (1, 0, 1)  # both the first and the second
+    assert (found["gamma"], found["misaligned"], found["literal"]["points"]) == (1, 0, 2)  # both the first and the second
+    assert found["doubled_literal"] == pytest.approx(1 / 3)
     kept = run(tmp_path / "kept", points, CODE, partition=PartitionSpec(dedup=False))
-    assert (kept["gamma"], kept["literal"]["different"]) == (0, 0)
+    assert (kept["gamma"], kept["gamma_literal"]) == (0, 0)
 
 
 def test_occurrences_and_unique_strings(tmp_path):
@@ -262,13 +224,14 @@ def test_occurrences_and_unique_strings(tmp_path):
 
 def test_samples_are_uniform_without_replacement_and_do_not_depend_on_order():
     secrets = [Secret(f"d:{i}", "x" * 9, 0, 1 + i % 3, "code") for i in range(40)]
-    drawn, total = draw(secrets, 10, seed=1)
-    assert total == 40 and len(set(drawn)) == 10
-    assert draw(secrets[::-1], 10, seed=1)[0] == drawn != draw(secrets, 10, seed=2)[0]
-    assert sorted(draw(secrets, 99, seed=1)[0]) == sorted(secrets)
+    ten = {Kind(False, "code"): 10}
+    drawn = draw(secrets, ten, seed=1)
+    assert len(set(drawn)) == 10
+    assert draw(secrets[::-1], ten, seed=1) == drawn != draw(secrets, ten, seed=2)
+    assert sorted(draw(secrets, {Kind(False, "code"): 99}, seed=1)) == sorted(secrets)
     counts = np.zeros(40)
     for seed in range(800):
-        for secret in draw(secrets, 10, seed)[0]:
+        for secret in draw(secrets, ten, seed):
             counts[int(secret.key[2:])] += 1
     assert ((counts - 200) ** 2 / 200).sum() < 62  # chi squared, 39 degrees of freedom, without-replacement: p < .01
 
@@ -276,7 +239,8 @@ def test_samples_are_uniform_without_replacement_and_do_not_depend_on_order():
 def test_a_sample_is_no_census(tmp_path, corpus):
     found = run(tmp_path, corpus / "points", SIMULATED, sample=30)
     assert found["sampled"] == 30 < found["secrets"] and not found["census"]
-    assert found["gamma_upper"] == pytest.approx(1 - 0.05 ** (1 / found["unique"]["secrets"]))
+    rare = min(row["unique"]["secrets"] for row in found["labels"].values())
+    assert found["gamma_upper"] == pytest.approx(1 - (0.05 / (4 * len(found["labels"]))) ** (1 / rare))
     assert found == run(tmp_path, corpus / "points", SIMULATED, sample=30)
 
 
@@ -284,7 +248,7 @@ def test_a_sample_is_no_census(tmp_path, corpus):
 def test_without_gold_rates_are_null(tmp_path, points):
     found = run(tmp_path, points, CODE)
     assert [found[name] for name in ("gamma", "gamma_upper", "delta2", "delta2_upper")] == [None] * 4
-    assert (found["secrets"], found["labels"]) == (0, {}) and "no gold" in found["note"]
+    assert (found["secrets"], found["labels"]) == (0, {}) and "names no secrets" in found["note"]
 
 
 def test_no_text_is_written(tmp_path):

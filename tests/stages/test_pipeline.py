@@ -143,7 +143,8 @@ def test_certificates_are_told_whether_a_policy_was_made_of_public_text(public):
     ready = params(public, policy=BOTH, conservative={"kind": "ner", "model": "en_core_web_sm"})
     (run, *_) = jobs.of_row(ready, "crt")
     told = {read.source: read.public for read in jobs.reads(ready, run) if read.stage == "policy"}
-    assert told == {"policy": public, "conservative": True}
+    # what the workflow does not make is public only where it is declared
+    assert told == {"policy: names": public, "policy: trees": True, "conservative: en_core_web_sm": False}
 
 
 def test_names_of_pipelines_become_files_and_others_stay():

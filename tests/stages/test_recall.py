@@ -82,14 +82,16 @@ def test_hand_counts(tmp_path):
     assert [result["labels"]["name"][name] for name in counts] == [3, 3, 1]  # Al twice, Bo unnoticed
     assert [result["occurrences"][name] for name in counts] == [8, 5, 1]
     assert [result["unique"][name] for name in counts] == [3, 3, 1]  # 12, Al, Bo
-    assert result["recall"] == 3 / 8
-    assert result["miss_rate"] == 5 / 8
-    assert result["delta2"] == 1 / 8
-    assert result["occurrences"]["delta2_given_miss"] == 1 / 5
+    assert result["labels"]["id"]["unique"] == {"secrets": 1, "missed": 1, "unprotected": 0}
+    assert (result["worst_label"], result["recall"], result["miss_rate"]) == ("name", 0, 1)  # not the 5 / 8 of both labels
+    assert result["delta2"] == 1 / 3
+    assert result["labels"]["name"]["delta2_given_miss"] == 1 / 3
     assert result["precision"] == 4 / 5
     assert result["spans"] == {"digits": {"found": 5, "precision": 4 / 5}}
     assert result["miss_rate_upper"] == 1.0  # all three unique secrets are missed somewhere
-    assert result["delta2_upper"] == pytest.approx(binomtest(1, 3, alternative="less").proportion_ci(0.9).high)
+    each = 1 - 0.1 / 6  # three bounds of two labels hold together
+    assert result["confidence_each"] == pytest.approx(each)
+    assert result["delta2_upper"] == pytest.approx(binomtest(1, 2, alternative="less").proportion_ci(each).high)  # Al, Bo
     assert result["pools"] == {"public": 2, "private": 6}
     assert result["multiplicity"] == 5  # every point with 12
     assert result["multiplicity_distinct"] == 4  # 12: the first text once, a:2, and both with <MASK>
@@ -109,8 +111,23 @@ def test_without_gold_rates_are_null(tmp_path):
     result = run(tmp_path, [(key, text, split, []) for key, text, split, _ in POINTS])
     names = ("recall", "precision", "miss_rate", "miss_rate_upper", "delta2", "delta2_upper", "multiplicity")
     assert [result[name] for name in names] == [None] * 7
-    assert "no gold" in result["note"]
+    assert "names no secrets" in result["note"]
     assert result["pools"] == {"public": 2, "private": 6}
+
+
+def test_planted_secrets_are_no_secrets_of_the_corpus(tmp_path):
+    """Half of the corpus's own are missed; what was planted, and is found, changes none of its rates."""
+    own = [(f"d{n}:0", f"id {n}", "train", [span(3, 4, "id")]) for n in range(4)]
+    found = [{"key": f"d{n}:0", "spans": [span(3, 4, "digits")], "conservative": True} for n in (0, 1)]
+    alone = run(tmp_path, own, found)
+    names = ["canary-0-0:0", "canary-0-1:0", "audit-game-0:0"]
+    planted = [(name, f"id {n % 2 + 7}", "train", [span(3, 4, "id")]) for n, name in enumerate(names)]
+    spans = [{"key": name, "spans": [span(3, 4, "digits")], "conservative": True} for name in names]
+    both = run(tmp_path, own + planted, found + spans)
+    assert alone["miss_rate"] == 0.5 and both["planted"] == {"secrets": 3, "missed": 0, "unprotected": 0}
+    assert both == alone | {"planted": both["planted"], "pools": both["pools"]}
+    only = run(tmp_path, planted, spans)
+    assert only["miss_rate"] is only["recall"] is only["multiplicity"] is None and only["planted"]["secrets"] == 3
 
 
 @pytest.mark.parametrize("findings", [FINDINGS[1::-1], [{"key": "zz", "spans": [], "conservative": True}], [{"spans": []}]])

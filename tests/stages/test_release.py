@@ -2,17 +2,22 @@
 
 import csv
 import os
+import re
 import shutil
 
 import pytest
-from certified import METHODS, append, certificate, source_of
+from certified import ASKED, METHODS, UNKNOWN, append, certificate, source_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from confide.certificate import sealed
 from confide.cli import main
+from confide.dp.bounds import clopper_pearson
 from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
 from confide.io import read_json, sha256, write_json
 from confide.release import RELEASED, release
+from confide.rounding import count_up, rate_up
 from confide.stages.verify import verify
 
 GATE = ("run", "audit", "outcome", "weights", "says")
@@ -32,14 +37,15 @@ def study(tmp_path, monkeypatch):
 
 def certified(project, method, **given):
     """Certify a run from made-up files, and write the study's checks of it."""
-    certificate(project, METHODS[method], **given)
+    certificate(project, [] if "ledger" in given else METHODS[method], **(ASKED[method] | given))
     path, study = project / "certificate.json", project / "results/studies/own"
     path.write_text(path.read_text().replace(f"{project}/", ""))
     write_json(path, sealed(read_json(path)))
     found = read_json(path)
-    named = [file["path"] for name in RELEASED for file in found["files"][name]]
-    searched = [f"results/runs/{found['run']}/certificate.json", *named]
-    write_json(study / "scan.json", {"files": [{"path": path, "hits": 0} for path in searched]})
+    named = [(file["path"], file["sha256"]) for name in RELEASED for file in found["files"][name]]
+    searched = [(f"results/runs/{found['run']}/certificate.json", sha256(path)), *named]
+    rows = [{"path": name, "hits": 0, "sha256": digest} for name, digest in searched]
+    write_json(study / "scan.json", {"warning": None, "files": rows})
     audited(study, "stands", found["files"]["model"][0]["sha256"])
 
 
@@ -52,6 +58,14 @@ def found_by_scan(study, name, hits):
     scan = read_json(study / "scan.json")
     rows = [row for row in scan["files"] if row["path"] != name]
     write_json(study / "scan.json", {"files": rows + ([{"path": name, "hits": hits}] if hits else [])})
+
+
+def scanned_otherwise(study, **changes):
+    """The report of the search, with some keys of it, or of the row of the model, changed."""
+    found = read_json(study / "scan.json")
+    row = next(row for row in found["files"] if row["path"] == "model")
+    row.update({key: value for key, value in changes.items() if key in row})
+    write_json(study / "scan.json", found | {key: value for key, value in changes.items() if key not in row})
 
 
 def test_what_is_released_verifies_on_its_own(study, tmp_path, tmp_path_factory, monkeypatch, capsys):
@@ -67,10 +81,71 @@ def test_what_is_released_verifies_on_its_own(study, tmp_path, tmp_path_factory,
     for path in outside.iterdir():
         assert not any(digest[:16] in path.read_text() for digest in kept), path
     first, second = read_json(tmp_path / "certificate.json"), read_json(outside / "certificate.json")
-    assert {key for key in first if first[key] != second[key]} == {"files", "seal"}
+    rounded = {"claims", "headline", "epochs", "policy", "assumptions"}
+    assert {key for key in first if first[key] != second[key]} == {"files", "seal"} | rounded
     (outside / "model.safetensors").write_text("another")
     with pytest.raises(InputError, match="other bytes"):
         verify(outside / "certificate.json")
+
+
+def test_what_is_released_claims_no_more_than_what_was_certified(study, tmp_path):
+    release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+    first, second = read_json(tmp_path / "certificate.json"), read_json(tmp_path / "out/certificate.json")
+    exact, told = ({claim["name"]: claim for claim in found["claims"]} for found in (first, second))
+    assert set(exact) - set(told) == {"bayesian", "bayesian_undivided", "bayesian_as_published", "bayesian_literal"}
+    assert set(told) <= set(exact)
+    for name, claim in told.items():
+        assert float(claim["epsilon"]) >= float(exact[name]["epsilon"]) and claim["delta"] >= exact[name]["delta"]
+    assert float(told["bayesian_upper"]["epsilon"]) > float(exact["bayesian_upper"]["epsilon"])
+    head, policy = second["headline"], second["policy"]
+    assert head["gamma"] is None and head["gamma_upper"] == 0.15 and policy["delta2_upper"] == 0.015
+    assert policy["multiplicity"] == 4 and policy["sampled"] is policy["secrets"] is policy["worst_label"] is None
+    assert head["bayesian_epsilon"] == head["bayesian_epsilon_upper"] == told["bayesian_upper"]["epsilon"]
+    assert "γ at most 0.15" in (tmp_path / "out/certificate.md").read_text()
+    assert "one secret moves them where it crosses a step" in (tmp_path / "out/certificate.md").read_text()
+
+
+def test_one_masked_secret_more_or_less_does_not_show(study, tmp_path):
+    """The same model, of a corpus in which one more secret was masked: other counts, the same files."""
+    counts = {"gamma": 0.105, "gamma_upper": 0.1481, "gamma_literal": 0.155, "sampled": 201, "secrets": 201}
+    seen = []
+    for number, measured in enumerate(({}, counts | {"multiplicity": 4, "pools": {"public": 3, "private": 5}})):
+        certified(tmp_path, "crt", measured=measured, noise_seed=None)
+        release(tmp_path / "certificate.json", study=study, output=tmp_path / f"out{number}")
+        seen.append({path.name: path.read_bytes() for path in (tmp_path / f"out{number}").iterdir()})
+    assert seen[0] == seen[1]
+    text = b"".join(seen[0].values()).decode()
+    text = re.sub(r'"curves":\s*\{.*?\}', "", text, flags=re.S)  # of the claims, which the bounds have made: many numbers
+    for number in (*counts.values(), 0.142, 0.15500):
+        assert f"{number}" not in text
+
+
+def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
+    certified(tmp_path, "crt", measured=UNKNOWN, noise_seed=None)
+    with pytest.raises(Failure, match="how many secrets the policy misses is unknown: the corpus names no secrets"):
+        release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
+    release(tmp_path / "certificate.json", study=study, output=tmp_path / "out", anyway=True)
+    found = read_json(tmp_path / "out/certificate.json")
+    assert found["headline"]["gamma_upper"] is None and not [c for c in found["claims"] if c["name"].startswith("bayesian")]
+    assert "nobody can say what the policy misses" in found["says"]
+    verify(tmp_path / "out/certificate.json", root=tmp_path / "out")
+    certified(tmp_path, "dpsgd", measured=UNKNOWN, noise_seed=None)  # covers every record alike, whatever a policy misses
+    release(tmp_path / "certificate.json", study=study, output=tmp_path / "other")
+
+
+@given(st.floats(1e-9, 1), st.floats(1e-9, 1))
+def test_the_grid_is_outward_coarse_and_in_order(one, other):
+    assert one <= rate_up(one) <= min(1, 1.67 * one) and rate_up(rate_up(one)) == rate_up(one)
+    assert (rate_up(one) <= rate_up(other)) or one > other
+    assert f"{rate_up(one):e}".split("e")[0].rstrip("0") in ("1.", "1.5", "2.", "3.", "5.", "7.")
+
+
+def test_few_secrets_stand_at_a_step():
+    """How often one secret more among those missed shows, over all counts of 2,000: a few times, and never twice in a row."""
+    bounds = [rate_up(clopper_pearson(missed, 2000, 0.995)) for missed in range(2001)]
+    steps = [place for place in range(2000) if bounds[place] != bounds[place + 1]]
+    assert len(steps) < 20 and len(set(bounds)) == len(steps) + 1
+    assert [count_up(count) for count in (None, 0, 1, 2, 3, 5, 1024, 1025)] == [None, 0, 1, 2, 4, 8, 1024, 2048]
 
 
 @pytest.mark.parametrize(("umask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750)])
@@ -99,6 +174,15 @@ AGAINST = {
     "no scan": (lambda study, project: (study / "scan.json").unlink(), "scan.json: is missing"),
     "a leak": (lambda study, project: found_by_scan(study, "tokenizer", 2), "tokenizer: holds a secret"),
     "not searched": (lambda study, project: found_by_scan(study, "model", 0), "model: was not searched"),
+    "changed since": (
+        lambda study, project: scanned_otherwise(study, sha256="0" * 64),
+        "model: was changed since it was searched",
+    ),
+    "no digest": (lambda study, project: scanned_otherwise(study, sha256=None), "model: was changed since it was searched"),
+    "nothing looked for": (
+        lambda study, project: scanned_otherwise(study, warning="no secret was"),
+        "scan.json: no secret was",
+    ),
 }
 
 
@@ -136,7 +220,10 @@ def test_ledgers_of_warm_starts_come_along(study, tmp_path):
     (tmp_path / "source.jsonl").write_text(source.dump())
     ledger = Ledger()
     ledger.init("source/g0-s0", public=False, ledger=source.dump())
-    append(ledger, METHODS["crt"][-1], 10**6)
+    for number in range(1, 4):
+        for place, release_ in enumerate(METHODS["crt"]):
+            append(ledger, release_, 1000 * number + place)
+        ledger.epoch(number)
     certified(tmp_path, "crt", ledger=ledger, start_ledgers=[tmp_path / "source.jsonl"], noise_seed=None)
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
     assert (tmp_path / "out/start_ledger_0.jsonl").read_text() == source.dump()

@@ -8,7 +8,7 @@ import pytest
 
 from confide.cli import main
 from confide.errors import Failure, InputError
-from confide.io import read_json, write_json, write_jsonl
+from confide.io import read_json, sha256, write_json, write_jsonl
 from confide.specs import ScanSpec
 from confide.stages.scan import scan
 
@@ -95,10 +95,47 @@ def test_shorter_secrets_on_demand(study):
         scan(ScanSpec(min_length=2), **study)
 
 
-def test_without_secrets_it_says_so(study, capsys):
-    scan(ScanSpec(), **(study | {"points": [], "canaries": []}))
-    assert "there is no secret to look for" in capsys.readouterr().err
-    assert read_json(study["output"])["secrets"]["searched"] == 0
+def test_every_row_has_the_digest_of_what_was_searched(study):
+    scan(ScanSpec(), **study)
+    rows = {row["path"]: row["sha256"] for row in read_json(study["output"])["files"]}
+    assert rows and rows == {path: sha256(path) for path in rows}
+    changed = study["files"][0] / "log.txt"
+    changed.write_text("another text")
+    assert rows[str(changed)] != sha256(changed)
+
+
+def nothing_private(study):
+    return study | {"points": [], "canaries": []}
+
+
+def neither_gold_nor_canaries(study):
+    write_jsonl(study["points"][0], [{"key": "a", "text": "abc", "gold": []}])
+    return study | {"canaries": []}
+
+
+def all_of_it_public(study):
+    rows = [json.loads(line) for line in study["points"][0].read_text().splitlines()]
+    write_jsonl(study["public"][0], [{"text": row["text"]} for row in rows])
+    return study | {"canaries": []}
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (nothing_private, None),
+        (neither_gold_nor_canaries, "no secret was looked for: the private datasets have neither gold spans nor canaries"),
+        (all_of_it_public, "no secret was looked for: of 4 secrets 1 are too short and 3 stand in public text"),
+    ],
+)
+def test_a_search_for_nothing_says_so(study, capsys, change, warning):
+    scan(ScanSpec(), **change(study))
+    printed = capsys.readouterr().err
+    found = read_json(study["output"])
+    assert found["secrets"]["searched"] == 0
+    if warning is None:
+        assert found["warning"] is None and "WARNING" not in printed
+    else:
+        assert found["warning"].startswith(warning) and f"confide scan: WARNING: {warning}" in printed
 
 
 def test_missing_files(study, tmp_path):

@@ -12,6 +12,7 @@ from confide.errors import InputError
 from confide.specs import ReportRun, ReportSpec, TrackingSpec, TrackSpec, TrainSpec
 from confide.stages.track import measured, numbers, track
 from confide.tracking import flat, shown
+from tests.terms import TERMS
 
 MODEL = {"kind": "lstm", "embedding": 4, "hidden": 4}
 CURVE = [{"epoch": 1, "step": 5, "loss": 2.5, "valid_ppl": 9.0}, {"epoch": 2, "step": 10, "loss": None, "valid_ppl": 7.0}]
@@ -40,7 +41,7 @@ def project(tmp_path, monkeypatch):
 
 
 def training(run: str, **fields) -> TrainSpec:
-    return TrainSpec(run=run, method="crt", model=MODEL, recipe={"epochs": 2}, **fields)
+    return TrainSpec(data=TERMS, run=run, method="crt", model=MODEL, recipe={"epochs": 2}, **fields)
 
 
 def spec(uri: str) -> TrackSpec:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from confide.specs import LSTMSpec, PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.stages.train import COSTS, train
 from confide.training import Job
 from confide.types import Partition, View
+from tests.terms import TERMS
 
 RECIPE = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=10, epochs=3, physical_batch_size=6, regulariser_weight=0.5)
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=0.5)
@@ -62,10 +64,15 @@ def outputs(folder: Path) -> dict[str, Path]:
     return {"checkpoint": folder / "checkpoint"} | {Path(name).stem: folder / name for name in names}
 
 
+def history(ledger: Path) -> list[str]:
+    """Lines of a ledger but for the last: that names the weights, which sums in another order move by their last bits."""
+    return ledger.read_text().splitlines()[:-1]
+
+
 def spec(method: str, **changes: Any) -> TrainSpec:
     model = LSTMSpec(kind="lstm", embedding=6, hidden=6, dropout=0.1)
     settings = {"privacy": PRIVACY, "checkpoint_every": 4, "domains": ["air"] if method == "domain_only" else None} | changes
-    return TrainSpec(run="a/g0-s0", method=method, model=model, recipe=RECIPE, **settings)
+    return TrainSpec(data=TERMS, run="a/g0-s0", method=method, model=model, recipe=RECIPE, **settings)
 
 
 def run(folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | None = None) -> dict[str, Path]:
@@ -228,8 +235,13 @@ def test_empty_pool_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None
 def test_the_ledger_opens_with_run_settings_and_what_was_read(tmp_path: Path, vocabulary: Path) -> None:
     wanted = spec("crt").model_copy(update={"reads": [ReadSpec(stage="tokenizer", source="bpe", public=False)]})
     ledger = Ledger.from_file(run(tmp_path, vocabulary, wanted)["ledger"])
-    assert [line.get("event") for line in ledger.lines()[:2]] == ["start", "read"]
-    (start,), (read,) = ledger.events("start"), ledger.events("read")
+    assert [line.get("event") for line in ledger.lines()[:2]] == ["start", "data"]
+    (start,), (data,), (read,) = (ledger.events(kind) for kind in ("start", "data", "read"))
+    assert data["terms"] == wanted.data.model_dump() and data["authors"] is None
+    # of pools that nobody draws from no size is told: that of `marked` shows whether a missed secret was masked
+    assert data["pools"] == {name: len(partition().pool(name)) for name in ("public", "private")}
+    (end,) = ledger.events("end")
+    assert end["weights"] == sha256(outputs(tmp_path)["model"])
     assert (start["run"], start["settings"]) == (wanted.run, settings_digest(wanted.model_dump_json()))
     assert start["noise"] == "recorded" and len(start["code"]) == 12
     assert (read["source"], read["public"], read["digest"]) == ("bpe", False, sha256(vocabulary))
@@ -248,6 +260,33 @@ def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path:
     assert made["model"].read_bytes() == first["model"].read_bytes()
     (start,) = Ledger.from_file(made["ledger"]).events("init")
     assert start["source"] == "public/g0-s0"
+
+
+def test_weights_that_are_not_those_of_their_ledger_are_no_start(tmp_path: Path, vocabulary: Path) -> None:
+    first = run(tmp_path / "first", vocabulary, spec("nonprivate"))
+    other = run(tmp_path / "other", vocabulary, spec("nonprivate", seed=1))
+    wanted = spec("dpsgd", init="first/g0-s0")
+    start = {"init": other["model"], "init_ledger": first["ledger"]}
+    with pytest.raises(InputError, match="not the ones that the ledger beside them ends with"):
+        train(wanted, **files(tmp_path, partition()), tokenizer=vocabulary, **outputs(tmp_path), **start)
+
+
+def test_what_is_declared_public_has_a_digest_in_the_ledger(tmp_path: Path, vocabulary: Path) -> None:
+    model = tmp_path / "entities"
+    (model / "parts").mkdir(parents=True)
+    (model / "parts/weights").write_text("1")
+    reads = [ReadSpec(stage="policy", source="names: entities", public=True, artefact=str(model))]
+    wanted = spec("crt").model_copy(update={"reads": reads})
+    digests = []
+    for content in ("1", "2"):
+        (model / "parts/weights").write_text(content)
+        (tmp_path / content).mkdir()
+        (read,) = Ledger.from_file(run(tmp_path / content, vocabulary, wanted)["ledger"]).events("read")
+        digests.append(read["digest"])
+    assert len(set(digests)) == 2 and all(len(digest) == 64 for digest in digests)
+    shutil.rmtree(model)
+    with pytest.raises(InputError, match="is declared public, but was not found"):
+        run(tmp_path / "1", vocabulary, wanted)
 
 
 @pytest.mark.gpu

@@ -15,6 +15,7 @@ from confide.stages.train import train
 from confide.training import Job
 from confide.types import STATES, Partition, Step, View
 from tests.stages.test_train import files, outputs, vocabulary
+from tests.terms import TERMS
 
 __all__ = ["vocabulary"]
 
@@ -45,7 +46,7 @@ def partition(shift: int = 0, longer: int = 0) -> Partition:
 def spec(state: str = "reset", **changes: Any) -> TrainSpec:
     recipe = RECIPE.model_copy(update={"private_state": state} | changes.pop("recipe", {}))
     settings = {"model": LSTMSpec(kind="lstm", embedding=6, hidden=6), "privacy": PRIVACY, "checkpoint_every": 3} | changes
-    return TrainSpec(run="a/g0-s0", method="selective", recipe=recipe, **settings)
+    return TrainSpec(data=TERMS, run="a/g0-s0", method="selective", recipe=recipe, **settings)
 
 
 def run(folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | None = None) -> dict[str, Path]:

@@ -5,19 +5,23 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import reduce
 from operator import getitem
 
 import pytest
-from certified import HASHED, METHODS, append, certificate, ledger_of, source_of
+from certified import ASKED, DELTA, HASHED, METHODS, append, certificate, closed, ledger_of, source_of
 
 from confide.certificate import certificate as certificate_of
 from confide.certificate import sealed
 from confide.cli import main
+from confide.dp.calibration import calibrate
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.stages import verify as verification
 from confide.stages.verify import verify
+
+DATA = [name for name in HASHED if name != "model"]
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +31,20 @@ def written(tmp_path_factory):
     source = source_of(METHODS["crt"])
     (folder / "source.jsonl").write_text(source.dump())
     ledger = Ledger()
-    ledger.read("tokenizer", "bpe", public=True, digest="1" * 64)
+    ledger.read("tokenizer", "bpe", public=True, digest=hashlib.sha256(b"tokenizer").hexdigest())
     ledger.init("source/g0-s0", public=False, ledger=source.dump())
-    for number in (1, 2):
-        append(ledger, METHODS["crt"][0])
-        append(ledger, METHODS["crt"][-1], 1000 + number)
-        ledger.epoch(number)
+    trained(ledger, METHODS["crt"])
     certificate(folder, [], ledger=ledger, start_ledgers=[folder / "source.jsonl"])
     return folder
+
+
+def trained(ledger, releases, epochs=3):
+    """The same with so many epochs of updates, each of which leaves another state of the noise behind."""
+    for number in range(1, epochs + 1):
+        for place, release in enumerate(releases):
+            append(ledger, release, 1000 * number + place)
+        ledger.epoch(number)
+    return ledger
 
 
 @pytest.fixture
@@ -76,7 +86,7 @@ def test_what_was_certified_is_verified(folder, capsys):
     verify(folder / "certificate.json")
     out = capsys.readouterr().out
     assert "holds for r/g0.1-s0" in out and "Replacing one turn" in out and "not for release" in out
-    assert "source.jsonl" not in out and "ledger, recall, neighbours, start_ledgers" in out
+    assert "source.jsonl" not in out and "ledger, model, recall, neighbours, start_ledgers" in out
 
 
 def altered(value, place):
@@ -109,8 +119,8 @@ def test_every_field_that_is_flipped_is_refused(folder, capsys, remembered):
     assert len(places) > 250
     for place in places:
         reseal(forged, altered(whole, place))
-        if place[0] == "files" and place[1] in HASHED and place[-1] == "path":
-            verify(forged)  # weights and data that are nowhere: said to be unchecked
+        if place[0] == "files" and place[1] in DATA and place[-1] == "path":
+            verify(forged)  # data that is nowhere: said to be unchecked
             assert "not here, so not checked" in capsys.readouterr().out
             continue
         with pytest.raises(InputError, match="."):
@@ -132,7 +142,7 @@ def test_other_bytes_than_were_certified_are_refused(folder, name):
         verify(folder / "certificate.json")
 
 
-@pytest.mark.parametrize("name", ["ledger", "recall", "neighbours", "source.jsonl"])
+@pytest.mark.parametrize("name", ["ledger", "model", "recall", "neighbours", "source.jsonl"])
 def test_what_is_needed_must_be_here(folder, name):
     (folder / name).unlink()
     with pytest.raises(InputError, match="is not here"):
@@ -156,11 +166,97 @@ def test_files_of_a_stranger_s_certificate_are_counted_and_found(folder, change,
         verify(folder / "certificate.json")
 
 
-def test_data_and_weights_may_be_elsewhere(folder, capsys):
-    for name in ("model", "original", "redacted"):
+def test_data_may_be_elsewhere(folder, capsys):
+    for name in ("original", "redacted"):
         (folder / name).unlink()
     verify(folder / "certificate.json")
-    assert "not here, so not checked: copy/model, copy/original, copy/redacted" in capsys.readouterr().out
+    assert "not here, so not checked: copy/original, copy/redacted" in capsys.readouterr().out
+
+
+def forged(folder, releases, *, epochs=3, lines=lambda ledger: None, weights=b"model", alter=lambda value: None, **given):
+    """Certify another training than was asked for, with every hash and seal as it should be, and verify that."""
+    ledger = Ledger()
+    lines(ledger)
+    for name in ("ledger", "certificate.json"):
+        (folder / name).unlink(missing_ok=True)
+    certificate(folder, [], ledger=trained(ledger, releases, epochs), **given)
+    path = folder / "certificate.json"
+    value = json.loads(path.read_text())
+    alter(value)
+    (folder / "model").write_bytes(weights)
+    reseal(path, value)
+    verify(path, root=folder)
+
+
+CRT = METHODS["crt"]
+WEAK = [replace(one, noise_multiplier=300.0) if one.step.noisy else one for one in CRT]
+RARE = [replace(one, sample_rate=0.001) if one.step.noisy else one for one in CRT]
+
+
+@pytest.mark.parametrize(
+    ("releases", "epochs", "message"),
+    [
+        (CRT, 2, "has other epochs than the 3"),
+        (CRT, 4, "has other epochs than the 3"),
+        ([CRT[0], CRT[-1]], 3, "epoch 1 does not hold the updates"),
+        (CRT[::-1], 3, "epoch 1 does not hold the updates"),
+        (RARE, 3, "epoch 1 does not hold the updates"),
+        (WEAK, 3, "is not the noise that noise_multiplier = 2.0 asks for"),
+        (METHODS["redacted"], 3, "holds noised updates of other kinds"),
+        (METHODS["dpsgd"], 3, "epoch 1 does not hold the updates"),
+    ],
+)
+def test_a_ledger_of_other_updates_than_were_asked_for_is_refused(tmp_path, releases, epochs, message):
+    with pytest.raises(InputError, match=message):
+        forged(tmp_path, releases, epochs=epochs)
+
+
+@pytest.mark.parametrize(
+    ("target", "noise", "holds"), [(3.0, 1.0, True), (3.0, 100.0, False), (3.0, 0.99, False), (2.97, 1.0, False)]
+)
+def test_the_noise_is_what_the_target_epsilon_asks_for(tmp_path, target, noise, holds):
+    """Less noise would not reach the target, and more is none that calibration would have chosen."""
+    needed = noise * calibrate(3.0, DELTA, 0.05, 60)
+    releases = [replace(one, noise_multiplier=needed) if one.step.noisy else one for one in CRT]
+    asked = {"privacy": {"epsilon": target, "delta": DELTA}}
+    if holds:
+        forged(tmp_path, releases, **asked)
+    else:
+        with pytest.raises(InputError, match=f"is not the noise that epsilon = {target} asks for"):
+            forged(tmp_path, releases, **asked)
+
+
+@pytest.mark.parametrize("method", [name for name in ASKED if name != "crt"])
+def test_every_method_s_updates_are_those_that_it_asks_for(tmp_path, method, capsys):
+    forged(tmp_path, METHODS[method], **ASKED[method])
+    assert "its updates against the settings" in capsys.readouterr().out
+    with pytest.raises(InputError):
+        forged(tmp_path, METHODS[method][1:], **ASKED[method])
+
+
+def test_what_was_read_before_training_is_what_the_settings_say(tmp_path):
+    reads = [{"stage": "tokenizer", "source": "bpe", "public": False}]
+    with pytest.raises(InputError, match="what the settings say was read before training"):
+        forged(tmp_path, CRT, reads=reads)
+    for digest, right in ((hashlib.sha256(b"tokenizer").hexdigest(), True), ("1" * 64, False)):
+        read = {"lines": lambda ledger, digest=digest: ledger.read("tokenizer", "bpe", public=False, digest=digest)}
+        if right:
+            forged(tmp_path, CRT, reads=reads, **read)
+        else:
+            with pytest.raises(InputError, match="names another tokenizer"):
+                forged(tmp_path, CRT, reads=reads, **read)
+
+
+def test_other_weights_are_refused_though_every_hash_fits(tmp_path):
+    def other(value):
+        value["files"]["model"][0]["sha256"] = hashlib.sha256(b"other").hexdigest()
+
+    with pytest.raises(InputError, match="not the ones that this training ended with"):
+        forged(tmp_path, CRT, weights=b"other", alter=other)
+    with pytest.raises(InputError, match="files.model: names 0 files"):
+        forged(tmp_path, CRT, alter=lambda value: value["files"]["model"].clear())
+    with pytest.raises(InputError, match="files.model: is missing"):
+        forged(tmp_path, CRT, alter=lambda value: value["files"].pop("model"))
 
 
 def test_a_ledger_of_another_model_is_refused(folder):
@@ -168,7 +264,7 @@ def test_a_ledger_of_another_model_is_refused(folder):
     value = json.loads((folder / "certificate.json").read_text())
     other = ledger_of(METHODS["crt"])
     other.start("other/g0-s0", settings="0" * 64, code="abc", noise="system")
-    other.end()
+    closed(other)
     (folder / "ledger").write_text(other.dump())
     value["files"]["ledger"][0]["sha256"] = hashlib.sha256((folder / "ledger").read_bytes()).hexdigest()
     reseal(folder / "certificate.json", value)

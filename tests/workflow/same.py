@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 PLACES = ("data/work", "data/tokenizers", "models", "results")
-LOGS = "logs/"  # of scan.json and scan.csv
+LEFT = ("logs/", ".snakemake/")  # in scan.json and scan.csv: what attempts leave
 COSTS = ("seconds", "cpu_seconds", "peak_mb")  # of an epoch, of an attack: time and memory
 COST = re.compile(rb'("(?:[^"]*\.)?(?:%s)": ?)[^,\n}]+' % "|".join(COSTS).encode())  # in JSON
 
@@ -36,9 +36,9 @@ def _without_costs(path: Path) -> bytes:
 
 
 def _searched(path: Path) -> tuple[Any, list[tuple[str, int]]]:
-    """Secrets looked for, files searched, how many were found there; of logs, which attempts leave, only those with some."""
+    """Secrets looked for, files searched, how many were found there; of what attempts leave, only those with some."""
     counts = json.loads(path.read_bytes())
-    files = [(row["path"], row["hits"]) for row in counts["files"] if row["hits"] or not row["path"].startswith(LOGS)]
+    files = [(row["path"], row["hits"]) for row in counts["files"] if row["hits"] or not row["path"].startswith(LEFT)]
     return counts["secrets"], files
 
 
@@ -47,7 +47,7 @@ def _table(path: Path) -> list[list[str]]:
     with path.open(newline="") as lines:
         rows = list(csv.reader(lines))
     if path.name == "scan.csv":
-        return _columns([row for row in rows if not row[0].startswith(LOGS)], {"bytes"})
+        return _columns([row for row in rows if not row[0].startswith(LEFT)], {"bytes"})
     return _columns(rows, {*COSTS})
 
 

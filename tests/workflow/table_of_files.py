@@ -24,6 +24,23 @@ def rows() -> list[Row]:
     return [Row(re.findall(r"`([^`]+)`", files), *(cell.strip() for cell in said)) for files, _, *said in cells]
 
 
+class Place(NamedTuple):
+    """One kind of file outside the project; `~` is the home, `$TMPDIR` the folder of temporary files."""
+
+    pattern: str
+    mode: str
+    stays: bool
+
+
+def places() -> list[Place]:
+    """All kinds of which the page names a pattern, in its order."""
+    section = PAGE.read_text().split("## Outside the project")[1].split("\n## ")[0]
+    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in section.splitlines() if line.startswith("| ")]
+    return [
+        Place(where.strip("`"), mode, long.startswith("stays")) for _, where, _, mode, long in cells if where.startswith("`")
+    ]
+
+
 def row_of(path: str) -> Row | None:
     """The first kind that a file, relative to the project, is of."""
     return next((row for row in rows() if any(fnmatch(path, pattern) for pattern in row.patterns)), None)

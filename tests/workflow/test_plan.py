@@ -29,6 +29,7 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         "summary": 1,
         "gate_tiny": 1,
         "scan_tiny": 1,
+        "search_summary": 1,
     }
 
 
@@ -52,7 +53,7 @@ def asked_on_slurm(project, attempt: int) -> list[tuple[int, int]]:
 def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
     first, second = asked_on_slurm(fresh, 1), asked_on_slurm(fresh, 2)
-    assert len(first) == 67 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
+    assert len(first) == 68 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
 
 
 def test_a_submission_asks_for_one_gpu_until_told_otherwise(fresh):
@@ -114,3 +115,14 @@ def test_interrupted_jobs_and_hidden_files_need_no_record(tmp_path):
     state.mkdir(parents=True)
     record(state, "models/a/half").touch()
     assert list(unrecorded(tmp_path)) == ["models/a/alien"]
+
+
+def test_a_title_is_no_template(fresh, tmp_path):
+    """Braces, tags and controls in a study's title are neither wildcards nor anything else but words."""
+    project = fresh.copy(tmp_path / "project")
+    title = r'"<script>alert(1)</script> {x} $\\frac{$ \e[2J =cmd| {{7*7}}"'
+    path = project.folder / "params.yaml"
+    path.write_text(re.sub(r"(?m)^( +title:) .*$", lambda line: f"{line[1]} {title}", path.read_text(), count=1))
+    assert "report_tiny" in project.planned()
+    shown = project.snakemake("-n", "-p", "--quiet", "progress")
+    assert "\x1b[2J" not in shown and "<script>alert" not in shown and r"\u003cscript\u003ealert(1)" in shown

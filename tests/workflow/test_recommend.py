@@ -29,7 +29,9 @@ def test_prices_are_those_of_the_certificates(built, monkeypatch):
         assert found.random == float(certificate["headline"]["bayesian_epsilon_upper"])
         assert [found.noise] == (certificate["public_constants"]["noise_multipliers"] or [None])
         evaluation = json.loads((built.folder / "results/runs" / run.run / "evaluate.json").read_text())
-        assert found.perplexity == evaluation["ppl"] and found.trained.endswith("(ε 3)" if run.name == "dpsgd" else "(ε ∞)")
+        assert found.perplexity == evaluation["ppl_public"] and found.trained.endswith(
+            "(ε 3)" if run.name == "dpsgd" else "(ε ∞)"
+        )
     assert priced["crt"].trained is None  # it was trained with simulated misses alone
 
 
@@ -38,6 +40,24 @@ def test_the_command_says_the_same_from_anywhere_and_changes_nothing(built, tmp_
     printed = built.run("bash", "-c", f"cd {tmp_path} && confide recommend {built.folder}")
     assert "Recommended: crt on sim (everything)." in printed and "| sim | nonprivate | nobody | ∞ | ∞ | ∞ | ∞ | – |" in printed
     assert sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*")) == before
+
+
+def test_a_corpus_that_names_no_secrets_is_told_nothing_of_what_is_missed(fresh, tmp_path):
+    """Dialogues with names and account numbers, and no spans: what the tool plants and finds measures no policy."""
+    texts = [f"Hello, my name is Anna {chr(65 + n % 26)}ova.\nMy IBAN is DE{n * 7919:020d}.\nCall {n}!" for n in range(400)]
+    project = fresh.copy(tmp_path / "project")
+    (project.folder / "mine").mkdir()
+    (project.folder / "mine/corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    project.run("confide", "init", "mine/corpus.jsonl")
+    project.run("snakemake", "-d", "mine", "-c", "1", "prepare")
+    (rates,) = (
+        json.loads(path.read_text()) for path in (project.folder / "mine/data/work").glob("mine/g0-dedup/neighbours.json")
+    )
+    assert rates["planted"]["secrets"] > 50 and rates["gamma"] is rates["gamma_upper"] is None
+    printed = project.run("confide", "recommend", "mine")
+    assert "nobody can say what the policy misses" in printed and "0.00%" not in printed and " misses 0" not in printed
+    rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| mine")]
+    assert {row[5] for row in rows} == {"–"}  # what a random secret costs
 
 
 def test_what_is_not_measured_yet_is_named(fresh):

@@ -2,13 +2,15 @@
 
 import contextlib
 import io
+import math
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import orjson
-from toys import LSTM
+from scipy.stats import beta
+from toys import LSTM, TERMS
 
 from confide import rerun, tokenizer
 from confide.data import load_partition
@@ -17,6 +19,7 @@ from confide.neighbours import Outcome, Raw, Tester, process_of, secrets_of, tou
 from confide.redaction import finder, finder_of
 from confide.specs import (
     DedupSpec,
+    NeighboursSpec,
     PartitionSpec,
     PrivacySpec,
     RecipeSpec,
@@ -27,6 +30,7 @@ from confide.specs import (
     TrainSpec,
 )
 from confide.stages.dedup import dedup
+from confide.stages.neighbours import neighbours as measure
 from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.types import MASK, Partition
@@ -107,12 +111,32 @@ def the_neighbour_test_sees_what_is_missed() -> None:
         assert tester.test(secrets[0]) == (expected, expected), kind
 
 
+def the_miss_rate_is_that_of_the_worst_label() -> None:
+    """Of the corpus's own secrets, label by label: neither many that are found nor what was planted makes it smaller."""
+    codes = [("d%d:0", f"code {100000 + n}", [5, 11, "code"]) for n in range(40)]
+    names = [("n%d:0", f"name Ann{n}", [5, 5 + len(f"Ann{n}"), "name"]) for n in range(4)]
+    planted = [("audit-game-%d:0", f"code {200000 + n}", [5, 11, "audit"]) for n in range(60)]
+    bound = float(beta.ppf(1 - 0.05 / 4, 1, 40))  # of gamma, delta2 and the two of the literal neighbour, all at once
+    cases = ((codes + planted, 0, bound), (codes + names + planted, 1, 1), (planted, None, None))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tokenizer.save(words(), folder / "tokenizer")
+        for number, (made, rate, most) in enumerate(cases):
+            points = [Raw(key % n, text, "train", None, None, [[*gold, 1.0]]) for n, (key, text, gold) in enumerate(made)]
+            (folder / "points").write_bytes(b"".join(orjson.dumps(point._asdict()) + b"\n" for point in points))
+            spec, output = NeighboursSpec(redact=FINDS, partition=PartitionSpec()), folder / str(number)
+            measure(spec, points=folder / "points", tokenizer=folder / "tokenizer", output=output)
+            found = read_json(output)
+            assert found["gamma"] == rate, f"{rate} are missed, and {found['gamma']} are said to be"
+            assert most is None if found["gamma_upper"] is None else math.isclose(found["gamma_upper"], most, rel_tol=1e-6)
+
+
 def a_rerun_on_a_neighbour_is_the_same() -> None:
     """From raw text to a released model on D and on D': a secret that the policy finds shows in no artefact."""
     # all 16 private points are in every noisy batch: what one of them says cannot hide
     recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=16, epochs=2, physical_batch_size=16)
     privacy = PrivacySpec(noise_multiplier=2.0, delta=1e-3)
-    train = TrainSpec(run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, device="cpu")
+    train = TrainSpec(data=TERMS, run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, device="cpu")
     spec = RerunSpec(tokenizer=TokenizerSpec(kind="bpe", vocab_size=300), redact=FINDS, train=train, repetitions=1)
     private, public = [f"take {n}{n}1234 as it is" for n in range(1, 8)] + ["my 123456"] * 9, ["thank you, good bye now"] * 20
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):

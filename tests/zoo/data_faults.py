@@ -2,12 +2,15 @@
 
 from mutation import Fault, edit
 
-from confide import deduplication, neighbours, partitioning, redaction, rerun
+from confide import deduplication, neighbours, partitioning, planted, redaction, rerun
+from confide.dp import bounds
 from confide.policies import spans
+from confide.stages import neighbours as measured
 from confide.stages import redact
 
 CAUGHT, MISSED = "a_secret_that_the_policy_finds_leaves_no_trace", "a_missed_secret_changes_one_private_point"
 FAILS, SEES = "a_policy_that_fails_makes_its_text_private", "the_neighbour_test_sees_what_is_missed"
+WORST = "the_miss_rate_is_that_of_the_worst_label"
 RERUN = "a_rerun_on_a_neighbour_is_the_same"
 
 FAULTS = [
@@ -85,5 +88,23 @@ FAULTS = [
         "A point that differs counts as private whatever pool it is in.",
         SEES,
         edit(neighbours.compare, ('"private" if stays[changed].all() else "exposed"', '"private"')),
+    ),
+    Fault(
+        "planted secrets measured",
+        "Canaries and audit sentences, whose pattern the policy knows, count among the corpus's secrets.",
+        WORST,
+        edit(planted.is_planted, ("doc.startswith((", "False and doc.startswith((")),
+    ),
+    Fault(
+        "the best label counts",
+        "The miss rate is that of the label of secrets that the policy finds best.",
+        WORST,
+        edit(measured.worst, ("return max((", "return min((")),
+    ),
+    Fault(
+        "bounds that hold one by one",
+        "Each of several bounds holds with 95 %, and all of them together with less.",
+        WORST,
+        edit(bounds.each_of, ("(1 - confidence) / max(1, bounds)", "(1 - confidence)")),
     ),
 ]

@@ -3,19 +3,28 @@
 import contextlib
 import io
 import math
+import tempfile
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor, nn
-from toys import BOS, GPT2, LSTM, clipped_sum, flat, gradient, loss_of, loss_of_row, model_of, texts_of, view_of
+from toys import BOS, GPT2, LSTM, clipped_sum, flat, gradient, loss_of, loss_of_row, model_of, partition_of, texts_of, view_of
 
+from confide import tokenizer
 from confide.batches import Batch, padded, selected
+from confide.data import write_partition
+from confide.dp import update
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.randomness import Stream
-from confide.dp.update import exact_gradient, noisy_gradient
+from confide.dp.update import exact_gradient, noisy_gradient, per_example
 from confide.memory import Budget
+from confide.specs import PrivacySpec, RecipeSpec, TrainSpec
+from confide.stages.train import train
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 MANY = 6.0  # standard errors: the checks are seeded, and a fault is far beyond
@@ -76,10 +85,10 @@ def a_batch_that_does_not_fit_counts_once() -> None:
     texts, model = texts_of(6, seed=8), model_of(LSTM)
     expected, usual = sum_of(model, texts, 0.1), model.hidden
 
-    def small(ids: Tensor, *keep: Tensor) -> Tensor:
+    def small(ids: Tensor, **others: Tensor) -> Tensor:
         if len(ids) > 2:
             raise torch.OutOfMemoryError
-        return usual(ids, *keep)
+        return usual(ids, **others)
 
     model.hidden = small
     with contextlib.redirect_stderr(io.StringIO()):
@@ -143,3 +152,95 @@ def public_losses_are_blind_to_private_tokens() -> None:
         return flat(parameter.grad for parameter in model.parameters())
 
     assert torch.equal(public(0), public(4)) and torch.equal(public(0), public(4, longer=3))
+
+
+def stored_contributions_never_exceed_c() -> None:
+    """What one example alone leaves in the sum is no longer than C as it is stored, in float32 and bfloat16: no tolerance."""
+    texts = texts_of(12, seed=4)
+    for spec in (LSTM, GPT2):
+        for half in (False, True):
+            model = model_of(spec).float()
+            clipper = PerExampleClipper(model, 0.013)
+            for text in texts:
+                clipper.reset()
+                clipper.add(
+                    lambda text=text, model=model, half=half: per_example(
+                        model, padded(view_of([text]), np.arange(1), BOS), half
+                    )
+                )
+                stored = float(clipper.flat.double().norm())
+                assert 0.99 * 0.013 < stored <= 0.013, f"a contribution of {stored / 0.013 - 1:+.1e} C beside C"
+
+
+def an_example_adds_the_same_in_any_company() -> None:
+    """A batch adds what its examples add alone, also where its longest one reaches weights that are not finite."""
+    texts = [*texts_of(8, seed=6), list(range(3, 33))]
+    wide = (LSTM.model_copy(update={"hidden": 48}), GPT2.model_copy(update={"width": 48}))  # norms are found in both ways
+    for spec in wide:
+        for bad in (False, True):
+            model = model_of(spec).float()
+            if bad and spec.kind == "gpt2":
+                model.network.transformer.wpe.weight.data[20:] = math.nan
+            if bad and spec.kind == "lstm":
+                model.embedding.weight.data[31] = math.nan
+                texts = [[3 if token == 31 else token for token in text] for text in texts[:-1]] + texts[-1:]
+            bound = 0.05
+            together = sum_of(model, texts, bound).double()
+            apart = torch.stack([sum_of(model, [text], bound).double() for text in texts])
+            assert apart[:-1].any(1).all() and bool(apart[-1].any()) != bad
+            moved = float((together - apart.sum(0)).norm()) / bound
+            assert moved < 1e-5, f"company moves what examples add by {moved:.1e} C"
+
+
+def noise_reaches_as_far_as_a_gaussian() -> None:
+    """Of bits that belong to the outermost 4e-16 of all radii, noise is a Gaussian's beyond 8.4 deviations."""
+    beyond, count, source = 8.4, 4000, np.random.default_rng(0)
+    low = source.integers(0, int(math.exp(-(beyond**2) / 2) * 2**63), count)
+    angles = source.integers(-(2**63), 2**63 - 1, count)
+    bits = torch.from_numpy(np.stack([low, angles], axis=1))
+    with mock.patch.object(Stream, "pairs", lambda self, count: bits):
+        values = Stream(0, "noise").add(torch.zeros(2 * count, dtype=torch.float64), 2.0).view(-1, 2) / 2.0
+    excess = (values.square().sum(1) - beyond**2) / 2
+    assert stats.kstest(excess.numpy(), "expon").pvalue > 1e-6, f"the farthest of {float(values.abs().max()):.2f} deviations"
+
+
+def every_update_trains() -> None:
+    """Dropout is on in each pass of each exact and noisy update, after evaluations, too, and with adapters (LoRA)."""
+    everywhere: list[bool] = []
+    dropped: list[float] = []
+    usual = update.token_losses
+
+    def seen(model: nn.Module, batch: Batch, half: bool) -> Tensor:
+        everywhere.append(all(module.training for module in model.modules()))
+        layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+        hooks = [layer.register_forward_hook(lambda _, given, made: dropped.append(zeros(made))) for layer in layers]
+        losses = usual(model, batch, half)
+        for hook in hooks:
+            hook.remove()
+        return losses
+
+    data = partition_of(12)
+    data.split[::4] = 1  # some of them validate, so that the model is evaluated after the first epoch
+    recipe = RecipeSpec(lr=0.01, batch_size=4, noisy_batch_size=4, epochs=2, physical_batch_size=4)
+    given: dict[str, Any] = {"method": "crt", "recipe": recipe, "privacy": PrivacySpec(noise_multiplier=1.0), "device": "cpu"}
+    model = GPT2.model_copy(update={"dropout": 0.5, "lora_rank": 2})
+    with (
+        tempfile.TemporaryDirectory() as name,
+        mock.patch.object(update, "token_losses", seen),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        folder = Path(name)
+        views = {view: folder / view for view in ("original", "redacted")}
+        write_partition(data, **views)
+        words = folder / "tokenizer.json"
+        tokenizer.save(tokenizer.train_bpe(["thank you"], 270), words)
+        made = {key: folder / key for key in ("checkpoint", "model", "config", "metrics", "ledger", "epochs")}
+        train(TrainSpec(run="a/g0-s0", model=model, **given), **views, tokenizer=words, **made)
+    assert len(everywhere) >= 8 and len(dropped) > len(everywhere)
+    assert all(everywhere), "a part of the model was left in evaluation mode"
+    assert min(dropped) > 0.2, "dropout does nothing"
+
+
+def zeros(values: Tensor) -> float:
+    """Share of numbers that are zero."""
+    return float((values == 0).float().mean())

@@ -2,13 +2,14 @@
 
 from mutation import Fault, both, edit
 
-from confide import batches
-from confide.dp import gradients, update
+from confide import batches, evaluation
+from confide.dp import gradients, randomness, update
 from confide.dp.clipping import PerExampleClipper, vectors_of
-from confide.dp.randomness import Stream
+from confide.dp.randomness import Noise
 from confide.memory import Budget
 from confide.models.gpt2 import GPT2Model
 from confide.models.recurrence import Recurrence
+from confide.stages import train
 
 LOOP, MOVES, NOISE = (
     "clipped_sum_is_that_of_a_loop",
@@ -16,9 +17,11 @@ LOOP, MOVES, NOISE = (
     "noise_is_normal_and_drawn_once_per_step",
 )
 UNITS, FITS = "units_are_clipped_whole", "a_batch_that_does_not_fit_counts_once"
+STORED, COMPANY = "stored_contributions_never_exceed_c", "an_example_adds_the_same_in_any_company"
+TAIL, TRAINS = "noise_reaches_as_far_as_a_gaussian", "every_update_trains"
 STATES, BLIND = "states_are_reset_as_in_a_loop", "public_losses_are_blind_to_private_tokens"
-SCALE = "(self.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0)"
-DRAW = "noise.normal(self.spare), alpha=noise_multiplier * self.max_grad_norm"
+SCALE = "(self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)"
+DRAW = "noise.add(self.flat, noise_multiplier * self.max_grad_norm)"
 
 FAULTS = [
     # clipping
@@ -32,20 +35,20 @@ FAULTS = [
         "clipping per batch",
         "The sum over a batch is clipped to C, not each example.",
         LOOP,
-        edit(PerExampleClipper.add, ("self._scale(norms)", "self._scale(norms.sum().expand_as(norms))")),
+        edit(PerExampleClipper.add, ("self._scale(most)", "self._scale(most.sum().expand_as(most))")),
     ),
     Fault(
         "clipping bound ignored",
         "Gradients are clipped to norm 1 whatever C is.",
         MOVES,
-        edit(PerExampleClipper._scale, ("self.max_grad_norm / norms", "1.0 / norms")),
+        edit(PerExampleClipper._scale, ("self.max_grad_norm / (slack", "1.0 / (slack")),
     ),
     Fault(
         "gradients that are not finite pass",
         "One example with a NaN destroys the sum instead of counting for nothing.",
         MOVES,
         both(
-            edit(PerExampleClipper._scale, (f"torch.where(finite, {SCALE}, 0.0)", SCALE)),
+            edit(PerExampleClipper._scale, ("torch.where(finite, scale, 0.0)", "scale")),
             edit(gradients.Formed.add_weighted, ("if clean else", "if True else")),
             edit(gradients.Factored.add_weighted, ("if not clean", "if False")),
         ),
@@ -80,19 +83,22 @@ FAULTS = [
         "tied weight, no cross term",
         "The norms of the two uses of a tied weight are added as if the uses were orthogonal.",
         LOOP,
-        edit(gradients.Factored.squared_norms, ("total + 2 * sum", "total + 0 * sum")),
+        edit(gradients.Factored.squares, ("squared + 2 * torch.mul", "squared + 0 * torch.mul")),
     ),
     Fault(
         "repeated tokens count apart",
         "An embedding's norm is taken token by token, as if no token stood twice in a text.",
         LOOP,
-        edit(gradients.inner, ("one.left.unsqueeze(2) == other.left.unsqueeze(1)", "torch.eye(one.left.shape[1])")),
+        edit(
+            gradients.grams,
+            ("(one.left.unsqueeze(2) == other.left.unsqueeze(1)).double()", "torch.eye(one.left.shape[1]).expand_as(right)"),
+        ),
     ),
     Fault(
         "one row of positions for all examples",
         "Position embeddings are looked up once per batch, so that their gradient belongs to no example.",
         LOOP,
-        edit(GPT2Model.hidden, (".expand(ids.shape)", "[None]")),
+        edit(GPT2Model.hidden, (".expand(ids.shape)", "[None]"), ("repeated(positions, ends)", "positions")),
     ),
     Fault(
         "accumulator not emptied",
@@ -118,7 +124,68 @@ FAULTS = [
         FITS,
         edit(Budget.run, ("for piece in waiting for", "for piece in [waiting[0], *waiting] for")),
     ),
+    Fault(
+        "clipping without slack",
+        "The factor C / norm is rounded, and so are norm and product: half of all contributions end a little above C.",
+        STORED,
+        both(
+            edit(PerExampleClipper.add, ("found.most for found in", "found.norms for found in")),
+            edit(PerExampleClipper._scale, ("slack = 1 + 4 * torch.finfo(self.spare.dtype).eps", "slack = 1.0")),
+        ),
+    ),
+    Fault(
+        "factor in half precision",
+        "The clipping factor is stored in bfloat16: a contribution may be half a per cent above C.",
+        STORED,
+        edit(PerExampleClipper._scale, (".to(self.spare.dtype)\n", ".bfloat16().to(self.spare.dtype)\n")),
+    ),
+    Fault(
+        "padding reads foreign weights",
+        "A short text is padded with positions that only its longest companion reaches; one bad weight there silences both.",
+        COMPANY,
+        edit(GPT2Model.hidden, ("repeated(positions, ends)", "positions")),
+    ),
+    Fault(
+        "slack by company",
+        "How far below C a text is clipped depends on how its norm is computed, and that on the longest text of its batch.",
+        COMPANY,
+        edit(gradients.gradients_of, (".flatten(1), terms)", ".flatten(1))")),
+    ),
+    Fault(
+        "model left in evaluation mode",
+        "After the first evaluation dropout stays off: what trains is another model than the settings say.",
+        TRAINS,
+        edit(evaluation.score, ("model.train(training)", "pass")),
+    ),
+    Fault(
+        "model never put into training mode",
+        "A model with adapters, or a pretrained one, is trained as it came: without dropout.",
+        TRAINS,
+        edit(train.prepare, ("network.to(device).train()", "network.to(device).eval()")),
+    ),
     # noise
+    Fault(
+        "noise of a sum added to a mean",
+        "The sum is divided first, and then gets the noise that is meant for the sum.",
+        NOISE,
+        edit(
+            PerExampleClipper.finish,
+            ("\n    self.flat.div_(expected_batch_size)\n", "\n"),
+            ("noise.add(self.flat,", "noise.add(self.flat.div_(expected_batch_size),"),
+        ),
+    ),
+    Fault(
+        "radii of 32 bits",
+        "No noise lies beyond 6.8 deviations: in a long training of a large model that shows which of two texts was there.",
+        TAIL,
+        edit(
+            randomness.box_muller,
+            (
+                "(bits[:, 0] & LOW_BITS).double().add_(0.5).mul_(2.0**-63)",
+                "(bits[:, 0] >> 31).double().add_(0.5).mul_(2.0**-32)",
+            ),
+        ),
+    ),
     Fault(
         "no noise",
         "The clipped sum is released as it is.",
@@ -129,7 +196,7 @@ FAULTS = [
         "noise divided twice",
         "The noise is divided by the batch size before the sum is.",
         NOISE,
-        edit(PerExampleClipper.finish, (DRAW, DRAW + " / expected_batch_size")),
+        edit(PerExampleClipper.finish, (DRAW, f"{DRAW[:-1]} / expected_batch_size)")),
     ),
     Fault(
         "noise not scaled by C",
@@ -141,7 +208,7 @@ FAULTS = [
         "noise drawn once",
         "Every step adds the same noise.",
         NOISE,
-        edit(Stream.normal, ("for part in values.split(BLOCK):", "self.place = 0\n    for part in values.split(BLOCK):")),
+        edit(Noise.add, ("for part in values.split(BLOCK):", "self.place = 0\n    for part in values.split(BLOCK):")),
     ),
     Fault(
         "noise once per physical batch",
@@ -152,7 +219,7 @@ FAULTS = [
             (
                 "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)",
                 "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)\n"
-                "        clipper.flat.add_(noise.normal(clipper.spare), alpha=noise_multiplier * clipper.max_grad_norm)",
+                "        noise.add(clipper.flat, noise_multiplier * clipper.max_grad_norm)",
             ),
         ),
     ),
@@ -162,23 +229,26 @@ FAULTS = [
         NOISE,
         edit(
             PerExampleClipper.finish,
-            (
-                f"self.flat.add_({DRAW})",
-                "self.flat[:9].add_(noise.normal(self.spare[:9]), alpha=noise_multiplier * self.max_grad_norm)",
-            ),
+            ("noise.add(self.flat,", "noise.add(self.flat[:9],"),
         ),
     ),
     Fault(
         "one draw for all coordinates",
         "The same number is added to every coordinate: their differences are exact.",
         NOISE,
-        edit(PerExampleClipper.finish, ("noise.normal(self.spare)", "noise.normal(self.spare[:1])")),
+        edit(
+            PerExampleClipper.finish,
+            (DRAW, "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * self.max_grad_norm))"),
+        ),
     ),
     Fault(
         "uniform noise",
         "Noise has the right variance, but not the tails of a Gaussian.",
         NOISE,
-        edit(Stream.normal, ("return values", "return values.copy_((self.uniform(len(values)) - 0.5) * 12**0.5)")),
+        edit(
+            Noise.add,
+            ("box_muller(self.pairs((len(part) + 1) // 2))[: len(part)]", "(self.uniform(len(part)) - 0.5) * 12**0.5"),
+        ),
     ),
     # losses and states
     Fault(

@@ -13,7 +13,22 @@ import numpy as np
 import torch
 from engine_checks import MANY, assert_standard_normal
 from scipy import stats
-from toys import AUTHORS, BOUND, LSTM, NOISY, RATE, SIGMA, clipped_sum, flat, gradient, job_of, loss_of, partition_of, view_of
+from toys import (
+    AUTHORS,
+    BOUND,
+    LSTM,
+    NOISY,
+    RATE,
+    SIGMA,
+    TERMS,
+    clipped_sum,
+    flat,
+    gradient,
+    job_of,
+    loss_of,
+    partition_of,
+    view_of,
+)
 
 from confide import checkpoint, tokenizer, training
 from confide.data import write_partition
@@ -150,10 +165,12 @@ def authors_are_drawn_and_clipped_whole() -> None:
 def ledger_prices_what_ran() -> None:
     """A whole job of CRT: as many releases as updates, each as it ran, within the budget; reads as they are."""
     epochs, batch, private = 3, 6, 24
-    recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=batch, epochs=epochs, physical_batch_size=8)
+    recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=batch, epochs=epochs, physical_batch_size=2)
     reads = [ReadSpec(stage="tokenizer", source="own", public=False)]
     privacy = PrivacySpec(epsilon=2.0, delta=1e-3, max_grad_norm=BOUND)
-    spec = TrainSpec(run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, reads=reads, device="cpu")
+    spec = TrainSpec(
+        data=TERMS, run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, reads=reads, device="cpu"
+    )
     ran: list[tuple[bool, float]] = []
     exact, noisy = training.exact_gradient, training.noisy_gradient
 

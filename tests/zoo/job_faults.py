@@ -2,7 +2,7 @@
 
 from mutation import Fault, both, edit
 
-from confide import checkpoint, training
+from confide import checkpoint, planning, training
 from confide.dp import randomness, sampling, sequential
 from confide.stages import train
 from confide.training import Job
@@ -52,6 +52,15 @@ FAULTS = [
         POISSON,
         edit(
             Job.release, ("Release(step, self.sample_rate(step)", "Release(step, self.sample_rate(replace(step, pool='all'))")
+        ),
+    ),
+    Fault(
+        "accumulation ignored",
+        "A batch is summed up in pieces, and the noise is calibrated as if a piece were the batch.",
+        LEDGER,
+        edit(
+            train.noise_for,
+            ("sample_rate = spec.recipe.noisy_batch_size /", "sample_rate = spec.recipe.physical_batch_size /"),
         ),
     ),
     Fault(
@@ -224,7 +233,7 @@ FAULTS = [
         "noise calibrated to half the steps",
         "The noise multiplier is chosen for half as many updates as are made.",
         LEDGER,
-        edit(train.noise_for, ("sample_rate, count, privacy.relation", "sample_rate, count // 2, privacy.relation")),
+        edit(planning.budgeted, ('"steps": count', '"steps": count // 2')),
     ),
     Fault(
         "private vocabulary called public",
@@ -248,7 +257,7 @@ FAULTS = [
         "states not clipped",
         "Noise for a state of norm C is added to one of any norm.",
         HANDED,
-        edit(sequential.released, ("part * scale +", "part +")),
+        edit(sequential.released, ("exact * scale", "exact")),
     ),
     # resume
     Fault(

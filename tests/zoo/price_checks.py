@@ -1,11 +1,13 @@
 """What a price must be: closed forms, published numbers, and infinity where nothing holds."""
 
+import hashlib
 import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import orjson
 from scipy.optimize import brentq
@@ -16,14 +18,20 @@ from confide.certificate import certificate
 from confide.dp.accounting import ACCOUNTANTS, Bound, epsilon, group, solve
 from confide.dp.audit_bounds import p_value
 from confide.dp.bounds import clopper_pearson
+from confide.dp.calibration import calibrate
 from confide.dp.confidentiality import bayesian_at
 from confide.dp.curves import Mechanism, rdp_curve
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
-from confide.specs import CertifySpec
+from confide.planning import Sizes, check_ledger
+from confide.rounding import count_up, rate_up
+from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.types import STATES, Release, Step
 
 DELTA = 8e-5
+POOLS = {"all": 640, "public": 320, "private": 320, "marked": 320}
+TERMS = {"dataset": "toy", "corpus": "c" * 64, "cut": "b" * 64, "policies": "d" * 64}
+WEIGHTS = "e" * 64
 
 
 def noisy(rate: float, sigma: float, count: int) -> list[Release]:
@@ -112,13 +120,21 @@ def ledger_of(*releases: list[Release], state: int = 0) -> Ledger:
     return ledger
 
 
-def source_of(*releases: list[Release], reads: bool = False) -> Ledger:
-    """A ledger of another run, that is over."""
+def source_of(*releases: list[Release], reads: bool = False, noise: str = "system", **others: Any) -> Ledger:
+    """A ledger of another run, that is over; `others`: what differs in the terms of its training."""
     ledger = ledger_of(*releases, state=100)
+    ledger.start("source", settings="", code="", noise=noise)
     if reads:
         ledger.read("tokenizer", "own", public=False, digest=None)
-    ledger.end()
+    ledger.data(terms(ledger) | others, pools=POOLS, authors=None, states=0)
+    ledger.end(weights=WEIGHTS)
     return ledger
+
+
+def terms(ledger: Ledger, dedup: bool | None = None) -> dict[str, Any]:
+    """On what terms the made-up runs were trained; where noise hides authors, nothing is deduplicated unless asked."""
+    authors = any(release.step.unit == "author" for release in ledger.releases())
+    return DataSpec(**TERMS, dedup=not authors if dedup is None else dedup).model_dump()
 
 
 def started_from(source: Ledger) -> Ledger:
@@ -131,12 +147,26 @@ def started_from(source: Ledger) -> Ledger:
 
 def claims_of(ledger: Ledger, start: Ledger | None = None, alter: Callable[[str], str] = str, **missed: float | None) -> dict:
     """Epsilons of the certificate that follows, by the names of the claims."""
-    train = {"run": "r/g0-s0", "method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3}}
-    spec = CertifySpec(train=train, miss_rate=0.05)
+    written = certificate_of(ledger, start, alter, **missed)
+    return {claim["name"]: float(claim["epsilon"]) for claim in written["claims"]}
+
+
+def certificate_of(
+    ledger: Ledger, start: Ledger | None = None, alter: Callable[[str], str] = str, weights: bytes = b"model", **missed: Any
+) -> dict[str, Any]:
+    """The certificate of a ledger that ends with the weights of the bytes "model"."""
+    data = terms(ledger, missed.pop("dedup", None))
     ledger = Ledger.load(ledger.dump())
+    authors = any(release.step.unit == "author" for release in ledger.releases())
+    unit = {"unit": "author"} if authors else {}
+    train = {"run": "r/g0-s0", "method": "crt", "model": {"kind": "lstm"}, "recipe": {}, "privacy": {"epsilon": 3} | unit}
+    started = ledger.events("init")
+    train |= {"data": data, "noise_seed": None, "init": "source" if started else None}
+    spec = CertifySpec(train=train, miss_rate=0.05)
     digest = settings_digest(spec.train.model_dump_json())
     ledger.start(spec.train.run, settings=digest, code="abc", noise="system")
-    ledger.end()
+    ledger.data(data, pools=POOLS, authors=POOLS if authors else None, states=0)
+    ledger.end(weights=hashlib.sha256(b"model").hexdigest())
     rates = {"misaligned": 0, "gamma": 0.1, "gamma_upper": 0.2, "delta2": 0.0, "delta2_upper": 0.01}
     rates |= {"confidence": 0.95, "sampled": 10, "secrets": 10} | missed
     recall = {"multiplicity": 4, "multiplicity_distinct": 3, "pools": {"public": 4, "private": 4}}
@@ -146,9 +176,9 @@ def claims_of(ledger: Ledger, start: Ledger | None = None, alter: Callable[[str]
         (folder / "start").write_text(start.dump() if start else "")
         (folder / "recall").write_bytes(orjson.dumps(recall))
         (folder / "neighbours").write_bytes(orjson.dumps(rates))
-        files = {key: [folder / key] for key in ("ledger", "recall", "neighbours")}
-        written = certificate(spec, files | {"start_ledgers": [folder / "start"] if start else []})
-    return {claim["name"]: float(claim["epsilon"]) for claim in written["claims"]}
+        (folder / "model").write_bytes(weights)
+        files = {key: [folder / key] for key in ("ledger", "model", "recall", "neighbours")}
+        return certificate(spec, files | {"start_ledgers": [folder / "start"] if start else []})
 
 
 def certificate_follows_from_the_ledger() -> None:
@@ -193,19 +223,82 @@ def certificate_is_infinite_where_nothing_holds() -> None:
         twice.append(release, f"{1:064x}" if release.step.noisy else None)
     for ledger in (read, twice):
         assert set(claims_of(ledger).values()) == {math.inf}, "a reason for which nothing holds is ignored"
+    for others in ({"policies": "0" * 64}, {"point": "dialogue"}, {"dataset": "other"}):
+        source = source_of(ran, **others)
+        found = claims_of(started_from(source), start=source)
+        assert set(found.values()) == {math.inf}, f"a start on other terms is composed: {others}"
+    recorded = source_of(ran, noise="recorded")
+    assert certificate_of(started_from(recorded), recorded)["noise_reproducible"], "an ancestor's noise can be drawn again"
+    tied = [replace(one, step=replace(one.step, unit="author")) for one in ran]
+    assert set(claims_of(ledger_of(tied), dedup=True).values()) == {math.inf}, "copies tie authors together"
+    assert refused(ledger_of(ran), weights=b"other"), "other weights are certified"
+    published = Ledger()
+    published.init("source", public=True, ledger=source_of(ran).dump())
+    published.append(ran[0], f"{7:064x}")
+    assert refused(published, start=source_of(ran)), "a start is public because it is said to be"
     leaky = source_of(ran, reads=True)
     assert set(claims_of(started_from(leaky), start=leaky).values()) == {math.inf}, "a warm start launders what it read"
     assert set(claims_of(ledger_of(ran), misaligned=1).values()) == {math.inf}, "D and D' differ in several points"
     unknown = claims_of(ledger_of(ran), gamma=None, gamma_upper=None, delta2=None, delta2_upper=None)
-    assert unknown["bayesian"] == unknown["bayesian_upper"] == math.inf, "an unknown miss rate is taken for none"
+    assert not [name for name in unknown if name.startswith("bayesian")], "an unknown miss rate is taken for a known one"
     assert refused(ledger_of(ran), lambda text: text.replace(":2.0", ":9.0")), "an altered ledger is priced"
     assert refused(ledger_of(ran), lambda text: text[: text.rindex("\n", 0, -1) + 1]), "a ledger without its end is priced"
 
 
-def refused(ledger: Ledger, alter: Callable[[str], str]) -> bool:
+def one_copy_alone_costs_what_comes_back() -> None:
+    """Masking one of several copies changes a record of a caught secret and two of a missed one, and shares of them add up."""
+    ran = noisy(0.05, 2.0, 60)
+    literal = {"gamma_literal": 0.3, "gamma_literal_upper": 0.4, "doubled_literal": 0.1, "doubled_literal_upper": 0.2}
+    found = claims_of(ledger_of(exact("redacted", "public"), ran), **literal)
+    one, two = (lambda delta, size=size: group(ran, delta, size)[0] for size in (1, 2))
+    assert found["secret_caught"] == 0 and math.isclose(found["secret_caught_literal"], one(DELTA), rel_tol=1e-6)
+    assert math.isclose(found["secret_missed_literal"], two(DELTA), rel_tol=1e-6)
+    parts = ((0.2, one(DELTA / 0.3)), (0.1, two(DELTA / 0.3)))
+    expected = math.log1p(sum(share * math.expm1(value) for share, value in parts))
+    assert math.isclose(found["bayesian_literal"], expected, rel_tol=1e-6)
+
+
+def released_bounds_are_no_smaller() -> None:
+    """Rounded for a release, a rate and a number of repetitions claim the same or less; few values are left."""
+    rates = [count / 997 for count in range(998)]
+    assert all(rate <= rate_up(rate) <= 1 for rate in rates) and len({rate_up(rate) for rate in rates}) < 25
+    counts = range(1, 2000)
+    assert all(count <= count_up(count) < 2 * count for count in counts) and len({count_up(count) for count in counts}) < 13
+
+
+def refused(ledger: Ledger, alter: Callable[[str], str] = str, **given: Any) -> bool:
     """Whether nothing is certified of an altered ledger."""
     try:
-        claims_of(ledger, alter=alter)
+        certificate_of(ledger, alter=alter, **given)
     except InputError:
         return True
     return False
+
+
+def a_ledger_holds_what_its_settings_ask_for() -> None:
+    """Verification enumerates the updates and their noise again; fewer, rarer or other ones, or other noise, are refused."""
+    recipe = {"epochs": 2, "batch_size": 64, "noisy_batch_size": 16}
+    privacy = {"epsilon": 3.0, "delta": DELTA}
+    settings = {"run": "r/g0-s0", "method": "crt", "data": TERMS, "model": {"kind": "lstm"}}
+    spec = TrainSpec(**settings, recipe=recipe, privacy=privacy)
+    sizes = Sizes(pools=POOLS)
+    needed = calibrate(3.0, DELTA, 0.05, 40)
+
+    def made(
+        epochs: int = 2, exact_updates: int = 5, noisy_updates: int = 20, rate: float = 0.05, sigma: float = needed
+    ) -> Ledger:
+        ledger = Ledger()
+        for epoch in range(1, epochs + 1):
+            ledger.append(replace(exact("redacted", "public")[0], count=exact_updates))
+            ledger.append(noisy(rate, sigma, noisy_updates)[0], f"{epoch:064x}")
+            ledger.epoch(epoch)
+        return ledger
+
+    check_ledger(spec, made(), sizes, Path("ledger"))
+    others = ({"epochs": 1}, {"exact_updates": 4}, {"noisy_updates": 2}, {"rate": 0.001}, {"sigma": 100 * needed})
+    for other in (*others, {"sigma": 0.9 * needed}):
+        try:
+            check_ledger(spec, made(**other), sizes, Path("ledger"))
+        except InputError:
+            continue
+        raise AssertionError(f"a ledger of other updates is accepted: {other}")

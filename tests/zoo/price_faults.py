@@ -1,14 +1,17 @@
 """Faults of accountants, bounds and certificates."""
 
-from mutation import Fault, edit
+from mutation import Fault, both, edit
 
-from confide import certificate
-from confide.dp import accounting, audit_bounds, author_claims, bounds, claims, confidentiality, curves, pld
+from confide import certificate, planning, rounding
+from confide.dp import accounting, audit_bounds, author_claims, bounds, claims, confidentiality, curves, literal, pld
 from confide.dp.ledger import Ledger
 
 CLOSED, PUBLISHED = "epsilon_is_never_below_the_closed_form", "epsilon_is_that_of_published_settings"
 BINOMIAL, FOLLOWS = "bounds_are_those_of_the_binomial", "certificate_follows_from_the_ledger"
+PLANNED = "a_ledger_holds_what_its_settings_ask_for"
 GROUPS, INFINITE = "groups_cost_what_they_shift", "certificate_is_infinite_where_nothing_holds"
+
+ONE_COPY, ROUNDED = "one_copy_alone_costs_what_comes_back", "released_bounds_are_no_smaller"
 
 FAULTS = [
     Fault(
@@ -78,6 +81,50 @@ FAULTS = [
         "Without sampling, a group of k is taken to shift the sum by the square root of k.",
         GROUPS,
         edit(curves.shift, ("return group *", "return group**0.5 *")),
+    ),
+    Fault(
+        "starts on other terms added up",
+        "What was trained on other text, by other policies or for another unit is priced as if it were the same.",
+        INFINITE,
+        edit(certificate.unaccounted, ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", "")),
+    ),
+    Fault(
+        "recorded noise of a start forgotten",
+        "That an ancestor's noise can be drawn again is not said of its descendants.",
+        INFINITE,
+        edit(certificate.certificate, ("any(recorded(ledger) for ledger in history)", "recorded(ran)")),
+    ),
+    Fault(
+        "authors and copies",
+        "Deduplication lets one author's text decide what another's holds, and each is still priced alone.",
+        INFINITE,
+        edit(certificate.unaccounted, ('and line["authors"] is not None for line in data', "and False for line in data")),
+    ),
+    Fault(
+        "weights of another training",
+        "The certificate does not compare the weights with those that its ledger ends with.",
+        INFINITE,
+        edit(certificate._started, ('[line["weights"] for line in ran.events("end")] != [weights]', "False")),
+    ),
+    Fault(
+        "public because it says so",
+        "A start counts as public text though its own ledger says otherwise.",
+        INFINITE,
+        edit(certificate.lineage, ('if start["public"] is not all(saw_public_text(ledger) for ledger in before)', "if False")),
+    ),
+    Fault(
+        "number of updates not compared",
+        "Verification looks at the kinds of updates, not at how many there are.",
+        PLANNED,
+        edit(
+            planning.check_ledger, ("counted(releases) != expected", "{r.step for r in releases} != {r.step for r in expected}")
+        ),
+    ),
+    Fault(
+        "too much noise believed",
+        "A ledger may claim more noise than its settings ask for, and so a smaller epsilon than they do.",
+        PLANNED,
+        edit(planning.meets, ("enough and (no_more or", "enough and (True or")),
     ),
     Fault(
         "warm start ignored",
@@ -161,13 +208,18 @@ FAULTS = [
         "reads of a start ignored",
         "A warm start from a model that is not accounted for launders it.",
         INFINITE,
-        edit(certificate.unaccounted, ("for ledger in history for line in", "for ledger in history[-1:] for line in")),
+        edit(
+            certificate.unaccounted, ("reads = [line for ledger in history for", "reads = [line for ledger in history[-1:] for")
+        ),
     ),
     Fault(
         "a ledger cut short",
         "The last epochs of a ledger may be missing: the rest is priced as if it were all.",
         INFINITE,
-        edit(certificate._ledger, ("if not ledger.ended()", "if False")),
+        both(
+            edit(certificate._ledger, ("if not ledger.ended()", "if False")),
+            edit(certificate._started, ('[line["weights"] for line in ran.events("end")] != [weights]', "False")),
+        ),
     ),
     Fault(
         "misaligned neighbours ignored",
@@ -180,6 +232,24 @@ FAULTS = [
         "The same noise drawn twice does not spoil the certificate.",
         INFINITE,
         edit(certificate.unaccounted, ("if len(set(states)) < len(states)", "if False")),
+    ),
+    Fault(
+        "a copy that comes back is free",
+        "Masking one copy of a caught secret alone is priced as if all its copies were masked.",
+        ONE_COPY,
+        edit(literal.records_changed, ("return 1 if caught", "return 0 if caught")),
+    ),
+    Fault(
+        "two records priced as one",
+        "A missed secret of which one copy alone is masked is priced as one record, though two change.",
+        ONE_COPY,
+        edit(literal.records_changed, ("else max(2, facts.points_literal)", "else 1")),
+    ),
+    Fault(
+        "bounds rounded to the nearest",
+        "A release rounds what the policy misses to the nearest step of its grid, which may lie below.",
+        ROUNDED,
+        edit(rounding.rate_up, ("if one >= value)", "if one >= 0.8 * value)")),
     ),
     Fault(
         "altered ledger accepted",

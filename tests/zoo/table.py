@@ -12,8 +12,8 @@ from mutation import Fault, noticed
 from tqdm import tqdm
 
 PAGE = Path(__file__).parents[2] / "docs" / "zoo.md"
-NAMES = (*string.ascii_uppercase, *(f"A{letter}" for letter in string.ascii_uppercase))
-LETTERS = dict(zip(CHECKS, NAMES, strict=False))
+NUMERALS = [*string.ascii_uppercase, *(f"A{letter}" for letter in string.ascii_uppercase)]
+LETTERS = dict(zip(CHECKS, NUMERALS, strict=False))
 HEAD = """# Bug zoo
 
 Would the tests of this project notice if its privacy were broken? Here it is broken on purpose: {faults} times, one fault at

@@ -15,6 +15,13 @@ from confide.specs import GPT2Spec, LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
 from confide.training import Job
 from confide.types import Partition, Step, View
 
+TERMS = {
+    "dataset": "toy",
+    "corpus": "c" * 64,
+    "cut": "b" * 64,
+    "policies": "d" * 64,
+    "dedup": False,
+}  # on which the made-up runs are trained
 VOCAB, BOS = 40, 1
 # Clipping bound, noise multiplier and learning rate of a toy job: so little noise that a wrong sum shows through it.
 BOUND, SIGMA, RATE = 0.3, 0.05, 0.5
@@ -65,8 +72,8 @@ def job_of(data: Partition, batch: int, vocab: int = VOCAB, updates: int = 50, *
         optimizer="sgd", lr=RATE, schedule="constant", batch_size=4, noisy_batch_size=batch, physical_batch_size=2
     )
     privacy = PrivacySpec(noise_multiplier=SIGMA, max_grad_norm=BOUND)
-    settings = {"run": "zoo/g0-s0", "method": "crt", "model": LSTM, "recipe": recipe, "privacy": privacy, "device": "cpu"}
-    spec = TrainSpec(**settings | changes)
+    settings = {"run": "zoo/g0-s0", "method": "crt", "data": TERMS, "model": LSTM, "recipe": recipe, "privacy": privacy}
+    spec = TrainSpec(**{"device": "cpu"} | settings | changes)
     model = build(spec.model, vocab, BOS).train()
     return Job(spec, data, model, spec.privacy.noise_multiplier, {True: updates, False: updates}, "cpu")
 

@@ -1,16 +1,20 @@
 # The checked parameters, the jobs they ask for, and what several files of rules need.
+import json
 import os
 import shlex
 import sys
 
+from snakemake.common.configfile import load_configfile
+from snakemake.settings import types as snakemake_settings
+
 SRC = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SRC))
 
-from confide import access, jobs, studies
+from confide import access, jobs, outward, studies
 from confide.codehash import code_hash
 from confide.errors import InputError
-from confide.params import check
-from confide.provenance import check_records, redate
+from confide.params import FILE, load_layers
+from confide.provenance import check_opening, check_records, redate
 from confide.specs import RecallSpec, FetchSpec
 
 # Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
@@ -23,6 +27,48 @@ os.environ["PATH"] = os.pathsep.join(
 
 
 access.private()  # logs, benchmarks and records, too
+
+
+def refuse(error):
+    """End with one line: an exception would reach the user as a report on the Snakefile. Snakemake's copies of these rules go."""
+    print(error, file=sys.stderr, flush=True)
+    for left in (workflow._snakemake_tmp_dir, workflow.sourcecache.runtime_cache):
+        if left is not None:
+            left.cleanup()
+    os._exit(2)
+
+
+def parameter_files():
+    """Files of parameters, each laid over those before it: params.yaml, those of --configfile, those of --config layers=[FILE].
+
+    profiles/default keeps Snakemake from reading any of them, since its reader runs what a template says. Jobs that are
+    Snakemakes of their own have no profile: they get no --configfile, but the names of the same files as `layers`.
+    """
+    named = [Path(file) for file in workflow.overwrite_configfiles]
+    if named and snakemake_settings.load_configfile is load_configfile:
+        raise InputError(
+            "was read by Snakemake itself, which runs what a template says: profiles/default prevents that, and was not in use; "
+            "without it, use --config layers=[FILE]",
+            file=os.path.relpath(named[0]),
+            key="--configfile",
+        )
+    layers = config.pop("layers", None) or []
+    layers = [layers] if isinstance(layers, str) else layers
+    if not isinstance(layers, list) or not all(isinstance(one, str) for one in layers):
+        problem = "expected files, such as layers=[FILE]"
+        raise InputError(problem, file="--config", key="layers", value=layers)
+    named += [Path(layer) for layer in layers]
+    if named:
+        listed = json.dumps([os.path.relpath(file) for file in named])
+        settings = workflow.config_settings
+        settings.config_args = [
+            *(settings.config_args or []),
+            shlex.quote(f"layers={listed}"),
+        ]
+        settings.configfiles = []
+    replaced = named and workflow.config_settings.replace_workflow_config
+    base = [] if replaced or (named and not FILE.exists()) else [FILE]
+    return base + [Path(os.path.relpath(file)) for file in named]
 
 
 def checked_params():
@@ -41,10 +87,13 @@ def checked_params():
         if workflow.is_main_process and not repair & set(sys.argv):
             redate(Path.cwd())
             check_records(Path.cwd())
-        return check(config, Path(os.path.relpath(workflow.configfiles[-1])))
+        files = parameter_files()
+        values, params = load_layers(files, config)
     except InputError as error:
-        print(error, file=sys.stderr, flush=True)
-        os._exit(2)  # an exception would reach the user as a report on the Snakefile
+        refuse(error)
+    config.update(values)  # for Snakemake's own records and its report
+    workflow.configfiles = [str(file) for file in files]
+    return params
 
 
 PARAMS = checked_params()
@@ -66,6 +115,17 @@ wildcard_constraints:
     run=r"[A-Za-z0-9_]+/g[0-9]+(\.[0-9]+)?-s-?[0-9]+",
 
 
+def opening():
+    """The page that opens Snakemake's report, if one was made, or one line that says why it must not."""
+    pages = sorted(Path("results").glob("*/opening.rst"), key=os.path.getmtime)
+    try:
+        for page in pages[-1:]:
+            check_opening(page)
+            return str(page.resolve())
+    except InputError as error:
+        refuse(error)
+
+
 def code(stage):
     """Hash of a stage and of all of the package that it imports: the job reruns when it changes."""
     return code_hash(SRC, f"confide.stages.{stage}")
@@ -73,7 +133,7 @@ def code(stage):
 
 def show(spec):
     """A specification as the command line has it."""
-    return spec.model_dump_json()
+    return outward.parameter(spec.model_dump_json())
 
 
 def growing(amount):

@@ -1,4 +1,5 @@
 # What a study releases, searched for the secrets of its private datasets: a leak fails the job, and the log says where.
+from confide import outgoing
 from confide.specs import ScanSpec
 
 
@@ -12,35 +13,57 @@ def scanned_runs(study):
     }.values()
 
 
-def scanned_datasets(study, public):
-    """Datasets of a study's runs that need protection, or that need none."""
-    names = dict.fromkeys(run.row.dataset for run in scanned_runs(study))
+def scanned_datasets(runs, public):
+    """Datasets of some runs that need protection, or that need none."""
+    names = dict.fromkeys(run.row.dataset for run in runs)
     return [name for name in names if DATASETS[name].public == public]
 
 
-def scanned_tokenizers(study):
-    """Names of the tokenizers of a study's runs."""
-    return dict.fromkeys(
-        DATASETS[run.row.dataset].tokenizer for run in scanned_runs(study)
-    )
+def scanned_tokenizers(runs):
+    """Names of the tokenizers of some runs."""
+    return dict.fromkeys(DATASETS[run.row.dataset].tokenizer for run in runs)
 
 
-def measured_files(study):
+def secret_points(runs):
+    """Text of the private datasets, whose gold spans are looked for."""
+    return [f"data/work/{name}/points.jsonl" for name in scanned_datasets(runs, False)]
+
+
+def secret_canaries(runs):
+    """What was planted in the private datasets."""
+    return [f"data/work/{name}/canaries.json" for name in scanned_datasets(runs, False)]
+
+
+def public_points(runs):
+    """Points that need no protection, because their corpora were declared public."""
+    names = dict.fromkeys(run.row.dataset for run in runs)
+    sources = outgoing.public_sources(PARAMS, list(names))
+    return [f"data/work/{source}/points.jsonl" for source in sources]
+
+
+def measured_files(runs):
     """What was measured of policies, and goes with a released certificate."""
-    runs = scanned_runs(study)
     recall = [f"data/work/{run.redaction}/recall.json" for run in runs]
     neighbours = [f"data/work/{run.partition}/neighbours.json" for run in runs]
     return list(dict.fromkeys([*recall, *neighbours]))
 
 
-def public_points(study):
-    """What needs no protection: points of public datasets, and what tokenizers are trained on."""
-    sources = [
-        tokenizer_files(PARAMS.tokenizers[name]).get("points")
-        for name in scanned_tokenizers(study)
-    ]
-    own = [f"data/work/{name}/points.jsonl" for name in scanned_datasets(study, True)]
-    return list(dict.fromkeys(filter(None, [*sources, *own])))
+def pushed_files():
+    """What `dvc push` sends, or one line that says why that cannot be told."""
+    try:
+        return outgoing.pushed(Path(workflow.basedir) / "dvc.yaml")
+    except InputError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(2)
+
+
+PUSHED = pushed_files()
+
+
+def everything_else(page):
+    """What else is made for a page's studies: of the summary's, all that `snakemake` makes before it searches."""
+    targets = ("prepare", "train_all", "attack_all", "report_all", "gate_all")
+    return [getattr(rules, name).input for name in targets] if page == "summary" else []
 
 
 for study in PARAMS.studies:
@@ -58,24 +81,19 @@ for study in PARAMS.studies:
             getattr(rules, f"report_{study}").output,
             getattr(rules, f"gate_{study}").output,
             tokenizers=[
-                f"data/tokenizers/{name}.json" for name in scanned_tokenizers(study)
+                f"data/tokenizers/{name}.json"
+                for name in scanned_tokenizers(scanned_runs(study))
             ],
-            measured=measured_files(study),
-            points=[
-                f"data/work/{name}/points.jsonl"
-                for name in scanned_datasets(study, False)
-            ],
-            canaries=[
-                f"data/work/{name}/canaries.json"
-                for name in scanned_datasets(study, False)
-            ],
-            public=public_points(study),
+            measured=measured_files(scanned_runs(study)),
+            points=secret_points(scanned_runs(study)),
+            canaries=secret_canaries(scanned_runs(study)),
+            public=public_points(scanned_runs(study)),
         output:
             counts=f"results/studies/{study}/scan.json",
             table=report(
                 f"results/studies/{study}/scan.csv",
                 caption="../report/scan.rst",
-                category=PARAMS.studies[study].title,
+                category=outward.category(PARAMS.studies[study].title),
                 labels={"figure": "files searched for secrets"},
             ),
         log:
@@ -102,9 +120,47 @@ for study in PARAMS.studies:
             "--output {output.counts} --table {output.table} 2>&1 | tee {log}"
 
 
+# All that is pushed, once everything else is done: the pages over several studies and the records of jobs are in no
+# study's search. Snakemake writes the record of this job itself afterwards.
+for page, chosen in PAGES.items():
+
+    rule:
+        name:
+            f"search_{page}"
+        input:
+            [f"results/studies/{study}/scan.json" for study in chosen],
+            getattr(rules, page).output,
+            everything_else(page),
+            points=secret_points(jobs.runs_of(PARAMS, chosen).values()),
+            canaries=secret_canaries(jobs.runs_of(PARAMS, chosen).values()),
+            public=public_points(jobs.runs_of(PARAMS, chosen).values()),
+        output:
+            counts=f"results/{page}/scan.json",
+            table=report(
+                f"results/{page}/scan.csv",
+                caption="../report/scan.rst",
+                category="Summary",
+                labels={"figure": "files searched for secrets"},
+            ),
+        log:
+            f"logs/search/{page}.log",
+        benchmark:
+            f"logs/benchmarks/search/{page}.tsv"
+        params:
+            spec=show(ScanSpec()),
+            folders=list(dict.fromkeys([*PUSHED, f"results/{page}"])),
+            public=lambda w, input: flag("public", input.public),
+            code=code("scan"),
+        shell:
+            "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
+            "--files $(ls -d {params.folders} 2> /dev/null) "
+            "--output {output.counts} --table {output.table} 2>&1 | tee {log}"
+
+
 rule scan_all:
     input:
         [f"results/studies/{study}/scan.json" for study in PARAMS.select],
+        rules.search_summary.output,
 
 
 # Every study of the papers: a scan asks for all that a study has.
@@ -112,3 +168,4 @@ rule all_papers:
     input:
         [f"results/studies/{study}/scan.json" for study in PARAMS.papers],
         rules.papers.output if PARAMS.papers else [],
+        rules.search_papers.output if PARAMS.papers else [],

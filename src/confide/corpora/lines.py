@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from confide import jsons
 from confide.buckets import DIGEST, KEYED, Buckets, apart, later
 from confide.deduplication import digest
 from confide.errors import InputError
@@ -81,6 +82,14 @@ def _parse(path: Path, number: int, line: bytes) -> Row:
     if row.get("split") is not None and row["split"] not in SPLITS:
         raise InputError(f"expected one of {', '.join(SPLITS)}", file=path, line=number, key="split")
     return row
+
+
+def _check_keys(path: Path, number: int, line: bytes) -> None:
+    """InputError where a key stands twice: the last one would win, and gold secrets could be gone."""
+    try:
+        jsons.check_keys(line)
+    except jsons.Repeated as error:
+        raise InputError(str(error), file=path, line=number, key=error.key if error.key in KEYS else None) from None
 
 
 def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
@@ -209,7 +218,7 @@ def _names(digested: Callable[[bytes], bytes], shard: Shard) -> Iterator[tuple[i
 def _notes(shard: Shard) -> Iterator[Note]:
     """What lines say of documents; only lines that name one beside an author or a split are parsed."""
     for number, line in _raw_lines(shard):
-        if b'"doc"' in line and (b'"author"' in line or b'"split"' in line):
+        if (b'"doc"' in line and (b'"author"' in line or b'"split"' in line)) or b"\\u" in line:  # which may spell a key
             row = _parse(shard.range.path, number, line)
             if row.get("doc") is not None:
                 yield number, row["doc"], row.get("author"), row.get("split")
@@ -239,7 +248,10 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     for note in _notes(shard):
         places.note(path, *note)
     for number, line in _raw_lines(shard):
-        yield _record(spec, places, path, number, _parse(path, number, line))
+        row = _parse(path, number, line)
+        if not jsons.in_order(line, len(row)):
+            _check_keys(path, number, line)
+        yield _record(spec, places, path, number, row)
 
 
 def read(spec: LinesSpec, raw: Path | None = None) -> Iterator[Record]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from confide import jsons
 from confide.corpora.authored import Sample, paragraphs, records
 from confide.errors import InputError
 from confide.io import read_lines
@@ -38,9 +39,11 @@ def posts(path: Path, key: str) -> Iterator[Sample]:
 
 def _parse(path: Path, number: int, line: bytes) -> Any:
     try:
-        return orjson.loads(line)
+        return jsons.loads(line)
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed or cut off JSON at character {error.colno}", file=path, line=number) from None
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise InputError(str(error), file=path, line=number) from None
 
 
 def _value(path: Path, number: int, row: Any, key: str) -> str:

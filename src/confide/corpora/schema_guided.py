@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from confide import jsons
 from confide.corpora.dialogues import PUBLISHED, Dialogue, Utterance, files, records
 from confide.errors import InputError
 from confide.specs import MultiWozSpec, SchemaGuidedSpec
@@ -51,9 +52,11 @@ def _line(text: str, name: str) -> int:
 def _dialogues(spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, text: str) -> Iterator[Dialogue]:
     """Dialogues of a file."""
     try:
-        rows = orjson.loads(text)
+        rows = jsons.loads(text)
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=file, line=error.lineno) from None
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise InputError(str(error), file=file) from None
     if not isinstance(rows, list):
         raise InputError("expected a list of dialogues", file=file, line=1)
     for index, row in enumerate(rows):

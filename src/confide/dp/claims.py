@@ -11,7 +11,8 @@ from typing import Any
 from confide.dp.accounting import ACCOUNTANTS, Bound, agree, group, mechanisms_of, rounded_up, solve
 from confide.dp.confidentiality import bayesian_at, caught_only
 from confide.dp.curves import Relation, grid, pld_curve
-from confide.dp.facts import CONSERVATIVE, CONTEXT_FREE, MARKS_KEPT, NAMED, NEIGHBOURS, TOKENS, Facts
+from confide.dp.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
+from confide.dp.literal import literal_epsilon
 from confide.types import Release
 
 Claim = dict[str, Any]
@@ -91,10 +92,12 @@ def secret_claims(facts: Facts) -> list[Claim]:
     reached, unit = facts.price, facts.secret
     caught, missed = (spent_on_secret(facts, some)(facts.delta) for some in (reached.caught, reached.missed))
     given = [CONSERVATIVE] if facts.conditional else []
-    kept = [CONTEXT_FREE, MARKS_KEPT]
+    kept = [CONTEXT_FREE, *facts.marks]
     untouched = [*kept, *(facts.lengths if facts.packing and "original" in facts.packing.views else [])]
-    sampled = [facts.sampled, *facts.lengths, *([NEIGHBOURS] if reached.by_token else kept if reached.screened else [])]
-    if_missed = [*given, facts.sampled, *facts.lengths, MARKS_KEPT]
+    # where the original text is read, a copy whose mark changes is another record that changes
+    also = [NEIGHBOURS] if reached.by_token else kept if reached.screened else facts.marks
+    sampled = [facts.sampled, *facts.lengths, *also]
+    if_missed = [*given, facts.sampled, *facts.lengths, *facts.marks]
     parts = [
         ("secret_caught", caught, reached.caught, untouched if caught == 0 else sampled, "that the policy catches"),
         ("secret_missed", missed, reached.missed, if_missed, "that the policy misses"),
@@ -123,28 +126,34 @@ def bayesian_epsilon(
 
 
 def bayesian_claims(facts: Facts) -> list[Claim]:
-    """Theorem 8.3 with gamma as measured and at its bound, with and without reading the mechanism at delta / gamma."""
+    """Theorem 8.3 with gamma as measured and at its bound, with and without reading the mechanism at delta / gamma.
+
+    What depends on a gamma that nobody knows is not claimed.
+    """
     drawn = facts.price.drawn
     at, published = spent_on_secret(facts, drawn), spent_on_secret(facts, drawn, "add_or_remove")
     given = [CONSERVATIVE] if facts.conditional else []
-    bound = f"gamma at its one-sided {facts.confidence:.0%} bound"
+    measured = f"gamma as measured ({facts.gamma:.3g}), of the worst label" if facts.gamma is not None else ""
+    bound = facts.bound_words
     rows = [
-        ("bayesian", facts.gamma, at, 0.0, True, "gamma as measured"),
-        ("bayesian_undivided", facts.gamma, at, 0.0, False, "gamma as measured"),
+        ("bayesian", facts.gamma, at, 0.0, True, measured),
+        ("bayesian_undivided", facts.gamma, at, 0.0, False, measured),
         ("bayesian_upper", facts.gamma_upper, at, 0.0, True, bound),
         ("bayesian_upper_undivided", facts.gamma_upper, at, 0.0, False, bound),
-        ("bayesian_as_published", facts.gamma, published, 0.0, True, "gamma as measured"),
+        ("bayesian_as_published", facts.gamma, published, 0.0, True, measured),
     ]
     if facts.price.caught_alone:  # where a missed secret is not protected at all, gamma amplifies nothing
         rows = [row for row in rows if row[0] in ("bayesian", "bayesian_upper")]
+    if facts.needs_gamma:
+        rows = [row for row in rows if row[1] is not None]
     found = [_bayesian(facts, *row, given) for row in rows]
     if facts.gamma_upper is not None and facts.price.caught == []:
-        conditions, unit = [CONTEXT_FREE, MARKS_KEPT, bound], facts.secret.replace("one", "one random", 1)
+        conditions, unit = [CONTEXT_FREE, *facts.marks, bound], facts.secret.replace("one", "one random", 1)
         says = "Confidentiality of a random secret but for the chance that the policy misses it"
         found.append(claim("bayesian_missing", unit, "replace_one", 0.0, facts.gamma_upper, conditions, says))
-    if facts.conditional:
+    if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
         delta2 = 1.0 if facts.delta2_upper is None else facts.delta2_upper
-        words = f"{bound}, delta2 at its bound {delta2:.3g}"
+        words = f"{bound}, delta2 at its bound {delta2:.3g}: both hold at once with {facts.confidence:.0%}"
         found.append(_bayesian(facts, "bayesian_unconditional", facts.gamma_upper, at, delta2, True, words, []))
     return found
 
@@ -161,17 +170,15 @@ def _bayesian(
 ) -> Claim:
     epsilon = bayesian_epsilon(facts, gamma, at, delta2, divide=divide)
     relation = "add_or_remove" if name == "bayesian_as_published" else "replace_one"
-    unknown = gamma is None and not (facts.price.caught and facts.price.missed)
-    neighbours = [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, MARKS_KEPT]
-    conditions = [*given, *neighbours, facts.sampled, *facts.lengths, *([words] if not unknown else [])]
-    if unknown:
-        conditions = ["no gold secrets in the corpus: the share that the policy misses is unknown"]
+    neighbours = [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, *facts.marks]
+    conditions = [*given, *neighbours, facts.sampled, *facts.lengths, *([words] if facts.needs_gamma else [])]
     if facts.unaccounted or facts.price.reason:
         conditions = facts.hopeless
     if relation == "add_or_remove":
         conditions.append("the paper's relation; confidentiality replaces, so the replace_one claims are the sound ones")
     how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
     how = f"{words}; a share gamma of delta is for what is missed" if facts.price.caught_alone else how
+    how = how if facts.needs_gamma else "the original text is read, so redaction makes nothing less likely: gamma = 1"
     says = f"Bayesian confidentiality of a secret drawn as in the corpus ({how})"
     unit = facts.secret.replace("one", "one random", 1)
     return claim(name, unit, relation, epsilon, facts.delta, conditions, says)
@@ -180,7 +187,7 @@ def _bayesian(
 def group_claims(facts: Facts) -> list[Claim]:
     """Group confidentiality of the most frequent secret, should the policy miss it everywhere (Proposition 7, Theorem 8.2)."""
     missed, given = facts.price.missed, [CONSERVATIVE] if facts.conditional else []
-    kept = {"group_after_dedup": [MARKS_KEPT]}
+    kept = {"group_after_dedup": facts.marks}
     found = []
     for name, (size, of) in facts.groups.items():
         if size is None:
@@ -197,21 +204,35 @@ def group_claims(facts: Facts) -> list[Claim]:
 
 
 def headline(facts: Facts) -> dict[str, Any]:
-    """The numbers that figures use: replace_one, PLD, conditional on pi_c, gamma as measured and at its bound."""
+    """The numbers that figures use: replace_one, PLD, conditional on pi_c, gamma as measured and at its bound.
+
+    `literal`: if one occurrence of the secret alone is masked, instead of its text wherever it stands.
+    """
     reached = facts.price
     at = spent_on_secret(facts, reached.drawn)
+    usual = bayesian_epsilon(facts, governing(facts), at)
+    upper = bayesian_epsilon(facts, facts.gamma_upper, at)
     return {
         "relation": "replace_one",
         "accountant": "pld",
         "unit": TOKENS if reached.by_token else facts.unit,
         "delta": facts.delta,
         "record_epsilon": spent(reached.record)(facts.delta),
-        "bayesian_epsilon": bayesian_epsilon(facts, facts.gamma, at),
-        "bayesian_epsilon_upper": bayesian_epsilon(facts, facts.gamma_upper, at),
+        "bayesian_epsilon": usual,
+        "bayesian_epsilon_upper": upper,
+        "bayesian_epsilon_literal": literal_epsilon(facts, measured=True) if facts.dedup else usual,
+        "bayesian_epsilon_literal_upper": literal_epsilon(facts, measured=False) if facts.dedup else upper,
         "gamma": facts.gamma,
         "gamma_upper": facts.gamma_upper,
+        "gamma_literal": facts.gamma_literal if facts.dedup else facts.gamma,
+        "gamma_literal_upper": facts.gamma_literal_upper if facts.dedup else facts.gamma_upper,
         "condition": CONSERVATIVE if facts.conditional else "none beyond those of the claims",
     }
+
+
+def governing(facts: Facts) -> float | None:
+    """Gamma as measured, or the bound where that alone is told; None where it is unknown."""
+    return facts.gamma_upper if facts.gamma is None else facts.gamma
 
 
 def epoch_claims(
@@ -226,6 +247,6 @@ def epoch_claims(
         now = replace(facts, releases=tuple(so_far))
         record = spent(now.price.record, interval=interval)
         at = spent_on_secret(now, now.price.drawn, interval=interval)
-        epsilon = bayesian_epsilon(now, facts.gamma, at)
+        epsilon = bayesian_epsilon(now, governing(facts), at)
         found.append({"epoch": number, "record_epsilon": record(facts.delta), "bayesian_epsilon": epsilon})
     return found

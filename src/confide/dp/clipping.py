@@ -19,6 +19,7 @@ from confide.models.head import Head
 from confide.models.recurrence import LSTMLayer, Recurrent
 
 Gradients = dict[nn.Parameter, Formed | Factored]
+PART = 1 << 20  # numbers turned into float64 at once
 
 
 def is_conv1d(module: nn.Module) -> bool:
@@ -36,11 +37,12 @@ def supported(module: nn.Module) -> bool:
 
 
 class PerExampleClipper:
-    """Holds the hooks and the running sum of clipped gradients: `flat`, and `total` as its views in the parameters' shapes.
+    """Holds the hooks and the running sum of clipped gradients: `flat` in float64, and `total` as its views in the
+    parameters' shapes. A physical batch is summed up in the parameters' own type (`spare`, `piece`), then added to it.
 
     Raises InputError at construction for a trainable parameter in a layer whose per-example gradient is not known here.
-    Guarantees: the contribution of one unit to `total` has norm at most max_grad_norm (up to rounding); a unit whose gradient
-    is not finite contributes zero and is counted in `nonfinite`.
+    Guarantees: what one unit alone adds to `total` has norm at most max_grad_norm, as it is stored, rounding included; a unit
+    whose gradient is not finite contributes zero and is counted in `nonfinite`.
     """
 
     def __init__(self, model: nn.Module, max_grad_norm: float):
@@ -55,9 +57,8 @@ class PerExampleClipper:
         kinds = {parameter.dtype for parameter in self.parameters}
         if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
             raise InputError("private training wants parameters of one type, float32 or float64", key="model")
-        self.flat, self.total = self._buffer()
-        self.spare, self.piece = self._buffer()
-        self.started = False  # whether this logical step has anything in `flat`
+        self.flat, self.total = self._buffer(torch.float64)
+        self.spare, self.piece = self._buffer(kinds.pop())
         self.nonfinite = torch.zeros((), dtype=torch.int64, device=self.flat.device)
 
     def _watch(self, name: str, module: nn.Module) -> None:
@@ -69,9 +70,10 @@ class PerExampleClipper:
         self.names[module] = name
         module.register_forward_hook(self._record)
 
-    def _buffer(self) -> tuple[Tensor, list[Tensor]]:
+    def _buffer(self, kind: torch.dtype) -> tuple[Tensor, list[Tensor]]:
         """One contiguous run of zeros, and its views in the shapes of the parameters."""
-        flat = torch.cat([torch.zeros_like(parameter).flatten() for parameter in self.parameters])
+        size = sum(parameter.numel() for parameter in self.parameters)
+        flat = torch.zeros(size, dtype=kind, device=self.parameters[0].device)
         pieces = flat.split([parameter.numel() for parameter in self.parameters])
         return flat, [piece.view_as(parameter) for piece, parameter in zip(pieces, self.parameters, strict=True)]
 
@@ -91,7 +93,6 @@ class PerExampleClipper:
     def reset(self) -> None:
         """Start a new logical step."""
         self.flat.zero_()
-        self.started = False
 
     def add(self, losses: Callable[[], Tensor], units: Tensor | None = None) -> Tensor:
         """Run `losses` () -> (B,), add the clipped gradients to `total`, and return their norms before clipping.
@@ -102,11 +103,12 @@ class PerExampleClipper:
         values, grads = self._backward(losses)
         gradients = self._collect(grads, len(values))
         together = None if units is None else units_of(units)
-        squared = torch.stack([found.squared_norms(together) for found in gradients.values()]).sum(0)
-        norms = squared.clamp(min=0).sqrt()
-        scale = self._scale(norms)
+        squares = [found.squares(together) for found in gradients.values()]
+        norms = torch.stack([found.norms for found in squares]).sum(0).sqrt()
+        most = torch.stack([found.most for found in squares]).sum(0).sqrt()
+        scale = self._scale(most)
         self._accumulate(gradients, scale if units is None else scale[units])
-        return norms
+        return norms.to(self.spare.dtype)
 
     def add_unit(self, losses: Iterable[Callable[[], Tensor]]) -> Tensor:
         """The same for a single unit that is too large for one pass: sum its gradients over passes, then clip; its norm ()."""
@@ -116,19 +118,23 @@ class PerExampleClipper:
             for total, grad in zip(self.piece, grads, strict=True):
                 if grad is not None:
                     total.add_(grad)
-        norm = torch.linalg.vector_norm(self.spare)
+        parts = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in self.spare.split(PART)]
+        norm = torch.linalg.vector_norm(torch.stack(parts))
         scale = self._scale(norm.view(1))
         self.flat.add_(torch.where(scale > 0, self.spare * scale, 0.0))
-        self.started = True
-        return norm
+        return norm.to(self.spare.dtype)
 
     def finish(self, noise_multiplier: float, expected_batch_size: float, noise: Noise) -> None:
-        """Put (total + N(0, (noise_multiplier C)^2)) / expected_batch_size into .grad; one draw for all parameters."""
+        """Put (total + N(0, (noise_multiplier C)^2)) / expected_batch_size into .grad; one draw for all parameters.
+
+        Guarantees: sum and noise meet in float64, and are rounded to the parameters' type once, together.
+        """
         if noise_multiplier > 0:
-            self.flat.add_(noise.normal(self.spare), alpha=noise_multiplier * self.max_grad_norm)
+            noise.add(self.flat, noise_multiplier * self.max_grad_norm)
         self.flat.div_(expected_batch_size)
-        for parameter, total in zip(self.parameters, self.total, strict=True):
-            parameter.grad = total
+        self.spare.copy_(self.flat)
+        for parameter, released in zip(self.parameters, self.piece, strict=True):
+            parameter.grad = released
 
     def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, list[Tensor]]:
         """Losses (B,), and the gradients of their sum at the recorded outputs; parameters need none."""
@@ -163,7 +169,7 @@ class PerExampleClipper:
                 )
             if isinstance(module, Head) and hasattr(output.grad_fn, "logit_grads"):
                 grad = output.grad_fn.logit_grads
-            grad = grad.detach().to(self.flat.dtype).reshape(batch, -1, grad.shape[-1]).contiguous()
+            grad = grad.detach().to(self.spare.dtype).reshape(batch, -1, grad.shape[-1]).contiguous()
             for parameter, vector in vectors_of(module, inputs, grad):
                 if parameter in trainable:
                     found[parameter] = Formed(vector if parameter not in found else found[parameter].grads + vector)
@@ -175,25 +181,24 @@ class PerExampleClipper:
         return found
 
     def _scale(self, norms: Tensor) -> Tensor:
-        """min(1, C / norm), and 0, counted, for a norm that is not finite."""
+        """min(1, C / norm) in the parameters' type, and 0, counted, for a norm that is not finite.
+
+        norms (A,) float64 are what gradients cannot exceed; the scale and a product by it are rounded, too, hence the slack.
+        """
         finite = norms.isfinite()
         self.nonfinite += (~finite).sum()
-        return torch.where(finite, (self.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0), 0.0)
+        slack = 1 + 4 * torch.finfo(self.spare.dtype).eps
+        scale = (self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)
+        return torch.where(finite, scale, 0.0).to(self.spare.dtype)
 
     def _accumulate(self, gradients: Gradients, scale: Tensor) -> None:
         """Add the gradients of this batch, scaled by scale (B,), to `flat`, all or nothing."""
         clean = scale.device.type == "cpu" and bool((scale > 0).all())  # on a GPU nobody waits for the answer
-        flat, views = (self.spare.zero_(), self.piece) if self.started else (self.flat, self.total)
-        try:
-            for parameter, view in zip(self.parameters, views, strict=True):
-                if parameter in gradients:
-                    gradients[parameter].add_weighted(view, scale, clean)
-        except RuntimeError:  # out of memory halfway
-            flat.zero_()
-            raise
-        if self.started:
-            self.flat.add_(flat)
-        self.started = True
+        self.spare.zero_()
+        for parameter, view in zip(self.parameters, self.piece, strict=True):
+            if parameter in gradients:
+                gradients[parameter].add_weighted(view, scale, clean)
+        self.flat.add_(self.spare)
 
 
 def vectors_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> list[tuple[nn.Parameter, Tensor]]:

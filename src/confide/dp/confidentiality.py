@@ -48,6 +48,21 @@ def amplified(epsilon: float, gamma: float) -> float:
     return max(0.0, float(np.logaddexp(math.log1p(-gamma), math.log(gamma) + epsilon)))
 
 
+def amplified_by_parts(parts: Sequence[tuple[float, float]]) -> float:
+    """Proposition 6 for shares of the secrets that cost different epsilons, and a rest that costs nothing: (share, epsilon).
+
+    With P the law of the model where the secret is masked and Q_i where a secret of part i is not, the model's law is
+    (1 - sum g_i) P + sum g_i Q_i. From Q_i(S) <= e^e_i P(S) + d follows log(1 + sum g_i (e^e_i - 1)) at delta = d sum g_i;
+    from P(S) <= e^e_i Q_i(S) + d follows no more than that in the other direction, for 1/x is convex. So every part is to be
+    read at the same d = delta / sum g_i.
+    """
+    total = sum(share for share, _ in parts)
+    check_fraction("the sum of the shares", total)
+    own = [math.log(share) + epsilon for share, epsilon in parts if share > 0]
+    rest = [math.log1p(-total)] if total < 1 else []
+    return max(0.0, float(np.logaddexp.reduce([*rest, *own])))
+
+
 def bayesian(epsilon: float, delta: float, gamma: float, delta2: float = 0.0) -> Guarantee:
     """Proposition 6 (delta2 = 0) and Theorem 8.3: secret drawn from mu, of which the policy misses a share gamma.
 

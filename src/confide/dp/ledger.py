@@ -1,8 +1,9 @@
 """What really ran: an append-only, hash-chained, run-length list of Releases, and of all else that read protected text.
 
-Beside updates it names the run and its settings, every earlier stage whose product the model holds (tokenizer, policy,
-pretrained weights), warm starts and epoch marks. Each line of ledger.jsonl carries the SHA-256 of itself and of the line
-before, so that no line can be altered, dropped or moved without the last hash changing; the certificate quotes that hash.
+Beside updates it names the run and its settings, the text that was read and on which terms, every earlier stage whose product
+the model holds (tokenizer, policy, pretrained weights), warm starts, epoch marks, and at its end the weights that came of it.
+Each line of ledger.jsonl carries the SHA-256 of itself and of the line before, so that no line can be altered, dropped or moved
+without the last hash changing; the certificate quotes that hash.
 Certificates are priced from this file alone.
 """
 
@@ -17,20 +18,22 @@ from typing import Any
 
 import orjson
 
+from confide import jsons
 from confide.errors import InputError
 from confide.io import read_bytes
-from confide.types import PoolName, RegulariserName, Release, StateName, Step, TokensName, UnitName, ViewName
+from confide.types import POOLS, PoolName, RegulariserName, Release, StateName, Step, TokensName, UnitName, ViewName
 
 START = "0" * 64  # what the first line follows
 DIGEST = re.compile(r"[0-9a-f]{64}")
 USUAL = {("regulariser", "none"), ("unit", "point")}  # fields of a step that its line leaves out
 EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
     "start": {"run": str, "settings": str, "code": str, "noise": str},
+    "data": {"terms": dict, "pools": dict, "authors": dict | None, "states": int},
     "read": {"stage": str, "source": str, "public": bool, "digest": str | None},
     "init": {"source": str | None, "public": bool, "ledger": str | None},
     "packed": {"tokens": int, "most": int, "views": str},
     "epoch": {"n": int},
-    "end": {"updates": int},
+    "end": {"updates": int, "weights": str},
 }
 
 
@@ -67,6 +70,10 @@ class Ledger:
         """Open the history of a run. noise: "system", or "recorded" if a seed that is written down gives it again."""
         self._event(event="start", run=run, settings=settings, code=code, noise=noise)
 
+    def data(self, terms: dict[str, Any], *, pools: dict[str, int], authors: dict[str, int] | None, states: int) -> None:
+        """What text was trained on, and on which terms (`DataSpec`); sizes of what batches are drawn from (`Sizes`)."""
+        self._event(event="data", terms=terms, pools=pools, authors=authors, states=states)
+
     def read(self, stage: str, source: str, *, public: bool, digest: str | None) -> None:
         """An earlier stage read `source`, and its product (SHA-256) is in the model; not `public`: nothing accounts for it."""
         self._event(event="read", stage=stage, source=source, public=public, digest=digest)
@@ -83,9 +90,12 @@ class Ledger:
         """Mark the end of an epoch, so that epsilon can be priced there."""
         self._event(event="epoch", n=number)
 
-    def end(self) -> None:
-        """Close the history, with the number of its updates: what a ledger without this line lacks, nobody knows."""
-        self._event(event="end", updates=sum(release.count for release in self.releases()))
+    def end(self, *, weights: str) -> None:
+        """Close the history, with the number of its updates: what a ledger without this line lacks, nobody knows.
+
+        `weights`: SHA-256 of the file of weights that came of it.
+        """
+        self._event(event="end", updates=sum(release.count for release in self.releases()), weights=weights)
 
     def lines(self) -> list[dict[str, Any]]:
         """Everything so far, sealed."""
@@ -161,9 +171,11 @@ class Ledger:
     def _take(self, raw: bytes, error: Callable[..., InputError]) -> None:
         """Verify one line against what came before, and keep it."""
         try:
-            line = orjson.loads(raw)
+            line = jsons.loads(raw)
         except orjson.JSONDecodeError:
             raise error("malformed JSON") from None
+        except (jsons.Repeated, jsons.Nested) as wrong:
+            raise error(str(wrong), getattr(wrong, "key", None)) from None
         if not isinstance(line, dict) or "hash" not in line:
             raise error("expected a ledger line with a hash")
         content = {key: value for key, value in line.items() if key != "hash"}
@@ -213,8 +225,22 @@ def check_event(line: dict[str, Any]) -> None:
     for key, kind in fields.items():
         if not isinstance(own[key], kind) or (kind is int and isinstance(own[key], bool)):
             raise TypeError(f"{key} = {own[key]!r}")
+    if "pools" in own:
+        check_sizes(own)
+    if "weights" in own and DIGEST.fullmatch(own["weights"]) is None:
+        raise ValueError(f"weights = {own['weights']!r} is no SHA-256")
     if own.keys() == EVENTS["packed"].keys() and (own["tokens"] < 2 or own["most"] < 1):
         raise ValueError("chunks have at least 2 tokens, and every point lies in at least one")
+
+
+def check_sizes(event: dict[str, Any]) -> None:
+    """ValueError unless the sizes of pools are counts."""
+    for name in ("pools", "authors"):
+        counts = event[name] or {}
+        if not counts.keys() <= set(POOLS) or not all(type(count) is int and count >= 0 for count in counts.values()):
+            raise ValueError(f"{name}: expected counts for some of {', '.join(POOLS)}")
+    if event["states"] < 0:
+        raise ValueError(f"states = {event['states']}")
 
 
 def check(release: Release, random: str | None) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from confide.batches import padded, private_positions
 from confide.dp.clipping import PerExampleClipper
+from confide.dp.gradients import rounding
 from confide.dp.randomness import Noise
 from confide.models.lstm import State
 from confide.types import View
@@ -71,13 +72,17 @@ def most_handed_on(view: View, points: np.ndarray) -> int:
 def released(state: State, bound: float, noise_multiplier: float, noise: Noise) -> State:
     """States (n, H) clipped row by row to norm `bound`, with noise.
 
-    Guarantees: each row is one Gaussian release of what its point says, of sensitivity `bound` where that is left out.
+    Guarantees: each row is one Gaussian release of what its point says, of sensitivity `bound` where that is left out: a
+    clipped row is no longer than that in float64, where the noise is added, and one that is not finite counts as zero.
     """
 
     def one(part: Tensor) -> Tensor:
-        scale = (bound / part.norm(dim=1, keepdim=True).clamp(min=1e-12)).clamp(max=1.0)
-        drawn = noise.normal(torch.empty(part.numel(), dtype=part.dtype, device=part.device)).view_as(part)
-        return part * scale + noise_multiplier * bound * drawn
+        exact = part.double()
+        norms = exact.norm(dim=1, keepdim=True)
+        slack = 1 + rounding(part.shape[1], torch.float64)
+        scale = (bound / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)
+        clipped = torch.where(norms.isfinite(), exact * scale, 0.0)
+        return noise.add(clipped.flatten(), noise_multiplier * bound).view_as(part).to(part.dtype)
 
     return [(one(hidden), one(cell)) for hidden, cell in state]
 

@@ -7,7 +7,7 @@ out a point. For JFT a secret is replaced within its point, as everywhere else. 
 """
 
 from confide.dp.accounting import agree, epsilon, group
-from confide.dp.claims import CONTEXT_FREE, MARKS_KEPT, NEIGHBOURS, TOKENS, Claim, Facts, claim
+from confide.dp.claims import CONTEXT_FREE, NEIGHBOURS, TOKENS, Claim, Facts, claim
 
 
 def token_claims(facts: Facts) -> list[Claim]:
@@ -18,7 +18,7 @@ def token_claims(facts: Facts) -> list[Claim]:
 def caught_claims(facts: Facts) -> list[Claim]:
     """A caught secret, replaced or (its tokens) left out of every sum, by both accountants; one that stands in many points."""
     caught, by_token, found = facts.price.caught or [], facts.price.by_token, []
-    held = [facts.sampled, *facts.lengths, *([NEIGHBOURS] if by_token else [CONTEXT_FREE, MARKS_KEPT])]
+    held = [facts.sampled, *facts.lengths, *([NEIGHBOURS] if by_token else [CONTEXT_FREE, *facts.marks])]
     words = {"replace_one": "replaced"} | ({"zero_out": "left out of every sum"} if by_token else {})
     what = "Privacy of a caught secret's tokens" if by_token else "Confidentiality of a caught secret"
     if facts.pieces == 1:
@@ -35,7 +35,8 @@ def caught_claims(facts: Facts) -> list[Claim]:
     if facts.gamma_upper is not None:  # as `bayesian_missing` of redaction: what is missed is what delta is for
         says, delta = "Confidentiality of a random secret but for the chance that the policy misses it", facts.gamma_upper
         delta, unit = delta + (1 - delta) * facts.delta, facts.secret.replace("one", "one random", 1)
-        found.append(claim("bayesian_missing", unit, "replace_one", prices["replace_one"]["pld"], delta, held, says))
+        bounded = [*held, facts.bound_words]
+        found.append(claim("bayesian_missing", unit, "replace_one", prices["replace_one"]["pld"], delta, bounded, says))
     sizes = facts.groups
     size, of = sizes["group_before_dedup" if facts.points_after is None else "group_after_dedup"]
     if size is not None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.batches import Batch, token_losses
+from confide.dp.authors import TOGETHER
 from confide.dp.clipping import PerExampleClipper
 from confide.dp.randomness import Noise
 from confide.memory import Budget
@@ -87,11 +88,12 @@ def noisy_gradient(
 def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> None:
     """Add one piece to the clipper: examples, or units of several, of which each counts as the mean of its examples' gradients.
 
-    A unit that comes alone is summed up as in ordinary training, in passes of at most `size` examples.
+    A unit too large to share a pass is summed up as in ordinary training, in passes of at most `size` examples. Which way a
+    unit goes, and with it the last digits of what it adds, is its own matter, not that of the units beside it.
     """
     if batch.units is None:
         clipper.add(lambda: per_example(clipper.model, batch, half))
-    elif len(batch) <= size and int(batch.units[-1]) > 0:
+    elif len(batch) <= size and (int(batch.units[-1]) > 0 or len(batch) <= TOGETHER):
         units = batch.units.to(clipper.flat.device)
         sizes = units.bincount()[units]  # whole units: a budget never divides one
         clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, units)

@@ -1,3 +1,5 @@
-"""Search of released files for raw secrets: which forms of a secret (variants), how they are found (search) and where
-(containers, markup). No privacy theorem is behind it: it catches mistakes that no theorem covers, such as a secret in a log.
+"""Search of released files for raw secrets. No privacy theorem is behind it: it catches mistakes that no theorem covers.
+
+What a secret is (`secrets`), in which forms it may stand (`plain`, `variants`, `readings`), how these are found (`index`,
+`search`), and what a file holds (`containers`, `unfolding`, `markup`, `png`, `pdf`). docs/scan.md lists what is seen.
 """

@@ -1,42 +1,47 @@
-"""What a file holds beside its raw bytes: members of archives, compressed text of PNG, values of SQLite, text of HTML and SVG.
+"""What a file holds beside its raw bytes: members of archives, compressed and drawn text, values of SQLite, text of pages.
 
-Everything is a stream of pieces, so that memory stays bounded. Containers are opened within containers, three deep. What
-looks like one but cannot be opened is an error: a file that was not searched must not pass as clean.
+Everything is a stream of pieces, so that memory stays bounded. Containers are opened within containers, three deep, and a file
+may unfold to so much and no more. What looks like a container but cannot be opened is an error: a file that was not searched
+must not pass as clean.
 """
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
 import os
 import sqlite3
 import stat
-import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from confide.errors import InputError
-from confide.leaks import markup
+from confide.leaks import markup, pdf, png
+from confide.leaks.unfolding import Budget, Inflating, TooLarge, Unfolding
 
 Pieces = Iterator[bytes]
 
 PIECE = 1 << 20
+HEAD = 1 << 10  # bytes by which a kind of file is known; a PDF may begin with others
 DEPTH = 3  # an image in a page in an archive
 COMPRESSED: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
     b"\x1f\x8b\x08": gzip.open,
     b"BZh91AY&SY": bz2.open,
     b"\xfd7zXZ\0": lzma.open,
 }
-ZIP, PNG, SQLITE = b"PK\x03\x04", b"\x89PNG\r\n\x1a\n", b"SQLite format 3\0"
+ZIP, SQLITE, PDF = b"PK\x03\x04", b"SQLite format 3\0", b"%PDF-"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BROKEN = (
     EOFError,
     OSError,
     RuntimeError,  # a member that is encrypted, or packed in a way that zipfile does not know
+    TooLarge,
+    pdf.Unreadable,
     lzma.LZMAError,
     sqlite3.Error,
     zipfile.BadZipFile,
@@ -50,7 +55,9 @@ def searchable(name: str) -> Iterator[None]:
     try:
         yield
     except BROKEN as error:
-        reason = getattr(error, "strerror", None) or f"is damaged, encrypted or nested too deep ({type(error).__name__})"
+        reason = (
+            getattr(error, "strerror", None) or f"is damaged, encrypted, nested too deep or too large ({type(error).__name__})"
+        )
         raise InputError(f"cannot be searched: {reason}", file=name) from None
 
 
@@ -78,39 +85,68 @@ def _raise(error: OSError) -> None:
 def streams(path: Path) -> Iterator[Pieces]:
     """The raw bytes of a file first, then everything that they hold in another form. Each must be read before the next."""
     with open(path, "rb") as file:
-        yield from views(file, 0)
+        yield from views(file, 0, Budget(path.stat().st_size))
         file.seek(0)
         if file.read(len(SQLITE)) == SQLITE:
             yield values(path)
 
 
-def views(file: BinaryIO, depth: int) -> Iterator[Pieces]:
+def views(file: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
     """Streams of an open file that can seek."""
-    head = file.read(64)
-    yield besides_pixels(file) if head.startswith(PNG) else pieces(file)
-    for magic, opener in COMPRESSED.items():
-        if head.startswith(magic):
-            file.seek(0)
-            with opener(file) as content:
-                yield from inside(content, depth)
+    head = file.read(HEAD)
+    yield png.besides_pixels(file) if head.startswith(png.START) else pieces(file)
+    for content in compressed(file, head):
+        with content:
+            yield from inside(Unfolding(content, budget), depth, budget)
     if head.startswith(ZIP):
         with zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
                 with archive.open(member) as content:
-                    yield from inside(content, depth)
-    if head.startswith(PNG):
-        yield png_texts(file)
+                    yield from inside(Unfolding(content, budget), depth, budget)
+    if head.startswith(png.START):
+        yield png.texts(file, budget)
+    if head.startswith(UTF_16):
+        yield decoded(pieces(file))
+    if PDF in head:
+        yield from in_pdf(file, depth, budget)
     if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
         yield from (view(pieces(file)) for view in markup.VIEWS)
         for data in markup.embedded(pieces(file)):
-            yield from inside(io.BytesIO(data), depth)
+            yield from inside(io.BytesIO(data), depth, budget)
 
 
-def inside(content: BinaryIO, depth: int) -> Iterator[Pieces]:
+def inside(content: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
     """Streams of something that was found in a file; an error where it is nested too deep."""
     if depth >= DEPTH:
         raise zipfile.BadZipFile("nested too deep")
-    yield from views(content, depth + 1)
+    yield from views(content, depth + 1, budget)
+
+
+def compressed(file: BinaryIO, head: bytes) -> Iterator[BinaryIO]:
+    """The content of a file that is compressed as a whole."""
+    for magic, opener in COMPRESSED.items():
+        if head.startswith(magic):
+            file.seek(0)
+            yield opener(file)
+    if Inflating.fits(head):
+        yield Inflating(file)
+
+
+def in_pdf(file: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
+    """Streams of a PDF, what they hold, and the text that it draws."""
+    file.seek(0)
+    data = file.read(pdf.LARGEST + 1)
+    for content in pdf.contents(data, budget):
+        yield from inside(io.BytesIO(content), depth, budget)
+        yield iter([pdf.drawn(content)])
+    yield iter([pdf.drawn(pdf.objects(data))])
+
+
+def decoded(found: Pieces) -> Pieces:
+    """UTF-16 with a byte order mark as UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    for piece in found:
+        yield decoder.decode(piece).encode(errors="replace")
 
 
 def pieces(file: BinaryIO) -> Pieces:
@@ -118,48 +154,6 @@ def pieces(file: BinaryIO) -> Pieces:
     file.seek(0)
     while piece := file.read(PIECE):
         yield piece
-
-
-def inflated(data: bytes) -> Pieces:
-    """A complete zlib stream, a piece at a time."""
-    machine = zlib.decompressobj()
-    while not machine.eof:
-        piece = machine.decompress(data, PIECE)
-        data = machine.unconsumed_tail
-        if not piece and not data and not machine.eof:
-            raise EOFError("cut short")
-        yield piece
-
-
-def chunks(file: BinaryIO) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Header, kind and body, checksum included, of each chunk of a PNG up to its end."""
-    file.seek(len(PNG))
-    kind = b""
-    while kind != b"IEND":
-        header = file.read(8)
-        if len(header) < 8:
-            raise EOFError("cut short")
-        size, kind = struct.unpack(">I4s", header)
-        yield header, kind, file.read(size + 4)
-
-
-def besides_pixels(file: BinaryIO) -> Pieces:
-    """All bytes of a PNG but its pixels: compressed runs of these spell numbers such as 333333 by chance."""
-    yield PNG
-    for header, kind, body in chunks(file):
-        yield header + (b"\n" if kind == b"IDAT" else body)
-    while piece := file.read(PIECE):
-        yield piece
-
-
-def png_texts(file: BinaryIO) -> Pieces:
-    """Compressed text of zTXt and iTXt chunks; the raw bytes show tEXt as it is."""
-    for _, kind, body in chunks(file):
-        _, _, rest = body[:-4].partition(b"\0")  # after the keyword: method, or flag and method
-        if kind == b"zTXt":
-            yield from chain(inflated(rest[1:]), [b"\n"])
-        elif kind == b"iTXt" and rest[:1] == b"\1":
-            yield from chain(inflated(rest[2:].split(b"\0", 2)[2]), [b"\n"])
 
 
 def values(path: Path) -> Pieces:

@@ -1,7 +1,7 @@
 """Language models behind one interface, and their files: config.json plus model.safetensors (nothing is unpickled).
 
-A model is an nn.Module with hidden(ids), head (models.head.Head), and for attacks start(n), advance(state, tokens)
-and take(state, index).
+A model is an nn.Module with hidden(ids, keep, ends), head (models.head.Head), and for attacks start(n), advance(state,
+tokens) and take(state, index).
 """
 
 from collections.abc import Callable
@@ -45,7 +45,10 @@ def weights_of(model: nn.Module) -> dict[str, Any]:
 
 
 def load_weights(model: nn.Module, weights: Path) -> None:
-    """Copy stored weights into a model; InputError where names or shapes differ or the file is damaged."""
+    """Copy stored weights into a model.
+
+    InputError where names or shapes differ, a number is not finite, or the file is damaged.
+    """
     try:
         stored = load_file(weights)
     except (SafetensorError, OSError) as error:
@@ -53,6 +56,9 @@ def load_weights(model: nn.Module, weights: Path) -> None:
     own = dict(model.named_parameters())
     if stored.keys() != own.keys() or any(stored[name].shape != own[name].shape for name in own):
         raise InputError("holds other tensors than this model", file=weights)
+    for name in own:
+        if not stored[name].isfinite().all():
+            raise InputError(f"tensor {name} holds a number that is not finite", file=weights)
     for name, parameter in own.items():
         parameter.data.copy_(stored[name])
 

@@ -1,50 +1,68 @@
 """GPT-2 from transformers, any size from scratch or `pretrained` (hub name or local folder), tied embeddings kept."""
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from confide.errors import InputError
+from confide.models import pretrained
 from confide.models.attention import attend
 from confide.models.head import Head
+from confide.models.padding import repeated
 from confide.specs import GPT2Spec
+
+if TYPE_CHECKING:
+    from transformers import GPT2Config
 
 # Per token read: each layer's keys and values (m, width), and which of the m each of n contexts continues (n,).
 State = list[tuple[list[tuple[Tensor, Tensor]], Tensor]]
 
 
 def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers import GPT2LMHeadModel
 
     if spec.pretrained is None:
         if spec.width % spec.heads:
             raise InputError("is not a multiple of heads", key="model.width", value=spec.width)
-        config = GPT2Config(
-            vocab_size=vocab_size,
-            n_positions=spec.positions,
-            n_embd=spec.width,
-            n_layer=spec.layers,
-            n_head=spec.heads,
-            resid_pdrop=spec.dropout,
-            embd_pdrop=spec.dropout,
-            attn_pdrop=spec.dropout,
-            bos_token_id=bos,
-            eos_token_id=bos,
-        )
-        return GPT2LMHeadModel(config)
-    try:
-        network = GPT2LMHeadModel.from_pretrained(spec.pretrained, use_safetensors=True, trust_remote_code=False)
-    except Exception as error:  # of a file that others made: transformers has errors of many kinds
-        reason = str(error).partition("\n")[0][:200]
-        raise InputError(f"cannot be loaded: {reason}", key="model.pretrained", value=spec.pretrained) from None
-    stored = network.transformer.wte.weight.shape[0]
+        return GPT2LMHeadModel(_config(spec, vocab_size, bos))
+    folder = pretrained.located(spec.pretrained)
+    config, tensors = pretrained.checked(folder)
+    stored = config["vocab_size"]
     if stored > vocab_size:
-        raise InputError(f"has {stored} tokens, the tokenizer {vocab_size}", key="model.pretrained", value=spec.pretrained)
+        raise InputError(f"has {stored} tokens, the tokenizer {vocab_size}", key=pretrained.KEY, value=spec.pretrained)
+    sizes = {"layers": config["n_layer"], "width": config["n_embd"], "heads": config["n_head"]}
+    own = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
+    network = GPT2LMHeadModel(_config(own, stored, bos if bos < stored else None))
+    pretrained.copy_into(network, tensors)
+    for name, parameter in network.named_parameters():
+        if not parameter.isfinite().all():
+            message = f"cannot be loaded: tensor {name} holds a number that is not finite"
+            raise InputError(message, key=pretrained.KEY, value=spec.pretrained)
     if stored < vocab_size:  # special tokens of ours: rows start at the mean embedding
         network.resize_token_embeddings(vocab_size, mean_resizing=False)
         weight = network.transformer.wte.weight.data
         weight[stored:] = weight[:stored].mean(0)
     return network
+
+
+def _config(spec: GPT2Spec, vocab_size: int, bos: int | None) -> "GPT2Config":
+    """transformers' description of a model of these sizes."""
+    from transformers import GPT2Config
+
+    return GPT2Config(
+        vocab_size=vocab_size,
+        n_positions=spec.positions,
+        n_embd=spec.width,
+        n_layer=spec.layers,
+        n_head=spec.heads,
+        resid_pdrop=spec.dropout,
+        embd_pdrop=spec.dropout,
+        attn_pdrop=spec.dropout,
+        bos_token_id=bos,
+        eos_token_id=bos,
+    )
 
 
 def _adapted(network: nn.Module, rank: int) -> nn.Module:
@@ -79,8 +97,12 @@ class GPT2Model(nn.Module):
         )
         self.vocab_size, self.bos = vocab_size, bos
 
-    def hidden(self, ids: Tensor) -> Tensor:
-        """(B, L) -> (B, L, d). Right padding needs no mask: attention is causal."""
+    def hidden(self, ids: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
+        """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding. keep: of recurrent models alone.
+
+        Right padding needs no mask: attention is causal. But it must be finite wherever the example is, since a weight of 0 on
+        an infinite number is no number: it repeats the last token at its own place.
+        """
         if ids.shape[1] > self.spec.positions:
             raise InputError(
                 f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; choose smaller points",
@@ -88,6 +110,8 @@ class GPT2Model(nn.Module):
                 value=self.spec.positions,
             )
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)  # one row per example: clipping needs it
+        if ends is not None:
+            ids, positions = repeated(ids, ends), repeated(positions, ends)
         return self.network.transformer(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
 
     def forward(self, ids: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.models.head import Head
+from confide.models.padding import repeated
 from confide.models.recurrence import LSTMLayer, gates
 from confide.specs import LSTMSpec
 
@@ -24,8 +25,12 @@ class LSTMModel(nn.Module):
         self.dropout = nn.Dropout(spec.dropout)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
 
-    def hidden(self, ids: Tensor, keep: Tensor | None = None) -> Tensor:
-        """(B, L) -> (B, L, H); position t has read ids[:, :t + 1], from the last position on where keep (B, L) was False."""
+    def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
+        """(B, L) -> (B, L, H); position t has read ids[:, :t + 1], from the last position on where keep (B, L) was False.
+
+        What stands behind position ends (B,) of an example is padding.
+        """
+        ids = ids if ends is None else repeated(ids, ends)
         x = self.dropout(self.embedding(ids))
         for layer in self.layers:
             x = self.dropout(layer(x, keep))

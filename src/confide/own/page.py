@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from confide.outward import terminal
 from confide.own.choices import Choice, conservative_of, policy_of, unit_of
 from confide.own.survey import UNITS, Corpus, Points
 from confide.types import SPLITS
@@ -77,5 +78,5 @@ def share(part: int, whole: int) -> str:
 
 
 def plain(label: str) -> str:
-    """A label as a terminal may have it."""
-    return "".join(character if character.isprintable() else "?" for character in label)[:40]
+    """A label as a terminal may have it, of at most forty characters."""
+    return terminal(label)[:40]

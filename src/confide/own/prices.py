@@ -2,18 +2,18 @@
 `certify` prices them.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from confide.certificate import facts_of
 from confide.dp.claims import bayesian_epsilon, spent, spent_on_secret
+from confide.dp.literal import price_of, records_changed
 from confide.errors import InputError
 from confide.own.advice import Option, Wish
-from confide.pools import pool_sizes
+from confide.planning import enumerate_steps, noise_for, planned
 from confide.specs import CertifySpec, PrivacySpec, TrainSpec
-from confide.stages.train import author_counts, enumerate_steps, noise_for
-from confide.types import Partition, Release, Step
+from confide.training import sizes_of
+from confide.types import Partition, Release
 
 PRICED = ("crt", "dpsgd", "selective", "jft", "schedule", "redacted", "nonprivate")  # the others certify nothing
 
@@ -23,7 +23,7 @@ def priced(
 ) -> Option:
     """The price of a job's method on its partition; `measured` is recall.json, `missed` neighbours.json."""
     try:
-        releases = planned(spec.train, partition)
+        releases = planned_updates(spec.train, partition)
     except InputError as error:
         return Option(dataset, spec.train.method, problem=str(error))
     facts = facts_of(spec, releases, measured, missed, list(unbounded(spec.train, missed)), None)
@@ -37,6 +37,7 @@ def priced(
         random=None if facts.gamma_upper is None else bayesian_epsilon(facts, facts.gamma_upper, drawn),
         record=spent(price.record, wish.relation)(wish.delta),
         conditional=facts.conditional,
+        alone=price_of(facts, records_changed(facts, caught=True))(wish.delta) if facts.dedup else None,
     )
 
 
@@ -45,23 +46,21 @@ def asked(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpe
     unit = "author" if wish.unit == "author" else "point"
     privacy = PrivacySpec(epsilon=wish.epsilon, delta=wish.delta, relation=wish.relation, unit=unit)
     recipe = spec.train.recipe.model_copy(update={"private_state": "reset"})
-    train = spec.train.model_copy(update={"method": method, "privacy": privacy, "recipe": recipe})
-    return spec.model_copy(update={"train": train, "dedup": dedup})
+    data = spec.train.data.model_copy(update={"dedup": dedup and unit == "point"})
+    train = spec.train.model_copy(update={"method": method, "privacy": privacy, "recipe": recipe, "data": data})
+    return spec.model_copy(update={"train": train})
 
 
-def planned(spec: TrainSpec, partition: Partition) -> list[Release]:
+def planned_updates(spec: TrainSpec, partition: Partition) -> list[Release]:
     """The updates that a job would make; InputError where it could not."""
     if spec.pack is not None:
         raise InputError("chunks of text are not priced before training", key="pack", value=spec.pack)
-    epochs = enumerate_steps(spec, partition)
-    noise, units = noise_for(spec, epochs, partition), author_counts(spec, partition) or pool_sizes(partition)
-
-    def release(step: Step, count: int) -> Release:
-        if not step.noisy:
-            return Release(step, 0.0, 0.0, 0.0, count)
-        return Release(step, spec.recipe.noisy_batch_size / units[step.pool], noise, spec.privacy.max_grad_norm, count)
-
-    return [release(step, count) for step, count in Counter(step for steps in epochs for step in steps).items()]
+    sizes = sizes_of(spec, partition)
+    epochs = enumerate_steps(spec, sizes)
+    noise_multiplier = noise_for(spec, epochs, sizes)
+    return [
+        release for releases in planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes) for release in releases
+    ]
 
 
 def unbounded(spec: TrainSpec, missed: dict[str, Any]) -> Iterator[str]:

@@ -214,9 +214,11 @@ def from_transformers(name: str, **changes: Any) -> Classifier:
         config = AutoConfig.from_pretrained(name, **here, **changes)
         if config.model_type != "roberta":
             raise ValueError(f"a {config.model_type}, not a roberta")
+        _within(config, name)
         words = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
-        options = here | {"use_safetensors": True, "ignore_mismatched_sizes": bool(changes)}
-        network = RobertaForSequenceClassification.from_pretrained(name, config=config, **options)
+        options = here | {"use_safetensors": True, "ignore_mismatched_sizes": bool(changes), "output_loading_info": True}
+        network, found = RobertaForSequenceClassification.from_pretrained(name, config=config, **options)
+        _complete(found, head_is_new=bool(changes))
     except Exception as error:  # of a file that others made: transformers has errors of many kinds
         reason = str(error).partition("\n")[0][:200]
         remedy = "" if Path(name).exists() else f": hf download {name}"
@@ -224,6 +226,25 @@ def from_transformers(name: str, **changes: Any) -> Classifier:
     words.no_padding()
     words.no_truncation()
     return Classifier(network, words, labels_of(network.config), None)
+
+
+def _within(config: Any, name: str) -> None:
+    """ValueError for sizes beyond those of the weights, whose headers alone are read."""
+    from confide.models.pretrained import headers, located
+
+    stored = headers(located(name, local=True))
+    most = max(len(stored), *(size for found in stored.values() for size in found.shape))
+    for key in SIZES:
+        if type(getattr(config, key)) is not int or not 0 <= getattr(config, key) <= most:
+            raise ValueError(f"{key} is {getattr(config, key)}, which its weights do not have")
+
+
+def _complete(found: dict[str, Any], *, head_is_new: bool) -> None:
+    """ValueError unless the weights were all there: what is missing would be noise, and nothing would be found with it."""
+    missing = {key for key in found["missing_keys"] if not (head_is_new and key.startswith("classifier."))}
+    mismatched = {key for key, *_ in found["mismatched_keys"] if not (head_is_new and key.startswith("classifier."))}
+    if wrong := sorted(map(str, missing | mismatched)):
+        raise ValueError(f"its weights lack {wrong[0]}, or have it in another shape")
 
 
 def labels_of(config: Any) -> tuple[str, ...]:

@@ -6,12 +6,11 @@ the checkpoint. Texts without an author take no part in it.
 Guarantees: none (epsilon = infinity).
 """
 
-import sys
-
 import numpy as np
 
 from confide.dp.sampling import generator
 from confide.errors import InputError
+from confide.outward import warn
 from confide.regularisers.adversarial import Adversarial
 from confide.regularisers.pairs import AuthorPairs
 from confide.regularisers.triplet import Triplet
@@ -53,6 +52,6 @@ def regulariser_of(kinds: set[str], spec: TrainSpec, partition: Partition, width
         said = f"{single} of {len(sizes)} authors have one training point"
         if single == len(sizes):
             raise InputError(f"needs two points of an author: {said}", key="recipe.same_author", value=recipe.same_author)
-        print(f"{said}, which is compared with other authors' alone", file=sys.stderr)
+        warn(f"{said}, which is compared with other authors' alone")
     pairs = AuthorPairs(partition.original, authors, recipe.same_author, source)
     return Triplet(pairs, recipe.regulariser_weight, bounded=spec.model.kind == "lstm")

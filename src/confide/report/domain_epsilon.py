@@ -81,6 +81,6 @@ def _caption(known: list[Result], gamma: float) -> str:
         "and a policy that was fitted to the private text is itself no part of the ε. Domain privacy is another claim, "
         "which none of these ε makes; see the leak rates. Methods whose noise was made for the same ε differ in perplexity "
         "alone: the paper's gap of 35 % comes of noise that was made for every update, where few were noised. "
-        f"Methods that depend on the policy: miss rate γ = {gamma:g}. Horizontal lines carry models with ε = 0 or ∞ across "
-        f"the panels. {averaged(seeds)}"
+        f"Methods that depend on the policy: simulated miss rate γ = {gamma:g}. Horizontal lines carry models with ε = 0 or "
+        f"∞ across the panels. {averaged(seeds)}"
     )

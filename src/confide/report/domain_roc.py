@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from confide.outward import figure as shown_words
 from confide.report.domains import judges
 from confide.report.results import Json, Result
 from confide.report.series import Series, averaged, chosen_gamma, corpora, group
@@ -134,7 +135,7 @@ def _constants(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: flo
     axes.set_xlim(left, right)
     plain_log(axes, "x")
     axes.set_ylim(len(pairs) - 0.5, -0.5)
-    axes.set_yticks(range(len(pairs)), [f"{prompt}\n→ {target}" for prompt, target in pairs], fontsize=7.5)
+    axes.set_yticks(range(len(pairs)), [shown_words(f"{prompt}\n→ {target}") for prompt, target in pairs], fontsize=7.5)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("C (log scale)")
 
@@ -175,7 +176,7 @@ def _caption(known: list[Result], gamma: float, silent: list[str]) -> str:
         "0 or ∞; hollow at an edge: C is 0 or ∞; dotted, no mark: neither model wrote any, so nothing is known of C. "
         "An interval wholly above C = 1 shows that text of the target was learned; one about 1 shows nothing, and none of this "
         f"is certified. {nothing}{_joint(known)}"
-        f"Methods that depend on the policy: miss rate γ = {gamma:g}. "
+        f"Methods that depend on the policy: simulated miss rate γ = {gamma:g}. "
         f"{averaged(seeds, 'ROC and C: one line per seed; precision: means over them.')}"
     )
 

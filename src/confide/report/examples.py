@@ -6,6 +6,8 @@ What is secret in them, or might be, was masked where they were made (`attacks/e
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from confide import outward
+from confide.outward import markdown as plain
 from confide.report.results import Result
 from confide.report.series import group
 from confide.report.tables import table_lines
@@ -18,7 +20,7 @@ def markdown(spec: ReportSpec, results: list[Result]) -> str:
     """All examples of a study: what policies redact, what each model answers, and what has the highest ratios."""
     named = [(series.label, series.results[0]) for series in group(results)]
     lines = [
-        f"# Examples — {spec.title}",
+        f"# Examples — {plain(spec.title)}",
         "",
         "`<MASK>`: found by a policy. `[label]`: a gold secret that no policy found. Neither is in the files of this study.",
         "",
@@ -39,18 +41,18 @@ def _section(title: str, head: list[str], rows: Iterable[list[str]]) -> list[str
 
 def _cell(text: str | None) -> str:
     """Text as it may stand between bars."""
-    return WITHHELD if text is None else "`" + text.replace("`", "'").replace("|", "¦").replace("\n", " ⏎ ") + "`"
+    return WITHHELD if text is None else outward.code(text.replace("\n", " ⏎ "))
 
 
 def _leaks(row: dict[str, Any]) -> str:
-    return ", ".join(judge for judge, leaks in row["leaks"].items() if leaks) or "–"
+    return ", ".join(plain(judge) for judge, leaks in row["leaks"].items() if leaks) or "–"
 
 
 def _redactions(results: list[Result]) -> Iterator[list[str]]:
     """Those of each attack's first run: policies and texts are the same for all."""
     seen = set()
     for row in (row for result in results for metrics in result.all_of("leak") for row in metrics.get("redactions", ())):
-        cells = row["judge"], row["domain"], _cell(row["text"])
+        cells = plain(row["judge"]), plain(row["domain"]), _cell(row["text"])
         if cells not in seen:
             seen.add(cells)
             yield list(cells)
@@ -61,15 +63,15 @@ def _answers(named: list[tuple[str, Result]]) -> dict[tuple[str, str], list[list
     found: dict[tuple[str, str], list[list[str]]] = {}
     for label, result in named:
         for row in (row for metrics in result.all_of("leak") for row in metrics.get("examples", ())):
-            cells = [label, _leaks(row), _cell(row["text"])]
-            found.setdefault((f"{row['prompt']} prompt", _cell(row["context"])), []).append(cells)
+            cells = [plain(label), _leaks(row), _cell(row["text"])]
+            found.setdefault((f"{plain(row['prompt'])} prompt", _cell(row["context"])), []).append(cells)
     return found
 
 
 def _ranked(named: list[tuple[str, Result]]) -> dict[tuple[str, str], list[list[str]]]:
     """By model and attack what has the highest ratios."""
     return {
-        (label, name): [
+        (plain(label), plain(name)): [
             [f"{row['score']:.2f}", _leaks(row), _cell(row["context"]), _cell(row["text"])] for row in metrics["examples"]
         ]
         for label, result in named

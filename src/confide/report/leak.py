@@ -112,6 +112,6 @@ def _caption(known: list[Result], gamma: float) -> str:
         "perplexity are logarithmic. A model that "
         "was trained on one domain alone has a line, too: with prompts of its own domain it has nothing to leak. Rows in turn: "
         "over the test perplexity of the prompt's domain, as published, and of all domains. Methods that depend on the policy: "
-        f"miss rate γ = {gamma:g}. "
+        f"simulated miss rate γ = {gamma:g}. "
         f"{averaged(seeds, 'Means over {} seeds, of the intervals too; horizontal whiskers: their range.')}"
     )

@@ -44,7 +44,7 @@ def learning(spec: ReportSpec, results: list[Result]) -> Figure:
     seeds = len({result.run.seed for result in results})
     caption = (
         "Perplexity of held-out original text, nothing masked, after each epoch; lower is better, and scales differ. "
-        f"Methods that depend on the screening policy: miss rate γ = {gamma:g}, or the nearest that was run. "
+        f"Methods that depend on the screening policy: simulated miss rate γ = {gamma:g}, or the nearest that was run. "
         f"{averaged(seeds, 'Lines: mean over {} seeds; shaded: their range.')} An epoch is one pass "
         "over what a method trains on, so that methods spend different numbers of updates on it. Low perplexity on private "
         "tokens can mean memorised secrets as well as learned formats; read it beside the attacks."

@@ -68,7 +68,7 @@ def pareto(spec: ReportSpec, results: list[Result]) -> Figure:
         "they have a black edge. What is certified may hold on a condition (see the table). What is measured counts from "
         "the upper end of the grey band, which holds 95 % of what models score that never saw the secrets: within it all "
         "are alike. A frontier is of these models, attacks and this corpus; a certificate holds for all. "
-        f"Methods that depend on the screening policy at miss rate γ = {gamma:g}, or the nearest that was run. "
+        f"Methods that depend on the screening policy at simulated miss rate γ = {gamma:g}, or the nearest that was run. "
         f"{averaged(seeds)}"
     )
     title(drawn, f"Pareto frontiers — {spec.title}", caption)

@@ -87,7 +87,8 @@ def _caption(known: list[Result], gamma: float) -> str:
     seeds = len({result.run.seed for result in known})
     return (
         "Test perplexity of the tokens that the screening policy marks (log scale, lower is better) over the ε that is "
-        f"certified for a secret that it catches; final models, miss rate γ = {gamma:g} where a method depends on the policy. "
+        f"certified for a secret that it catches; final models, simulated miss rate γ = {gamma:g} where a method "
+        "depends on the policy. "
         "Dotted: a guess among all tokens alike. A model above that line has learned nothing of secrets, whatever its ε. "
         "Dashed: guessing each token as often as it stands in the training text, scored on gold secrets. ε = 0: trained on "
         "masked text, and never shown what is masked. Hollow: scored on the raw text all the same, as the paper does; "

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from confide.outward import visible
 from confide.report.results import Result
 from confide.report.style import FILLS, Look, look, tinted
 
@@ -94,10 +95,10 @@ def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
 
 def _label(run: Any, models: set[str]) -> str:
     if run.variant is not None:
-        return f"{look(run.method).label} ({run.variant})"
+        return visible(f"{look(run.method).label} ({run.variant})")
     parts = [run.model] * (len(models) > 1) + ["no dedup"] * (not run.dedup) + ["no redaction"] * (not run.redact)
     parts += ["+".join(run.domains)] if run.domains else []
-    return look(run.method).label + (f" ({', '.join(parts)})" if parts else "")
+    return visible(look(run.method).label + (f" ({', '.join(parts)})" if parts else ""))
 
 
 def chosen_gamma(gamma: float | None, results: Iterable[Result]) -> float:

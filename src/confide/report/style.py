@@ -15,6 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from confide import outward
 
 DPI = 170
 INK, FAINT, NULL = "#222222", "#8a8a8a", "#e4e4e4"
@@ -46,6 +49,7 @@ RC: dict[str, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 8.5,
     "legend.handlelength": 3.2,
+    "text.parse_math": False,  # words are words, whatever dollars and backslashes are in them
     "lines.linewidth": 1.5,
     "lines.markersize": 6,
     "svg.hashsalt": "confide",
@@ -117,7 +121,7 @@ def say(axes: Axes, words: str) -> None:
 
 def title(drawn: Figure, text: str, caption: str) -> None:
     """Heading on the left above and what a reader must know to read the figure alone below."""
-    drawn.suptitle(text, x=0.012, ha="left", fontsize=11.5, fontweight="bold", color=INK)
+    drawn.suptitle(outward.visible(text), x=0.012, ha="left", fontsize=11.5, fontweight="bold", color=INK)
     drawn.supxlabel(textwrap.fill(caption, 172), x=0.012, ha="left", fontsize=7.8, color="#444444", linespacing=1.35)
 
 
@@ -153,8 +157,15 @@ def save(drawn: Figure, stem: Path) -> None:
     drawn.savefig(stem.with_suffix(".png"), dpi=DPI, metadata={"Software": None})
 
 
+def plain(drawn: Figure) -> None:
+    """What stands in a figure, but for the names of ticks, as words that can be seen: it may come from anybody."""
+    for text in drawn.findobj(Text):
+        text.set_text(outward.figure(text.get_text()))
+
+
 def settle(drawn: Figure) -> None:
     """Lay out once and round: the solver's last digits depend on the order of objects in memory. Then lower the legend."""
+    plain(drawn)
     drawn.draw_without_rendering()
     drawn.set_layout_engine("none")
     # Not before: the solver keeps no room beside the panels for a legend that was given a place.

@@ -3,19 +3,23 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from confide.outward import markdown
 from confide.report.claims import CLAIMS
 from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN, Claim, Study, Verdict
-from confide.report.needs import choose
-from confide.report.tables import cell, columns, table_lines
+from confide.report.needs import HELP, choose
+from confide.report.tables import Row, cell, columns, table_lines, worse_than_unigram
 
 MARKS = {HOLDS: "✓", PUBLISHED: "◐", FAILS: "✗", OPEN: "?", UNKNOWN: "–"}
 OVERVIEW = {  # column of table.csv -> heading
     "epsilon_secret_caught": "ε, caught secret",
+    "epsilon_secret_caught_literal": "ε, one copy of it",
     "epsilon_secret_missed": "ε, missed secret",
     "epsilon_replace_one": "ε, record",
     "epsilon_bayesian": "Bayesian ε",
+    "epsilon_bayesian_literal": "Bayesian ε, one copy",
     "ppl": "PPL",
     "ppl_public": "PPL, public",
+    "ppl_unigram_redacted": "unigram, public",
     "ppl_private": "PPL, private",
     "accuracy": "accuracy",
     "exposure_mean": "exposure",
@@ -31,7 +35,11 @@ OVERVIEW = {  # column of table.csv -> heading
 }
 STYLE = "td,th{white-space:nowrap}td:first-child,th:first-child{position:sticky;left:0;background:#fff}li{margin:.4em 0}"
 LEGEND = (
-    "ε: replace-one, at the study's δ; ∞: nothing is certified; –: not claimed or not measured. PPL: on test text. Exposure: "
+    "ε: replace-one, at the study's δ; ∞: nothing is certified; –: not claimed or not measured. Caught and missed secrets, and "
+    "Bayesian ε: masked in all copies of their text; one copy: that alone, so that a later one comes back (–: the same, where "
+    "nothing is deduplicated). γ simulated: what the policy was made to miss; γ measured: what it misses of the corpus's own "
+    "secrets, of the label that fares worst, and at most (95 %). PPL: on test text; ⚠: worse on public tokens than a unigram "
+    f"model, which guesses each token as often as it stands in the redacted training text. {HELP} Exposure: "
     "mean and largest, bits. MIA, LiRA: area under the ROC curve, 0.5 is guessing. ε refuted: what an audit shows at least. "
     "Intervals, chance bands and times: in each study's table and figures."
 )
@@ -87,19 +95,31 @@ def _studies(studies: list[Study], judged: list[Judged]) -> Iterator[str]:
         table = [row for rows in study.table.values() for row in rows]
         known = {column.name for column in columns(table)}
         shown = [name for name in OVERVIEW if name in known and any(row.get(name) is not None for row in table)]
-        head = ["row of the sample sheet", "γ", "seeds", *(OVERVIEW[name] for name in shown)]
-        body = ([name, f"{gamma:g}", str(len(rows)), *(cell(rows, column) for column in shown)]
+        head = ["row of the sample sheet", "γ simulated", "γ measured (at most)", "seeds", *(OVERVIEW[name] for name in shown)]
+        body = ([markdown(name), f"{gamma:g}", missed(rows), str(len(rows)), *(marked(rows, column) for column in shown)]
                 for (name, gamma), rows in study.table.items())  # fmt: skip
-        yield from (f"### {study.spec.title}", "", *table_lines(head, body), "")
+        yield from (f"### {markdown(study.spec.title)}", "", *table_lines(head, body), "")
+
+
+def missed(rows: list[Row]) -> str:
+    """The measured miss rate with its bound; unknown where the corpus names no secrets."""
+    rate, bound = (cell(rows, name) for name in ("gamma_measured", "gamma_upper"))
+    return "unknown" if bound == "–" else f"{rate} ({bound})"
+
+
+def marked(rows: list[Row], column: str) -> str:
+    """A cell, with a mark at the perplexity of a model that a unigram model outdoes."""
+    text = cell(rows, column)
+    return f"{text} ⚠" if column == "ppl_public" and any(map(worse_than_unigram, rows)) else text
 
 
 def _needs(study: Study) -> Iterator[str]:
-    """The miss rate is no choice that anybody has: each row of the sample sheet stands at the one that is nearest to 0.1."""
-    yield from (f"## Which method for which need — {study.spec.title}", "")
-    yield from ("Of these models the best that meets each need; on another corpus it may be another: `confide recommend`.", "")
-    names = dict.fromkeys(name for name, _ in study.table)
-    table = [row for name in names for row in study.rows(name)]
-    yield from (f"- {one.need}: **{one.row or '–'}** ({one.why})" for one in choose(table))
+    """The miss rate is no choice that anybody has: all methods stand at one, that of the policy as it is."""
+    yield from (f"## Which method for which need — {markdown(study.spec.title)}", "")
+    advice = choose(row for rows in study.table.values() for row in rows)
+    yield from ("Of these models the best that meets each need; on another corpus it may be another: `confide recommend`. "
+                f"{advice.compared}", "")  # fmt: skip
+    yield from (f"- {one.need}: **{markdown(one.row or '–')}** ({markdown(one.why)})" for one in advice.choices)
     yield ""
 
 
@@ -116,4 +136,4 @@ def _claims(judged: list[Judged]) -> Iterator[str]:
 def _line(one: Judged) -> str:
     claim, verdict = one
     figure = f"[{claim.figure.replace('_', ' ')}](../studies/{claim.studies[0]}/{claim.figure}.svg)"
-    return f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}: {verdict.evidence} ({figure})"
+    return f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}: {markdown(verdict.evidence)} ({figure})"

@@ -87,8 +87,9 @@ def _caption(gamma: float, results: list[Result]) -> str:
     seeds = len({result.run.seed for result in results})
     dagger = "† if the conservative policy catches every miss of the policy. " * any(r.conditional for r in results)
     return (
-        f"Lower left is better. Methods that depend on the screening policy: miss rate γ = {gamma:g}. Each point is the model "
-        "after one epoch (ε grows with training); large: the final model. Horizontal lines carry models with ε = 0 or ∞ across "
+        f"Lower left is better. Methods that depend on the screening policy: simulated miss rate γ = {gamma:g}. Each point "
+        "is the model after one epoch (ε grows with training); large: the final model. Horizontal lines "
+        "carry models with ε = 0 or ∞ across "
         "the panels. Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed secret, ε = ∞. "
         f"{dagger}{averaged(seeds)}"
     )

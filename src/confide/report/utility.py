@@ -27,7 +27,7 @@ def utility(spec: ReportSpec, results: list[Result]) -> Figure:
     seeds = len({result.run.seed for result in results})
     caption = (
         "Held-out original text, nothing masked; lower is better. "
-        f"Methods that depend on the screening policy at miss rate γ = {gamma:g} "
+        f"Methods that depend on the screening policy at simulated miss rate γ = {gamma:g} "
         f"(or the nearest that was run, then named). {averaged(seeds, 'Mean and range over {} seeds.')} "
         "Low perplexity on private tokens can mean memorised secrets as well as learned formats; read it beside the attacks."
     )

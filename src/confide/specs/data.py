@@ -157,12 +157,16 @@ class RecallSpec(Spec):
 
 
 class TokenizerSpec(Spec):
-    """bpe: ours, byte-level, single digits, trained on a public corpus. gpt2: files (archive or folder) or a hub name."""
+    """bpe: ours, byte-level, single digits, trained on a public corpus. gpt2: files (archive or folder) or a hub name.
+
+    `public`: you declare that the vocabulary of `source` was made from no protected text; "archive" needs no such word.
+    """
 
     kind: Literal["bpe", "gpt2"]
     corpus: str | None = None  # bpe: name of the public corpus it is trained on
     vocab_size: Natural = 1024
     source: str | None = None  # gpt2: "archive", a folder with vocab.json and merges.txt, or a hub name
+    public: bool = False
     control: list[Annotated[str, Field(min_length=1)]] = []  # strings that are one token each wherever they stand in a text
 
 

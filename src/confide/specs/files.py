@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Price = Annotated[float, Field(ge=0)] | Literal["inf"]  # an epsilon
 Share = Annotated[float, Field(ge=0, le=1)] | None
+Count = Annotated[int, Field(ge=0)]
 Often = Annotated[int, Field(ge=0, le=10_000_000)] | None  # prices of groups take time and memory with their size
 
 
@@ -31,24 +32,57 @@ class RecallFile(File):
     recall: Share = None
 
 
-class NeighboursFile(File):
-    """The rates are known together or not at all."""
+class PlantedOfFile(File):
+    """What became of secrets that the tool planted itself."""
 
-    misaligned: Annotated[int, Field(ge=0)]
+    secrets: Count = 0
+    sampled: Count = 0
+    different: Count = 0
+    exposed: Count = 0
+
+
+class LiteralOfFile(File):
+    """Of the neighbour with one occurrence masked: in how many points it differs at most."""
+
+    points: Annotated[int, Field(ge=0, le=1000)] = 2
+
+
+class NeighboursFile(File):
+    """Bounds are known together or not at all; a rate that is not told has a bound all the same, where any is known."""
+
+    misaligned: Count
     gamma: Share
     gamma_upper: Share
     delta2: Share
     delta2_upper: Share
+    gamma_literal: Share = None
+    gamma_literal_upper: Share = None
+    doubled_literal: Share = None
+    doubled_literal_upper: Share = None
+    literal: LiteralOfFile = LiteralOfFile()
+    planted: PlantedOfFile = PlantedOfFile()
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    sampled: Annotated[int, Field(ge=0)]
-    secrets: Annotated[int, Field(ge=0)]
+    sampled: Count | None
+    secrets: Count | None
     census: bool | None = None
     note: str | None = None
+    worst_label: str | None = None
+    rounded: bool = False  # for a release: bounds alone, on a public grid
 
     @model_validator(mode="after")
     def together(self) -> "NeighboursFile":
-        known = [rate is not None for rate in (self.gamma, self.gamma_upper, self.delta2, self.delta2_upper)]
-        if any(known) and not all(known):
+        bounds = [self.gamma_upper, self.delta2_upper]
+        literal = [self.gamma_literal_upper, self.doubled_literal_upper]
+        for some in (bounds, literal):
+            if len({bound is None for bound in some}) > 1:
+                raise ValueError("some rates are numbers and others are null")
+        for rate, bound in (("gamma", bounds[0]), ("delta2", bounds[1]), ("gamma_literal", literal[0])):
+            if (value := getattr(self, rate)) is not None and (bound is None or value > bound):
+                raise ValueError(f"{rate} lies above its bound, or has none")
+        missing = [name for name in ("sampled", "secrets") if getattr(self, name) is None]
+        if missing and not self.rounded:
+            raise ValueError(f"{' and '.join(missing)}: null, where nothing was rounded for a release")
+        if not self.rounded and len({rate is None for rate in (self.gamma, self.delta2, *bounds)}) > 1:
             raise ValueError("some rates are numbers and others are null")
         return self
 
@@ -71,8 +105,12 @@ class HeadlineOfFile(File):
     bayesian_epsilon: Price
     condition: str
     bayesian_epsilon_upper: Price | None = None
+    bayesian_epsilon_literal: Price | None = None
+    bayesian_epsilon_literal_upper: Price | None = None
     gamma: Share = None
     gamma_upper: Share = None
+    gamma_literal: Share = None
+    gamma_literal_upper: Share = None
 
 
 class EpochOfFile(File):

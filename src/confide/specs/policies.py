@@ -27,6 +27,7 @@ class NerPolicySpec(Spec):
 
     kind: Literal["ner"]
     model: str  # one of `pipelines`, an installed package such as en_core_web_sm, or a path
+    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
     labels: list[str] | None = None  # None: all that the pipeline knows
     threshold: Fraction = 0.3  # an entity of the beam counts where its score is above
     conservative: bool = False
@@ -42,6 +43,7 @@ class ContextualPolicySpec(Spec):
 
     kind: Literal["contextual"]
     model: str  # as for ner; its pipeline needs what the parts are read from: entities, a parser, a tagger
+    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
     parts: Annotated[list[Part], Field(min_length=1)] = ["entities", "subjects", "objects", "proper_nouns", "pronouns"]
 
 
@@ -50,6 +52,7 @@ class PresidioPolicySpec(Spec):
 
     kind: Literal["presidio"]
     model: str | None = None  # as for ner; None: patterns and checksums alone
+    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
     entities: list[str] | None = None  # of Presidio, such as PHONE_NUMBER; None: all
     threshold: Fraction = 0.0
 
@@ -63,6 +66,7 @@ class KeywordPolicySpec(Spec):
     kind: Literal["keyword"]
     keywords: dict[str, list[str]] | None = None  # domain -> words and phrases
     model: str | None = None  # in place of keywords: one of `domain_policies`, or a JSON file of such lists
+    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
     domains: Domains | None = None  # whose keywords are flagged; None: all, as the paper redacts
 
 
@@ -71,6 +75,7 @@ class ClassifierPolicySpec(Spec):
 
     kind: Literal["classifier"]
     model: str  # one of `domain_policies`, a file that it wrote, or a folder or name of transformers (fetched: hf download)
+    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
     domains: Domains | None = None  # which are flagged; None: all that the model was trained on here
     threshold: Fraction | None = 0.96  # z; None: the one that the model was tuned to
     window: Natural = 16  # words; an utterance of fewer is one window

@@ -18,7 +18,10 @@ class LSTMSpec(Spec):
 
 
 class GPT2Spec(Spec):
-    """transformers' GPT-2; `pretrained` (hub name or folder) overrides the sizes."""
+    """transformers' GPT-2; `pretrained` (hub name or folder) overrides the sizes.
+
+    `public`: you declare that the pretrained weights were made from no protected text. Without it nothing finite is certified.
+    """
 
     kind: Literal["gpt2"]
     layers: Natural = 6
@@ -27,6 +30,7 @@ class GPT2Spec(Spec):
     positions: Natural = 1024
     dropout: Fraction = 0.0
     pretrained: str | None = None
+    public: bool = False
     lora_rank: Annotated[int, Field(ge=0)] = 0  # above 0: only LoRA adapters of this rank are trained
 
 
@@ -62,7 +66,7 @@ class RecipeSpec(Spec):
     batching: Literal["uniform", "author"] = "uniform"  # of exact updates; author: as many batches as can be of one author
     exact_clip: Positive | None = 1.0  # global gradient norm of exact updates
     physical_batch_size: Natural = 256  # memory bound: examples in one forward pass; halved where they do not fit
-    precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; norms, noise and weights stay float32
+    precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights stay float32, norms and noise float64
     # selective: the recurrent state after private text is set to zero, clipped and noised (and charged), or carried on
     # (epsilon = infinity); published: training and counting as in the paper (epsilon = infinity, its number beside it)
     private_state: Literal["reset", "noise", "carry", "published"] = "reset"
@@ -77,11 +81,33 @@ class RecipeSpec(Spec):
 
 
 class ReadSpec(Spec):
-    """A stage before training whose product is in the model, and whether what it read is public."""
+    """A stage before training whose product is in the model, and whether what it read is public.
+
+    `artefact`: the file, folder, installed package or name at the hub whose digest goes into the ledger; None: there is none.
+    """
 
     stage: Literal["tokenizer", "policy", "pretrained"]
     source: str
     public: bool
+    artefact: str | None = None
+
+
+class DataSpec(Spec):
+    """What the text of a training job went through, as far as claims depend on it. Its ledger says so, too.
+
+    A run that starts from another one is composed with it only where all of this is the same.
+    """
+
+    dataset: str  # its name in params.yaml
+    public: bool = False  # nothing in it needs protection: the dataset says so
+    corpus: str  # SHA-256 of the corpus's specification: which text it is, and not the text
+    cut: str  # SHA-256 of the specifications of how it is cut into points, what is planted, and what counts as a copy
+    policies: str  # SHA-256 of the specification of both policies and of what they are made to miss
+    point: str = "turn"  # what a record is
+    everything_private: bool = False  # pi_c fires on every text, so that nothing can slip into the public pool
+    dedup: bool = True
+    scope: Literal["private", "all"] = "private"
+    merge_masks: bool = False
 
 
 class TrainSpec(Spec):
@@ -89,6 +115,7 @@ class TrainSpec(Spec):
 
     run: str
     method: str
+    data: DataSpec
     model: ModelSpec
     recipe: RecipeSpec
     privacy: PrivacySpec | None = None
@@ -96,7 +123,7 @@ class TrainSpec(Spec):
     domains: Annotated[list[str], Field(min_length=1)] | None = None  # only points of these are read; None: of all
     pack: Annotated[int, Field(ge=2)] | None = None  # tokens of a chunk, into which the train split is cut; None: points
     init: str | None = None  # name of the run whose weights are the start
-    init_public: bool = False  # that run saw public text only (its dataset says so)
+    init_public: bool = False  # that run, and those that it started from, saw public text only: their ledgers say so
     reads: list[ReadSpec] = []  # what else is in the model
     seed: int = 0
     noise_seed: int | None = 0  # None: system entropy; a recorded seed makes the noise reproducible: not for release
@@ -106,15 +133,12 @@ class TrainSpec(Spec):
 
 
 class CertifySpec(Spec):
-    """A training job, and what of its data stages bears on what may be claimed."""
+    """A training job, and what is assumed of its policies."""
 
     train: TrainSpec
     confidence: Fraction = 0.95
-    point: str = "turn"
-    dedup: bool = True
     miss_rate: Fraction = 0.0
     delta2: Fraction = 0.0  # assumed miss probability of pi_c beyond what the measurement bounds
-    everything_private: bool = False  # pi_c fires on every text, so that nothing can slip into the public pool
 
 
 class EvaluateSpec(Spec):

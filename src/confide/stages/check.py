@@ -4,16 +4,17 @@ from pathlib import Path
 
 from confide.errors import Failure
 from confide.gate import cases, write_junit
+from confide.outward import say
 
 
 def check(certificate: Path, audit: Path, *, junit: Path | None = None) -> None:
     """Print each comparison; Failure where the certificate is refuted, or where nothing could have refuted it."""
     found = list(cases(certificate, audit))
     for case in found:
-        print(f"{case.run} {case.audit}: {case.outcome}: {case.says}")
+        say(f"{case.run} {case.audit}: {case.outcome}: {case.says}")
     if junit is not None:
         write_junit(junit, found, found[0].run)
     if all(case.outcome == "skipped" for case in found):
         raise Failure("nothing was compared: no finite claim, or no audit canaries")
     if failed := [case for case in found if case.failed]:
-        raise Failure("\n".join(f"{case.audit} {case.outcome}" for case in failed))
+        raise Failure(*(f"{case.audit} {case.outcome}" for case in failed))

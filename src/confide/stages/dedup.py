@@ -3,7 +3,6 @@
 Only keys of points are written.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec.json import Decoder
 from confide.buckets import Offsets, repeats
 from confide.deduplication import digest, digests
 from confide.io import Range, dump_lines, read_lines, write_pieces
+from confide.outward import warn
 from confide.rows import Copy, located_rows
 from confide.shards import scatter, shards
 from confide.specs import DedupSpec
@@ -27,7 +27,7 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
     without a name while the stage runs.
     """
     if spec.digest == "sha1":
-        print(WARNING, file=sys.stderr)
+        warn(WARNING)
     digested, ranges = digest(spec.digest), shards(points)
     later = Offsets(output.parent)
     for found in repeats(lambda: partial(_digests, digested), ranges, output.parent, threads):

@@ -7,6 +7,7 @@ from confide.dp import accounting
 from confide.dp.calibration import calibrate, check_ranges
 from confide.dp.confidentiality import bayesian_at
 from confide.errors import InputError
+from confide.outward import say
 from confide.types import Release, Step
 
 Row = tuple[str, ...]
@@ -40,11 +41,11 @@ def epsilon(
     if noise_multiplier is None:
         noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, relation)
     releases = [Release(Step("redacted", "private", noisy=True), rate, noise_multiplier / shared, 1.0, count)]
-    print(f"noise_multiplier {noise_multiplier:.5g}, sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}")
+    say(f"noise_multiplier {noise_multiplier:.5g}, sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}")
     if releases_per_step or unamplified:
-        print(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {noise_multiplier / shared:.5g}")
+        say(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {noise_multiplier / shared:.5g}")
     for row in table(releases, delta, gamma, delta2 or 0.0, group):
-        print(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
+        say(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
 
 
 def check(

@@ -7,7 +7,7 @@ import numpy as np
 from confide import models
 from confide.data import check_vocabulary, load_partition
 from confide.errors import InputError
-from confide.evaluation import backoff, by_author, evaluate_points, reference_points, score, share_of, summary
+from confide.evaluation import backoff, by_author, evaluate_points, redacted_unigram, reference_points, score, share_of, summary
 from confide.io import sha256, write_json
 from confide.memory import keep_pages
 from confide.planted import is_planted
@@ -23,7 +23,8 @@ def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path,
     """Write overall, public-token and private-token figures; private = gold secrets, whatever the policy saw.
 
     `domains`: the same figures of each domain's points alone, where the corpus has domains. `ppl_marked`: on the tokens that
-    the policy marks; `ppl_marked_backoff`: the same where the model predicts a mask first. `ppl_train`: of training points,
+    the policy marks; `ppl_marked_backoff`: the same where the model predicts a mask first. `ppl_unigram_redacted`: of public
+    tokens, by how often each stands in the redacted training text: what a model must beat. `ppl_train`: of training points,
     scored alike. `authors`: perplexity of each author with text on both sides; `points` says what was planted, and counts
     for none of these two.
     """
@@ -39,7 +40,9 @@ def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path,
     found = summary(scores, secret)
     masked = evaluate_points(network, partition.redacted, partition.redacted.private, held_out, device)
     train = partition.pool("all")
-    extra = reference_points(partition.original, partition.secret, train, held_out, network.vocab_size, network.bos)
+    shape = (partition.original, partition.secret, train, held_out, network.vocab_size, network.bos)
+    extra = reference_points(*shape)
+    extra["ppl_unigram_redacted"] = redacted_unigram(partition.redacted, *shape)
     extra |= {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
     marked = summary(scores, scores.marked(partition.original.private))
     extra |= {"marked_share": share_of(partition.original, train), "ppl_marked": marked["ppl_private"]}

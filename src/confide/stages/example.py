@@ -7,6 +7,7 @@ from typing import Any
 from confide.corpora.customersim import read
 from confide.errors import InputError
 from confide.io import write_jsonl
+from confide.outward import say
 from confide.specs import CustomerSimSpec, Sizes
 
 
@@ -17,7 +18,7 @@ def example(file: Path, *, dialogues: int = 300, seed: int = 0) -> None:
     if file.exists():
         raise InputError("exists, and is not overwritten", file=file)
     count = write_jsonl(file, lines(dialogues, seed))
-    print(f"{file}: {count:,} simulated dialogues")
+    say(f"{file}: {count:,} simulated dialogues")
 
 
 def lines(dialogues: int, seed: int) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from confide.corpora.archives import Archive, archive, canonical, content_digest, normal_path
 from confide.errors import InputError
 from confide.io import sha256, write_jsonl
+from confide.outward import terminal
 from confide.specs import FetchSpec
 
 TIMEOUT = 60  # seconds without a byte
@@ -76,7 +77,7 @@ def download(url: str, target: Path) -> None:
     try:
         with _open_url(url) as response, open(target, "wb") as out:
             size = int(response.headers.get("Content-Length") or 0)
-            with tqdm(total=size or None, unit="B", unit_scale=True, desc=target.name) as bar:
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=terminal(target.name)) as bar:
                 while block := response.read(1 << 16):
                     out.write(block)
                     bar.update(len(block))

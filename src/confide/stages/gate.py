@@ -4,6 +4,7 @@ from pathlib import Path
 
 from confide.errors import Failure
 from confide.gate import NOT_AUDITED, Case, cases, unaudited, write_junit, write_table
+from confide.outward import say
 from confide.specs import GateSpec
 
 
@@ -25,6 +26,6 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
     write_table(output, found)
     for case in found:
         if case.outcome == NOT_AUDITED:
-            print(f"warning: {case.run} is {NOT_AUDITED}: {case.says}")
+            say(f"warning: {case.run} is {NOT_AUDITED}: {case.says}")
     if failed := [case for case in found if case.failed]:
-        raise Failure("\n".join(f"{case.run} {case.audit} {case.outcome}: {case.says}" for case in failed))
+        raise Failure(*(f"{case.run} {case.audit} {case.outcome}: {case.says}" for case in failed))

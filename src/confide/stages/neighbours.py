@@ -2,8 +2,14 @@
 
 gamma is the share of secrets whose masking changes what training reads: missed by the policy, or covered by it and yet
 unstable (the policy then changes its mind elsewhere, or its span reaches beyond the secret). delta2 is the share that
-changes a point of the public pool, moves one between the pools, or changes their number. Both come with one-sided
-Clopper-Pearson bounds (CRT section 3.2 and Theorem 8.3).
+changes a point of the public pool, moves one between the pools, or changes their number (CRT section 3.2, Theorem 8.3).
+
+Both are of the label of secrets that fares worst: a policy that finds all telephone numbers and no name does not miss half of
+the secrets, it misses names. Secrets that the tool planted count for neither; what became of them stands apart.
+
+Two neighbours are tested. In the usual one later copies of the text stay masked; in the literal one a single occurrence is
+masked, so that the second copy becomes the first and is read in its place. `gamma_literal` is the share of secrets for which
+that changes anything, `doubled_literal` the share for which it changes more than one point.
 """
 
 from collections import Counter
@@ -13,9 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from confide.dp.bounds import clopper_pearson
+from confide.dp.bounds import clopper_pearson, each_of
 from confide.io import write_json
-from confide.neighbours import Outcome, Secret, Tester, draw, process_of, secrets_of, touched
+from confide.neighbours import Kind, Outcome, Secret, Tester, counted, draw, process_of, quotas, secrets_of, touched
 from confide.partitioning import Raw
 from confide.policies import covered
 from confide.redaction import finder_of
@@ -23,51 +29,62 @@ from confide.rows import read_rows
 from confide.specs import NeighboursSpec
 from confide.tokenizer import load
 
-NO_GOLD = "the training points carry no gold secrets: nothing can be tested, so gamma and delta2 are unknown"
+NO_GOLD = "the corpus names no secrets, so nobody can say what the policy misses: gamma and delta2 are unknown"
 CACHE_TEXTS = 1 << 14
+EVENTS = {"gamma": "different", "delta2": "exposed", "gamma_literal": "literal", "doubled_literal": "doubled"}
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of tested secrets: all, those that leave a trace, a trace in public, a trace though the policy covers them."""
+    """Counts of tested secrets: all, those that leave a trace, a trace in public, a trace though the policy covers them.
+
+    literal, doubled: those that leave a trace if they alone are masked, and one in more than one point.
+    """
 
     secrets: int = 0
     different: int = 0
     exposed: int = 0
     unstable: int = 0
+    literal: int = 0
+    doubled: int = 0
 
-    def add(self, different: bool, exposed: bool, unstable: bool) -> None:
+    def add(self, flags: tuple[bool, ...]) -> None:
+        """Count one secret, with a flag for each of the other fields."""
         self.secrets += 1
-        self.different += different
-        self.exposed += exposed
-        self.unstable += unstable
+        for name, flag in zip(Tally.__slots__[1:], flags, strict=True):
+            setattr(self, name, getattr(self, name) + flag)
 
 
 @dataclass(slots=True)
 class Count:
-    """Everything that the test counts."""
+    """What the test counts of the secrets of the corpus, or of those that were planted."""
 
     labels: dict[str, Tally] = field(default_factory=dict)  # by gold label
-    unique: dict[str, list[bool]] = field(default_factory=dict)  # secret string -> flags of Tally, in any occurrence
+    unique: dict[str, dict[str, tuple[bool, ...]]] = field(default_factory=dict)  # label -> string -> flags, in any occurrence
     misaligned: int = 0  # more than one point differs
-    literal: Counter[str] = field(default_factory=Counter)
+    exposed: int = 0  # by the literal neighbour
+    points: int = 0  # that differ at most by the literal neighbour
 
 
 def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: Path) -> None:
-    """Write neighbours.json for gold secrets of the train split; bounds hold with probability spec.confidence.
+    """Write neighbours.json for gold secrets of the train split; all its bounds hold together with spec.confidence.
 
-    Guarantees: only counts and rates are written, never text.
+    Guarantees: only counts, rates and labels are written, never text.
     """
-    drawn, total = draw(secrets_of(read(points)), spec.sample, spec.seed)
+    there = counted(secrets_of(read(points)))
+    wanted: dict[Kind, int] = {}
+    for planted in (False, True):
+        wanted |= quotas({kind: count for kind, count in there.items() if kind.planted == planted}, spec.sample)
+    drawn = draw(secrets_of(read(points)), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     tester = Tester(process, touched(read(points), drawn), dedup=spec.partition.dedup)
-    count = Count()
+    counts = {False: Count(), True: Count()}
     for secret in drawn:
         outcome, literal = tester.test(secret)
         inside = covered(secret.start, secret.end, find(secret.text).get("spans", []))
-        tally(count, secret, outcome, literal, inside)
-    write_json(output, summary(count, len(drawn), total, spec.confidence))
+        tally(counts[secret.kind.planted], secret, outcome, literal, inside)
+    write_json(output, summary(counts, there, spec.confidence))
 
 
 def read(points: Path) -> Iterator[Raw]:
@@ -78,48 +95,87 @@ def read(points: Path) -> Iterator[Raw]:
 def tally(count: Count, secret: Secret, outcome: Outcome, literal: Outcome, inside: bool) -> None:
     """Add one tested secret; inside: the policy's spans cover it in D."""
     different = outcome.kind != "same"
-    flags = (different, outcome.kind == "exposed", different and inside)
-    count.labels.setdefault(secret.label, Tally()).add(*flags)
-    before = count.unique.get(secret.string, [False] * 3)
-    count.unique[secret.string] = [one or other for one, other in zip(before, flags, strict=True)]
+    exposed, unstable = outcome.kind == "exposed", different and inside
+    flags = (different, exposed, unstable, literal.kind != "same", literal.points > 1)
+    count.labels.setdefault(secret.label, Tally()).add(flags)
+    strings = count.unique.setdefault(secret.label, {})
+    before = strings.get(secret.string, (False,) * len(flags))
+    strings[secret.string] = tuple(one or other for one, other in zip(before, flags, strict=True))
     count.misaligned += outcome.points > 1
-    count.literal["different"] += literal.kind != "same"
-    count.literal["exposed"] += literal.kind == "exposed"
-    count.literal["misaligned"] += literal.points > 1
+    count.exposed += literal.kind == "exposed"
+    count.points = max(count.points, literal.points)
 
 
-def summary(count: Count, sampled: int, total: int, confidence: float) -> dict[str, Any]:
-    """The measurement as it is written; rates are null where there was nothing to test.
+def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) -> dict[str, Any]:
+    """The measurement as it is written; rates are null where the corpus names no secret.
 
-    The bounds at the top are the larger of two, over occurrences and over unique secret strings: occurrences of one
-    string change or stay together, so they are not independent trials.
+    At the top stand the rates of the label with the largest, and the largest bounds. `misaligned` is a fault of the stages,
+    whichever secret shows it, so planted ones count for it, too.
     """
-    occurrences = Tally(*(sum(getattr(tally, name) for tally in count.labels.values()) for name in Tally.__slots__))
-    unique = Tally()
-    for flags in count.unique.values():
-        unique.add(*flags)
-    both = rates(occurrences, confidence), rates(unique, confidence)
-    top = {name: both[0][name] for name in ("gamma", "delta2")}
-    for name in ("gamma_upper", "delta2_upper"):
-        top[name] = max((rate[name] for rate in both if rate[name] is not None), default=None)
+    own, planted = counts[False], counts[True]
+    sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
+    each = each_of(confidence, len(EVENTS) * len(sizes))
+    labels = {label: rates(own, label, each) for label in sorted(sizes)}
+    top = {name: worst(labels, name) for event in EVENTS for name in (event, f"{event}_upper")}
+    sampled, total = sum(tally.secrets for tally in own.labels.values()), sum(sizes.values())
     return top | {
         "confidence": confidence,
+        "confidence_each": each if labels else None,
         "note": None if total else NO_GOLD,
         "secrets": total,
         "sampled": sampled,
         "census": sampled == total,
-        "occurrences": both[0],
-        "unique": both[1],
-        "labels": {label: rates(tally, confidence) for label, tally in count.labels.items()},
-        "misaligned": count.misaligned,
-        "literal": {name: count.literal[name] for name in ("different", "exposed", "misaligned")},
+        "worst_label": max(labels, key=lambda label: badness(labels[label]), default=None),
+        "occurrences": together(own.labels.values()),
+        "unique": together(unique_of(own, label) for label in own.unique),
+        "labels": labels,
+        "misaligned": own.misaligned + planted.misaligned,
+        "literal": {"exposed": own.exposed, "points": own.points},
+        "planted": {
+            "secrets": sum(size for kind, size in there.items() if kind.planted),
+            "sampled": sum(tally.secrets for tally in planted.labels.values()),
+            **{name: sum(getattr(tally, name) for tally in planted.labels.values()) for name in Tally.__slots__[1:]},
+        },
     }
 
 
-def rates(tally: Tally, confidence: float) -> dict[str, Any]:
-    """Counts of one kind of secret with their rates and upper bounds."""
-    events = {"gamma": tally.different, "delta2": tally.exposed}
-    known = tally.secrets > 0
-    shares = {name: number / tally.secrets if known else None for name, number in events.items()}
-    bounds = {f"{name}_upper": clopper_pearson(n, tally.secrets, confidence) if known else None for name, n in events.items()}
-    return {name: getattr(tally, name) for name in Tally.__slots__} | shares | bounds
+def badness(row: dict[str, Any]) -> tuple[float, float]:
+    """What labels are compared by: the rate, then its bound; all of one that was not tested may be missed."""
+    return (1.0, 1.0) if row["gamma"] is None else (row["gamma"], row["gamma_upper"])
+
+
+def worst(labels: dict[str, dict[str, Any]], name: str) -> float | None:
+    """The largest of the labels' rates or bounds, 1 for a label of which none was tested; None where there is no label."""
+    return max((1.0 if row[name] is None else row[name] for row in labels.values()), default=None)
+
+
+def unique_of(count: Count, label: str) -> Tally:
+    """The secret strings of a label, each counted once."""
+    found = Tally()
+    for flags in count.unique.get(label, {}).values():
+        found.add(flags)
+    return found
+
+
+def together(tallies: Any) -> dict[str, int]:
+    """Counts of several labels in one; no rates, for rare labels are sampled more often than frequent ones."""
+    found = Counter({name: 0 for name in Tally.__slots__})
+    for tally in tallies:
+        found.update({name: getattr(tally, name) for name in Tally.__slots__})
+    return dict(found)
+
+
+def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
+    """Counts of one label of secrets, with their rates and upper bounds.
+
+    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of one string change or stay
+    together, so they are not independent trials.
+    """
+    occurrences, unique = count.labels.get(label, Tally()), unique_of(count, label)
+    found: dict[str, Any] = {name: getattr(occurrences, name) for name in Tally.__slots__}
+    found["unique"] = {name: getattr(unique, name) for name in Tally.__slots__}
+    for name, event in EVENTS.items():
+        found[name] = getattr(occurrences, event) / occurrences.secrets if occurrences.secrets else None
+        bounds = (clopper_pearson(getattr(one, event), one.secrets, confidence) for one in (occurrences, unique))
+        found[f"{name}_upper"] = max(bounds) if occurrences.secrets else None
+    return found

@@ -16,6 +16,7 @@ from tqdm import tqdm
 from confide.corpora.treebank import Tree, trees
 from confide.errors import InputError
 from confide.io import atomic, write_json
+from confide.outward import terminal
 from confide.rows import read_rows
 from confide.specs import PipelineSpec
 
@@ -153,7 +154,7 @@ def learn(
     optimizer, order = nlp.initialize(lambda: learnt), random.Random(spec.seed)
     size = {"sentences": len(learnt), "words": sum(len(example.reference) for example in learnt)}
     done, steps = 0, epochs * math.ceil(len(learnt) / spec.batch_size)
-    for _ in tqdm(range(epochs), desc=nlp.pipe_names[-1], unit="epoch", disable=None):
+    for _ in tqdm(range(epochs), desc=terminal(nlp.pipe_names[-1]), unit="epoch", disable=None):
         order.shuffle(learnt)
         for batch in minibatch(learnt, spec.batch_size):
             optimizer.learn_rate = spec.lr * (1 - done / steps)

@@ -1,7 +1,9 @@
 """Measure a policy against gold secrets: recall, precision, and how large its miss rate may be (CRT section 3.2).
 
 gamma is the share of gold secrets that the policy misses; delta2 the share that it misses in a point on which the
-conservative policy is silent too, so that they reach the public pool. Both come with one-sided Clopper-Pearson bounds.
+conservative policy is silent too, so that they reach the public pool. Both are of the label of secrets that fares worst, with
+one-sided Clopper-Pearson bounds that hold together. Secrets that the tool planted itself are no secrets of the corpus: they
+are counted apart.
 """
 
 from collections import Counter
@@ -15,16 +17,18 @@ import numpy as np
 
 from confide.buckets import Buckets, Offsets, repeats
 from confide.deduplication import digest, digests
-from confide.dp.bounds import clopper_pearson
+from confide.dp.bounds import clopper_pearson, each_of
 from confide.io import Range, size_of, write_json
+from confide.planted import is_planted
 from confide.policies import covered
 from confide.rows import Found, Join, located_rows, stretch
-from confide.secret_strings import COUNTED, Shown, Strings, shown
+from confide.secret_strings import COUNTED, Flags, Shown, Strings, shown
 from confide.shards import scatter, shards
 from confide.specs import RecallSpec
 from confide.types import MASK
 
-NO_GOLD = "the training points carry no gold secrets: nothing can be measured, so assume miss_rate and delta2"
+NO_GOLD = "the corpus names no secrets, so nobody can say what the policy misses: its rates are unknown"
+BOUNDED = ("miss_rate", "delta2", "delta2_given_miss")
 
 
 @dataclass(slots=True)
@@ -40,12 +44,18 @@ class Tally:
         self.missed += missed
         self.unprotected += unprotected
 
+    def join(self, other: "Tally") -> None:
+        """Add what was counted elsewhere."""
+        for name in Tally.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 @dataclass(slots=True)
 class Count:
     """What is counted over training points, but for what is counted by secret string."""
 
     secrets: dict[str, Tally] = field(default_factory=dict)  # by gold label
+    planted: Tally = field(default_factory=Tally)  # whatever their label
     spans: Counter[str] = field(default_factory=Counter)  # by label of the policy
     true: Counter[str] = field(default_factory=Counter)  # of these, the ones that touch a gold secret
     pools: Counter[str] = field(default_factory=Counter)
@@ -54,9 +64,8 @@ class Count:
     def join(self, other: "Count") -> None:
         """Add what was counted over other points."""
         for label, tally in other.secrets.items():
-            mine = self.secrets.setdefault(label, Tally())
-            for name in Tally.__slots__:
-                setattr(mine, name, getattr(mine, name) + getattr(tally, name))
+            self.secrets.setdefault(label, Tally()).join(tally)
+        self.planted.join(other.planted)
         self.spans += other.spans
         self.true += other.true
         self.pools += other.pools
@@ -78,7 +87,9 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
         strings.add(records)
     for some in scatter(lambda: lambda index: shown(strings.read(index)), range(len(strings.files)), threads):
         together = together.beside(some)
-    write_json(output, summary(count, together, spec.confidence))
+    digests_of = {label: digested(label.encode()).rstrip(b"\0") for label in count.secrets}  # as numpy gives them back
+    unique = {label: together.labels.get(found, Flags()) for label, found in digests_of.items()}
+    write_json(output, summary(count, unique, together, spec.confidence))
 
 
 def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
@@ -96,53 +107,63 @@ def counted(digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, sh
         if split != "train":
             continue
         if gold or finding or MASK in text:
-            strings.add(owner, tally(count, text, gold, finding), fresh=at not in later)
+            planted = is_planted(key.rpartition(":")[0])
+            found_here = tally(count, text, gold, finding, planted=planted)
+            strings.add(owner, {} if planted else found_here, fresh=at not in later)
         else:
             count.pools["public"] += 1
     found.finish()
     return count, strings.records(digested)
 
 
-def tally(count: Count, text: str, gold: list[Any], finding: Found | None) -> dict[str, tuple[bool, bool]]:
-    """Add one training point to the counts; for each of its secret strings, whether one is missed, and one unprotected."""
+def tally(
+    count: Count, text: str, gold: list[Any], finding: Found | None, *, planted: bool
+) -> dict[tuple[str, str], tuple[bool, bool]]:
+    """Add one training point; for each of its secret strings, with its label, whether one is missed, and one unprotected."""
     private = finding is not None or MASK in text
     count.pools["private" if private else "public"] += 1
     found = finding.spans if finding else []
     count.failures += bool(finding and finding.failed)
-    for start, end, label, *_ in found:
+    for start, end, label, *_ in found if not planted else []:
         count.spans[label] += 1
         count.true[label] += any(start < last and first < end for first, last, *_ in gold)
-    strings: dict[str, tuple[bool, bool]] = {}
-    for start, end, label, *_ in gold:
+    strings: dict[tuple[str, str], tuple[bool, bool]] = {}
+    for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
         missed = not covered(start, end, found)
         unprotected = missed and not (finding and finding.conservative)
-        count.secrets.setdefault(label, Tally()).add(missed, unprotected)
-        before = strings.get(text[start:end], (False, False))
-        strings[text[start:end]] = (before[0] or missed, before[1] or unprotected)
+        (count.planted if planted else count.secrets.setdefault(label, Tally())).add(missed, unprotected)
+        before = strings.get((text[start:end], label), (False, False))
+        strings[text[start:end], label] = (before[0] or missed, before[1] or unprotected)
     return strings
 
 
-def summary(count: Count, together: Shown, confidence: float) -> dict[str, Any]:
-    """The measurement as it is written; rates are null where there is nothing to count.
+def summary(count: Count, unique: dict[str, Flags], together: Shown, confidence: float) -> dict[str, Any]:
+    """The measurement as it is written; rates are null where the corpus names no secret.
 
-    The bounds at the top are the larger of two, over occurrences and over unique secret strings: occurrences of one
-    string are found or missed together, so they are not independent trials.
+    At the top stand the rates of the label with the largest, and the largest bounds.
     """
-    occurrences = Tally(*(sum(getattr(tally, name) for tally in count.secrets.values()) for name in Tally.__slots__))
-    unique = Tally(*together[:3])
-    both = rates(occurrences, confidence), rates(unique, confidence)
-    top = {name: both[0][name] for name in ("recall", "miss_rate", "delta2")}
-    for name in ("miss_rate_upper", "delta2_upper"):
-        top[name] = max((rate[name] for rate in both if rate[name] is not None), default=None)
+    labels = sorted(count.secrets)
+    each = each_of(confidence, len(BOUNDED) * len(labels))
+    rows = {label: rates(count.secrets[label], unique[label], each) for label in labels}
+    names = ("miss_rate", "miss_rate_upper", "delta2", "delta2_upper")
+    top = {name: max((row[name] for row in rows.values()), default=None) for name in names}
+    occurrences, strings = Tally(), Flags()
+    for label in labels:
+        occurrences.join(count.secrets[label])
+        strings = strings.beside(unique[label])
     return top | {
+        "recall": None if top["miss_rate"] is None else 1 - top["miss_rate"],
         "confidence": confidence,
-        "note": None if count.secrets else NO_GOLD,
-        "occurrences": both[0],
-        "unique": both[1],
-        "labels": {label: rates(tally, confidence) for label, tally in count.secrets.items()},
-        "precision": _share(count.true.total(), count.spans.total()) if count.secrets else None,
+        "confidence_each": each if labels else None,
+        "note": None if labels else NO_GOLD,
+        "worst_label": max(labels, key=lambda label: (rows[label]["miss_rate"], rows[label]["miss_rate_upper"]), default=None),
+        "occurrences": counts(occurrences),
+        "unique": strings._asdict(),
+        "labels": rows,
+        "planted": counts(count.planted),
+        "precision": _share(count.true.total(), count.spans.total()) if labels else None,
         "spans": {
-            label: {"found": found, "precision": _share(count.true[label], found) if count.secrets else None}
+            label: {"found": found, "precision": _share(count.true[label], found) if labels else None}
             for label, found in count.spans.items()
         },
         "pools": {name: count.pools[name] for name in ("public", "private")},
@@ -154,24 +175,31 @@ def summary(count: Count, together: Shown, confidence: float) -> dict[str, Any]:
     }
 
 
-def rates(tally: Tally, confidence: float) -> dict[str, Any]:
-    """Counts of one kind of secret with their rates and upper bounds."""
-    return {
-        "secrets": tally.secrets,
-        "missed": tally.missed,
-        "unprotected": tally.unprotected,
+def counts(tally: Tally) -> dict[str, int]:
+    return {name: getattr(tally, name) for name in Tally.__slots__}
+
+
+def rates(tally: Tally, unique: Flags, confidence: float) -> dict[str, Any]:
+    """Counts of one label of secrets with their rates and upper bounds.
+
+    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of one string are found or
+    missed together, so they are not independent trials.
+    """
+
+    def upper(events: str, trials: str) -> float | None:
+        pairs = ((getattr(one, events), getattr(one, trials)) for one in (tally, unique))
+        return max((clopper_pearson(*pair, confidence) for pair in pairs), default=None)
+
+    return counts(tally) | {
+        "unique": unique._asdict(),
         "recall": _share(tally.secrets - tally.missed, tally.secrets),
         "miss_rate": _share(tally.missed, tally.secrets),
-        "miss_rate_upper": _upper(tally.missed, tally.secrets, confidence),
+        "miss_rate_upper": upper("missed", "secrets"),
         "delta2": _share(tally.unprotected, tally.secrets),
-        "delta2_upper": _upper(tally.unprotected, tally.secrets, confidence),
+        "delta2_upper": upper("unprotected", "secrets"),
         "delta2_given_miss": _share(tally.unprotected, tally.missed),
-        "delta2_given_miss_upper": _upper(tally.unprotected, tally.missed, confidence),
+        "delta2_given_miss_upper": upper("unprotected", "missed") if tally.missed else None,
     }
-
-
-def _upper(events: int, trials: int, confidence: float) -> float | None:
-    return clopper_pearson(events, trials, confidence) if trials else None
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -4,13 +4,13 @@ Spans are stored beside the text, which stays as it is. A policy that fails on a
 says conservative and failed, and the number of failures goes to stderr.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from confide.io import Range, dump_lines, write_pieces
+from confide.outward import warn
 from confide.redaction import Finding, batch_finder_of, finder_of
 from confide.rows import located_rows
 from confide.shards import scatter, shards
@@ -39,7 +39,7 @@ def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) ->
 
     write_pieces(output, pieces())
     if failures:
-        print(f"redact: warning: a policy failed on {failures} points; they are private", file=sys.stderr)
+        warn(f"redact: warning: a policy failed on {failures} points; they are private")
 
 
 def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:

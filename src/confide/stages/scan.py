@@ -5,9 +5,8 @@ and indices of secrets (`leaks.secrets`), never a text. A clean scan shows that 
 a form that is looked for; it says nothing of what a model has memorised, nor of pixels.
 """
 
-import csv
+import hashlib
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,9 +20,11 @@ from confide.leaks.containers import files_of, searchable, streams
 from confide.leaks.search import Searcher
 from confide.leaks.secrets import collect, texts
 from confide.leaks.variants import length
+from confide.outward import table as comma_separated
+from confide.outward import warn
 from confide.specs import ScanSpec
 
-PLAIN = ("exact", "case", "separators")  # how a secret stands in public text that makes it no secret
+PLAIN = ("exact", "case", "separators", "unicode", "unaccented")  # how a secret stands in public text that makes it no secret
 
 
 def scan(
@@ -39,6 +40,7 @@ def scan(
     """Search files and folders; write counts to `output`, a line per file to `table`, then raise Failure if there is a leak.
 
     Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or stands in `public` points.
+    Where that leaves none though there are private points, the counts have a `warning` and it is printed.
     Guarantees: no text of a secret is written or printed; what cannot be searched is an InputError.
     """
     labels = collect(points, canaries)
@@ -57,26 +59,36 @@ def scan(
         "too_short": len(labels) - len(wanted),
         "public": len(known),
         "searched": len(wanted) - len(known),
-        "patterns": len(searcher.forms),
+        "patterns": searcher.patterns,
         "labels": Counter(label_of[index] for index in wanted if index not in known),
     }
-    if not counts["searched"]:
-        print("confide scan: note: there is no secret to look for, so a clean report says nothing", file=sys.stderr)
+    warning = vacuous(counts) if points and not counts["searched"] else None
+    if warning:
+        warn(f"confide scan: WARNING: {warning}")
     leaks = [row for row in rows if row["hits"]]
     totals = {"files": len(rows), "bytes": sum(row["bytes"] for row in rows), "hits": sum(row["hits"] for row in rows)}
-    write_json(output, {"secrets": counts, "totals": totals | {"leaking_files": len(leaks)}, "files": rows})
+    totals["leaking_files"] = len(leaks)
+    write_json(output, {"secrets": counts, "warning": warning, "totals": totals, "files": rows})
     if table is not None:
         write_table(table, rows)
     if leaks:
-        raise Failure("\n".join(f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})" for row in leaks))
+        raise Failure(*(f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})" for row in leaks))
+
+
+def vacuous(counts: dict[str, Any]) -> str:
+    """What to say where no secret was looked for."""
+    if counts["secrets"]:
+        why = f"of {counts['secrets']} secrets {counts['too_short']} are too short and {counts['public']} stand in public text"
+    else:
+        why = "the private datasets have neither gold spans nor canaries"
+    return f"no secret was looked for: {why}. That nothing was found says nothing"
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """CSV with a line per file."""
-    with atomic(path) as temporary, open(temporary, "w", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(("path", "bytes", "hits", "labels"))
-        writer.writerows((row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows)
+    cells = ((row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows)
+    with atomic(path) as temporary:
+        temporary.write_text(comma_separated(("path", "bytes", "hits", "labels"), cells))
 
 
 def searched(searcher: Searcher, path: Path, number: int, size: int, known: set[int], label_of: list[str]) -> dict[str, Any]:
@@ -98,11 +110,14 @@ def searched(searcher: Searcher, path: Path, number: int, size: int, known: set[
     shown = f"(file {number}: its name holds a secret)" if named else str(path)
     secrets.clear()
     with searchable(shown):
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
         for stream in streams(path):
             count(stream)
     return {
         "path": shown,
         "bytes": size,
+        "sha256": digest,
         "hits": kinds.total(),
         "kinds": kinds,
         "labels": labels,

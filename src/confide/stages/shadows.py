@@ -5,7 +5,6 @@ redaction and without noise, whatever was done for the model under attack. So th
 specification alone, and serve every run of the dataset. Only their scores are kept, not their weights.
 """
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from confide.errors import InputError
 from confide.memory import keep_pages
 from confide.models.lstm import LSTMModel
 from confide.models.stacked import StackedLSTM, fit
+from confide.outward import warn
 from confide.specs import LSTMSpec, ShadowsSpec
 from confide.tokenizer import Tokenizer
 from confide.tokenizer import load as load_tokenizer
@@ -89,9 +89,6 @@ def trained(
     losses = fit(stack, view, learns, **recipe, source=generator(spec.seed, "shadows"), processes=processes)
     if not np.isfinite(losses).all():
         raise InputError("training diverged: a loss is not finite", key="lr", value=spec.lr)
-    print(
-        f"shadows: {len(stack)} models, {len(view)} texts, loss {losses[0].mean():.3f} to {losses[-1].mean():.3f}",
-        file=sys.stderr,
-    )
+    warn(f"shadows: {len(stack)} models, {len(view)} texts, loss {losses[0].mean():.3f} to {losses[-1].mean():.3f}")
     found = [secret_log_probs(stack.model(k, fresh[0]).eval(), candidates) for k in range(len(stack))]
     return np.stack([total for total, _ in found]), found[0][1], losses

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from confide.io import atomic
+from confide.outward import embedded, rendered
 from confide.report import summary as pages
-from confide.report.certificate import as_html, rendered
+from confide.report.certificate import as_html
 from confide.report.claims.evidence import Study
 from confide.report.results import load
 from confide.report.tables import as_csv
@@ -23,13 +24,16 @@ def summary(spec: SummarySpec, *, results: Path, models: Path, claims: Path, pag
     studies = [Study(study, load(study.runs, results, models)) for study in spec.studies]
     judged = pages.judge(studies)
     text = pages.page(studies, judged)
-    html = as_html(text, "Summary", pages.STYLE)
-    for path, written in ((claims, as_csv(pages.claim_rows(judged))), (page, html), (opening, embedded(rendered(text)))):
+    written = {
+        claims: as_csv(pages.claim_rows(judged)),
+        page: as_html(text, "Summary", pages.STYLE),
+        opening: embedded(within(rendered(text))),
+    }
+    for path, content in written.items():
         with atomic(path) as temporary:
-            temporary.write_text(written)
+            temporary.write_text(content)
 
 
-def embedded(html: str) -> str:
-    """A part of a page as raw HTML within reStructuredText, its figures those of the report."""
-    lines = FIGURE.sub(INSIDE, html).splitlines()
-    return "\n".join([".. raw:: html", "", *(f"   {line}" for line in lines)]) + "\n"
+def within(html: str) -> str:
+    """The page as a part of Snakemake's report, whose figures are those of the report."""
+    return FIGURE.sub(INSIDE, html)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.io import read_bytes, read_json, read_jsonl, write_json
+from confide.outward import say
 from confide.specs import ReportRun, ReportSpec, TrackSpec, TrainSpec
 from confide.tracking import address, connect, find, log_metrics, log_params, open_run, reachable, shown
 
@@ -44,7 +45,7 @@ def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None
                 ids[run.run], added = load_run(client, experiment, run.run, run, None, None, results, models)
                 new += added
     write_json(output, {"uri": shown(address(spec.tracking)), "experiment": spec.tracking.experiment, "ids": ids})
-    print(f"tracked {new} new runs in {spec.tracking.experiment!r} at {shown(address(spec.tracking))}")
+    say(f"tracked {new} new runs in {spec.tracking.experiment!r} at {shown(address(spec.tracking))}")
 
 
 def load_study(client: "MlflowClient", experiment: str, study: ReportSpec, folder: Path) -> str:

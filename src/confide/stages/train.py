@@ -20,25 +20,23 @@ from tqdm import tqdm
 import confide
 from confide import checkpoint as checkpoints
 from confide import models, snapshots
+from confide.artefacts import digest_of
 from confide.codehash import code_hash
 from confide.data import check_vocabulary, load_partition, within
-from confide.dp.authors import authors_of, protects_authors
-from confide.dp.calibration import calibrate
-from confide.dp.ledger import settings_digest
+from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.evaluation import evaluate_points
 from confide.io import atomic, sha256, write_jsonl
 from confide.memory import keep_pages, peak_mb
-from confide.methods import METHODS
-from confide.methods.plan import Plan
+from confide.outward import terminal
 from confide.packing import pack
 from confide.parallel import ALONE, Group, joined
-from confide.pools import check_pools, pool_sizes
+from confide.planning import Sizes, enumerate_steps, noise_for
 from confide.regularisers import regulariser_of
-from confide.specs import RecipeSpec, TrainSpec
+from confide.specs import TrainSpec
 from confide.tokenizer import load as load_tokenizer
-from confide.training import Job, device_of, state_releases
-from confide.types import SPLITS, Partition, PoolName, Step
+from confide.training import Job, device_of, sizes_of
+from confide.types import SPLITS, Partition, Step
 
 COSTS = ("seconds", "cpu_seconds", "peak_mb")  # of an epoch: what differs between runs that are alike
 
@@ -74,7 +72,8 @@ def train(
         packing = None
         if spec.pack is not None:
             partition, packing = pack(spec, partition, words.bos_id)
-        plan = enumerate_steps(spec, partition)
+        check_authors(spec, partition)
+        plan = enumerate_steps(spec, sizes_of(spec, partition))
         job = prepare(spec, partition, plan, tokenizer, init, init_ledger, group)
         if packing is not None:
             job.ledger.packed(*packing)
@@ -83,12 +82,12 @@ def train(
             job.restore(*state)
         run(job, plan, checkpoint, fingerprint)
         job.save(checkpoint, fingerprint)  # whoever saw one output of a job that is then killed gets no second noise to compare
-        job.ledger.end()
         group.check(job.model.parameters(), job.ledger.head)
         if not group.first:
             return
         snapshots.join(checkpoint, len(plan) if spec.every_epoch else 0, epochs)
         models.save(job.model, model, config)
+        job.ledger.end(weights=sha256(model))
         write_jsonl(metrics, job.metrics)
         with atomic(ledger) as temporary:
             temporary.write_text(job.ledger.dump())
@@ -96,38 +95,11 @@ def train(
         snapshots.clear(checkpoint)  # last: while the checkpoint is there, a killed job needs them to finish
 
 
-def enumerate_steps(spec: TrainSpec, partition: Partition) -> list[list[Step]]:
-    """The whole stream of steps, one list per epoch, from public numbers alone."""
-    if spec.method not in METHODS:
-        raise InputError(f"is not one of {', '.join(METHODS)}", key="method", value=spec.method)
-    if spec.method == "domain_only" and spec.domains is None:
-        raise InputError("are missing: domain_only needs some", key="domains")
-    recipe, sizes = spec.recipe, pool_sizes(partition)
-    if recipe.batching == "author" and (partition.owner[partition.pool("all")] < 0).all():
-        raise InputError("needs authors, and the corpus names none", key="recipe.batching", value=recipe.batching)
-    authors = author_counts(spec, partition)
-    epochs = list(METHODS[spec.method](plan_of(recipe, sizes, spec.seed, authors)))
-    if spec.model.kind != "lstm" and any(step.tokens in ("public", "private") for steps in epochs for step in steps):
-        raise InputError(f"is no recurrent model, which {spec.method} needs", key="model.kind", value=spec.model.kind)
-    if authors is not None and any(step.tokens in ("public", "private") for steps in epochs for step in steps):
-        message = f"{spec.method} tells the tokens of a point apart: its noise protects points"
-        raise InputError(message, key="privacy.unit", value="author")
-    check_pools({step for steps in epochs for step in steps}, sizes, recipe.noisy_batch_size, authors)
-    return epochs
-
-
-def author_counts(spec: TrainSpec, partition: Partition) -> dict[PoolName, int] | None:
-    """How many authors have points in each pool, public numbers by assumption; None where noise protects points."""
-    if not protects_authors(spec):
-        return None
-    return {name: len(authors) for name, authors in authors_of(partition).items()}
-
-
-def plan_of(recipe: RecipeSpec, sizes: dict[PoolName, int], seed: int, authors: dict[PoolName, int] | None = None) -> Plan:
-    """All that a method may know."""
-    noisy_epochs, batches = recipe.noisy_epochs or recipe.epochs, (recipe.batch_size, recipe.noisy_batch_size)
-    state, schedule = recipe.private_state, (recipe.redaction_schedule, recipe.eta)
-    return Plan(recipe.epochs, noisy_epochs, *batches, sizes, state, *schedule, seed, authors)
+def check_authors(spec: TrainSpec, partition: Partition) -> None:
+    """InputError where batches are to be of one author each, and no training point has one."""
+    batching = spec.recipe.batching
+    if batching == "author" and (partition.owner[partition.pool("all")] < 0).all():
+        raise InputError("needs authors, and the corpus names none", key="recipe.batching", value=batching)
 
 
 def prepare(
@@ -152,52 +124,43 @@ def prepare(
     kinds, width = {step.regulariser for steps in epochs for step in steps}, network.head.weight.shape[1]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         regulariser = regulariser_of(kinds, spec, partition, width, device)
-    network, noise = network.to(device).train(), noise_for(spec, epochs, partition)
+    network = network.to(device).train()
+    sizes = sizes_of(spec, partition).of(epochs)
+    noise = noise_for(spec, epochs, sizes)
     job = Job(spec, partition, network, noise, updates, device, regulariser, group)
-    open_ledger(job, tokenizer)
+    open_ledger(job, sizes, tokenizer)
     if init is not None:
+        check_start(init, init_ledger)
         job.ledger.init(spec.init, public=spec.init_public, ledger=init_ledger.read_text())
     return job
 
 
-def open_ledger(job: Job, tokenizer: Path) -> None:
-    """Write into the ledger whose history it is, and which products of earlier stages the model holds."""
+def check_start(init: Path, init_ledger: Path) -> None:
+    """InputError unless the weights to start from are the ones that their ledger ends with."""
+    ended = Ledger.from_file(init_ledger).events("end")
+    if [line["weights"] for line in ended] != [sha256(init)]:
+        raise InputError("these weights are not the ones that the ledger beside them ends with", file=init)
+
+
+def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
+    """Write into the ledger whose history it is, what is read, and which products of earlier stages the model holds."""
     spec, noise = job.spec, "system" if job.spec.noise_seed is None else "recorded"
     code = code_hash(Path(confide.__file__).parents[1], __name__)
     job.ledger.start(spec.run, settings=settings_digest(spec.model_dump_json()), code=code, noise=noise)
+    job.ledger.data(spec.data.model_dump(), pools=sizes.pools, authors=sizes.authors, states=sizes.states)
     for made in spec.reads:
-        digest = sha256(tokenizer) if made.stage == "tokenizer" else None
+        digest = sha256(tokenizer) if made.stage == "tokenizer" else digest_of(made.artefact)
+        if made.public and made.artefact is not None and digest is None:
+            message = "is declared public, but was not found, so that the certificate could not name its digest"
+            raise InputError(message, key=f"reads.{made.stage}", value=made.artefact)
         job.ledger.read(made.stage, made.source, public=made.public, digest=digest)
-
-
-def noise_for(spec: TrainSpec, epochs: list[list[Step]], partition: Partition) -> float:
-    """The given noise_multiplier, or the smallest that keeps the enumerated noisy steps within the target epsilon."""
-    noisy = [step for steps in epochs for step in steps if step.noisy]
-    if not noisy:
-        return 0.0
-    privacy = spec.privacy
-    if privacy is None or (privacy.epsilon is None) == (privacy.noise_multiplier is None):
-        raise InputError(f"{spec.method} needs either epsilon or noise_multiplier", key="privacy")
-    if privacy.noise_multiplier is not None:
-        return privacy.noise_multiplier
-    pools = {step.pool for step in noisy}
-    if len(pools) > 1:
-        raise InputError("noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon")
-    if any(step.state == "published" for step in noisy):
-        raise InputError("has no meaning for published training: give noise_multiplier", key="privacy.epsilon")
-    units = author_counts(spec, partition) or pool_sizes(partition)
-    sample_rate = spec.recipe.noisy_batch_size / units[pools.pop()]
-    passes = sum(any(step.state == "noise" and not step.noisy for step in steps) for steps in epochs)
-    shown = passes * state_releases(spec, partition) if passes else 0
-    count = len(noisy) if privacy.calibrate == "drawn" else sum(map(len, epochs))
-    return calibrate(privacy.epsilon, privacy.delta, sample_rate, count, privacy.relation, shown)
 
 
 def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) -> None:
     """Execute what is left of the stream; evaluate on valid points after every epoch."""
     position = 0
     quiet, total = None if job.group.first else True, sum(map(len, epochs))  # None: no bar where nobody would see it move
-    with tqdm(total=total, initial=job.done, desc=job.spec.run, unit="step", disable=quiet) as bar:
+    with tqdm(total=total, initial=job.done, desc=terminal(job.spec.run), unit="step", disable=quiet) as bar:
         for number, steps in enumerate(epochs, 1):
             started, worked = time.monotonic(), time.process_time()
             for step in steps:
@@ -217,7 +180,7 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
                 job.metrics.append(row | epoch_metrics(job) | dict(zip(COSTS, spent, strict=True)))
                 job.ledger.epoch(number)
                 if job.group.first:
-                    tqdm.write(progress(job, number, len(epochs)), file=sys.stderr)
+                    tqdm.write(terminal(progress(job, number, len(epochs))), file=sys.stderr)
 
 
 def passes(job: Job, epochs: list[list[Step]]) -> float:

@@ -4,46 +4,58 @@ from functools import partial
 
 from confide.report.amplification import PUBLISHED as PRINTED
 from confide.report.amplification import rows as amplification
-from confide.report.claims.evidence import FAILS, PUBLISHED, Claim, Study, Verdict, between, decide
+from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Claim, Study, Verdict, between, decide, guessing
 from confide.report.tables import show
 
 PAPER = "CRT"
 
 
 def canaries(study: Study, prefix: str) -> Verdict:
-    """Mean and largest exposure at every miss rate against the band of canaries that were never seen."""
+    """Mean and largest exposure at every miss rate against the band of canaries that were never seen.
+
+    Where the same attack finds nothing in a model without protection, it shows nothing of one with it.
+    """
     row = f"{prefix}crt"
     gammas = study.gammas(row)
     each = {end: [study.number(row, f"exposure_{end}", gamma) for gamma in gammas] for end in ("mean", "max")}
     high = {end: study.number(row, f"exposure_null_{end}_high") for end in each}
+    open_ = study.number(f"{prefix}nonprivate", "exposure_max")
     words = "; ".join(f"{end} {between(each[end])} bits, by chance up to {show(high[end])}" for end in each)
-    return decide(all(max(each[end]) <= high[end] for end in each), f"γ = {between(gammas)}: {words}")
+    words = f"γ = {between(gammas)}: {words}; non-private {show(open_)}"
+    inside = all(max(each[end]) <= high[end] for end in each)
+    return Verdict(FAILS if not inside else HOLDS if open_ > high["max"] else OPEN, words)
 
 
 def missed(study: Study, prefix: str) -> Verdict:
-    """Without noise, whatever the policy misses is there to be extracted."""
+    """Without noise, whatever the policy misses is there to be extracted; what chance explains shows nothing."""
     row = f"{prefix}redacted"
     gamma = max(study.gammas(row))
     found, chance = study.number(row, "exposure_max", gamma), study.number(row, "exposure_null_max_high", gamma)
-    return decide(found > chance, f"γ = {gamma:g}: largest exposure {show(found)} bits, by chance up to {show(chance)}")
+    return decide(found > chance, f"γ = {gamma:g}: largest exposure {show(found)} bits, by chance up to {show(chance)}", OPEN)
 
 
 def membership(study: Study, prefix: str, group: str = "") -> Verdict:
     """CRT's AUC against guessing, and against what tells members by their form: without a model, or without the secrets."""
-    row, gammas = f"{prefix}crt", study.gammas(f"{prefix}crt")
+    row, gammas, open_row = f"{prefix}crt", study.gammas(f"{prefix}crt"), f"{prefix}nonprivate"
     blind = study.metric(row, "membership", f"{group}blind_ngram_auc")
-    low, value = ([study.metric(row, "membership", f"{group}auc{end}", gamma) for gamma in gammas] for end in ("_low", ""))
-    open_ = study.metric(f"{prefix}nonprivate", "membership", f"{group}auc")
+    value, low, high = (
+        [study.metric(row, "membership", f"{group}auc{end}", gamma) for gamma in gammas] for end in ("", "_low", "_high")
+    )
+    band = study.metric(row, "membership", f"{group}auc_null_high")
+    open_ = [study.metric(open_row, "membership", f"{group}auc{end}") for end in ("", "_low")]
     ignorant = _ignorant(study, f"{prefix}redacted", f"{group}auc")
-    words = f"AUC {between(value)} at γ = {between(gammas)}; a baseline without the model {show(blind)}; "
+    words = f"AUC {between(value)} at γ = {between(gammas)}; by guessing up to {show(band)}; "
+    words += f"a baseline without the model {show(blind)}; "
     words += f"a model that never saw a secret {show(ignorant)}; " if ignorant is not None else ""
-    return decide(max(low) <= max(0.5, blind, ignorant or 0.0), words + f"non-private {show(open_)}")
+    found = guessing(value, low, high, max(0.5, blind, ignorant or 0.0), band, open_[1])
+    return Verdict(found, words + f"non-private {show(open_[0])}")
 
 
 def _ignorant(study: Study, row: str, auc: str) -> float | None:
     """The same attack on training with redacted text alone, if there is one whose policy missed no secret."""
     gamma = min(study.gammas(row))
-    return None if study.number(row, "gamma_measured", gamma) > 0 else study.metric(row, "membership", auc, gamma)
+    missed = [one["gamma_measured"] for one in study.rows(row, gamma)]
+    return None if None in missed or max(missed) > 0 else study.metric(row, "membership", auc, gamma)
 
 
 def utility(study: Study, prefix: str) -> Verdict:
@@ -55,7 +67,7 @@ def utility(study: Study, prefix: str) -> Verdict:
     better = {name: found[0] < found[1] for name, found in ppl.items()}
     words = "; ".join(f"{name} tokens {show(found[0])} against {show(found[1])}" for name, found in ppl.items())
     words = f"Bayesian ε {show(spent[0])} against {show(spent[1])}; test perplexity, {words}"
-    if spent[0] < spent[1] and better["all"]:
+    if spent[0] < spent[1] and better["all"] and better["public"]:
         return decide(True, words)
     fair = spent[0] < spent[1] and better["masked"]
     return Verdict(PUBLISHED if fair else FAILS, words + (": better where no secret is asked for" if fair else ""))

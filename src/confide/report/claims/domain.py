@@ -32,18 +32,29 @@ def rates(study: Study, name: str) -> dict[Asked, Rate]:
 
 
 def leaks(study: Study, prefix: str, policy: str) -> Verdict:
-    """Leaks of models that were redacted for some of their updates against what a judge flags of real text."""
-    base = [one.value for one in rates(study, f"{prefix}_nonprivate").values()]
+    """Leaks of models that were redacted for some of their updates against what a judge flags of real text.
+
+    Where not even the model without privacy surely leaks more than a judge errs, its prompts are too few to show anything.
+    """
+    open_ = rates(study, f"{prefix}_nonprivate")
+    base = [one.value for one in open_.values()]
+    told = any(one.low > _errs(study, asked) for asked, one in open_.items())
     above, found = 0, []
     for method in NOISED:
         for asked, one in rates(study, f"{prefix}_{policy}_{method}").items():
-            alarms = false_alarms(study.results, asked.question, asked.judge)
-            above += one.low > (alarms[1] if alarms else 0.0)
+            above += one.low > _errs(study, asked)
             found.append(one.value)
     before, after = (between(100 * value for value in values) for values in (base, found))
     words = f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
     words += f"{above} of {len(found)} above the judges' false alarms (intervals)"
-    return decide(above <= 0.05 * len(found) and max(found) < max(base), words)
+    inside = above <= 0.05 * len(found) and max(found) < max(base)
+    return Verdict(FAILS if not inside else HOLDS if told else OPEN, words)
+
+
+def _errs(study: Study, asked: Asked) -> float:
+    """Upper end of the share of real text that a judge flags falsely."""
+    alarms = false_alarms(study.results, asked.question, asked.judge)
+    return alarms[1] if alarms else 0.0
 
 
 def utility(study: Study, prefix: str, policy: str) -> Verdict:

@@ -14,6 +14,7 @@ from confide.specs import ReportSpec
 
 HOLDS, PUBLISHED, FAILS, OPEN = "holds", "holds only as published", "does not hold", "not shown"
 UNKNOWN = "not measured"
+WIDEST = 0.65  # an attack to which guessing may look like a larger AUC than this tells nothing of guessing
 
 
 class NotMeasured(Exception):
@@ -87,6 +88,19 @@ def between(values: Iterable[float]) -> str:
 def decide(condition: bool, evidence: str, otherwise: str = FAILS) -> Verdict:
     """HOLDS under a condition."""
     return Verdict(HOLDS if condition else otherwise, evidence)
+
+
+def guessing(values: list[float], low: list[float], high: list[float], explained: float, band: float, open_low: float) -> str:
+    """Whether an attack with these AUCs only guesses: HOLDS, FAILS, or OPEN where it cannot be told.
+
+    explained: the AUC that members' form gives without the model, at least 0.5. band: upper end of what guessing gives with so
+    many members. open_low: lower end for a model that is not protected, which shows that the attack can find something.
+    That chance cannot be ruled out is no proof of it: an attack with few members rules out nothing.
+    """
+    if max(low) > explained:
+        return FAILS
+    told = band <= WIDEST and max(high) < open_low
+    return HOLDS if told and max(values) <= max(explained, band) else OPEN
 
 
 class Claim(NamedTuple):

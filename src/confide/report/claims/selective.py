@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from confide.report.claims.evidence import FAILS, HOLDS, PUBLISHED, Claim, Study, Verdict, decide
+from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Claim, Study, Verdict, decide, guessing
 from confide.report.tables import show
 
 PAPER = "Selective-DP"
@@ -27,8 +27,11 @@ def printed_epsilon(study: Study, published: str) -> Verdict:
     return Verdict(HOLDS if certified <= told else PUBLISHED, words)
 
 
-def canaries(study: Study, honest: str, published: str) -> Verdict:
-    """Canaries that the policy catches: with an epsilon that is certified, and at the paper's settings."""
+def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verdict:
+    """Canaries that the policy catches: with an epsilon that is certified, and at the paper's settings.
+
+    Where the same attack finds nothing in a model without protection, it shows nothing of one with it.
+    """
     found = {name: study.number(name, "exposure_mean") for name in (honest, published)}
     most = {name: study.number(name, "exposure_max") for name in found}
     high = [study.number(honest, f"exposure_null_{end}_high") for end in ("mean", "max")]
@@ -37,6 +40,10 @@ def canaries(study: Study, honest: str, published: str) -> Verdict:
     words += (
         f"{show(found[published])} / {show(most[published])} as published; by chance up to {show(high[0])} / {show(high[1])}"
     )
+    open_ = study.number(nonprivate, "exposure_max")
+    words += f"; largest without protection {show(open_)}"
+    if any(inside.values()) and open_ <= high[1]:
+        return Verdict(OPEN, words)
     return Verdict(HOLDS if inside[honest] else PUBLISHED if inside[published] else FAILS, words)
 
 
@@ -66,14 +73,15 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
     kinds = {"as published": "membership_published", "of one form": "membership"}
     auc = {words: [study.metric(name, kind, "auc") for name in (nonprivate, selective)] for words, kind in kinds.items()}
     blind = {words: study.metric(selective, kind, "blind_ngram_auc") for words, kind in kinds.items()}
-    low = study.metric(selective, "membership", "auc_low")
+    low, high, band = (study.metric(selective, "membership", f"auc_{end}") for end in ("low", "high", "null_high"))
+    open_low = study.metric(nonprivate, "membership", "auc_low")
     words = "; ".join(
         f"{kind}: AUC {show(found[0])} (non-private), {show(found[1])} (selective), {show(blind[kind])} (without the model)"
         for kind, found in auc.items()
     )
-    guessing = low <= max(0.5, blind["of one form"])
+    found = guessing([auc["of one form"][1]], [low], [high], max(0.5, blind["of one form"]), band, open_low)
     memory = auc["of one form"][0] > max(0.5, blind["of one form"]) and auc["as published"][0] > blind["as published"]
-    return Verdict(HOLDS if guessing and memory else PUBLISHED if guessing else FAILS, words)
+    return Verdict(PUBLISHED if found == HOLDS and not memory else found, f"{words}; by guessing up to {show(band)}")
 
 
 def parameters(study: Study) -> Verdict:
@@ -103,9 +111,10 @@ CLAIMS = [
     Claim(PAPER, "Table 2", "WikiText-2: the ε that is printed", ("sdp_wikitext",), "frontier",
           partial(printed_epsilon, published="sdp_wikitext_published")),
     Claim(PAPER, "Figure 4b", "CustomerSim: canaries stay at chance", ("sdp_customersim",), "trajectory",
-          partial(canaries, honest="sdp_selective", published="sdp_selective_published")),
+          partial(canaries, honest="sdp_selective", published="sdp_selective_published", nonprivate="sdp_nonprivate")),
     Claim(PAPER, "Figure 3b", "WikiText-2: canaries stay at chance", ("sdp_wikitext",), "trajectory",
-          partial(canaries, honest="sdp_wikitext_selective", published="sdp_wikitext_published")),
+          partial(canaries, honest="sdp_wikitext_selective", published="sdp_wikitext_published",
+                  nonprivate="sdp_wikitext_nonprivate")),
     Claim(PAPER, "Figure 4c", "CustomerSim: membership of names is guessing", ("sdp_customersim",), "membership",
           partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective")),
     Claim(PAPER, "Figure 8", "CustomerSim as published: membership of names is guessing", ("sdp_authors",), "membership",

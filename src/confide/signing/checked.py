@@ -1,0 +1,88 @@
+"""Is a certificate one that the owner of a public key vouches for? An attestation against the certificate and files at hand."""
+
+from collections.abc import Iterator
+from os.path import isfile
+from pathlib import Path
+from typing import Any
+
+from confide.errors import InputError
+from confide.io import sha256
+from confide.signing.envelope import opened, signer
+from confide.signing.keys import public_keys
+from confide.signing.statement import CERTIFICATE, statement_of
+
+NAME = "attestation.json"  # beside a certificate
+NEEDED = (CERTIFICATE, "model", "ledger")
+UNSIGNED = (
+    "  not checked: who vouches for it; whoever trains can make up a ledger, so give --key PUBLIC_KEY of somebody you trust"
+)
+REPEATED = ("run", "says", "seal", "ledger_head", "headline", "release_note")  # what the predicate says of the certificate
+
+
+def vouched(certificate: Path, found: dict[str, Any], *, key: Path, attestation: Path, folders: list[Path]) -> Iterator[str]:
+    """What a signature adds to a certificate that holds, in lines for people; InputError where the signature is not about it.
+
+    `found`: the certificate's content; `folders`: where the other files that were signed are looked for.
+    """
+    envelope = opened(attestation)
+    name = signer(envelope, public_keys(key), attestation)
+    subjects, predicate = statement_of(envelope.payload, attestation)  # parsed only now: by then we know whose text it is
+    roles = predicate["roles"]
+    check_roles(roles, subjects, attestation)
+    check_certificate(certificate, found, subjects, predicate, attestation)
+    named = {file["path"] for files in found["files"].values() for file in files}
+    others = [one for role in roles for one in roles[role] if role != CERTIFICATE and one not in named]
+    checked, absent = at_hand(others, subjects, folders)
+    yield f"  signed by {name}: the key's owner vouches that this was trained and measured as it says"
+    yield f"  checked: the signature, and that it is over {', '.join(['this certificate and its files', *checked])}"
+    if absent:
+        yield f"  signed, but not here: {', '.join(absent)}"
+    for reason in predicate["overruled"]:
+        yield f"  signed all the same: {reason}"
+    for audit in predicate["unbound"]:
+        yield f"  does not say of which weights it is: {audit}"
+
+
+def check_roles(roles: dict[str, list[str]], subjects: dict[str, str], attestation: Path) -> None:
+    """InputError unless each subject has one role, and there are a certificate, weights and a ledger."""
+    listed = [name for names in roles.values() for name in names]
+    if sorted(listed) != sorted(subjects):
+        message = "does not give each file that was signed one role"
+        raise InputError(message, file=attestation, key="payload.predicate.roles")
+    for role in NEEDED:
+        if len(roles.get(role, [])) != 1:
+            message = f"names {len(roles.get(role, []))} files instead of one"
+            raise InputError(message, file=attestation, key=f"payload.predicate.roles.{role}")
+
+
+def check_certificate(
+    certificate: Path, found: dict[str, Any], subjects: dict[str, str], predicate: dict[str, Any], attestation: Path
+) -> None:
+    """InputError unless this very certificate was signed, with the files that it names, under the claims that it makes."""
+    roles = predicate["roles"]
+    if subjects[roles[CERTIFICATE][0]] != sha256(certificate):
+        message = "is about another certificate than this one"
+        raise InputError(message, file=attestation, key=f"payload.subject.{CERTIFICATE}", value=str(certificate))
+    for role, files in found["files"].items():
+        signed = {name: subjects[name] for name in roles.get(role, [])}
+        if role in roles and signed != {file["path"]: file["sha256"] for file in files}:
+            message = "has other files or digests than the certificate names"
+            raise InputError(message, file=attestation, key=f"payload.subject.{role}")
+    for key in REPEATED:
+        if predicate[key] != found[key]:
+            message = "is not what the certificate says"
+            raise InputError(message, file=attestation, key=f"payload.predicate.{key}")
+
+
+def at_hand(names: list[str], subjects: dict[str, str], folders: list[Path]) -> tuple[list[str], list[str]]:
+    """Of the other files that were signed those that are here, and those that are not; InputError for other bytes."""
+    checked, absent = [], []
+    for name in names:
+        place = next((folder / name for folder in folders if isfile(folder / name)), None)
+        if place is None:
+            absent.append(name)
+        elif sha256(place) != subjects[name]:
+            raise InputError("is not the file that was signed: other bytes", file=place)
+        else:
+            checked.append(name)
+    return checked, absent

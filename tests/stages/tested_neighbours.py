@@ -1,0 +1,54 @@
+"""Corpora made by hand, what the neighbour test says of them, and the bounds that it must give."""
+
+from pathlib import Path
+
+import orjson
+from scipy.stats import binomtest
+
+from confide.io import read_json
+from confide.partitioning import Raw
+from confide.specs import NeighboursSpec, PartitionSpec, RedactSpec
+from confide.stages.neighbours import neighbours
+from confide.tokenizer import save, train_bpe
+
+CODE = RedactSpec(
+    policy={"kind": "regex", "patterns": {"code": r"\b\d{6}\b"}},
+    conservative={"kind": "regex", "patterns": {"digit": r"\d"}},
+)
+BLIND = CODE.model_copy(update={"policy": CODE.policy.model_copy(update={"patterns": {"x": "xyz"}})})
+
+
+def write(path, points):
+    path.write_bytes(b"".join(orjson.dumps(point._asdict()) + b"\n" for point in points))
+    return path
+
+
+def corpus_of(*texts, split="train"):
+    """Points with these texts; [..] marks a gold secret."""
+    points = []
+    for index, text in enumerate(texts):
+        gold = []
+        while "[" in text:
+            start, end = text.index("["), text.index("]") - 1
+            text = text.replace("[", "", 1).replace("]", "", 1)
+            gold.append([start, end, "code", 1.0])
+        points.append(Raw(f"d:{index}", text, split, None, None, gold))
+    return points
+
+
+def run(folder, points, redaction, **spec):
+    """neighbours.json of points, which are a file or a list."""
+    folder.mkdir(exist_ok=True)
+    if not isinstance(points, Path):
+        points = write(folder / "points", points)
+    tokenizer = points.parent / "tokenizer"
+    if not tokenizer.exists():
+        save(train_bpe(["my code is 123456"], 300), tokenizer)
+    ready = NeighboursSpec(redact=redaction, partition=spec.pop("partition", PartitionSpec()), **spec)
+    neighbours(ready, points=points, tokenizer=tokenizer, output=folder / "neighbours.json")
+    return read_json(folder / "neighbours.json")
+
+
+def upper(events, trials, bounds=4):
+    each = 1 - 0.05 / bounds
+    return binomtest(events, trials, alternative="less").proportion_ci(each, method="exact").high
