@@ -88,7 +88,7 @@ def test_noised_updates_are_audited_by_the_ledger_of_the_run(paths, tmp_path, ca
     ledger = Ledger()
     ledger.start("r", settings="0" * 64, code="0" * 64, noise="system")
     ledger.append(Release(Step("original", "all", True), 0.1, 1.0, 1.0, 4), "1" * 64)
-    ledger.end()
+    ledger.end(weights="0" * 64)
     (tmp_path / "ledger.jsonl").write_text(ledger.dump())
     spec = {"run": "r", "attack": {"kind": "gradients", "coins": 50}, "device": "cpu"}
     flags = [part for name, path in paths.items() for part in (f"--{name}", str(path))]

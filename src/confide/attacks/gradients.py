@@ -55,8 +55,8 @@ class Directions(nn.Module):
         for parameter in (self.embedding.weight, self.linear.weight):
             nn.init.zeros_(parameter)
 
-    def hidden(self, inputs: Tensor) -> Tensor:
-        """(B, 1, 1) of records (B, 1): 0 wherever training stands, and a function of one weight alone."""
+    def hidden(self, inputs: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
+        """(B, 1, 1) of records (B, 1): 0, and a function of one weight alone; nothing is kept, nothing padded."""
         column = torch.arange(self.rows, self.rows + self.linear.in_features, device=inputs.device)
         one_hot = (inputs.unsqueeze(-1) == column).to(self.linear.weight.dtype)
         return self.embedding(inputs.clamp(max=self.rows)) + self.linear(one_hot)
