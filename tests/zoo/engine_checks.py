@@ -13,7 +13,21 @@ import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor, nn
-from toys import BOS, GPT2, LSTM, clipped_sum, flat, gradient, loss_of, loss_of_row, model_of, partition_of, texts_of, view_of
+from toys import (
+    BOS,
+    GPT2,
+    LSTM,
+    TERMS,
+    clipped_sum,
+    flat,
+    gradient,
+    loss_of,
+    loss_of_row,
+    model_of,
+    partition_of,
+    texts_of,
+    view_of,
+)
 
 from confide import tokenizer
 from confide.batches import Batch, padded, selected
@@ -235,7 +249,7 @@ def every_update_trains() -> None:
         words = folder / "tokenizer.json"
         tokenizer.save(tokenizer.train_bpe(["thank you"], 270), words)
         made = {key: folder / key for key in ("checkpoint", "model", "config", "metrics", "ledger", "epochs")}
-        train(TrainSpec(run="a/g0-s0", model=model, **given), **views, tokenizer=words, **made)
+        train(TrainSpec(run="a/g0-s0", data=TERMS, model=model, **given), **views, tokenizer=words, **made)
     assert len(everywhere) >= 8 and len(dropped) > len(everywhere)
     assert all(everywhere), "a part of the model was left in evaluation mode"
     assert min(dropped) > 0.2, "dropout does nothing"
