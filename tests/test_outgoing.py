@@ -7,7 +7,8 @@ import yaml
 
 from confide.errors import Failure, InputError
 from confide.io import read_json, write_jsonl
-from confide.outgoing import public_corpora, public_sources, pushed
+from confide.jobs import public_corpora
+from confide.outgoing import public_sources, pushed
 from confide.params import check
 from confide.specs import ScanSpec
 from confide.stages.scan import scan
@@ -34,7 +35,10 @@ def test_the_corpus_of_a_tokenizer_is_public_only_if_it_was_declared_so():
 
 
 def test_a_corpus_that_two_datasets_disagree_on_is_not_public():
-    params = tiny(datasets={"public": {"corpus": "sim"}})
+    with pytest.raises(InputError, match="the dataset sim of the same text says False"):
+        tiny(datasets={"public": {"corpus": "sim"}})
+    same = tiny().datasets["public"].model_copy(update={"corpus": "sim"})
+    params = tiny().model_copy(update={"datasets": tiny().datasets | {"public": same}})
     assert public_corpora(params) == set()
     assert public_sources(params, ["sim", "public"]) == []
 

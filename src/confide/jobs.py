@@ -157,8 +157,13 @@ def is_public(params: Params, run: Run) -> bool:
 
 
 def public_corpora(params: Params) -> set[str]:
-    """Names of the corpora that need no protection: a dataset of each says so."""
-    return {dataset.corpus for dataset in params.datasets.values() if dataset.public}
+    """Names of the corpora that were declared public: by a dataset of them, and contradicted by no other dataset.
+
+    Nothing else makes a corpus public, and least of all that something was trained on it.
+    """
+    declared = {dataset.corpus for dataset in params.datasets.values() if dataset.public}
+    protected = {dataset.corpus for dataset in params.datasets.values() if not dataset.public}
+    return declared - protected
 
 
 def reads(params: Params, run: Run) -> list[ReadSpec]:

@@ -16,22 +16,12 @@ MOVING = ("wdir", "foreach", "matrix", "do")  # and such as change what these na
 NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
 
 
-def public_corpora(params: Params) -> set[str]:
-    """Names of the corpora that were declared public: by a dataset of them, and contradicted by no other dataset.
-
-    Nothing else makes a corpus public, and least of all that something was trained on it.
-    """
-    declared = {dataset.corpus for dataset in params.datasets.values() if dataset.public}
-    protected = {dataset.corpus for dataset in params.datasets.values() if not dataset.public}
-    return declared - protected
-
-
 def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
     """Folders, below data/work, of public text that models of these datasets may repeat: a string in it is no secret.
 
     That is the text of these datasets and of their tokenizers' corpora, where it was declared public.
     """
-    public = public_corpora(params)
+    public = jobs.public_corpora(params)
     used = [params.datasets[name] for name in datasets]
     corpora = [params.tokenizers[dataset.tokenizer].corpus for dataset in used]
     sources = [jobs.source_name(corpus, jobs.POINT, 0) for corpus in corpora if corpus in public]

@@ -2,7 +2,7 @@
 
 from mutation import Fault, edit
 
-from confide import outgoing
+from confide import jobs, outgoing
 from confide.leaks import plain, readings, unfolding, variants
 
 PUBLIC, WRITTEN = "only_declared_text_is_public", "a_secret_is_found_however_it_is_written"
@@ -19,7 +19,7 @@ FAULTS = [
         "one dataset's word for public",
         "A corpus is public if one dataset of it says so, though another protects it.",
         PUBLIC,
-        edit(outgoing.public_corpora, ("return declared - protected", "return declared")),
+        edit(jobs.public_corpora, ("return declared - protected", "return declared")),
     ),
     Fault(
         "one side normalised",
