@@ -265,6 +265,7 @@ def one_run_audit_stays_below_the_certificate() -> None:
     own = torch.stack([gradient(job.model, loss_of(job.model, text)) for text in [*secrets, [4]]])
     job.run(NOISY)
     released = flat(parameter.grad for parameter in job.model.parameters())
+    assert own.isfinite().all() and released.isfinite().all(), "gradients or weights are not finite"
     scores = torch.linalg.lstsq(own.t(), released.unsqueeze(1)).solution[:coins, 0]  # how much of each text is in it
     lower, _, _ = best_lower(epsilon_lower, scores.numpy(), flips, (0.5, 1.0), delta)
     certified = epsilon(job.ledger.releases(), delta)
