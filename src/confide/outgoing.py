@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from confide import jobs
 from confide.errors import InputError
 from confide.specs import Params
+from confide.yaml_lines import compose
 
 OUTPUTS = ("outs", "metrics", "plots")  # keys of a stage that list what it makes
 MOVING = ("wdir", "foreach", "matrix", "do")  # and such as change what these names mean
@@ -35,11 +34,11 @@ def pushed(path: Path) -> list[str]:
     InputError where the file cannot be read, or is of a shape of which this cannot be told.
     """
     try:
-        stages = yaml.safe_load(path.read_text())["stages"]
+        stages = compose(path)[1]["stages"]
         kinds = [(key, stage[key] or []) for stage in stages.values() for key in stage if key in OUTPUTS]
         moved = [key for stage in stages.values() for key in stage if key in MOVING]
         found = [name for _, outputs in kinds for output in outputs for name in sent(output)]
-    except (OSError, ValueError, yaml.YAMLError, KeyError, AttributeError, TypeError):
+    except (KeyError, AttributeError, TypeError, ValueError):
         raise InputError("is no list of stages and their outputs that can be followed", file=path) from None
     if moved:
         raise InputError("is not known here, so that it cannot be told what is pushed", file=path, key=moved[0])

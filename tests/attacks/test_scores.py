@@ -135,8 +135,10 @@ def test_numbers_have_no_case(world, digit_tokenizer):
     """All tie: no accuracy from the order in which candidates are sorted, although the model knows them by heart."""
     found = run(world, digit_tokenizer, world[1], label="number")
     assert found["auc"] > 0.9
-    for key in ("auc", "auc_low", "auc_high", "acc_balanced", "acc_balanced_low", "acc_balanced_high", "acc_calibrated"):
+    for key in ("auc", "acc_balanced", "acc_calibrated"):
         assert found[f"lowercase_{key}"] == 0.5
+    for key in ("auc", "acc_balanced"):
+        assert found[f"lowercase_{key}_low"] <= 0.5 <= found[f"lowercase_{key}_high"]
 
 
 def test_only_what_is_asked_for(world, digit_tokenizer):

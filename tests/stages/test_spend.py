@@ -131,7 +131,10 @@ def test_a_certificate_that_claims_less_than_follows_is_refused(model):
         spend([folder])
 
 
-@pytest.mark.parametrize(("change", "message"), [({"relation": "zero_out"}, "another relation"), ({"delta": None}, "no delta")])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"relation": "zero_out"}, "another relation"), ({"delta": None}, "delta: Input should be a valid number")],
+)
 def test_claims_that_are_odd_are_refused_even_at_their_word(model, change, message):
     folder = model("a")
     (folder / "ledger").unlink()

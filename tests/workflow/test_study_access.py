@@ -61,7 +61,8 @@ def test_outside_the_project_there_is_what_the_page_names(built):
                 modes = [top.joinpath(*lowest[:number]).stat().st_mode & 0o077 for number in range(1, len(lowest) + 1)]
                 assert "your umask" in kinds[0].mode or 0 in modes or path.stat().st_mode & 0o077 == 0, shown
     stay = {one.pattern for one in places() if one.stays}
-    assert stay - set(found) == {"~/.cache/huggingface/*"} and len(stay) == 6
+    rare = {"~/.cache/huggingface/*", "~/.cache/confide/*"}  # torch makes the latter where it loads its compiler
+    assert stay - set(found) <= rare and len(stay) == 6
     assert not [pattern for pattern in found if pattern not in stay]
 
 

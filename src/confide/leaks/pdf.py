@@ -23,7 +23,7 @@ PREDICTED = re.compile(rb"/Predictor\s+(?!1\b)\d")
 NUMBERED = re.compile(rb"/Identity-[HV]\b")
 PIXELS = (b"DCTDecode", b"DCT", b"JPXDecode", b"CCITTFaxDecode", b"CCF", b"JBIG2Decode")
 TOKEN = re.compile(  # an escape outside of a string is one, too: else each would be read as the start of a string to the end
-    rb"\((?P<text>(?:[^()\\]|\\[\s\S])*+)\)|<(?P<digits>[0-9A-Fa-f\s]*+)>|(?P<shift>[-+]?[0-9]*\.?[0-9]+)"
+    rb"\((?P<text>[^()\\]*+(?:\\[\s\S][^()\\]*+)*)\)|<(?P<digits>[0-9A-Fa-f\s]*+)>|(?P<shift>[-+]?[0-9]*\.?[0-9]+)"
     rb"|(?P<other>\\[\s\S]|[^\s()<>\[\]\\]+|[\[\]])"
 )
 ESCAPE = re.compile(rb"\\([0-7]{1,3}|\r\n|[\s\S])")
