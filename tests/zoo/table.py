@@ -4,6 +4,7 @@ import contextlib
 import io
 import string
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from checks import CHECKS
@@ -19,7 +20,8 @@ HEAD = """# Bug zoo
 Would the tests of this project notice if its privacy were broken? Here it is broken on purpose: {faults} times, one fault at
 a time, each a small change of the real code. {checks} general checks, which pass on the project as it is, must notice every
 one of them. `tests/zoo/test_zoo.py` holds each fault against one check in every run of the tests; `python tests/zoo/table.py`
-holds all against all and writes this page. A fault is noticed where a check fails or the project itself refuses to go on.
+holds all against all and writes this page. A fault is noticed where a check fails, or the project itself refuses to go on or
+breaks down.
 
 The audit ({audit}) notices gross faults only, as any attack does: most are found by checks that look at one mechanism each.
 """
@@ -47,7 +49,15 @@ def clean(name: str) -> float:
 def kills(fault: Fault) -> list[str]:
     """Checks that notice a fault."""
     with contextlib.redirect_stderr(io.StringIO()), fault.inject():
-        return [name for name, check in CHECKS.items() if noticed(check)]
+        return [name for name, check in CHECKS.items() if stopped(check)]
+
+
+def stopped(check: Callable[[], None]) -> bool:
+    """Whether a check notices a fault, or breaks down over it, which nobody overlooks either."""
+    try:
+        return noticed(check)
+    except Exception:
+        return True
 
 
 def page(seconds: dict[str, float], found: dict[str, list[str]]) -> list[str]:
