@@ -30,7 +30,7 @@ LAYERS = (  # lower first; a module may import its own layer and those below
     ("stages",),
     (
         *("cli", "params", "jobs", "policy_files", "mirror", "rerun", "release", "attest", "spend", "studies", "own", "init"),
-        *("recommend", "outgoing"),
+        *("recommend", "outgoing", "same_text"),
     ),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -15,7 +15,7 @@ from typing import Any
 from confide.errors import Failure, InputError
 from confide.io import atomic, sha256, write_json
 from confide.outward import say
-from confide.release import RELEASED
+from confide.release import RELEASED, unknown
 from confide.signing.checked import REPEATED
 from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
@@ -92,7 +92,7 @@ def about(found: dict[str, Any]) -> list[str]:
     reasons = [found["release_note"]] if found["release_note"] else []
     if found["headline"]["record_epsilon"] == "inf":
         reasons.append(f"nothing finite is certified of {found['headline']['unit']}")
-    return reasons
+    return [*reasons, *unknown(found)]
 
 
 def subjects_of(

@@ -270,9 +270,9 @@ def facts_of(
 
 
 def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
-    """What the measurement bounds plus what is assumed beyond it; without one only what is assumed, if anything is."""
+    """What the measurement bounds plus what is assumed beyond it; unknown without a measurement, whatever is assumed."""
     if missed["delta2_upper"] is None:
-        return spec.delta2 or None
+        return None
     return min(1.0, missed["delta2_upper"] + spec.delta2)
 
 

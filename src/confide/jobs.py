@@ -166,6 +166,24 @@ def public_corpora(params: Params) -> set[str]:
     return declared - protected
 
 
+def taken_for_public(params: Params, run: Run) -> list[str]:
+    """Names of the corpora that a run and its ancestors read as public text, for whatever purpose."""
+    used = []
+    for seen in [run, *ancestors(params, run)]:
+        dataset = params.datasets[seen.row.dataset]
+        used += [dataset.corpus, params.tokenizers[dataset.tokenizer].corpus]
+        for name in (dataset.policy, dataset.conservative):
+            used += trained(params, params.policies[name]).values()
+    public = public_corpora(params)
+    return [name for name in dict.fromkeys(used) if name in public]
+
+
+def protected(params: Params, run: Run) -> list[str]:
+    """Names of the corpora of a run and of its ancestors that need protection."""
+    datasets = [params.datasets[seen.row.dataset] for seen in [run, *ancestors(params, run)]]
+    return list(dict.fromkeys(dataset.corpus for dataset in datasets if not dataset.public))
+
+
 def reads(params: Params, run: Run) -> list[ReadSpec]:
     """Stages before training whose product a model holds.
 
@@ -185,7 +203,7 @@ def reads(params: Params, run: Run) -> list[ReadSpec]:
 def tokenizer_read(params: Params, name: str) -> ReadSpec:
     """What a vocabulary was made of; the archive is pinned by its digest, and published."""
     tokenizer = params.tokenizers[name]
-    if tokenizer.corpus is not None:
+    if tokenizer.kind == "bpe":
         public = tokenizer.corpus in public_corpora(params)
     else:
         public = tokenizer.public or tokenizer.source == "archive"
@@ -200,7 +218,11 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
     if made:
         ((file, corpus),) = made.items()
         public = corpus is None or corpus in public_corpora(params)
-        return [ReadSpec(stage="policy", source=f"{name}: {policy.model}", public=public, artefact=file)]
+        found = [ReadSpec(stage="policy", source=f"{name}: {policy.model}", public=public, artefact=file)]
+        fit = getattr(params.domain_policies.get(policy.model), "fit", None)
+        if (start := getattr(fit, "pretrained", None)) is not None:
+            found.append(ReadSpec(stage="policy", source=f"{name}: {start}", public=fit.public, artefact=start))
+        return found
     if getattr(policy, "model", None) is None:
         return [ReadSpec(stage="policy", source=name, public=True)]
     return [ReadSpec(stage="policy", source=f"{name}: {policy.model}", public=policy.public, artefact=policy.model)]

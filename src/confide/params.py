@@ -27,6 +27,7 @@ from confide.outward import warn
 from confide.packing import problems as unpackable
 from confide.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
 from confide.report.published import sources
+from confide.same_text import same_text
 from confide.specs import Params
 from confide.yaml_lines import compose
 
@@ -37,6 +38,7 @@ FIGURES = (
     *("learning", "trajectory", "private_ppl", "leak", "domain_epsilon", "domain_roc", "schedules"),
     *("author_exposure", "tab", "subgroups", "train_time", "author_inference"),
 )
+MADE = ("data/work", "data/tokenizers", "models")  # folders of what the workflow makes
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # of every definition: names become folders, and "-" and "/" join them there
 TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand beside an attack's
 SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
@@ -138,6 +140,10 @@ def definitions(params: Params) -> Iterator[Problem]:
                 where = ("canaries", name, *path, "template")
                 yield Problem(where, template, "expected exactly one slot of digits such as {6}")
     for name, tokenizer in params.tokenizers.items():
+        unused = "source" if tokenizer.kind == "bpe" else "corpus"
+        if getattr(tokenizer, unused) is not None:
+            message = f"has no meaning for kind {tokenizer.kind}"
+            yield Problem(("tokenizers", name, unused), getattr(tokenizer, unused), message)
         needed = "corpus" if tokenizer.kind == "bpe" else "source"
         if getattr(tokenizer, needed) is None:
             yield Problem(("tokenizers", name, needed), None, f"is missing: kind {tokenizer.kind} needs it")
@@ -195,6 +201,31 @@ def publicity(params: Params) -> Iterator[Problem]:
         other, public = declared.setdefault(place, (name, dataset.public))
         if public != dataset.public:
             yield Problem(("datasets", name, "public"), dataset.public, f"the dataset {other} of the same text says {public}")
+
+
+def one_text_twice(params: Params) -> Iterator[Problem]:
+    """Runs that protect a text and, under another name, read it as public."""
+    for run in jobs.runs_of(params, params.studies).values():
+        for name in jobs.protected(params, run):
+            for other in jobs.taken_for_public(params, run):
+                if same_text(params.corpora[name], params.corpora[other]):
+                    message = f"protects the corpus {name}, and the corpus {other}, which it reads as public, may hold its text"
+                    yield Problem(("runs", run.name, "dataset"), run.row.dataset, message)
+
+
+def declared(params: Params) -> Iterator[Problem]:
+    """Models that are declared public by their paths, and that this workflow makes: it knows itself what they are made of."""
+    named = [(("models", name, "pretrained"), model) for name, model in params.models.items()]
+    named += [(("tokenizers", name, "source"), tokenizer) for name, tokenizer in params.tokenizers.items()]
+    for name, policy in params.policies.items():
+        parts = policy.policies if policy.kind == "union" else [policy]
+        named += [(("policies", name, "model"), part) for part in parts]
+    for path, spec in named:
+        place = getattr(spec, path[-1], None)
+        if place is None or not getattr(spec, "public", False):
+            continue
+        if any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(own)) for own in MADE):
+            yield Problem(path, place, "is made by this workflow, which knows itself whether it is public")
 
 
 def rows(params: Params) -> Iterator[Problem]:
@@ -281,6 +312,8 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     publicity,
     rows,
     warm_starts,
+    one_text_twice,
+    declared,
     studies,
     corpora,
 )

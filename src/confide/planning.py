@@ -163,6 +163,8 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
     """
     epochs = enumerate_steps(spec, sizes)
     if any(step.state == "published" for steps in epochs for step in steps):
+        if any(release.step.state != "published" for release in ledger.releases()):
+            raise InputError("holds updates that training as published does not make", file=file, key="release")
         return
     noise_multiplier = check_noise(spec, ledger, epochs, sizes, file)
     wanted = planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes)

@@ -118,6 +118,7 @@ AGAINST = {
     "no gate": ({}, lambda project: remove(project, "gate.csv"), "gate.csv: is missing"),
     "no JUnit": ({}, lambda project: remove(project, "gate.xml"), "gate.xml: is missing"),
     "no scan": ({}, lambda project: remove(project, "scan.json"), "scan.json: is missing"),
+    "a scan for nothing": ({}, lambda project: vacuous(project), "no secret was looked for"),
     "no audit": ({}, lambda project: (project / f"results/runs/{RUN}/game.json").unlink(), "holds no audit of the model"),
     "a leak": ({}, lambda project: scanned(project, tokenizer={"hits": 2}), "tokenizer: holds a secret"),
     "not searched": ({}, lambda project: scanned(project, model=None), "model: was not searched"),
@@ -127,6 +128,11 @@ AGAINST = {
         "certificate.json: was not searched",
     ),
 }
+
+
+def vacuous(project):
+    path = project / "results/studies/own/scan.json"
+    write_json(path, read_json(path) | {"warning": "no secret was looked for"})
 
 
 def remove(project, name):

@@ -33,6 +33,14 @@ def test_without_gold_secrets_nothing_that_needs_gamma_is_claimed(tmp_path):
     assert "as measured" not in str(claims["bayesian"])
 
 
+def test_what_is_assumed_of_the_conservative_policy_is_no_measurement(tmp_path):
+    for delta2 in (0.0, 1e-9):
+        _, claims = certificate(tmp_path, METHODS["crt_unredacted"], UNKNOWN, delta2=delta2)
+        assert claims["bayesian_unconditional"]["epsilon"] == "inf"
+    _, claims = certificate(tmp_path, METHODS["crt_unredacted"], {"delta2_upper": 1e-6})
+    assert number(claims["bayesian_unconditional"]) < 10 and "delta2" in claims["bayesian_unconditional"]["condition"]
+
+
 def test_what_planted_secrets_did_is_no_gamma(tmp_path):
     """All canaries caught, no gold: gamma is unknown all the same, and the audits know what was planted."""
     planted = {"planted": {"secrets": 239, "sampled": 239, "different": 0, "exposed": 0}, "sampled": 0, "secrets": 0}

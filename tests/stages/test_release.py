@@ -131,6 +131,9 @@ def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
     verify(tmp_path / "out/certificate.json", root=tmp_path / "out")
     certified(tmp_path, "dpsgd", measured=UNKNOWN, noise_seed=None)  # covers every record alike, whatever a policy misses
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "other")
+    certified(tmp_path, "crt_unredacted", measured=UNKNOWN, noise_seed=None)  # rests on what the conservative policy catches
+    with pytest.raises(Failure, match="how many secrets the policy misses is unknown"):
+        release(tmp_path / "certificate.json", study=study, output=tmp_path / "third")
 
 
 @given(st.floats(1e-9, 1), st.floats(1e-9, 1))

@@ -234,6 +234,19 @@ def test_every_method_s_updates_are_those_that_it_asks_for(tmp_path, method, cap
         forged(tmp_path, METHODS[method][1:], **ASKED[method])
 
 
+def test_training_as_published_is_no_leave_to_do_anything_else(tmp_path):
+    asked = {"method": "selective", "recipe": {"epochs": 3, "private_state": "published"}}
+    forged(tmp_path, METHODS["selective_published"], **asked)
+    with pytest.raises(InputError, match="training as published does not make"):
+        forged(tmp_path, WEAK, **asked)
+
+
+def test_the_pretrained_model_is_among_what_was_read(tmp_path):
+    model = {"kind": "gpt2", "pretrained": "elsewhere"}
+    with pytest.raises(InputError, match="does not name the pretrained model"):
+        forged(tmp_path, CRT, model=model)
+
+
 def test_what_was_read_before_training_is_what_the_settings_say(tmp_path):
     reads = [{"stage": "tokenizer", "source": "bpe", "public": False}]
     with pytest.raises(InputError, match="what the settings say was read before training"):

@@ -171,7 +171,9 @@ def _bayesian(
     epsilon = bayesian_epsilon(facts, gamma, at, delta2, divide=divide)
     relation = "add_or_remove" if name == "bayesian_as_published" else "replace_one"
     neighbours = [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, *facts.marks]
-    conditions = [*given, *neighbours, facts.sampled, *facts.lengths, *([words] if facts.needs_gamma else [])]
+    conditions = [*given, *neighbours, facts.sampled, *facts.lengths]
+    if facts.needs_gamma or name == "bayesian_unconditional":
+        conditions.append(words)
     if facts.unaccounted or facts.price.reason:
         conditions = facts.hopeless
     if relation == "add_or_remove":

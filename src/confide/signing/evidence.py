@@ -108,7 +108,10 @@ def take_scan(collected: Evidence, run: str, files: dict[str, list[dict[str, str
     if not path.is_file():
         collected.against.append(f"{called}: is missing: nothing was searched for secrets")
         return
-    rows = read_object(path, "files")["files"]
+    scanned = read_object(path, "files")
+    rows = scanned["files"]
+    if scanned.get("warning"):
+        collected.against.append(f"{called}: {scanned['warning']}")
     if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get("path"), str) for row in rows):
         raise InputError("is not a list of files with their paths", file=path, key="files")
     collected.add(SCAN, called, path)

@@ -134,6 +134,7 @@ class ClassifierFitSpec(Spec):
 
     kind: Literal["classifier"]
     pretrained: str | None = None  # a folder or a name such as roberta-base (fetched: hf download); None: small, from scratch
+    public: bool = False  # you declare that these pretrained weights saw no protected text
     layers: Natural = 2  # this and the next three: of the one from scratch
     width: Natural = 128
     heads: Natural = 4

@@ -73,6 +73,10 @@ def check_training(spec: TrainSpec, path: Path, named: dict[str, Any]) -> None:
     reads = [(line["stage"], line["source"], line["public"]) for line in ran.events("read")]
     if reads != [(read.stage, read.source, read.public) for read in spec.reads]:
         raise InputError("does not name what the settings say was read before training", file=path, key="read")
+    pretrained = getattr(spec.model, "pretrained", None)
+    named_there = [read.source for read in spec.reads if read.stage == "pretrained"]
+    if named_there != ([] if pretrained is None else [pretrained]):
+        raise InputError("does not name the pretrained model that the settings have", file=path, key="read")
     tokenizers = [line["digest"] for line in ran.events("read") if line["stage"] == "tokenizer"]
     certified = [file["sha256"] for file in named.get("tokenizer", [])]
     if tokenizers and tokenizers != certified:

@@ -1,0 +1,91 @@
+"""One text is not public under one name and protected under another."""
+
+import os
+
+import pytest
+import yaml
+
+from confide import jobs
+from confide.errors import InputError
+from confide.params import check
+from confide.same_text import same_text
+from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec
+from tests.project import ROOT
+
+SIZES = {"train": 60, "valid": 10, "test": 20}
+
+
+def dogo(**given):
+    return MultiDogoSpec(reader="multidogo", **({"sizes": SIZES} | given))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (dogo(), dogo(), True),
+        (dogo(), dogo(domain_tokens=False), True),  # the same customers, written otherwise
+        (dogo(), dogo(skip=SIZES), False),
+        (dogo(), dogo(skip={"train": 30, "valid": 10, "test": 20}), True),
+        (dogo(), dogo(skip=SIZES, seed=1), True),  # what is of train here may be of test there
+        (dogo(domains=["AIRLINE"]), dogo(domains=["MEDIA"]), False),
+        (dogo(), CustomerSimSpec(reader="customersim", sizes=SIZES), False),
+    ],
+)
+def test_archives_are_compared_by_what_is_read_of_them(first, second, same):
+    assert same_text(first, second) is same_text(second, first) is same
+
+
+def test_paths_are_compared_as_files(tmp_path):
+    (tmp_path / "mail").mkdir()
+    for name in ("a.jsonl", "mail/one.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text('{"text": "a"}\n')
+    os.link(tmp_path / "a.jsonl", tmp_path / "hard.jsonl")
+    os.symlink(tmp_path / "a.jsonl", tmp_path / "soft.jsonl")
+    lines = {name: LinesSpec(reader="lines", path=str(tmp_path / name)) for name in ("a.jsonl", "hard.jsonl", "soft.jsonl")}
+    assert same_text(lines["a.jsonl"], lines["hard.jsonl"]) and same_text(lines["a.jsonl"], lines["soft.jsonl"])
+    folder, inside, other = (
+        LinesSpec(reader="lines", path=str(tmp_path / name)) for name in ("mail", "mail/one.jsonl", "b.jsonl")
+    )
+    assert same_text(folder, inside) and not same_text(inside, other)
+
+
+def tiny():
+    return yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
+
+
+def test_a_run_does_not_read_as_public_what_it_protects():
+    given = tiny()
+    given["corpora"]["public"] = given["corpora"]["sim"]  # the tokenizer and the warm start are made of the protected text
+    with pytest.raises(InputError, match="protects the corpus sim, and the corpus public, which it reads as public"):
+        check(given, None)
+
+
+def test_a_vocabulary_from_files_is_not_public_by_the_name_of_a_corpus():
+    given = tiny()
+    given["tokenizers"]["bpe"] = {"kind": "gpt2", "source": "mine", "corpus": "public"}
+    with pytest.raises(InputError, match=r"tokenizers\.bpe\.corpus = 'public': has no meaning for kind gpt2"):
+        check(given, None)
+    params = check(tiny(), None)
+    words = TokenizerSpec(kind="gpt2", source="mine", corpus="public")
+    changed = params.model_copy(update={"tokenizers": {"bpe": words}})
+    assert not jobs.tokenizer_read(changed, "bpe").public
+
+
+def test_what_a_classifier_starts_from_is_public_only_if_it_is_declared():
+    for public in (False, True):
+        given = tiny()
+        fit = {"kind": "classifier", "pretrained": "roberta", "public": public}
+        given["domain_policies"] = {"windows": {"corpus": "public", "fit": fit}}
+        given["policies"]["digits"] = {"kind": "classifier", "model": "windows"}
+        params = check(given, None)
+        (run, *_) = jobs.of_row(params, "crt")
+        told = {read.source: read.public for read in jobs.reads(params, run) if read.stage == "policy"}
+        assert told["digits: roberta"] is public and told["digits: windows"]
+
+
+@pytest.mark.parametrize("place", ["data/work/domain_policies/own.json", "models/crt/g0-s0", "./data/tokenizers/bpe.json"])
+def test_what_the_workflow_makes_is_not_declared_public(place):
+    given = tiny()
+    given["policies"]["own"] = {"kind": "keyword", "model": place, "public": True}
+    with pytest.raises(InputError, match=r"policies\.own\.model = .*: is made by this workflow"):
+        check(given, None)
