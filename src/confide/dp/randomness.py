@@ -9,6 +9,7 @@ tail ends at 9.4 standard deviations. With 32 bits it would end at 6.8, which a 
 import hashlib
 import math
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -45,20 +46,20 @@ def box_muller(bits: Tensor) -> Tensor:
     return values
 
 
-class Noise:
-    """Gaussian noise from a source of bits. Subclasses have `pairs`, and a state that can be taken and set."""
+class Noise(ABC):
+    """Gaussian noise from a source of bits, which subclasses have, with a state that can be taken and set."""
 
+    @abstractmethod
     def pairs(self, count: int) -> Tensor:
         """The next uniform bits (count, 2) int64."""
-        raise NotImplementedError
 
+    @abstractmethod
     def get_state(self) -> Tensor:
         """(n,) uint8: secret as long as what was drawn is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set_state(self, state: Tensor) -> None:
         """Continue from a state."""
-        raise NotImplementedError
 
     def normal(self, values: Tensor) -> Tensor:
         """Overwrite values (n,) by independent draws of N(0, 1).
