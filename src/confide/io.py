@@ -107,8 +107,13 @@ def read_bytes(path: str | Path) -> bytes:
 
 def read_json(path: str | Path) -> Any:
     """Parsed JSON file; InputError names the file where it is truncated, malformed, nested too deep, or has a key twice."""
+    return parse_json(read_bytes(path), path)
+
+
+def parse_json(content: bytes, path: str | Path) -> Any:
+    """The same of the content of a file, or of a part of it."""
     try:
-        return jsons.loads(read_bytes(path))
+        return jsons.loads(content)
     except orjson.JSONDecodeError as error:
         raise InputError(f"malformed JSON: {error.msg}", file=path, line=error.lineno) from None
     except jsons.Repeated as error:

@@ -10,12 +10,11 @@ import binascii
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from confide import jsons
 from confide.errors import InputError
+from confide.io import parse_json
 from confide.signing.keys import fingerprint
 
 IN_TOTO = "application/vnd.in-toto+json"
@@ -52,7 +51,7 @@ def signed(payload: bytes, key: Ed25519PrivateKey) -> dict[str, Any]:
 
 def opened(path: Path) -> Envelope:
     """The envelope in a file, its signatures not yet checked; InputError where it is not one."""
-    value = strict_json(_head(path), path)
+    value = parse_json(_head(path), path)
     if not isinstance(value, dict):
         raise InputError("is not a signed envelope", file=path)
     if str(value.get("mediaType", "")).startswith(BUNDLE):
@@ -134,15 +133,3 @@ def decoded(text: str, path: Path, key: str) -> bytes:
     if plain not in (base64.b64encode(found), base64.urlsafe_b64encode(found)):
         raise InputError("is not Base64 in its canonical form", file=path, key=key)
     return found
-
-
-def strict_json(content: bytes, path: Path) -> Any:
-    """Parsed JSON in which no object has a key twice and nothing is nested too deep; InputError otherwise."""
-    try:
-        return jsons.loads(content)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"malformed JSON: {error.msg}", file=path, line=error.lineno) from None
-    except jsons.Repeated as error:
-        raise InputError(str(error), file=path, key=error.key) from None
-    except jsons.Nested as error:
-        raise InputError(str(error), file=path) from None

@@ -13,7 +13,7 @@ import orjson
 from pydantic import Field, StringConstraints, ValidationError
 
 from confide.errors import InputError
-from confide.signing.envelope import strict_json
+from confide.io import parse_json
 from confide.specs.files import File
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -64,7 +64,7 @@ def payload_of(subjects: dict[str, str], predicate: dict[str, Any]) -> bytes:
 
 def statement_of(payload: bytes, path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """SHA-256 of each subject by its name, and the predicate; InputError where the payload is no statement of this kind."""
-    value = strict_json(payload, path)
+    value = parse_json(payload, path)
     _checked(Statement, value, path, "payload")
     if value["predicateType"] != PREDICATE:
         message = f"is not {PREDICATE}, so the statement is about something else"
