@@ -73,8 +73,18 @@ def train(
         if spec.pack is not None:
             partition, packing = pack(spec, partition, words.bos_id)
         check_authors(spec, partition)
-        plan = enumerate_steps(spec, sizes_of(spec, partition))
-        job = prepare(spec, partition, plan, tokenizer, init, init_ledger, group)
+        sizes = sizes_of(spec, partition)
+        plan = enumerate_steps(spec, sizes)
+        job = prepare(
+            spec,
+            partition,
+            epochs=plan,
+            sizes=sizes.of(plan),
+            tokenizer=tokenizer,
+            init=init,
+            init_ledger=init_ledger,
+            group=group,
+        )
         if packing is not None:
             job.ledger.packed(*packing)
         fingerprint = fingerprint_of(spec, inputs)
@@ -105,13 +115,18 @@ def check_authors(spec: TrainSpec, partition: Partition) -> None:
 def prepare(
     spec: TrainSpec,
     partition: Partition,
+    *,
     epochs: list[list[Step]],
+    sizes: Sizes,
     tokenizer: Path,
     init: Path | None,
     init_ledger: Path | None,
     group: Group = ALONE,
 ) -> Job:
-    """Model at its start, noise multiplier for exactly these steps, ledger opened with what the start has seen."""
+    """Model at its start, noise multiplier for exactly these steps, ledger opened with what the start has seen.
+
+    sizes: of what these steps draw from, and of nothing else.
+    """
     torch.manual_seed(spec.seed)
     device, words = device_of(spec.device), load_tokenizer(tokenizer)
     network = models.build(spec.model, words.vocab_size, words.bos_id)
@@ -125,7 +140,6 @@ def prepare(
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         regulariser = regulariser_of(kinds, spec, partition, width, device)
     network = network.to(device).train()
-    sizes = sizes_of(spec, partition).of(epochs)
     noise = noise_for(spec, epochs, sizes)
     job = Job(spec, partition, network, noise, updates, device, regulariser, group)
     open_ledger(job, sizes, tokenizer)
