@@ -15,7 +15,7 @@ from typing import Any
 from confide.errors import Failure, InputError
 from confide.io import atomic, sha256, write_json
 from confide.outward import say
-from confide.release import RELEASED, unknown
+from confide.release import RELEASED, own_objections
 from confide.signing.checked import REPEATED
 from confide.signing.envelope import signed
 from confide.signing.evidence import Evidence, evidence
@@ -53,7 +53,7 @@ def attest(
     measured = Evidence(against=["no study is given (--study), so no audit and no scan is signed"])
     if study is not None:
         measured = evidence(found["run"], files, path, study)
-    against = [*about(found), *measured.against]
+    against = [*own_objections(found), *measured.against]
     if against and not anyway:
         raise Failure(*against)
     subjects, roles = subjects_of(path, files, measured)
@@ -85,14 +85,6 @@ def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]
         if len(places[name]) < len(some):
             raise InputError("is not here, and what is not here is not signed", file=path, key=f"files.{name}")
     return found, files
-
-
-def about(found: dict[str, Any]) -> list[str]:
-    """What the certificate itself says against giving its model away."""
-    reasons = [found["release_note"]] if found["release_note"] else []
-    if found["headline"]["record_epsilon"] == "inf":
-        reasons.append(f"nothing finite is certified of {found['headline']['unit']}")
-    return [*reasons, *unknown(found)]
 
 
 def subjects_of(

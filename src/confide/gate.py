@@ -23,6 +23,7 @@ from confide.io import atomic, read_file
 from confide.outward import table, terminal
 from confide.specs.files import AuditFile, AuditSetFile, Claims
 
+STANDS, SKIPPED = "stands", "skipped"  # speaks for a certificate; neither for it nor against it
 REFUTED, INCONCLUSIVE, OTHER_WEIGHTS, NOT_AUDITED = "refuted", "inconclusive", "of other weights", "not audited"
 FAILURES = (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS)  # of a workflow
 UNFIT = (*FAILURES, NOT_AUDITED)  # for a release
@@ -42,13 +43,13 @@ class Case(NamedTuple):
     audit: str  # game: of one secret; inclusion, replacement: of one record
     outcome: str
     certified: float | None
-    lower: float | None
-    coins: int | None
-    rings_2x: float | None
-    rings_3x: float | None
-    rings_5x: float | None
-    weights: str | None  # SHA-256 of what was audited
-    says: str
+    lower: float | None = None  # None, as all that follows: nothing was compared
+    coins: int | None = None
+    rings_2x: float | None = None
+    rings_3x: float | None = None
+    rings_5x: float | None = None
+    weights: str | None = None  # SHA-256 of what was audited
+    says: str = ""
 
     @property
     def failed(self) -> bool:
@@ -76,7 +77,7 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
         claim = claim_of(certified, certificate, name)
         if stranger is not None:
             epsilon = float(claim["epsilon"])
-            yield bare(certified["run"], name, OTHER_WEIGHTS, epsilon, stranger)._replace(weights=measured.get("weights"))
+            yield Case(certified["run"], name, OTHER_WEIGHTS, epsilon, weights=measured.get("weights"), says=stranger)
         else:
             yield compared(certified, measured, audit, name, claim)
 
@@ -87,14 +88,9 @@ def unaudited(certificate: Path) -> Case:
     claimed = [float(claim_of(certified, certificate, name)["epsilon"]) for name in SETS["game"]]
     finite = [epsilon for epsilon in claimed if epsilon < math.inf]
     if not finite:
-        return bare(certified["run"], "none", "skipped", None, "nothing finite is claimed")
+        return Case(certified["run"], "none", SKIPPED, certified=None, says="nothing finite is claimed")
     says = f"epsilon {max(finite):.3g} is certified, and no audit has tested it"
-    return bare(certified["run"], "none", NOT_AUDITED, max(finite), says)
-
-
-def bare(run: str, audit: str, outcome: str, certified: float | None, says: str) -> Case:
-    """A case in which nothing was compared."""
-    return Case(run, audit, outcome, certified, None, None, None, None, None, None, says)
+    return Case(certified["run"], "none", NOT_AUDITED, certified=max(finite), says=says)
 
 
 def strange(certified: dict[str, Any], certificate: Path, measured: dict[str, Any], audit: Path) -> str | None:
@@ -165,9 +161,10 @@ def claim_of(certified: dict[str, Any], certificate: Path, name: str) -> dict[st
 def compared(certified: dict[str, Any], measured: dict[str, Any], audit: Path, name: str, claim: dict[str, Any]) -> Case:
     """One case."""
     found = set_of(measured, audit, name)
-    epsilon, run = float(claim["epsilon"]), certified["run"]
+    epsilon = float(claim["epsilon"])
+    nothing_compared = Case(certified["run"], name, SKIPPED, certified=epsilon)
     if found["reason"] is not None:
-        return bare(run, name, "skipped", epsilon, found["reason"])
+        return nothing_compared._replace(says=found["reason"])
     for key in ("coins", "attempts", "relation"):
         if found[key] is None:
             raise InputError("is missing", file=audit, key=f"{name}_{key}")
@@ -175,12 +172,23 @@ def compared(certified: dict[str, Any], measured: dict[str, Any], audit: Path, n
         message = f"is not the claim's, {claim.get('relation')}"
         raise InputError(message, file=audit, key=f"{name}_relation", value=found["relation"])
     if epsilon == math.inf:
-        return bare(run, name, "skipped", epsilon, "nothing finite is claimed")
+        return nothing_compared._replace(says="nothing finite is claimed")
     result = against(certified, claim, found["coins"], found["attempts"], audit, f"{name}_attempts")
     outcome, words = judged(result)
-    rings = result.power.rings
-    says = f"{words} ({claim['name']})"
-    return Case(run, name, outcome, epsilon, result.lower, found["coins"], *rings, weights=measured.get("weights"), says=says)
+    rings_2x, rings_3x, rings_5x = result.power.rings
+    return Case(
+        run=certified["run"],
+        audit=name,
+        outcome=outcome,
+        certified=epsilon,
+        lower=result.lower,
+        coins=found["coins"],
+        rings_2x=rings_2x,
+        rings_3x=rings_3x,
+        rings_5x=rings_5x,
+        weights=measured.get("weights"),
+        says=f"{words} ({claim['name']})",
+    )
 
 
 def set_of(measured: dict[str, Any], audit: Path, name: str) -> dict[str, Any]:
@@ -231,7 +239,7 @@ def judged(found: Comparison) -> tuple[str, str]:
         return REFUTED, f"measured at least {lower:.3g}, certified {certified:.3g}"
     if rings[-1] < ENOUGH:
         return INCONCLUSIVE, f"too few coins to tell: {chance}; certified {certified:.3g}: plant more canaries"
-    return "stands", f"measured at least {lower:.3g}, certified {certified:.3g}; {chance}"
+    return STANDS, f"measured at least {lower:.3g}, certified {certified:.3g}; {chance}"
 
 
 def write_table(path: Path, found: Sequence[Case]) -> None:
@@ -242,7 +250,7 @@ def write_table(path: Path, found: Sequence[Case]) -> None:
 
 def write_junit(path: Path, found: Sequence[Case], suite: str) -> None:
     """JUnit XML, as build servers read it."""
-    passed_over = ("skipped", NOT_AUDITED)
+    passed_over = (SKIPPED, NOT_AUDITED)
     counts = {"tests": len(found), "failures": sum(case.failed for case in found)}
     counts["skipped"] = sum(case.outcome in passed_over for case in found)
     root = ElementTree.Element("testsuite", name=terminal(suite), **{key: str(value) for key, value in counts.items()})

@@ -16,11 +16,11 @@ from confide.certificate import certificate as certificate_of
 from confide.certificate import sealed
 from confide.dp.facts import CONSERVATIVE, UNKNOWN
 from confide.errors import Failure, InputError
-from confide.gate import UNFIT
+from confide.gate import STANDS, UNFIT
 from confide.io import atomic, read_file, read_object, sha256, write_json
 from confide.outward import say
 from confide.report.certificate import as_html, page
-from confide.rounding import released_neighbours, released_recall
+from confide.rounding import ROUNDED
 from confide.specs import CertifySpec, parse
 from confide.specs.files import NeighboursFile, RecallFile
 from confide.stages.verify import reached, read, verify
@@ -35,7 +35,7 @@ RELEASED = {  # files that a certificate names, and what each is called outside;
     "start_ledgers": "start_ledger_{}.jsonl",
 }
 
-ROUNDED = {"recall": (RecallFile, released_recall), "neighbours": (NeighboursFile, released_neighbours)}
+MEASURED = {"recall": RecallFile, "neighbours": NeighboursFile}
 
 
 def release(certificate: Path, *, study: Path, output: Path, anyway: bool = False) -> None:
@@ -70,6 +70,14 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     say(f"  released: {output}")
 
 
+def own_objections(found: dict[str, Any]) -> list[str]:
+    """What the certificate itself says against giving its model away."""
+    reasons = [found["release_note"]] if found["release_note"] else []
+    if found["headline"]["record_epsilon"] == "inf":
+        reasons.append(f"nothing finite is certified of {found['headline']['unit']}")
+    return [*reasons, *unknown(found)]
+
+
 def unknown(found: dict[str, Any]) -> list[str]:
     """What nobody can say of the policies, where the claims rest on them: on what both catch, or on what one misses."""
     on_pi = not any(claim["name"] == "bayesian" for claim in found["claims"])
@@ -83,11 +91,7 @@ def objections(found: dict[str, Any], study: Path, digest: str) -> Iterator[str]
 
     Files count as searched under the names that they had then, and with the bytes that they had then.
     """
-    if found["release_note"]:
-        yield found["release_note"]
-    if found["headline"]["record_epsilon"] == "inf":
-        yield f"nothing finite is certified of {found['headline']['unit']}"
-    yield from unknown(found)
+    yield from own_objections(found)
     gate, scan = study / "gate.csv", study / "scan.json"
     for path in (gate, scan):
         if not path.is_file():
@@ -99,7 +103,7 @@ def objections(found: dict[str, Any], study: Path, digest: str) -> Iterator[str]
             yield f"{gate}: says nothing of this run: not audited"
         yield from (f"{gate}: {row['audit']} {row['outcome']}: {row['says']}" for row in rows if row["outcome"] in UNFIT)
         digests = {file["sha256"] for file in found["files"]["model"]}
-        if any(row["outcome"] == "stands" and row.get("weights") not in digests for row in rows):
+        if any(row["outcome"] == STANDS and row.get("weights") not in digests for row in rows):
             yield f"{gate}: is of other weights than this certificate: check the study again"
     if scan.is_file():
         searched = read_object(scan, "files")
@@ -125,8 +129,7 @@ def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) 
             if name not in ROUNDED:
                 shutil.copyfile(path, copy)
                 continue
-            model, rounded = ROUNDED[name]
-            write_json(copy, rounded(read_file(path, model)))
+            write_json(copy, ROUNDED[name](read_file(path, MEASURED[name])))
     named = {name: [{"path": copy.name, "sha256": sha256(copy)} for copy in some] for name, some in copies.items()}
     again = certificate_of(parse(CertifySpec, found["asked"], file="certificate.json"), copies, named)
     written = sealed(again | {"code": again["code"] | {"version": found["code"]["version"]}})

@@ -53,3 +53,6 @@ def released_recall(found: dict[str, Any]) -> dict[str, Any]:
     """recall.json with how often the most frequent secret stands there, rounded up, and whether any point is public."""
     often = {name: count_up(found.get(name)) for name in OFTEN}
     return often | {"pools": {"public": count_up(found["pools"]["public"])}, "recall": None, "rounded": True, "note": NOTE}
+
+
+ROUNDED = {"recall": released_recall, "neighbours": released_neighbours}  # files of which a release has the bounds alone

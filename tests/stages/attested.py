@@ -3,7 +3,9 @@
 import base64
 import csv
 import json
+import shutil
 
+import pytest
 from certified import ASKED, METHODS, certificate
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,6 +18,19 @@ from confide.release import RELEASED
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 RUN = "r/g0.1-s0"
 GATE = ("run", "audit", "outcome", "weights", "says")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return project_in(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def project(built, tmp_path, monkeypatch):
+    """A copy that a test may change, and in which it stands."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def project_in(folder):

@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from attested import KEY, RUN, certified, gated, project_in, scanned, sign, statement_in, write_keys
+from attested import KEY, RUN, built, certified, gated, project, scanned, sign, statement_in, write_keys
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from confide.attest import attest
@@ -22,18 +22,7 @@ from confide.stages.verify import verify
 SIGNED = {"certificate.json", "model", "config", "tokenizer", "ledger", "recall", "neighbours"}
 MEASURED = {f"results/runs/{RUN}/game.json", *(f"results/studies/own/{name}" for name in ("gate.csv", "gate.xml", "scan.json"))}
 
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    return project_in(tmp_path_factory.mktemp("built"))
-
-
-@pytest.fixture
-def project(built, tmp_path, monkeypatch):
-    """A copy that a test may change, and in which it stands."""
-    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+__all__ = ["built", "project"]  # fixtures
 
 
 def test_a_statement_is_over_the_model_s_files_and_verifies(project, capsys):

@@ -1,29 +1,17 @@
 """Sigstore: the same statement by the calls of its version 4, of which only the shape can be tried without a network."""
 
 import json
-import shutil
 import sys
 import types
 
 import pytest
-from attested import project_in, sign
+from attested import built, project, sign
 
 from confide.attest import attest
 from confide.errors import InputError
 from confide.stages.verify import verify
 
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    return project_in(tmp_path_factory.mktemp("built"))
-
-
-@pytest.fixture
-def project(built, tmp_path, monkeypatch):
-    """A copy that a test may change, and in which it stands."""
-    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+__all__ = ["built", "project"]  # fixtures
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from attested import KEY, RUN, certified, gated, project_in, sign, statement_in
+from attested import KEY, RUN, built, certified, gated, project, sign, statement_in
 from cryptography.hazmat.primitives import serialization
 
 from confide.errors import InputError
@@ -14,18 +14,7 @@ from confide.io import read_json, write_json
 from confide.signing.envelope import signed
 from confide.stages.verify import verify
 
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    return project_in(tmp_path_factory.mktemp("built"))
-
-
-@pytest.fixture
-def project(built, tmp_path, monkeypatch):
-    """A copy that a test may change, and in which it stands."""
-    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+__all__ = ["built", "project"]  # fixtures
 
 
 def resigned(project, change):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from confide.errors import InputError
+from confide.gate import SKIPPED, STANDS
 from confide.io import read_json, read_object, sha256
+from confide.rounding import ROUNDED
 from confide.signing.statement import AUDITS, GATE, SCAN
 
 AUDITING = ("game", "gradients")  # attacks that can refute a certificate
 BOUND = "epsilon_lower"  # how the keys end under which others have a lower bound
-ROUNDED = ("recall", "neighbours")  # of these `release` gives away bounds, which it makes of numbers that were scanned
-STANDS, SKIPPED = "stands", "skipped"  # outcomes of the gate that speak for a certificate, and neither for nor against
 
 
 @dataclass

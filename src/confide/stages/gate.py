@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from confide.errors import Failure
-from confide.gate import NOT_AUDITED, Case, cases, unaudited, write_junit, write_table
+from confide.gate import NOT_AUDITED, SKIPPED, Case, cases, unaudited, write_junit, write_table
 from confide.outward import say
 from confide.specs import GateSpec
 
@@ -19,7 +19,7 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
         folder = results / "runs" / name
         audits = [run.audit for run in spec.runs if run.run == name and run.audit is not None]
         own = [case for audit in audits for case in cases(folder / "certificate.json", folder / f"{audit}.json")]
-        if all(case.outcome == "skipped" for case in own):
+        if all(case.outcome == SKIPPED for case in own):
             own.append(unaudited(folder / "certificate.json"))
         found += own
     write_junit(junit, found, spec.study)
