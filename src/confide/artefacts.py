@@ -11,8 +11,6 @@ from pathlib import Path
 
 from confide.io import sha256
 
-SHOWN = ("config.json", "tokenizer.json", "vocab.json")  # one of them is in every model that the hub has
-
 
 def digest_of(artefact: str | None) -> str | None:
     """SHA-256 of a file, or over the names and digests of all files of a folder; None where there is no such artefact.
@@ -42,17 +40,13 @@ def place_of(artefact: str) -> Path | None:
 
 def cached(name: str) -> Path | None:
     """The folder of a model of the hub that was downloaded before."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-    for file in SHOWN:
-        try:
-            found = try_to_load_from_cache(name, file)
-        except HFValidationError:
-            return None
-        if isinstance(found, str):
-            return Path(found).parent
-    return None
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError):
+        return None
 
 
 def files_below(folder: Path) -> Iterator[Path]:
