@@ -32,7 +32,8 @@ help:
 setup: $(VENV)/.ok
 
 # PyTorch's CPU wheels lie on an index of its own and are pinned by version; PyPI's build and everything else by hashes, too.
-# PIP_CONSTRAINT is for what packages without wheels are built with. The project itself comes last, from this folder.
+# What builds packages that have no wheel comes before them, by hash like the rest: pip would fetch its own unpinned.
+# The project itself comes last, from this folder.
 $(VENV)/.ok: pyproject.toml constraints.txt torch.txt
 	hint='Expected Python 3.11 or newer with venv. On Debian: apt-get install -y git make python3-venv'
 	command -v $(PYTHON) > /dev/null || { echo "$$hint" >&2; exit 1; }
@@ -44,7 +45,8 @@ $(VENV)/.ok: pyproject.toml constraints.txt torch.txt
 	else
 		$$pip --require-hashes -r torch.txt
 	fi
-	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $$pip --require-hashes -r constraints.txt
+	$$pip --require-hashes -r <(awk '/^[a-z]/ { builds = /^(setuptools|wheel)==/ } builds' constraints.txt)
+	$$pip --require-hashes --no-build-isolation -r constraints.txt
 	$$pip --no-build-isolation -e .
 	touch $@
 
