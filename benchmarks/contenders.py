@@ -1,6 +1,8 @@
-"""Who is timed: one optimizer step of a model on a fixed batch, by this engine, by ordinary training, by Opacus, by a loop.
+"""Who is timed: one optimizer step of a model on a fixed batch, by this engine, by ordinary
+training, by Opacus, by a loop.
 
-Every builder takes a Case and returns a step without arguments. A spawned process can import and call it by name.
+Every builder takes a Case and returns a step without arguments. A spawned process can import and
+call it by name.
 """
 
 from collections.abc import Callable
@@ -10,13 +12,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from confide.batches import Batch
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.randomness import noise_of
-from confide.dp.update import exact_gradient, noisy_gradient, per_example
-from confide.memory import Budget, keep_pages
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import noise_of
+from confide.dp.mechanism.update import exact_gradient, noisy_gradient, per_example
 from confide.models import build
+from confide.models.batches import Batch
 from confide.models.recurrence import LSTMLayer
+from confide.runtime.memory import Budget, keep_pages
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec
 
 BOUND, SIGMA = 1.0, 1.0
@@ -36,12 +38,21 @@ CASES = {
     "gpt2": Case(GPT2Spec(kind="gpt2", layers=4, width=256, heads=4, positions=256), 4096, 32, 128),
     "lstm": Case(LSTMSpec(kind="lstm"), 8000, 32, 64),
     "wide": Case(LSTMSpec(kind="lstm"), 50_257, 64, 64),
-    "gpt2-small": Case(GPT2Spec(kind="gpt2", layers=12, width=768, heads=12, positions=512), 50_257, 64, 512, "cuda", True),
+    "gpt2-small": Case(
+        GPT2Spec(kind="gpt2", layers=12, width=768, heads=12, positions=512),
+        50_257,
+        64,
+        512,
+        "cuda",
+        True,
+    ),
 }
 
 
 def batch_of(case: Case) -> Batch:
-    ids = torch.randint(2, case.vocab, (case.batch, case.length), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(
+        2, case.vocab, (case.batch, case.length), generator=torch.Generator().manual_seed(0)
+    )
     return Batch(ids, ids.roll(-1, 1))
 
 
@@ -82,7 +93,9 @@ def noisy(case: Case, noise: bool = True) -> Callable[[], object]:
     clipper = PerExampleClipper(model, BOUND)
 
     def step() -> None:
-        noisy_gradient(clipper, [batch], SIGMA if noise else 0.0, case.batch, source, budget, case.half)
+        noisy_gradient(
+            clipper, [batch], SIGMA if noise else 0.0, case.batch, source, budget, case.half
+        )
         optimizer.step()
 
     return step
@@ -135,7 +148,9 @@ class Usual(nn.Module):
 def mean_losses(model: nn.Module, batch: Batch, half: bool) -> Tensor:
     """(B,) by F.cross_entropy."""
     with torch.autocast(batch.inputs.device.type, dtype=torch.bfloat16, enabled=half):
-        losses = F.cross_entropy(model(batch.inputs).flatten(0, 1), batch.targets.flatten(), reduction="none")
+        losses = F.cross_entropy(
+            model(batch.inputs).flatten(0, 1), batch.targets.flatten(), reduction="none"
+        )
     return losses.view_as(batch.targets).mean(1)
 
 

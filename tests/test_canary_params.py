@@ -1,13 +1,15 @@
-"""Canaries in params.yaml: their two kinds, the attacks that fit them, and which tokenizer planting reads."""
+"""Canaries in params.yaml: their two kinds, the attacks that fit them, and which tokenizer planting
+reads.
+"""
 
 from pathlib import Path
 
 import pytest
 import yaml
 
-from confide import jobs
+from confide.config import jobs
+from confide.config.params import check
 from confide.errors import InputError
-from confide.params import check
 from confide.specs import CanarySpec, WordCanarySpec
 
 TINY = Path(__file__).parent / "params.tiny.yaml"
@@ -26,8 +28,12 @@ def config():
 
 def test_kinds_are_told_apart_and_digits_need_none():
     params = check(config(), None)
-    assert isinstance(params.canaries["words"], WordCanarySpec) and params.canaries["words"].copies == [1, 5]
-    assert all(isinstance(spec, CanarySpec) for name, spec in params.canaries.items() if name != "words")
+    assert isinstance(params.canaries["words"], WordCanarySpec) and params.canaries[
+        "words"
+    ].copies == [1, 5]
+    assert all(
+        isinstance(spec, CanarySpec) for name, spec in params.canaries.items() if name != "words"
+    )
     assert jobs.canary_words(params, "worded") == params.datasets["worded"].tokenizer
     assert jobs.canary_words(params, "sim") is None is jobs.canary_words(params, "public")
 
@@ -35,18 +41,46 @@ def test_kinds_are_told_apart_and_digits_need_none():
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("canaries", "words", "kind"), "letters", "canaries.words.kind = 'letters': not one of 'digits', 'words'"),
-        (("canaries", "words", "copies"), [1, 0], "canaries.words.copies.1 = 0: .*greater than or equal to 1"),
-        (("canaries", "words", "template"), "My {6}", "canaries.words.template = 'My .6.': unknown key"),
-        (("canaries", "words", "length"), 1, "canaries.words.length = 1: .*greater than or equal to 2"),
+        (
+            ("canaries", "words", "kind"),
+            "letters",
+            "canaries.words.kind = 'letters': not one of 'digits', 'words'",
+        ),
+        (
+            ("canaries", "words", "copies"),
+            [1, 0],
+            "canaries.words.copies.1 = 0: .*greater than or equal to 1",
+        ),
+        (
+            ("canaries", "words", "template"),
+            "My {6}",
+            "canaries.words.template = 'My .6.': unknown key",
+        ),
+        (
+            ("canaries", "words", "length"),
+            1,
+            "canaries.words.length = 1: .*greater than or equal to 2",
+        ),
         (
             ("canaries", "words", "game"),
             {"template": "none"},
             "canaries.words.game.template = 'none': expected exactly one slot",
         ),
-        (("runs", "worded", "attacks"), ["exposure"], "runs.worded.attacks.0 = 'exposure': needs canaries of digits"),
-        (("runs", "nonprivate", "attacks"), ["sequences"], "runs.nonprivate.attacks.0 = 'sequences': needs canaries of words"),
-        (("datasets", "worded", "canaries"), None, "runs.worded.attacks.0 = 'sequences': the dataset worded has no canaries"),
+        (
+            ("runs", "worded", "attacks"),
+            ["exposure"],
+            "runs.worded.attacks.0 = 'exposure': needs canaries of digits",
+        ),
+        (
+            ("runs", "nonprivate", "attacks"),
+            ["sequences"],
+            "runs.nonprivate.attacks.0 = 'sequences': needs canaries of words",
+        ),
+        (
+            ("datasets", "worded", "canaries"),
+            None,
+            "runs.worded.attacks.0 = 'sequences': the dataset worded has no canaries",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(tmp_path, place, value, message):

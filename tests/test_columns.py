@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from confide.columns import Columns
-from confide.data import ORIGINAL, REDACTED
+from confide.data.partition_files import ORIGINAL, REDACTED
+from confide.data.vectors import Columns
 from confide.errors import InputError
 
 
@@ -26,7 +26,9 @@ def test_pieces_give_the_bytes_of_safetensors(tmp_path_factory, types, sizes, me
             whole[name].append(piece)
             columns.add(**{name: piece})
     columns.write(metadata)
-    save_file({name: np.concatenate(pieces) for name, pieces in whole.items()}, folder / "whole", metadata)
+    save_file(
+        {name: np.concatenate(pieces) for name, pieces in whole.items()}, folder / "whole", metadata
+    )
     assert (folder / "pieces").read_bytes() == (folder / "whole").read_bytes()
     assert {path.name for path in folder.iterdir()} == {"pieces", "whole"}
 

@@ -1,4 +1,6 @@
-"""One case: a file is changed, and read under a limit of time; what comes of it, and whether the message kept the secret."""
+"""One case: a file is changed, and read under a limit of time; what comes of it, and whether the
+message kept the secret.
+"""
 
 import contextlib
 import io
@@ -24,7 +26,9 @@ class Hang(BaseException):
 
 
 class Outcome(NamedTuple):
-    """`kind`: accepted, refused, stopped (by the command line, in one line), or what must not be: fault, hang, leak."""
+    """`kind`: accepted, refused, stopped (by the command line, in one line), or what must not be:
+    fault, hang, leak.
+    """
 
     kind: str
     seconds: float

@@ -1,8 +1,10 @@
 """Read mutated files, up to thousands per target, and print what came of them.
 
-    python tests/fuzz/run.py --cases 10000 [--only NAME ...] [--seconds 600] [--seed 0] [--write docs/hostile_input.md]
+python tests/fuzz/run.py --cases 10000 [--only NAME ...] [--seconds 600] [--seed 0] [--write
+docs/hostile_input.md]
 
-Case `n` of a target is the same in every run with one seed. A target stops early when its seconds are over.
+Case `n` of a target is the same in every run with one seed. A target stops early when its seconds
+are over.
 """
 
 import argparse
@@ -39,7 +41,11 @@ def row(name: str, folder: Path, cases: int, seconds: float, seed: int) -> tuple
         counts[outcome.kind] += 1
         slowest = max(slowest, outcome.seconds)
         if outcome.kind in BAD:
-            print(f"{name}: case {number}: {outcome.kind}\n{outcome.says}", file=sys.stderr, flush=True)
+            print(
+                f"{name}: case {number}: {outcome.kind}\n{outcome.says}",
+                file=sys.stderr,
+                flush=True,
+            )
         if time.monotonic() - begun > seconds:
             break
     bad = sum(counts[kind] for kind in BAD)
@@ -55,7 +61,9 @@ def write(path: Path, rows: list[tuple[str, ...]]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--only", nargs="*", default=list(TARGETS))
     parser.add_argument("--seconds", type=float, default=600.0)

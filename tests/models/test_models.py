@@ -77,7 +77,9 @@ def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_p
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
-    original = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    original = GPT2LMHeadModel(
+        GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    )
     original.save_pretrained(tmp_path / "hub", safe_serialization=True)
     model = build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), vocab_size=43, bos=1)
     weight = model.head.weight
@@ -91,7 +93,9 @@ def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_p
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", SPECS)
-def test_weights_that_are_not_finite_are_refused_by_name(name: str, bad: float, tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_refused_by_name(
+    name: str, bad: float, tmp_path: Path
+) -> None:
     model = model_of(name)
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
     load(tmp_path)
@@ -99,20 +103,27 @@ def test_weights_that_are_not_finite_are_refused_by_name(name: str, bad: float, 
     with torch.no_grad():
         parameter.view(-1)[-1] = bad
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
-    with pytest.raises(InputError, match=rf"model\.safetensors: tensor {last} holds a number that is not finite"):
+    with pytest.raises(
+        InputError, match=rf"model\.safetensors: tensor {last} holds a number that is not finite"
+    ):
         load(tmp_path)
     with pytest.raises(InputError, match="not finite"):
         load_weights(model_of(name), tmp_path / "model.safetensors")
 
 
-def test_a_pretrained_model_with_numbers_that_are_not_finite_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_pretrained_model_with_numbers_that_are_not_finite_is_refused_by_name(
+    tmp_path: Path,
+) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    network = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    network = GPT2LMHeadModel(
+        GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    )
     network.transformer.wpe.weight.data[12] = torch.nan
     network.save_pretrained(tmp_path / "hub", safe_serialization=True)
     with pytest.raises(
-        InputError, match=r"model\.pretrained.*tensor transformer\.wpe\.weight holds a number that is not finite"
+        InputError,
+        match=r"model\.pretrained.*tensor transformer\.wpe\.weight holds a number that is not finite",
     ):
         build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), 40, 1)
 
@@ -131,7 +142,9 @@ def test_adapters_alone_are_trained_and_come_back(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = build(SPECS["gpt2"].model_copy(update={"lora_rank": 2}), 50, bos=1)
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert trained and all("lora_" in name for name in trained) and not model.head.weight.requires_grad
+    assert (
+        trained and all("lora_" in name for name in trained) and not model.head.weight.requires_grad
+    )
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name in trained:

@@ -11,10 +11,10 @@ SRC = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SRC))
 
 from confide import access, jobs, outward, studies
-from confide.codehash import code_hash
+from confide.provenance.code_hash import code_hash
 from confide.errors import InputError
-from confide.params import FILE, load_layers
-from confide.provenance import check_opening, check_records, redate
+from confide.config.params import FILE, load_layers
+from confide.provenance.records import check_opening, check_records, redate
 from confide.specs import RecallSpec, FetchSpec
 
 # Jobs run this checkout, and the environment whose Snakemake this is, however that was called.

@@ -1,8 +1,10 @@
-"""Sampling text from a language model, many contexts at once: top-k and nucleus sampling, stop strings, banned tokens.
+"""Sampling text from a language model, many contexts at once: top-k and nucleus sampling, stop
+strings, banned tokens.
 
-Every token is drawn by inverting the distribution function at a uniform number of its own, so that a text depends on its
-prompt and its numbers and not on what is generated beside it. Contexts of similar length share a batch, a prompt is read
-once for all its samples, and what ends leaves the batch. GPT-2 keeps keys and values of what it has read, the LSTM its state.
+Every token is drawn by inverting the distribution function at a uniform number of its own, so that
+a text depends on its prompt and its numbers and not on what is generated beside it. Contexts of
+similar length share a batch, a prompt is read once for all its samples, and what ends leaves the
+batch. GPT-2 keeps keys and values of what it has read, the LSTM its state.
 
 Shapes: P prompts, S samples of each, T new tokens at most, n contexts in a batch, V vocabulary.
 """
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 
 from confide.errors import InputError
 from confide.specs import SamplingSpec
-from confide.tokenizer import Tokenizer
+from confide.text.tokenizer import Tokenizer
 
 ROWS = 128  # contexts in a batch
 BYTES = 1 << 29  # keys and values of a batch
@@ -28,7 +30,9 @@ SPARSE = 0.75  # a batch of which fewer contexts are still written to is copied 
 
 
 class Generation(NamedTuple):
-    """What a model wrote: the text before the first stop, and those tokens that lie wholly before it."""
+    """What a model wrote: the text before the first stop, and those tokens that lie wholly before
+    it.
+    """
 
     ids: list[int]
     text: str
@@ -45,24 +49,41 @@ class Ending:
     banned: tuple[int, ...] = ()
 
     def found(self, text: bytearray, new: int) -> int:
-        """Where the earliest stop string that the last `new` bytes complete begins; -1: they complete none."""
-        places = (text.find(string, max(0, len(text) - new - len(string) + 1)) for string in self.strings)
+        """Where the earliest stop string that the last `new` bytes complete begins; -1: they
+        complete none.
+        """
+        places = (
+            text.find(string, max(0, len(text) - new - len(string) + 1)) for string in self.strings
+        )
         return min((place for place in places if place >= 0), default=-1)
 
 
 def ending(tokenizer: Tokenizer, strings: Sequence[str] = ()) -> Ending:
-    """A text ends at any of these strings or at the end token; <MASK> and padding are never drawn."""
+    """A text ends at any of these strings or at the end token; <MASK> and padding are never
+    drawn.
+    """
     banned = (tokenizer.mask_id, tokenizer.pad_id)
-    return Ending(pieces(tokenizer), frozenset({tokenizer.bos_id}), tuple(string.encode() for string in strings), banned)
+    return Ending(
+        pieces(tokenizer),
+        frozenset({tokenizer.bos_id}),
+        tuple(string.encode() for string in strings),
+        banned,
+    )
 
 
 def pieces(tokenizer: Tokenizer) -> list[bytes]:
-    """The bytes of each token of a byte-level vocabulary, in which those that are not printable are spelled from U+0100 on."""
+    """The bytes of each token of a byte-level vocabulary, in which those that are not printable are
+    spelled from U+0100 on.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = (byte for byte in range(256) if byte not in printable)
-    spelled = {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(others)}
+    spelled = {chr(byte): byte for byte in printable} | {
+        chr(256 + place): byte for place, byte in enumerate(others)
+    }
     vocab = tokenizer.backend.get_vocab(with_added_tokens=True)
-    return [bytes(spelled[letter] for letter in token) for token in sorted(vocab, key=vocab.__getitem__)]
+    return [
+        bytes(spelled[letter] for letter in token) for token in sorted(vocab, key=vocab.__getitem__)
+    ]
 
 
 def uniforms(prompts: int, samples: int, spec: SamplingSpec, source: torch.Generator) -> Tensor:
@@ -70,13 +91,18 @@ def uniforms(prompts: int, samples: int, spec: SamplingSpec, source: torch.Gener
     return torch.rand(prompts, samples, spec.max_new_tokens, dtype=torch.float64, generator=source)
 
 
-def draw(logits: Tensor, numbers: Tensor, spec: SamplingSpec, banned: tuple[int, ...] = ()) -> Tensor:
-    """A token (n,) per row of logits (n, V) at uniform numbers (n,): temperature, then top-k, then the nucleus.
+def draw(
+    logits: Tensor, numbers: Tensor, spec: SamplingSpec, banned: tuple[int, ...] = ()
+) -> Tensor:
+    """A token (n,) per row of logits (n, V) at uniform numbers (n,): temperature, then top-k, then
+    the nucleus.
 
-    Candidates are in the order of their ids, so that rounding which swaps two of equal rank changes no choice.
-    Errors: FloatingPointError where a probability is not finite.
+    Candidates are in the order of their ids, so that rounding which swaps two of equal rank changes
+    no choice. Errors: FloatingPointError where a probability is not finite.
     """
-    logits = logits.index_fill(1, torch.tensor(banned, dtype=torch.int64, device=logits.device), -torch.inf)
+    logits = logits.index_fill(
+        1, torch.tensor(banned, dtype=torch.int64, device=logits.device), -torch.inf
+    )
     size = logits.shape[1] - len(set(banned))
     values, ids = highest(logits, min(spec.top_k or size, size))
     weights = ((values - values[:, :1]).double() / spec.temperature).exp()
@@ -94,11 +120,14 @@ def draw(logits: Tensor, numbers: Tensor, spec: SamplingSpec, banned: tuple[int,
 def highest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The highest logits of each row of (n, V), highest first, with their places, (n, count) each.
 
-    They stand in the groups of columns with the highest maxima, of which there need be no more; to look there alone is faster.
+    They stand in the groups of columns with the highest maxima, of which there need be no more; to
+    look there alone is faster.
     """
     if GROUP * count >= logits.shape[1]:
         return logits.topk(count)
-    groups = F.pad(logits, (0, -logits.shape[1] % GROUP), value=-torch.inf).unflatten(1, (-1, GROUP))
+    groups = F.pad(logits, (0, -logits.shape[1] % GROUP), value=-torch.inf).unflatten(
+        1, (-1, GROUP)
+    )
     best = groups.amax(2).topk(count).indices
     values, places = groups.gather(1, best[:, :, None].expand(-1, -1, GROUP)).flatten(1).topk(count)
     return values, best.gather(1, places // GROUP) * GROUP + places % GROUP
@@ -123,22 +152,37 @@ class LSTMReader:
 
 
 class GPT2Reader:
-    """Keys and values of n contexts of a GPT-2: those of each prompt once, for all its contexts, and those of new tokens."""
+    """Keys and values of n contexts of a GPT-2: those of each prompt once, for all its contexts,
+    and those of new tokens.
+    """
 
     def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
         self.body, self.heads = model.network.transformer, model.spec.heads
-        self.past: list[tuple[Tensor, Tensor]] = []  # per layer, of prompts: (p, heads, L, d / heads)
-        self.own: list[tuple[Tensor, Tensor]] = []  # per layer, of new tokens: (n, heads, T, d / heads)
+        self.past: list[
+            tuple[Tensor, Tensor]
+        ] = []  # per layer, of prompts: (p, heads, L, d / heads)
+        self.own: list[
+            tuple[Tensor, Tensor]
+        ] = []  # per layer, of new tokens: (n, heads, T, d / heads)
         lengths, width = lengths.to(ids.device), ids.shape[1]
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             self.past.append((key, value))
-            self.own.append(tuple(part.new_empty(len(rows), self.heads, new, part.shape[3]) for part in (key, value)))
+            self.own.append(
+                tuple(
+                    part.new_empty(len(rows), self.heads, new, part.shape[3])
+                    for part in (key, value)
+                )
+            )
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
         x = self.body.wte(ids) + self.body.wpe.weight[:width]
-        self.hidden = self._through(x, attend)[torch.arange(len(ids), device=ids.device), lengths - 1][rows]
-        self.padding = (torch.arange(width, device=ids.device) >= lengths[:, None])[:, None, None]  # (p, 1, 1, L)
+        self.hidden = self._through(x, attend)[
+            torch.arange(len(ids), device=ids.device), lengths - 1
+        ][rows]
+        self.padding = (torch.arange(width, device=ids.device) >= lengths[:, None])[
+            :, None, None
+        ]  # (p, 1, 1, L)
         self.prompt, self.positions, self.new = rows, lengths[rows], 0
         self._seat()
 
@@ -151,8 +195,12 @@ class GPT2Reader:
             own[:, :, place], told[:, :, place] = key[:, :, 0], value[:, :, 0]
             own, told, width = own[:, :, : place + 1], told[:, :, : place + 1], keys.shape[2]
             query = query * query.shape[3] ** -0.5
-            shared = (query[self.seats, :, 0].transpose(1, 2) @ keys.transpose(2, 3)).masked_fill(self.padding, -torch.inf)
-            scores = torch.cat([self._rows(shared), (query @ own.transpose(2, 3))[:, :, 0]], 2)  # (n, heads, L + new)
+            shared = (query[self.seats, :, 0].transpose(1, 2) @ keys.transpose(2, 3)).masked_fill(
+                self.padding, -torch.inf
+            )
+            scores = torch.cat(
+                [self._rows(shared), (query @ own.transpose(2, 3))[:, :, 0]], 2
+            )  # (n, heads, L + new)
             weights = scores.softmax(2)
             found = self._rows(weights[self.seats, :, :width].transpose(1, 2) @ values)
             return found[:, :, None] + weights[:, :, None, width:] @ told
@@ -168,7 +216,9 @@ class GPT2Reader:
         self._seat()
 
     def _seat(self) -> None:
-        """Leave out prompts without contexts, and number the contexts of each: seats (p, s), of which some may be empty."""
+        """Leave out prompts without contexts, and number the contexts of each: seats (p, s), of
+        which some may be empty.
+        """
         used, self.prompt = self.prompt.unique(return_inverse=True)
         if len(used) < len(self.padding):
             self.past = [(keys[used], values[used]) for keys, values in self.past]
@@ -184,13 +234,19 @@ class GPT2Reader:
         """What stands in the seats, (p, heads, s, m), context by context (n, heads, m)."""
         return seated.transpose(1, 2)[self.prompt, self.seat]
 
-    def _through(self, x: Tensor, attend: Callable[[int, Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+    def _through(
+        self, x: Tensor, attend: Callable[[int, Tensor, Tensor, Tensor], Tensor]
+    ) -> Tensor:
         """All blocks, on x (n, l, d)."""
         for number, block in enumerate(self.body.h):
             parts = block.attn.c_attn(block.ln_1(x)).chunk(3, 2)
-            query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in parts)
+            query, key, value = (
+                part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in parts
+            )
             x = x + block.attn.c_proj(attend(number, query, key, value).transpose(1, 2).flatten(2))
-            x = x + block.mlp.c_proj(F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh"))  # transformers' gelu_new
+            x = x + block.mlp.c_proj(
+                F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh")
+            )  # transformers' gelu_new
         return self.body.ln_f(x)
 
 
@@ -205,17 +261,25 @@ def room(model: nn.Module, spec: SamplingSpec) -> float:
 
 @torch.inference_mode()
 def generate(
-    model: nn.Module, prompts: Sequence[Sequence[int]], numbers: Tensor, spec: SamplingSpec, until: Ending
+    model: nn.Module,
+    prompts: Sequence[Sequence[int]],
+    numbers: Tensor,
+    spec: SamplingSpec,
+    until: Ending,
 ) -> list[list[Generation]]:
-    """S continuations of each of P prompts (token ids without the begin token), for numbers (P, S, T) of `uniforms`.
+    """S continuations of each of P prompts (token ids without the begin token), for numbers (P, S,
+    T) of `uniforms`.
 
-    Errors: InputError where a prompt leaves no room for T tokens; FloatingPointError where probabilities are not finite.
+    Errors: InputError where a prompt leaves no room for T tokens; FloatingPointError where
+    probabilities are not finite.
     """
     longest, samples = max(map(len, prompts), default=0) + 1, numbers.shape[1]
     if longest > room(model, spec):
         message = f"a prompt has {longest} tokens, which leaves no room for so many in {model.spec.positions} positions"
         raise InputError(message, key="max_new_tokens", value=spec.max_new_tokens)
-    order = sorted(range(len(prompts) * samples), key=lambda row: (len(prompts[row // samples]), row))
+    order = sorted(
+        range(len(prompts) * samples), key=lambda row: (len(prompts[row // samples]), row)
+    )
     written: list[Generation | None] = [None] * len(order)
     size = _batch(model, longest, samples, spec.max_new_tokens)
     for start in range(0, len(order), size):
@@ -236,17 +300,25 @@ def _batch(model: nn.Module, longest: int, samples: int, new: int) -> int:
 
 
 def _continued(
-    model: nn.Module, prompts: list[Sequence[int]], numbers: Tensor, spec: SamplingSpec, until: Ending
+    model: nn.Module,
+    prompts: list[Sequence[int]],
+    numbers: Tensor,
+    spec: SamplingSpec,
+    until: Ending,
 ) -> list[Generation]:
     """A continuation of each of n prompts, for numbers (n, T)."""
     device = next(model.parameters()).device
-    distinct = {tuple(prompt): place for place, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
+    distinct = {
+        tuple(prompt): place for place, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))
+    }
     lengths = torch.tensor([len(prompt) + 1 for prompt in distinct])
     ids = np.full((len(distinct), int(lengths.max())), model.bos, dtype=np.int64)
     for place, prompt in enumerate(distinct):
         ids[place, 1 : len(prompt) + 1] = prompt
     rows = torch.tensor([distinct[tuple(prompt)] for prompt in prompts], device=device)
-    reader = READERS[model.spec.kind](model, torch.from_numpy(ids).to(device), lengths, rows, spec.max_new_tokens)
+    reader = READERS[model.spec.kind](
+        model, torch.from_numpy(ids).to(device), lengths, rows, spec.max_new_tokens
+    )
     hidden, numbers = reader.hidden, numbers.to(device)
     texts = [Writing(until) for _ in prompts]
     kept = list(range(len(texts)))  # which text each row of the batch belongs to
@@ -274,7 +346,9 @@ class Writing:
         self.bytes = bytearray()
 
     def add(self, token: int) -> None:
-        """One token more; of one that a stop string begins within, the letters before it are text, but it is not kept."""
+        """One token more; of one that a stop string begins within, the letters before it are text,
+        but it is not kept.
+        """
         if self.stopped:
             return
         if token in self.until.ids:
@@ -286,7 +360,10 @@ class Writing:
         cut = self.until.found(self.bytes, len(piece))
         if cut >= 0:
             ends = accumulate(len(self.until.pieces[token]) for token in self.ids)
-            self.ids, self.stopped = [token for token, end in zip(self.ids, ends, strict=True) if end <= cut], True
+            self.ids, self.stopped = (
+                [token for token, end in zip(self.ids, ends, strict=True) if end <= cut],
+                True,
+            )
             del self.bytes[cut:]
 
     def written(self) -> Generation:

@@ -1,7 +1,7 @@
 """A policy made to miss a chosen share of secrets: the imperfect screening of CRT's gamma sweep.
 
-A secret is missed or found everywhere, by a keyed hash of its string, so that the same secrets are missed in every
-run, and those missed at a small gamma are missed at every larger one.
+A secret is missed or found everywhere, by a keyed hash of its string, so that the same secrets are
+missed in every run, and those missed at a small gamma are missed at every larger one.
 """
 
 import hashlib

@@ -1,6 +1,8 @@
-"""Frozen specifications: one block of params.yaml or one stage each. Unknown keys and wrong types are refused by name.
+"""Frozen specifications: one block of params.yaml or one stage each. Unknown keys and wrong types
+are refused by name.
 
-Nothing here has a default that an experiment would vary silently: defaults are the papers' settings or "off".
+Nothing here has a default that an experiment would vary silently: defaults are the papers' settings
+or "off".
 """
 
 from confide.specs.audits import AUDITS, GameSpec, GradientsSpec

@@ -1,10 +1,12 @@
-"""Plant canaries: random secrets in a fixed sentence, copied into the training points at random places (CRT section 5).
+"""Plant canaries: random secrets in a fixed sentence, copied into the training points at random
+places (CRT section 5).
 
-Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and show what an attack scores on
-text that was not trained on. Canaries of words belong to authors instead (`word_canaries.py`). Audit canaries stand in one
-sentence each, and a fair coin says what becomes of it: in the `game` it has its secret or <MASK> (replace-one, one secret), for
-`inclusion` it is there or not (add-or-remove, one record); Steinke, Nasr and Jagielski 2023. No pass over the points holds
-them in memory.
+Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and
+show what an attack scores on text that was not trained on. Canaries of words belong to authors
+instead (`word_canaries.py`). Audit canaries stand in one sentence each, and a fair coin says what
+becomes of it: in the `game` it has its secret or <MASK> (replace-one, one secret), for `inclusion`
+it is there or not (add-or-remove, one record); Steinke, Nasr and Jagielski 2023. No pass over the
+points holds them in memory.
 """
 
 import re
@@ -15,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confide.errors import InputError
-from confide.io import read_jsonl, write_json, write_jsonl
-from confide.planted import audit_doc, canary_doc, is_planted
-from confide.rows import read_rows
+from confide.files.io import read_jsonl, write_json, write_jsonl
+from confide.files.rows import read_rows
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
-from confide.tokenizer import load
+from confide.text.planted import audit_doc, canary_doc, is_planted
+from confide.text.tokenizer import load
+from confide.text.word_canaries import canary_point, chosen_authors, draw, vocabulary
 from confide.types import MASK
-from confide.word_canaries import canary_point, chosen_authors, draw, vocabulary
 
 SLOT = re.compile(r"\{(\d+)\}")
 MAX_DIGITS = 18  # of a 64-bit integer
@@ -50,12 +52,20 @@ def parse_template(text: str) -> Template:
 def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]:
     """`count` different strings of digits, uniform. InputError if there are not so many."""
     if count > 10**digits:
-        raise InputError(f"more than the 10^{digits} strings of {digits} digits", key="count + controls", value=count)
-    return [f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()]
+        raise InputError(
+            f"more than the 10^{digits} strings of {digits} digits",
+            key="count + controls",
+            value=count,
+        )
+    return [
+        f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()
+    ]
 
 
 def draw_audits(spec: CanarySpec | WordCanarySpec, taken: list[str]) -> dict[str, dict[str, Any]]:
-    """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets) and its coins."""
+    """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets)
+    and its coins.
+    """
     audits: dict[str, dict[str, Any]] = {}
     for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
         if asked is not None:
@@ -65,11 +75,18 @@ def draw_audits(spec: CanarySpec | WordCanarySpec, taken: list[str]) -> dict[str
 
 
 def _audit(spec: AuditCanarySpec, number: int, taken: list[str]) -> dict[str, Any]:
-    template, rng = parse_template(spec.template), np.random.default_rng([spec.seed % 2**64, number])
+    template, rng = (
+        parse_template(spec.template),
+        np.random.default_rng([spec.seed % 2**64, number]),
+    )
     used = {secret for secret in taken if len(secret) == template.digits}
     drawn = draw_secrets(rng, template.digits, spec.count + len(used))
     secrets = [secret for secret in drawn if secret not in used][: spec.count]
-    return {**template._asdict(), "secrets": secrets, "coins": (rng.random(spec.count) < 0.5).tolist()}
+    return {
+        **template._asdict(),
+        "secrets": secrets,
+        "coins": (rng.random(spec.count) < 0.5).tolist(),
+    }
 
 
 def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any] | None:
@@ -90,7 +107,9 @@ def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any
     }
 
 
-def _canary(spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int) -> dict[str, Any]:
+def _canary(
+    spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int
+) -> dict[str, Any]:
     """Fields of one planted Point."""
     doc, start = canary_doc(index, copy), len(template.prefix)
     return {
@@ -115,10 +134,14 @@ def _count_train(points: Path) -> int:
     return train
 
 
-def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[Any]) -> Iterator[Any]:
-    """Points in order, with canaries at the given places (ascending) of the training sequence that results.
+def _interleave(
+    points: Path, train: int, places: list[int], canaries: Iterator[Any]
+) -> Iterator[Any]:
+    """Points in order, with canaries at the given places (ascending) of the training sequence that
+    results.
 
-    One that is left out (None) takes up its place all the same: where the others stand does not depend on the coins.
+    One that is left out (None) takes up its place all the same: where the others stand does not
+    depend on the coins.
     """
     place, pending, seen = 0, iter(places), 0
     following = next(pending, -1)
@@ -136,7 +159,9 @@ def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[
 
 
 class Planted(NamedTuple):
-    """Canaries that are planted for certain: what canaries.json says of them, and the copies, as (index, copy)."""
+    """Canaries that are planted for certain: what canaries.json says of them, and the copies, as
+    (index, copy).
+    """
 
     facts: dict[str, Any]
     copies: list[tuple[int, int]]
@@ -149,34 +174,59 @@ def of_digits(spec: CanarySpec, rng: np.random.Generator) -> Planted:
     template = parse_template(spec.template)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
     secrets, controls = drawn[: spec.count], drawn[spec.count :]
-    facts = {**template._asdict(), "secrets": secrets, "controls": controls, "copies": spec.copies, "label": spec.label}
+    facts = {
+        **template._asdict(),
+        "secrets": secrets,
+        "controls": controls,
+        "copies": spec.copies,
+        "label": spec.label,
+    }
     copies = [(index, copy) for index in range(spec.count) for copy in range(spec.copies)]
-    return Planted(facts, copies, lambda index, copy: _canary(spec, template, secrets, index, copy), drawn)
+    return Planted(
+        facts, copies, lambda index, copy: _canary(spec, template, secrets, index, copy), drawn
+    )
 
 
-def of_words(spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: np.random.Generator) -> Planted:
+def of_words(
+    spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: np.random.Generator
+) -> Planted:
     """Canaries of authors, each as often as it says."""
     if tokenizer is None:
         raise InputError("is needed: canaries of words are made of its words", key="tokenizer")
     words = vocabulary(spec, load(tokenizer), rng)
     facts = draw(spec, words, chosen_authors(spec, points, rng), rng)
-    copies = [(index, copy) for index, canary in enumerate(facts["canaries"]) for copy in range(canary["copies"])]
+    copies = [
+        (index, copy)
+        for index, canary in enumerate(facts["canaries"])
+        for copy in range(canary["copies"])
+    ]
     return Planted(facts, copies, lambda index, copy: canary_point(facts, index, copy), [])
 
 
 def plant(
-    spec: CanarySpec | WordCanarySpec, *, points: Path, output: Path, canaries: Path, tokenizer: Path | None = None
+    spec: CanarySpec | WordCanarySpec,
+    *,
+    points: Path,
+    output: Path,
+    canaries: Path,
+    tokenizer: Path | None = None,
 ) -> None:
-    """Write the points with all copies of canaries and the audit canaries among the training ones, and canaries.json.
+    """Write the points with all copies of canaries and the audit canaries among the training ones,
+    and canaries.json.
 
     `tokenizer` is read for canaries of words alone.
-    Guarantees: other points keep their order and content, and turning one coin changes, adds or removes one line of `output`
-    and no other. canaries.json and `output` hold secrets and are work files.
+    Guarantees: other points keep their order and content, and turning one coin changes, adds or
+    removes one line of `output` and no other. canaries.json and `output` hold secrets and are work
+    files.
     """
     rng = np.random.default_rng(spec.seed % 2**64)
-    planted = of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
+    planted = (
+        of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
+    )
     audits = draw_audits(spec, planted.numbers)
-    flipped = [(name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))]
+    flipped = [
+        (name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))
+    ]
     repeated = len(planted.copies)
     train, total = _count_train(points), repeated + len(flipped)
     if total and not train:
@@ -190,5 +240,7 @@ def plant(
         return _audit_canary(name, audits[name], index)
 
     rows = map(row, rng.permutation(total).tolist())
-    write_jsonl(output, (point for point in _interleave(points, train, places, rows) if point is not None))
+    write_jsonl(
+        output, (point for point in _interleave(points, train, places, rows) if point is not None)
+    )
     write_json(canaries, planted.facts | ({"audits": audits} if audits else {}))
