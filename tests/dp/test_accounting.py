@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from confide.dp import accounting
 from confide.dp.accounting import price
+from confide.dp.accounting import price as accounting
 from confide.dp.accounting.curves import (
     Mechanism,
     gaussian_curve,

@@ -14,7 +14,6 @@ from authored import AUTHORS, BITS, COPIES, EPOCHS, LEVELS, ROWS, SECONDS, TRAIN
 from scipy.stats import gamma
 
 from confide.attacks.exposure.null import null_band
-from confide.report import tables
 from confide.report.figures import style
 from confide.report.figures.authors import (
     Change,
@@ -33,6 +32,7 @@ from confide.report.figures.registry import FIGURES
 from confide.report.figures.tab import rate
 from confide.report.figures.train_time import ratio
 from confide.report.results import load
+from confide.report.tables import table as tables
 from confide.specs import ReportSpec
 from confide.stages.report import report
 

@@ -15,7 +15,6 @@ from scipy.integrate import quad
 
 from confide.errors import InputError
 from confide.methods.schedule import SCHEDULES
-from confide.report import tables
 from confide.report.figures import style
 from confide.report.figures.domain_epsilon import domain_epsilon
 from confide.report.figures.domain_roc import domain_roc
@@ -30,6 +29,7 @@ from confide.report.figures.domains import (
 from confide.report.figures.leak import leak, point
 from confide.report.figures.schedules import noised, schedules
 from confide.report.results import load
+from confide.report.tables import table as tables
 
 AIR = Question("AIRLINE", ("MEDIA", "INSURANCE"))
 COLOUR = {

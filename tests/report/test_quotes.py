@@ -7,10 +7,11 @@ import pytest
 
 from confide.errors import InputError
 from confide.methods import METHODS
-from confide.report import published, tables
+from confide.report import published
 from confide.report.figures import style
 from confide.report.figures.schedules import noised
 from confide.report.published import Quote, quotes
+from confide.report.tables import table as tables
 from confide.stages.report import report
 
 NAMED = (

@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 
 import pytest
 
-from confide.report import tables
 from confide.report.results import load
+from confide.report.tables import table as tables
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 from mutation import Fault, both, edit
 
 from confide.certify import author_claims, certificate, claims, confidentiality, literal, rounding
-from confide.dp import accounting
 from confide.dp.accounting import audit_bounds, bounds, curves, pld
+from confide.dp.accounting import price as accounting
 from confide.dp.ledger import Ledger
 from confide.train import planning
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from confide.certify.confidentiality import bayesian_at
-from confide.dp import accounting
+from confide.dp.accounting import price as accounting
 from confide.dp.accounting.calibration import calibrate, check_ranges
 from confide.errors import InputError
 from confide.output.escaping import say

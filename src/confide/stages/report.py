@@ -6,13 +6,13 @@ from pathlib import Path
 
 from confide.errors import InputError
 from confide.files.io import atomic_folder, write_json
-from confide.report import tables
 from confide.report.figures import style
 from confide.report.figures.amplification import rows as amplification_rows
 from confide.report.figures.registry import FIGURES
 from confide.report.pages import examples
 from confide.report.published import quotes
 from confide.report.results import load
+from confide.report.tables import table as tables
 from confide.specs import ReportSpec
 
 

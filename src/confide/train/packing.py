@@ -6,7 +6,7 @@ both, and a training job packs its train split as it reads it. Points of a domai
 order with an end token between two; chunks never mix domains. The paper drops what does not fill a
 last chunk, which here is a shorter chunk. A chunk is read like a point, after a begin token and up
 to an end token, so that at a cut the model is also taught an end that no text has. What chunks mean
-for claims stands in `dp/chunk_claims.py`.
+for claims stands in `certify/chunk_claims.py`.
 """
 
 from collections.abc import Iterable, Iterator

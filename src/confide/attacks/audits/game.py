@@ -6,8 +6,8 @@ decided whether a sentence holds its secret or <MASK> (replace-one, of one secre
 `inclusion` whether it was planted (add-or-remove, of one record). A secret's score is its exact
 exposure: its log-probability's rank among all values it could have had, on a scale where those
 never seen lie alike for every model. The highest are guessed to be in, the lowest out; bounds are
-those of dp/audit_bounds.py, and the gate holds the right guesses against the certificate itself
-(dp/tradeoff.py).
+those of dp/accounting/audit_bounds.py, and the gate holds the right guesses against the certificate itself
+(dp/accounting/tradeoff.py).
 """
 
 from pathlib import Path

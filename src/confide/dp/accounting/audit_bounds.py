@@ -7,7 +7,7 @@ Appendix D. `gdp_refuted`, `mu_lower` and `gdp_epsilon_lower` refute Gaussian DP
 so that they reach further: Mahloujifar, Melis and Chaudhuri 2024, Algorithm 3. Neither assumes
 anything about the guesses. Scores alone say nothing: `guesses_of` turns them into guesses without
 looking at the coins. What refutes a claim that is made at many epsilons at once is in
-dp/tradeoff.py.
+dp/accounting/tradeoff.py.
 """
 
 import math
