@@ -10,11 +10,11 @@ from confide.attacks.audits.gradients import gradients
 from confide.attacks.authorship.author_inference import author_inference
 from confide.attacks.domains.domain_lira import domain_lira
 from confide.attacks.domains.leak import leak
-from confide.attacks.exposure import exposure
+from confide.attacks.exposure.exposure import exposure
 from confide.attacks.exposure.sequence_exposure import sequence_exposure
 from confide.attacks.exposure.tab import tab
-from confide.attacks.membership import membership
 from confide.attacks.membership.lira import lira
+from confide.attacks.membership.membership import membership
 from confide.attacks.target import Target
 
 ATTACKS: dict[str, Callable[[Any, Target], dict[str, Any]]] = {
