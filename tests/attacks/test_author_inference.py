@@ -10,9 +10,10 @@ import torch
 from planted_words import WORDS, no_word_of, point, sentence, word_tokenizer
 from scipy.sparse import csr_matrix
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.authorship.author_inference import last_states, token_counts
+from confide.attacks.registry import ATTACKS
 from confide.attacks.statistics.probe import choose, fit, hits
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_jsonl
 from confide.specs import AuthorInferenceSpec

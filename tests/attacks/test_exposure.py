@@ -7,9 +7,10 @@ import pytest
 import torch
 from scipy.stats import expon, gamma
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.exposure.exposure import judged
 from confide.attacks.exposure.null import null_band, null_tail
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_json
 from confide.specs import ExposureSpec

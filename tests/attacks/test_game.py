@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.audits.game import CLAIMS, against_coins
 from confide.attacks.exposure.exposure import mean_interval
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.dp.accounting.audit_bounds import SHARES as TRIED
 from confide.errors import InputError
 from confide.files.io import write_json

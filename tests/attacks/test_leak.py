@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.domains.domain_lira import continuation, precision
 from confide.attacks.domains.examples import drawn, veil
 from confide.attacks.domains.judges import about, judge, verdicts
 from confide.attacks.domains.leak import answers, fitting
 from confide.attacks.domains.prompts import read
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import read_json, write_json, write_jsonl
 from confide.scan.search import Searcher

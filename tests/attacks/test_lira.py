@@ -9,19 +9,21 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from confide.attacks import ATTACKS, Target
-from confide.attacks.membership import lira, shadows
+from confide.attacks.membership import shadows
 from confide.attacks.membership.lira import (
     calibrated,
     distance,
     epsilon_heuristic,
     leave_one_out,
+    lira,
     log_ratio,
     moments,
     roc,
 )
 from confide.attacks.membership.shadows import assignment, holders
+from confide.attacks.registry import ATTACKS
 from confide.attacks.statistics.metrics import tpr_at_fpr
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_jsonl
 from confide.specs import LiraSpec, ShadowsSpec

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.membership.members import choose, first_occurrences, tokens_of
 from confide.attacks.membership.membership import grouped
 from confide.attacks.membership.scores import secret_log_probs
+from confide.attacks.registry import ATTACKS
 from confide.attacks.statistics.blind import BASELINES
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_jsonl
 from confide.specs import MembershipSpec

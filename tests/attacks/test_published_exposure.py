@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.exposure import published
 from confide.attacks.exposure.published import mean_log_probs, ordinal_ranks, published_ranks
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.files.io import write_json
 from confide.specs import ExposureSpec
 

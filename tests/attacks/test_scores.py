@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.membership.members import Candidate, tokens_of
 from confide.attacks.membership.scores import SCORES, Asked, secret_log_probs
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_jsonl
 from confide.specs import MembershipSpec

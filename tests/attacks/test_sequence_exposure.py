@@ -22,10 +22,11 @@ from planted_words import (
     written,
 )
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.exposure.sequence_exposure import exposures, judged
 from confide.attacks.exposure.sequence_search import TIE, count_above, search
+from confide.attacks.registry import ATTACKS
 from confide.attacks.statistics.scoring import row_log_probs
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import read_json, write_json, write_jsonl
 from confide.specs import ExposureSpec, SequenceExposureSpec, TabSpec

@@ -21,10 +21,11 @@ from planted_words import (
 )
 
 from confide import cli, models
-from confide.attacks import ATTACKS, Target
 from confide.attacks.authorship.authors import Sample
 from confide.attacks.exposure.beam import continued
 from confide.attacks.exposure.tab import hardest, regenerated
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import read_json, write_json
 from confide.specs import TabSpec, TrajectorySpec

@@ -6,8 +6,9 @@ import pytest
 from certified import certificate, ledger_of
 from torch import nn
 
-from confide.attacks import ATTACKS, Target
 from confide.attacks.audits.gradients import CLAIMS
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.certify.gate import cases
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.ledger import Ledger

@@ -5,7 +5,7 @@ for every model.
 import time
 from pathlib import Path
 
-from confide.attacks import ATTACKS
+from confide.attacks.registry import ATTACKS
 from confide.attacks.target import opened
 from confide.files.io import sha256, write_json
 from confide.runtime.memory import keep_pages

@@ -4,7 +4,7 @@ Figures 3, 4, 6 and 8).
 
 from pathlib import Path
 
-from confide.attacks import ATTACKS
+from confide.attacks.registry import ATTACKS
 from confide.attacks.target import opened
 from confide.files.io import sha256, write_json
 from confide.runtime.memory import keep_pages
