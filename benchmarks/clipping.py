@@ -34,7 +34,8 @@ LIMIT = 16  # GiB
 
 def built(case: Case, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
     """Steps by name, and why a contender refuses the model."""
-    steps, refusals = {}, {}
+    steps = {}
+    refusals = {}
     for name in names:
         if (name == "plain, open recurrence" and case.spec.kind != "lstm") or (
             name in APART and case.device != "cpu"
@@ -92,7 +93,8 @@ def memory(name: str, case: Case) -> float:
 def main() -> None:
     parser = arguments_of(__file__, __doc__, 15)
     parser.add_argument("--case", nargs="+", choices=list(CASES), default=["gpt2", "lstm", "wide"])
-    arguments, cases = parser.parse_args(), {}
+    arguments = parser.parse_args()
+    cases = {}
     hardware = machine("torch", "opacus", "transformers") | {"threads": torch.get_num_threads()}
     if torch.cuda.is_available():
         hardware["gpu"] = torch.cuda.get_device_name()

@@ -21,7 +21,8 @@ from confide.models.recurrence import LSTMLayer
 from confide.runtime.memory import Budget, keep_pages
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec
 
-BOUND, SIGMA = 1.0, 1.0
+BOUND = 1.0
+SIGMA = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def model_of(case: Case) -> nn.Module:
 
 def plain(case: Case, opened: bool = False) -> Callable[[], object]:
     """Ordinary training as this project does it: fused loss head, the fastest LSTM kernel."""
-    model, batch, budget = model_of(case), batch_of(case), Budget(case.batch)
+    model = model_of(case)
+    batch = batch_of(case)
+    budget = Budget(case.batch)
     optimizer = adam(model)
     for module in model.modules():
         if isinstance(module, LSTMLayer):
@@ -88,8 +91,11 @@ def plain_open(case: Case) -> Callable[[], object]:
 
 def noisy(case: Case, noise: bool = True) -> Callable[[], object]:
     """This engine: per-example clipping and noise."""
-    model, batch, budget = model_of(case), batch_of(case), Budget(case.batch)
-    optimizer, source = adam(model), noise_of(0, "noise", case.device)
+    model = model_of(case)
+    batch = batch_of(case)
+    budget = Budget(case.batch)
+    optimizer = adam(model)
+    source = noise_of(0, "noise", case.device)
     clipper = PerExampleClipper(model, BOUND)
 
     def step() -> None:
@@ -108,8 +114,11 @@ def clipped(case: Case) -> Callable[[], object]:
 
 def brute(case: Case) -> Callable[[], object]:
     """A backward pass per example."""
-    model, batch, source = model_of(case), batch_of(case), noise_of(0, "noise", case.device)
-    optimizer, parameters = adam(model), list(model.parameters())
+    model = model_of(case)
+    batch = batch_of(case)
+    source = noise_of(0, "noise", case.device)
+    optimizer = adam(model)
+    parameters = list(model.parameters())
 
     def step() -> None:
         total = [torch.zeros_like(parameter) for parameter in parameters]
@@ -162,7 +171,8 @@ def usual(case: Case) -> Callable[[], object]:
 
 def untuned(case: Case) -> Callable[[], object]:
     """The same in a process whose malloc is as it comes: wants a process of its own."""
-    model, batch = Usual(case).to(case.device).train(), batch_of(case).to(torch.device(case.device))
+    model = Usual(case).to(case.device).train()
+    batch = batch_of(case).to(torch.device(case.device))
     optimizer = adam(model)
 
     def step() -> None:
@@ -181,7 +191,8 @@ def opacus(case: Case, mode: str) -> Callable[[], object]:
     from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
     keep_pages()
-    ghost, batch = mode == "ghost", batch_of(case).to(torch.device(case.device))
+    ghost = mode == "ghost"
+    batch = batch_of(case).to(torch.device(case.device))
     plain_model = Usual(case, DPLSTM).to(case.device).train()
     more = {"max_grad_norm": BOUND} if ghost else {}
     model = prepare_module(plain_model, mode, batch_first=True, loss_reduction="mean", **more)

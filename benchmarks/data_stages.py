@@ -117,7 +117,8 @@ def values(rng: random.Random) -> Iterator[tuple[str, str, str]]:
 
 def dialogues(megabytes: float, seed: int = 0) -> Iterator[list[tuple[str, list[Any]]]]:
     """Turns with gold spans, until so much text was made."""
-    rng, size = random.Random(seed), 0
+    rng = random.Random(seed)
+    size = 0
     while size < megabytes * 1e6:
         turns: list[tuple[str, list[Any]]] = []
         for phrase, (label, frame, value) in zip(PHRASES, values(rng), strict=True):
@@ -136,7 +137,8 @@ def write_lines(megabytes: float, path: Path) -> float:
     size = 0
     with open(path, "wb") as out:
         for number, turns in enumerate(dialogues(megabytes)):
-            text, spans = "", []
+            text = ""
+            spans = []
             for turn, gold in turns:
                 spans += [
                     [start + len(text), end + len(text), label] for start, end, label, _ in gold
@@ -201,7 +203,8 @@ def run(name: str, flags: list[str]) -> dict[str, float]:
     from confide import cli
 
     cli.stage(name)
-    wall, began = time.perf_counter(), cpu_seconds()
+    wall = time.perf_counter()
+    began = cpu_seconds()
     cli.run(name, flags)
     return {
         "cpu_seconds": cpu_seconds() - began,

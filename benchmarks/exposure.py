@@ -33,7 +33,10 @@ from confide.models import build
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec
 from confide.text.tokenizer import Tokenizer, train_bpe
 
-PREFIX, DIGITS, CANARIES, CHUNK = "My ID is: ", 6, 10, 4096
+PREFIX = "My ID is: "
+DIGITS = 6
+CANARIES = 10
+CHUNK = 4096
 LSTM = LSTMSpec(kind="lstm")  # 200 x 200, the laptop study's
 MODELS: dict[str, tuple[ModelSpec, int]] = {
     "lstm-200-v1024": (LSTM, 1024),
@@ -56,17 +59,13 @@ def memorised(
     one, and the canaries.
     """
     torch.manual_seed(0)
-    model, secrets = (
-        build(spec, size, tokenizer.bos_id),
-        np.random.default_rng(0).choice(10**digits, CANARIES, replace=False),
-    )
+    model = build(spec, size, tokenizer.bos_id)
+    secrets = np.random.default_rng(0).choice(10**digits, CANARIES, replace=False)
     ids = torch.tensor(
         [[tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", digits, secrets)]
     )
-    optimizer, loss = (
-        torch.optim.Adam(model.parameters(), lr=1e-3 if spec.kind == "gpt2" else 1e-2),
-        math.inf,
-    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3 if spec.kind == "gpt2" else 1e-2)
+    loss = math.inf
     while loss > math.log(CANARIES) + 0.01:
         optimizer.zero_grad()
         losses = model.head(model.hidden(ids[:, :-1]), ids[:, 1:]).sum(1).mean()
@@ -119,10 +118,8 @@ def full_log_softmax(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Ten
 @torch.inference_mode()
 def scoring(model: nn.Module, rounds: int) -> dict[str, float]:
     """Milliseconds for the log-probabilities of ten digits after each of 4,096 contexts."""
-    hidden, rows = (
-        torch.randn(CHUNK, model.head.weight.shape[1]),
-        torch.arange(CHUNK).repeat_interleave(10),
-    )
+    hidden = torch.randn(CHUNK, model.head.weight.shape[1])
+    rows = torch.arange(CHUNK).repeat_interleave(10)
     tokens = torch.arange(10).repeat(CHUNK)
     steps = {"full": full_log_softmax, "needed": token_log_probs}
     calls = {
@@ -182,9 +179,11 @@ def stream(digits: int, prune: bool, threads: int) -> dict[str, float]:
     torch.set_num_threads(threads)
     tokenizer = train_bpe([PREFIX], 300)
     model, secrets = memorised(tokenizer, *MODELS["lstm-200-v1024"], digits)
-    before, begun = resident(reset=True), time.perf_counter()
+    before = resident(reset=True)
+    begun = time.perf_counter()
     ranks, sizes = search(model, tokenizer, secrets, digits, prune)
-    seconds, peak = time.perf_counter() - begun, resident() - before
+    seconds = time.perf_counter() - begun
+    peak = resident() - before
     exposure = float((math.log2(sizes["candidates"]) - np.log2(ranks)).mean())
     return sizes | {"seconds": seconds, "peak_mebibytes": peak, "mean_exposure": exposure}
 
@@ -197,7 +196,8 @@ def main() -> None:
     parser.add_argument("--streams", nargs="*", default=list(STREAMS))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    tokenizer, results = train_bpe([PREFIX], 300), {}
+    tokenizer = train_bpe([PREFIX], 300)
+    results = {}
     for name in options.models:
         results[name] = found = measure(tokenizer, *MODELS[name], options.rounds, options.sample)
         print(

@@ -23,7 +23,9 @@ from confide.models.generation import Ending, generate, uniforms
 from confide.runtime.memory import keep_pages
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, SamplingSpec
 
-PROMPTS, SAMPLES, VOCAB = 100, 10, 2048
+PROMPTS = 100
+SAMPLES = 10
+VOCAB = 2048
 TEXTS = PROMPTS * SAMPLES
 SAMPLING = SamplingSpec(max_new_tokens=64)
 CASES: dict[str, ModelSpec] = {
@@ -47,7 +49,8 @@ def together(model: nn.Module) -> Contender:
 
 def alone(model: nn.Module) -> Contender:
     """Some of the texts, each by itself."""
-    asked, chosen = prompts(), [divmod(text, SAMPLES) for text in range(0, TEXTS, 41)]
+    asked = prompts()
+    chosen = [divmod(text, SAMPLES) for text in range(0, TEXTS, 41)]
 
     def run() -> None:
         for prompt, sample in chosen:

@@ -48,9 +48,13 @@ from confide.types import Release, Step
 Run = Callable[[np.random.Generator], bool]  # one simulated run: was there an alarm?
 
 SPEC = GameSpec(kind="game")
-COINS, DELTA, LEVEL = 160, SPEC.delta, 1 - SPEC.confidence  # as params.yaml has them
+# as params.yaml has them
+COINS = 160
+DELTA = SPEC.delta
+LEVEL = 1 - SPEC.confidence
 SHARES = tuple(SPEC.guesses)
-CANARIES, CANDIDATES = 10, 10**6
+CANARIES = 10
+CANDIDATES = 10**6
 MEMBERS = 300
 STEINKE, GDP, OF_MU = (
     cache(epsilon_lower),
@@ -59,7 +63,9 @@ STEINKE, GDP, OF_MU = (
 )  # arguments recur
 MU = {1: 0.3085, 3: 0.8064}  # of Gaussian mechanisms with that epsilon at delta
 CERTIFIED = 3.0
-RATE, UPDATES = 0.0256, 391  # of the DP-SGD that is audited white-box
+# of the DP-SGD that is audited white-box
+RATE = 0.0256
+UPDATES = 391
 SMALLER = (1, 2, 3, 4, 8)  # times: how much too small the noise is
 MANY = GradientsSpec(kind="gradients").coins
 
@@ -124,7 +130,8 @@ def gate_of_null(coins: int, rng: np.random.Generator) -> bool:
 
 
 def p_of_null(rng: np.random.Generator) -> bool:
-    scores, coins = exposures(rng, COINS), flips(rng)
+    scores = exposures(rng, COINS)
+    coins = flips(rng)
     return bool(mannwhitneyu(scores[coins], scores[~coins], alternative="greater").pvalue < LEVEL)
 
 
@@ -227,7 +234,9 @@ def too_small(runs: int, seed: int = 0) -> dict[str, dict[str, float]]:
     """Chances to refute a certified 3 where the noise is too small: an ideal attacker against the
     Gaussian mechanism.
     """
-    mu, claim, found = mu_of(CERTIFIED, DELTA), gaussian_claim(CERTIFIED), {}
+    mu = mu_of(CERTIFIED, DELTA)
+    claim = gaussian_claim(CERTIFIED)
+    found = {}
     for times in SMALLER:
         row = {"epsilon": gdp_epsilon(times * mu, DELTA)}
         rng = np.random.default_rng(seed)
@@ -265,7 +274,8 @@ def white_box(runs: int) -> dict[str, Any]:
     from confide.attacks.audits.gradients import CLAIMS, scored
     from confide.dp.mechanism.clipping import PerExampleClipper
 
-    sigma, finish = noise_of(CERTIFIED), PerExampleClipper.finish
+    sigma = noise_of(CERTIFIED)
+    finish = PerExampleClipper.finish
     made = [Release(Step("original", "all", True), RATE, sigma, 1.0, UPDATES)]
     found: dict[str, Any] = {}
     try:
@@ -325,7 +335,8 @@ def intervals(runs: int) -> dict[str, float]:
     found = {}
     for count, rate in ((1000, 0.01), (200, 0.01), (1000, 0.001)):
         for shift in (1.0, 2.0, 3.0):
-            truth, covered = norm.sf(norm.isf(rate) - shift), 0
+            truth = norm.sf(norm.isf(rate) - shift)
+            covered = 0
             for seed in range(runs):
                 rng = np.random.default_rng(seed)
                 low, high = tpr_interval(

@@ -27,7 +27,8 @@ from confide.train.job import Job
 from confide.types import Partition, Step, View
 
 CASES = {"8k": 8_000, "50k": 50_257}  # words
-MODEL, POINTS = LSTMSpec(kind="lstm"), 4000
+MODEL = LSTMSpec(kind="lstm")
+POINTS = 4000
 
 
 def corpus(vocab: int) -> Partition:
@@ -37,7 +38,8 @@ def corpus(vocab: int) -> Partition:
     view = View(
         rng.integers(2, vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool)
     )
-    none, no = np.full(POINTS, -1, dtype=np.int32), np.zeros(POINTS, bool)
+    none = np.full(POINTS, -1, dtype=np.int32)
+    no = np.zeros(POINTS, bool)
     return Partition(view, view, view.private, no, no, no.astype(np.uint8), none, none)
 
 
@@ -118,7 +120,8 @@ def main() -> None:
     parser = arguments_of(__file__, __doc__, 5)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--batch", type=int, default=256)
-    arguments, found = parser.parse_args(), {}
+    arguments = parser.parse_args()
+    found = {}
     for name in arguments.cases:
         given = (CASES[name], arguments.batch)
         for what in ("exact", "noised"):

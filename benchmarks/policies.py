@@ -77,7 +77,8 @@ def pipelines(model: str, texts: list[str], rounds: int) -> dict[str, dict[str, 
         "ner_beam_1": NerPolicySpec(kind="ner", model=model, beam_width=1),
         "contextual": ContextualPolicySpec(kind="contextual", model=model),
     }
-    words, few = sum(len(text.split()) for text in texts), texts[: len(texts) // 4]
+    words = sum(len(text.split()) for text in texts)
+    few = texts[: len(texts) // 4]
     finders: dict[str, Callable[[list[str]], list[Any]]] = {
         name: batched(spec) for name, spec in specs.items()
     }

@@ -24,7 +24,8 @@ from confide.train.job import Job
 from confide.train.regularisers import regulariser_of
 from confide.types import Partition, RegulariserName, Step, View
 
-AUTHORS, POINTS = 20, 4000
+AUTHORS = 20
+POINTS = 4000
 METHODS: dict[str, RegulariserName] = {
     "nonprivate": "none",
     "adversarial": "adversarial",
@@ -55,7 +56,8 @@ def corpus(case: Case) -> Partition:
     view = View(
         rng.integers(2, case.vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool)
     )
-    owner, no = np.arange(POINTS, dtype=np.int32) % AUTHORS, np.zeros(POINTS, bool)
+    owner = np.arange(POINTS, dtype=np.int32) % AUTHORS
+    no = np.zeros(POINTS, bool)
     return Partition(
         view, view, view.private, no, no, no.astype(np.uint8), np.full(POINTS, -1, np.int32), owner
     )
@@ -82,7 +84,9 @@ def round_of(case: Case, method: str, device: str) -> Callable[[], None]:
         device=device,
     )
     torch.manual_seed(0)
-    model, data, kind = build(case.model, case.vocab, 1), corpus(case), METHODS[method]
+    model = build(case.model, case.vocab, 1)
+    data = corpus(case)
+    kind = METHODS[method]
     regulariser = regulariser_of({kind}, spec, data, model.head.weight.shape[1], device)
     noisy = method == "dpsgd"
     updates = {noisy: 1_000_000, not noisy: 0}
@@ -102,7 +106,8 @@ def main() -> None:
     parser = arguments_of(__file__, __doc__, 5)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--device", default="cpu")
-    arguments, found = parser.parse_args(), {}
+    arguments = parser.parse_args()
+    found = {}
     for name in arguments.cases:
         steps = {method: round_of(CASES[name], method, arguments.device) for method in METHODS}
         found[name] = compared(interleaved(steps, arguments.rounds), "nonprivate")

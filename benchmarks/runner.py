@@ -54,7 +54,8 @@ def interleaved(contenders: dict[str, Step], rounds: int) -> dict[str, list[floa
     """Seconds of every contender in every round, after one round that warms up; the order turns
     round by round.
     """
-    names, seconds = list(contenders), {name: [] for name in contenders}
+    names = list(contenders)
+    seconds = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name in names if number % 2 else reversed(names):
             found = synchronised(contenders[name])

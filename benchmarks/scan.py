@@ -29,7 +29,8 @@ from confide.files.io import write_json
 from confide.scan.containers import streams
 from confide.scan.search import Searcher
 
-SECRETS, MANY = 5000, 100_000
+SECRETS = 5000
+MANY = 100_000
 
 
 def secrets(count: int = SECRETS, seed: int = 0) -> dict[int, str]:
@@ -44,7 +45,8 @@ def secrets(count: int = SECRETS, seed: int = 0) -> dict[int, str]:
 def rows(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Of a file of metrics, without end."""
     while True:
-        loss, rank = float(rng.random()), int(rng.integers(10**5))
+        loss = float(rng.random())
+        rank = int(rng.integers(10**5))
         yield {
             "run": "crt/g0.1-s0",
             "epoch": rank % 9,
@@ -65,7 +67,8 @@ def lines(rng: np.random.Generator) -> Iterator[bytes]:
 
 def write_files(folder: Path, megabytes: float) -> dict[str, Path]:
     """One file of each kind, of so many megabytes."""
-    rng, size = np.random.default_rng(0), int(megabytes * 1e6)
+    rng = np.random.default_rng(0)
+    size = int(megabytes * 1e6)
     files = {name: folder / name for name in ("metrics.jsonl", "train.log", "model.safetensors")}
     makers = {
         "metrics.jsonl": (orjson.dumps(row) + b"\n" for row in rows(rng)),

@@ -24,7 +24,9 @@ from confide.models.batches import Batch, by_length, padded, public_counts, sele
 from confide.runtime.memory import Budget
 from confide.types import View
 
-CASE, POINTS, RUN = CASES["lstm"], 512, 4
+CASE = CASES["lstm"]
+POINTS = 512
+RUN = 4
 SHARES = (
     0.05,
     0.16,
@@ -44,7 +46,9 @@ def text(share: float) -> View:
 
 def exact_epoch(lengths: np.ndarray, cut: Callable[[np.ndarray], Batch]) -> Callable[[], None]:
     """Every point once, in batches of similar length."""
-    model, source, budget = model_of(CASE), generator(0, "public batches"), Budget(CASE.batch)
+    model = model_of(CASE)
+    source = generator(0, "public batches")
+    budget = Budget(CASE.batch)
     optimizer = adam(model)
 
     def epoch() -> None:
@@ -61,13 +65,12 @@ def ordinary(view: View) -> Callable[[], None]:
 
 def private(view: View) -> Callable[[], None]:
     """One pass, in expectation, over the points that hold a private token, in Poisson batches."""
-    model, sampler, noise, budget = (
-        model_of(CASE),
-        Stream(0, "private batches"),
-        Stream(0, "noise"),
-        Budget(2 * CASE.batch),
-    )
-    optimizer, clipper = adam(model), PerExampleClipper(model, BOUND)
+    model = model_of(CASE)
+    sampler = Stream(0, "private batches")
+    noise = Stream(0, "noise")
+    budget = Budget(2 * CASE.batch)
+    optimizer = adam(model)
+    clipper = PerExampleClipper(model, BOUND)
     pool = np.flatnonzero(view.marked())
 
     def epoch() -> None:
@@ -83,10 +86,8 @@ def private(view: View) -> Callable[[], None]:
 
 def selective(view: View) -> Callable[[], None]:
     """Public and private batches drawn independently."""
-    public, hidden = (
-        exact_epoch(public_counts(view), lambda points: selected(view, points, 1, "public")),
-        private(view),
-    )
+    public = exact_epoch(public_counts(view), lambda points: selected(view, points, 1, "public"))
+    hidden = private(view)
 
     def epoch() -> None:
         public()

@@ -110,7 +110,8 @@ def steps(
     spec: ShadowsSpec, points: Path, words: Path, rounds: int, threads: int
 ) -> dict[str, dict[str, float]]:
     """Sizes of the vocabularies, and milliseconds of STEPS steps of all models, either way."""
-    rng, tokens = np.random.default_rng(0), load(words)
+    rng = np.random.default_rng(0)
+    tokens = load(words)
     chosen = choose(
         list(first_occurrences(points, spec.label)), spec.limit, np.random.default_rng(spec.seed)
     )
@@ -118,15 +119,15 @@ def steps(
     texts, learns = training_set(
         list(holders(points, spec.label, chosen)), seen, spec.background, rng
     )
-    view, like = (
-        encoded(texts, tokens),
-        LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden),
-    )
-    lengths, source = np.diff(view.starts), generator(0, "benchmark")
+    view = encoded(texts, tokens)
+    like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
+    lengths = np.diff(view.starts)
+    source = generator(0, "benchmark")
     plan = own_batches(lengths, learns, spec.batch_size, source)[None, :STEPS]
     (short,), bos, size = compact([view], tokens.bos_id)
     stack = StackedLSTM.of([LSTMModel(like, size, bos) for _ in range(spec.models)])
-    own, whole = (short, size, bos, plan), (view, tokens.vocab_size, tokens.bos_id, plan)
+    own = (short, size, bos, plan)
+    whole = (view, tokens.vocab_size, tokens.bos_id, plan)
     contenders: dict[str, Step] = {
         "stacked, two processes": lambda: train(stack, short, plan, spec.lr, bos, 2),
         "stacked, one process": lambda: train(stack, short, plan, spec.lr, bos, 1),
@@ -173,7 +174,8 @@ def main() -> None:
             {"hardware": hardware, "results": {"settings": spec.model_dump(), "training": found}},
         )
         torch.set_num_threads(1)
-        begun, output = time.perf_counter(), Path(name) / "shadows.safetensors"
+        begun = time.perf_counter()
+        output = Path(name) / "shadows.safetensors"
         shadows(spec, points=points, tokenizer=words, output=output, processes=2)
         whole = {"seconds": time.perf_counter() - begun}
         made = read(output, LiraSpec(kind="lira", shadows="tiny"))

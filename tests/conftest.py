@@ -43,7 +43,8 @@ def built(fresh, tmp_path_factory, worker_id) -> Project:
     """
     own = tmp_path_factory.getbasetemp()
     shared = own if worker_id == "master" else own.parent
-    folder, output = shared / "built/project", shared / "built/output.txt"
+    folder = shared / "built/project"
+    output = shared / "built/output.txt"
     folder.parent.mkdir(exist_ok=True)
     with FileLock(shared / "built.lock"):
         if not folder.exists():

@@ -24,7 +24,8 @@ class Project:
     umask = 0  # the most open one: what is closed was closed by the project
 
     def __init__(self, folder: Path, environment: dict[str, str]):
-        self.folder, self.environment = folder, environment
+        self.folder = folder
+        self.environment = environment
 
     def run(self, *command: str, check: bool = True, **environment: str) -> str:
         """Output of a command, errors among it."""

@@ -27,7 +27,9 @@ def ended() -> int:
 @pytest.fixture
 def order(monkeypatch) -> list[tuple[str, str]]:
     """Names of files and folders as they are flushed and renamed."""
-    found, sync, move = [], os.fsync, os.replace
+    found = []
+    sync = os.fsync
+    move = os.replace
 
     def flushed(descriptor: int) -> None:
         found.append(("flushed", Path(os.readlink(f"/proc/self/fd/{descriptor}")).name))
@@ -72,7 +74,8 @@ def test_a_folder_keeps_what_it_had_where_the_new_fails(tmp_path):
 
 
 def test_leftovers_of_dead_processes_go_and_those_of_others_stay(tmp_path):
-    dead, alive = f".a.json.{HOST}.{ended()}.tmp", f".a.json.{HOST}.{os.getppid()}.tmp"
+    dead = f".a.json.{HOST}.{ended()}.tmp"
+    alive = f".a.json.{HOST}.{os.getppid()}.tmp"
     kept = {
         alive,
         f".a.json.elsewhere.{ended()}.tmp",

@@ -45,12 +45,11 @@ def scored(batch: Batch) -> list[list[int]]:
 
 def test_positions_are_private_if_they_read_or_predict_a_private_token() -> None:
     points = np.arange(3)
-    public, private = (
-        selected(view(), points, BOS, "public"),
-        selected(view(), points, BOS, "private"),
-    )
+    public = selected(view(), points, BOS, "public")
+    private = selected(view(), points, BOS, "private")
     # point 0: bos t0 t1 [t2 t3] t4 t5 t6 [t7]; position p reads token p - 1 and predicts token p
-    carried, whole = selected(view(), points, BOS, "public", "carry"), padded(view(), points, BOS)
+    carried = selected(view(), points, BOS, "public", "carry")
+    whole = padded(view(), points, BOS)
     assert scored(carried) == [[0, 1, 5, 6], [0, 1, 2], [0, 1]]
     assert scored(private) == [[2, 3, 4, 7, 8], [], [2, 3]]
     assert sum(map(len, scored(carried) + scored(private))) == int((whole.targets != IGNORE).sum())
@@ -71,7 +70,8 @@ def test_positions_are_private_if_they_read_or_predict_a_private_token() -> None
 
 
 def test_masks_are_read_but_never_predicted() -> None:
-    points, batch = np.arange(3), unmasked(view(), np.arange(3), BOS)
+    points = np.arange(3)
+    batch = unmasked(view(), np.arange(3), BOS)
     whole = padded(view(), points, BOS)
     assert torch.equal(batch.inputs, whole.inputs)
     ids = view().ids
@@ -97,13 +97,15 @@ def test_scored_positions_have_the_losses_of_the_whole_where_nothing_is_reset() 
     model = build(LSTMSpec(kind="lstm", embedding=8, hidden=8), 60, BOS).double()
     whole = padded(view(), np.arange(3), BOS)
     part = selected(view(), np.arange(3), BOS, "public")
-    losses, expected = token_losses(model, part), token_losses(model, whole)
+    losses = token_losses(model, part)
+    expected = token_losses(model, whole)
     for row, end in enumerate([2, 3, 2]):  # before the first reset
         torch.testing.assert_close(losses[row, :end], expected[row, :end])
 
 
 def test_public_batches_do_not_know_how_long_private_text_is() -> None:
-    ids, starts = np.array([5, 6, 30, 31, 32, 7, 8, 9], np.int32), np.array([0, 8])
+    ids = np.array([5, 6, 30, 31, 32, 7, 8, 9], np.int32)
+    starts = np.array([0, 8])
     long = View(ids, starts, np.array([0, 0, 1, 1, 1, 0, 0, 0], bool))
     short = View(
         np.array([5, 6, 33, 7, 8, 9], np.int32),

@@ -70,7 +70,8 @@ def test_a_table_beside_a_module_of_its_name_counts_and_no_other_does(root):
     ],
 )
 def test_comments_docstrings_and_layout_do_not_count(root, old, new):
-    before, path = fresh(root), root / "pack/deep/leaf.py"
+    before = fresh(root)
+    path = root / "pack/deep/leaf.py"
     path.write_text(path.read_text().replace(old, new, 1))
     assert fresh(root) == before
 
@@ -79,7 +80,8 @@ def test_comments_docstrings_and_layout_do_not_count(root, old, new):
     ("old", "new"), [("3", "4"), ("3", "'3'"), ("3", "None"), ("value = 3", "value = 3; del value")]
 )
 def test_values_count(root, old, new):
-    before, path = fresh(root), root / "pack/deep/leaf.py"
+    before = fresh(root)
+    path = root / "pack/deep/leaf.py"
     path.write_text(path.read_text().replace(old, new, 1))
     assert fresh(root) != before
 

@@ -17,7 +17,8 @@ from confide.errors import InputError
     st.sampled_from([None, {"domains": '["ü","\\n\\"","\u2028"]'}]),
 )
 def test_pieces_give_the_bytes_of_safetensors(tmp_path_factory, types, sizes, metadata):
-    folder, rng = tmp_path_factory.mktemp("c"), np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("c")
+    rng = np.random.default_rng(0)
     columns = Columns(folder / "pieces", types)
     whole = {name: [np.empty(0, dtype)] for name, dtype in types.items()}
     for size in sizes:

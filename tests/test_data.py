@@ -47,7 +47,8 @@ def flatten(partition):
 
 
 def test_round_trip_with_types(files):
-    before, after = list(flatten(example())), list(flatten(load_partition(*files)))
+    before = list(flatten(example()))
+    after = list(flatten(load_partition(*files)))
     assert all(
         np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(before, after, strict=True)
     )

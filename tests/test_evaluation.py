@@ -28,7 +28,8 @@ from confide.train.evaluation import (
 )
 from confide.types import Partition, View
 
-VOCAB, END = 20, 1
+VOCAB = 20
+END = 1
 
 
 def view() -> View:
@@ -64,7 +65,9 @@ def one_by_one(
 
 
 def test_one_pass_scores_every_token_as_a_loop_over_points_does() -> None:
-    some_view, points, model = view(), np.array([7, 2, 9, 4]), lstm().train()
+    some_view = view()
+    points = np.array([7, 2, 9, 4])
+    model = lstm().train()
     found = score(model, some_view, points)
     assert model.training  # and yet nothing was dropped out
     expected = sorted(one_by_one(model, some_view, points))
@@ -89,9 +92,11 @@ def test_one_pass_scores_every_token_as_a_loop_over_points_does() -> None:
 
 def test_parts_of_one_pass_are_passes_over_parts() -> None:
     """Authors: points with text on both sides alone, in the order of their numbers."""
-    some_view, model = view(), lstm()
+    some_view = view()
+    model = lstm()
     owner = np.array([3, 0, 0, 1, 3, 0, -1, 5, 0, 3, 1, -1], np.int32)
-    train, test = np.arange(7), np.arange(7, 12)
+    train = np.arange(7)
+    test = np.arange(7, 12)
     found = by_author(score(model, some_view, test), owner, train)
     assert [(row["author"], row["train_points"], row["points"]) for row in found] == [
         (0, 3, 1),
@@ -125,7 +130,9 @@ def test_few_training_points_are_scored_and_of_many_the_same() -> None:
 
 
 def test_unigram_perplexity_is_that_of_a_loop() -> None:
-    some, train, test = view(), np.arange(8), np.arange(8, 12)
+    some = view()
+    train = np.arange(8)
+    test = np.arange(8, 12)
     seen = Counter(range(VOCAB))
     for point in train:
         seen.update([*some[point].tolist(), END])
@@ -145,7 +152,8 @@ def test_unigram_perplexity_is_that_of_a_loop() -> None:
 
 
 def test_a_share_without_tokens_is_none_and_no_training_text_is_uniform() -> None:
-    some, none = view(), np.zeros(0, np.int64)
+    some = view()
+    none = np.zeros(0, np.int64)
     found = reference_points(some, np.zeros(len(some.ids), bool), none, np.arange(3), VOCAB, END)
     assert found["ppl_unigram_private"] is None
     assert found["ppl_unigram"] == pytest.approx(VOCAB) and found[
@@ -157,7 +165,8 @@ def evaluated(folder: Path, data: Partition, model: torch.nn.Module, docs: list[
     """evaluate.json of a model, with points of these documents."""
     paths = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
     write_partition(data, **paths)
-    points, weights = folder / "points.jsonl", folder / "model.safetensors"
+    points = folder / "points.jsonl"
+    weights = folder / "model.safetensors"
     points.write_text("".join(json.dumps({"doc": doc}) + "\n" for doc in docs))
     models.save(model, weights, folder / "config.json")
     evaluate(
@@ -172,7 +181,8 @@ def evaluated(folder: Path, data: Partition, model: torch.nn.Module, docs: list[
 
 
 def corpus() -> Partition:
-    some_view, owner = view(), np.array([0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, -1], np.int32)
+    some_view = view()
+    owner = np.array([0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, -1], np.int32)
     split = np.where(np.arange(12) < 8, 0, 2).astype(np.uint8)
     domain = np.where(np.arange(12) < 3, 1, 0).astype(np.int32)
     copy = np.arange(12) == 5
@@ -190,7 +200,8 @@ def corpus() -> Partition:
 
 
 def test_references_stand_beside_a_model_that_has_learned_nothing(tmp_path: Path) -> None:
-    some_view, model = view(), lstm()
+    some_view = view()
+    model = lstm()
     with torch.no_grad():
         model.head.weight.zero_()
         model.head.bias.zero_()
@@ -209,7 +220,8 @@ def test_references_stand_beside_a_model_that_has_learned_nothing(tmp_path: Path
 def test_planted_points_count_neither_for_authors_nor_for_the_perplexity_of_training_text(
     tmp_path: Path,
 ) -> None:
-    data, model = corpus(), lstm()
+    data = corpus()
+    model = lstm()
     docs = ["a", "b", "canary-0-3", "b", "a", "a", "audit-game-7", "canary trip", *["a"] * 4]
     found = evaluated(tmp_path, data, model, docs)
     assert [(row["author"], row["train_points"], row["points"]) for row in found["authors"]] == [

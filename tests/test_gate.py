@@ -21,7 +21,9 @@ from confide.errors import Failure, InputError
 from confide.specs import GateSpec
 from confide.stages.gate import gate
 
-RUN, DELTA, COINS = "r/g0-s0", 8e-5, 160
+RUN = "r/g0-s0"
+DELTA = 8e-5
+COINS = 160
 WEIGHTS = "a" * 64
 RELATIONS = {"game": "replace_one", "inclusion": "add_or_remove"}
 
@@ -71,7 +73,8 @@ def audit(distance, run=RUN, coins=COINS, seed=0, weights=WEIGHTS, best=False):
     """Coins seen through noise, `distance` standard deviations apart; `best`: all guesses are
     right.
     """
-    rng, found = np.random.default_rng(seed), {"attack": "game", "run": run, "weights": weights}
+    rng = np.random.default_rng(seed)
+    found = {"attack": "game", "run": run, "weights": weights}
     for name, relation in RELATIONS.items():
         flips = rng.random(coins) < 0.5
         attempts = attempts_of(

@@ -51,7 +51,8 @@ def neighbours(draw):
     """
     before = "".join(piece + gap for piece, gap in draw(fillers))
     after = "".join(gap + piece for piece, gap in draw(fillers))
-    sentence, masked = before + draw(secrets) + after, before + MASK + after
+    sentence = before + draw(secrets) + after
+    masked = before + MASK + after
     others = draw(
         st.lists(st.tuples(sentences, st.sampled_from(["train", "train", "valid"])), max_size=6)
     )

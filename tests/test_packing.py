@@ -42,7 +42,8 @@ def view_of(texts: list[list[int]]) -> View:
 def made(points: list[tuple[list[int], list[int], int, int]]) -> Partition:
     """A partition of (original, redacted, split, domain); secrets are tokens above 75."""
     first, second, split, domain = ([point[field] for point in points] for field in range(4))
-    original, count = view_of(first), len(points)
+    original = view_of(first)
+    count = len(points)
     flags = (
         np.ones(count, bool),
         np.zeros(count, bool),
@@ -71,12 +72,14 @@ corpora = st.lists(st.tuples(tokens, tokens, st.integers(0, 2), st.integers(-1, 
 def test_chunks_are_the_points_of_a_domain_end_to_end(points, size):
     data = made(points)
     found, most = packed(data, size, END, BOTH)
-    expected, held = {name: [] for name in BOTH}, [1]
+    expected = {name: [] for name in BOTH}
+    held = [1]
     domains = []
     for domain in sorted({point[3] for point in points if point[2] == 0}):
         own = {}
         for number, name in enumerate(BOTH):
-            stream, owners = [], []
+            stream = []
+            owners = []
             for index, point in enumerate(points):
                 if point[2] == 0 and point[3] == domain:
                     stream += [*point[number], END]
@@ -126,7 +129,8 @@ def test_as_many_other_tokens_move_no_more_chunks_than_are_claimed(points, size,
     if not train:
         return
     chosen = data.draw(st.sampled_from(train))
-    texts_of, length = points[chosen][:2], [len(text) for text in points[chosen][:2]]
+    texts_of = points[chosen][:2]
+    length = [len(text) for text in points[chosen][:2]]
     starts = [data.draw(st.integers(0, count)) for count in length]
 
     def changed(other: list[list[int]]) -> tuple[list[int], int]:
@@ -184,7 +188,8 @@ def test_what_is_read_of_the_redacted_text_does_not_depend_on_the_original():
 
 
 def test_masking_a_secret_in_the_raw_text_leaves_redacted_chunks_the_same(tmp_path):
-    text, secret = "call me at 12 or 345, please", (17, 20)
+    text = "call me at 12 or 345, please"
+    secret = (17, 20)
     rest = [line_of(1, "my name's Ann Lee"), line_of(2, "cafe ok", "valid")]
     found = []
     for side, (words, span) in {
@@ -256,7 +261,8 @@ def test_training_reads_chunks_and_says_so_in_its_ledger(
 ) -> None:
     wanted = spec(method, pack=16).model_copy(update={"recipe": FEWER})
     made = run(tmp_path, vocabulary, wanted, everything_private())
-    rows, ledger = list(read_jsonl(made["metrics"])), Ledger.from_file(made["ledger"])
+    rows = list(read_jsonl(made["metrics"]))
+    ledger = Ledger.from_file(made["ledger"])
     assert all(row["valid_ppl"] > 1 for row in rows)
     (line,) = ledger.events("packed")
     assert (line["tokens"], line["most"]) == (16, 2)
@@ -281,7 +287,9 @@ def test_a_killed_job_says_it_once(
 ) -> None:
     from confide.train.job import Job
 
-    wanted, step, left = spec("dpsgd", pack=16).model_copy(update={"recipe": FEWER}), Job.run, [5]
+    wanted = spec("dpsgd", pack=16).model_copy(update={"recipe": FEWER})
+    step = Job.run
+    left = [5]
 
     def fragile(self: Job, *arguments: object) -> None:
         left[0] -= 1

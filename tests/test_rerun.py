@@ -196,7 +196,8 @@ def test_best_bound_holds_for_randomized_response():
     """Values 0 and 1 with odds e: epsilon is 1; the bound exceeds it in at most 5 % of the runs,
     and comes near.
     """
-    random, truth = np.random.default_rng(1), 1.0
+    random = np.random.default_rng(1)
+    truth = 1.0
     share = math.e / (1 + math.e)
     lower = []
     for _ in range(200):

@@ -46,7 +46,8 @@ def test_shards_tile_the_file_at_line_ends(tmp_path_factory, lines, ended, size)
     st.lists(st.integers(0, 70), min_size=2, max_size=2).map(sorted),
 )
 def test_a_stretch_is_what_a_scan_finds(tmp_path_factory, steps, ends):
-    path, places = tmp_path_factory.mktemp("t") / "found", np.cumsum(steps).tolist()
+    path = tmp_path_factory.mktemp("t") / "found"
+    places = np.cumsum(steps).tolist()
     path.write_bytes(dump_lines({"at": place} for place in places))
     found = [row["at"] for row in read_jsonl(stretch(path, Range(path, *ends)))]
     assert found == [
@@ -74,7 +75,8 @@ def test_offsets_of_a_stretch(tmp_path_factory, runs, start, end):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_come_in_order_and_few_wait(threads):
-    taken, key = [], os.urandom(8)
+    taken = []
+    key = os.urandom(8)
 
     def items():
         for number in range(40):

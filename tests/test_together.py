@@ -24,7 +24,8 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.types import Release, Step
 
-DELTA, UPDATES = 8e-5, 60
+DELTA = 8e-5
+UPDATES = 60
 NAMES = list(CLAIMS)
 RECORD = "record_replace_one_pld"
 STATES = count(1)  # of the noise: no two trainings here draw the same, unless a test says so
@@ -104,11 +105,9 @@ def test_a_start_of_a_start_is_counted_too():
     first = ledger_of("first")
     second = ledger_of("second", first)
     third = ledger_of("third", second)
-    one, two, three = (
-        model("first", first),
-        model("second", first, second),
-        model("third", first, second, third),
-    )
+    one = model("first", first)
+    two = model("second", first, second)
+    three = model("third", first, second, third)
     for listed in ([three], [two, three], [one, three], [one, two, three]):
         assert math.isclose(
             total(listed, RECORD, DELTA).epsilon, priced(3 * UPDATES, DELTA), rel_tol=1e-6
@@ -121,7 +120,8 @@ def test_a_start_of_a_start_is_counted_too():
 
 def test_one_training_is_one_model_by_its_ledger_if_that_is_there():
     one = model("a")
-    copy, bare = model("a", *one.history), model("a", history=None, head=one.head)
+    copy = model("a", *one.history)
+    bare = model("a", history=None, head=one.head)
     dearer = model("a", history=None, head=one.head, claims={RECORD: Stated(9.0, DELTA)})
     for listed, kept in (([one, copy], one), ([bare, one], one), ([bare, dearer], dearer)):
         found, left_out = distinct(listed)

@@ -105,7 +105,8 @@ def test_our_special_ids_and_single_digits():
 
 def test_mask_is_one_token_whatever_stands_beside_it(either):
     mask = either.mask_id
-    space, dot = either.encode(" "), either.encode(".")
+    space = either.encode(" ")
+    dot = either.encode(".")
     assert either.encode(" <MASK>.") == [*space, mask, *dot]
     assert either.encode("<MASK><MASK>") == [mask, mask]
     assert either.encode("a<MASK>") == [*either.encode("a"), mask]

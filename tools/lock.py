@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-REST, TORCH = ROOT / "constraints.txt", ROOT / "torch.txt"
+REST = ROOT / "constraints.txt"
+TORCH = ROOT / "torch.txt"
 OF_TORCH = re.compile(r"(?:torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")
 EXTRAS = ("dev", "docs", "slurm")
 HEAD = "# Written by tools/lock.py (`make lock`): do not edit. {}\n"

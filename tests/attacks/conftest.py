@@ -149,7 +149,8 @@ def brute_force(totals) -> Callable[..., np.ndarray]:
         """Tokens of a text that begin before character `end`, by spelling them out one after the
         other.
         """
-        place, kept = 0, []
+        place = 0
+        kept = []
         for token in tokenizer.encode(text):
             if place < end:
                 kept.append(token)

@@ -125,7 +125,8 @@ def learn(model, rows: np.ndarray, steps: int) -> None:
 
 def ten_by_heart():
     """A model, a space of 10^3 and ten sequences that it was trained on until it knew them."""
-    model, space = a_model(scale=1.0, seed=1), a_space(10, 3, VOCAB, 99)
+    model = a_model(scale=1.0, seed=1)
+    space = a_space(10, 3, VOCAB, 99)
     known = np.array([(first, (3 * first + 1) % 10, (7 * first + 2) % 10) for first in range(10)])
     learn(model, space.tokens(known), 150)
     return model, space, known.tolist()

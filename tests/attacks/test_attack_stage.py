@@ -172,7 +172,8 @@ def test_another_models_tokenizer_is_refused_before_anything_is_written(
 def test_attacks_after_every_epoch_are_those_on_the_model_of_that_epoch(paths, tmp_path):
     attacks = {"canaries": {"kind": "exposure"}, "phones": MEMBERSHIP}
     spec = TrajectorySpec.model_validate({"run": "crt/g0-s0", "attacks": attacks, "device": "cpu"})
-    final, second = models.load(paths["model"].parent), build(SPEC, *shape(paths["model"]))
+    final = models.load(paths["model"].parent)
+    second = build(SPEC, *shape(paths["model"]))
     for epoch, model in ((1, second), (2, final)):
         snapshots.write(tmp_path, epoch, model)
     snapshots.join(tmp_path, 2, tmp_path / "epochs.safetensors")

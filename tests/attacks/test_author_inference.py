@@ -102,7 +102,8 @@ def corpus(path, separable: bool, authors: int = 5, each: int = 30) -> None:
     """Texts of authors who begin and end alike; separable: each has two words of their own in the
     middle.
     """
-    source, rows = random.Random(0), []
+    source = random.Random(0)
+    rows = []
     for author in range(authors):
         for number in range(each):
             own = (2 * author, 2 * author + 1) if separable else range(10)
@@ -167,7 +168,8 @@ def test_a_model_that_ignores_the_text_tells_nothing_though_the_text_does(
 def test_authors_without_training_text_are_left_out_and_others_refused(
     tokenizer, make_model, tmp_path
 ):
-    path, model = tmp_path / "points.jsonl", make_model("lstm", tokenizer)
+    path = tmp_path / "points.jsonl"
+    model = make_model("lstm", tokenizer)
 
     def attack(**changes):
         return ATTACKS["author_inference"](

@@ -17,10 +17,8 @@ from confide.specs import ExposureSpec
 
 SPEC = ExposureSpec(kind="exposure", chunk=300)
 NAMES = ("all.json", "some.json")
-SECRETS, CONTROLS = (
-    ["3417", "0082", "9650", "5129", "7734"],
-    ["1203", "8841", "4406", "6015", "2999"],
-)
+SECRETS = ["3417", "0082", "9650", "5129", "7734"]
+CONTROLS = ["1203", "8841", "4406", "6015", "2999"]
 
 
 def planted(**changes) -> dict:

@@ -19,7 +19,8 @@ from confide.specs import GameSpec
 from confide.types import MASK
 
 SPEC = GameSpec(kind="game", chunk=3000)
-COINS, DIGITS = 40, 4
+COINS = 40
+DIGITS = 4
 SENTENCES = {"game": ("The access code is ", ""), "inclusion": ("The order code was ", " ok")}
 
 
@@ -29,10 +30,8 @@ def audits() -> dict:
     drawn = [f"{value:0{DIGITS}d}" for value in rng.choice(10**DIGITS, 2 * COINS, replace=False)]
     sets = {}
     for number, (name, (prefix, suffix)) in enumerate(SENTENCES.items()):
-        secrets, coins = (
-            drawn[number * COINS : (number + 1) * COINS],
-            (rng.random(COINS) < 0.5).tolist(),
-        )
+        secrets = drawn[number * COINS : (number + 1) * COINS]
+        coins = (rng.random(COINS) < 0.5).tolist()
         sets[name] = {
             "prefix": prefix,
             "digits": DIGITS,
@@ -193,7 +192,8 @@ def test_the_interval_of_a_mean_covers_it(count):
     """Exponential exposures of mean 1 / ln 2: close to 95 % with 60 canaries, and too short, but
     not by much, with ten.
     """
-    rng, mean = np.random.default_rng(0), 1 / math.log(2)
+    rng = np.random.default_rng(0)
+    mean = 1 / math.log(2)
     spans = np.array([mean_interval(rng.exponential(mean, count).tolist()) for _ in range(400)])
     covered = ((spans[:, 0] <= mean) & (mean <= spans[:, 1])).mean()
     assert (0.8 if count == 10 else 0.89) < covered < 0.98

@@ -22,7 +22,10 @@ from confide.dp.mechanism.update import noisy_gradient
 from confide.runtime.memory import Budget
 from confide.types import Release, Step
 
-RATE, STEPS, DELTA, COINS = 0.1, 40, 8e-5, 5000
+RATE = 0.1
+STEPS = 40
+DELTA = 8e-5
+COINS = 5000
 RELATIONS = {name: relation for name, (relation, _) in CLAIMS.items()}
 
 
@@ -62,10 +65,14 @@ def rung(seed, releases=None):
 
 
 def test_a_record_moves_its_own_direction_alone_and_exactly_by_what_clipping_allows():
-    model, count, norm = Directions(21), 21, 0.25
-    clipper, still = PerExampleClipper(model, norm), Stream(0, "still")
+    model = Directions(21)
+    count = 21
+    norm = 0.25
+    clipper = PerExampleClipper(model, norm)
+    still = Stream(0, "still")
     for by_unit in (False, True):
-        records, targets = torch.tensor([0, 3, 10, 20]), torch.tensor([0, 1, 0, 1])
+        records = torch.tensor([0, 3, 10, 20])
+        targets = torch.tensor([0, 1, 0, 1])
         noisy_gradient(
             clipper, batch_of(records, targets, by_unit=by_unit), 1e-9, 2.0, still, Budget(3)
         )
@@ -79,7 +86,8 @@ def test_a_record_moves_its_own_direction_alone_and_exactly_by_what_clipping_all
 
 def ideal(rng, coins, relation):
     """The log-likelihood ratios of the same mechanism, simulated without any of the engine."""
-    sigma, size = sigma_of(3.0), len(coins)
+    sigma = sigma_of(3.0)
+    size = len(coins)
     total = np.zeros(size)
     away = -1.0 if relation == "replace_one" else 0.0
 
@@ -104,7 +112,8 @@ def test_as_strong_as_an_ideal_attacker(name):
         simulated = ideal(np.random.default_rng(seed), coins[name], RELATIONS[name])
         for real, scores in ((True, own), (False, simulated)):
             shares[real].append(right_guesses(scores[None], coins[name][None], [750])[0, 0] / 750)
-    real, simulated = np.mean(shares[True]), np.mean(shares[False])
+    real = np.mean(shares[True])
+    simulated = np.mean(shares[False])
     assert 0.6 < simulated < 0.9 and abs(real - simulated) < 4 * (2 * 0.2 / (6 * 750)) ** 0.5
 
 

@@ -210,7 +210,8 @@ def test_a_model_beside_itself_is_one_domain_private_and_its_ratios_tell_nothing
 
 
 def test_the_score_is_of_the_continuation_alone(points, tokenizer, make_model, totals):
-    model, texts = make_model("lstm", tokenizer), read(LEAK, points)
+    model = make_model("lstm", tokenizer)
+    texts = read(LEAK, points)
     prompts = fitting(LEAK, tokenizer, texts, model)
     given = answers(LEAK, model, tokenizer, texts, prompts, torch.Generator().manual_seed(0))
     chosen = np.flatnonzero([len(one.ids) > 1 for one in given.generations])[::7]
@@ -258,10 +259,8 @@ def test_a_veil_hides_what_a_policy_or_a_gold_span_knows(points):
 
 
 def test_precision_shares_ties_at_the_cut():
-    scores, flags = (
-        np.array([5.0, 4, 3, 3, 3, 1]),
-        np.array([True, False, True, False, False, True]),
-    )
+    scores = np.array([5.0, 4, 3, 3, 3, 1])
+    flags = np.array([True, False, True, False, False, True])
     assert (
         precision(scores, flags, 2) == 0.5
         and precision(scores, flags, 6) == 0.5

@@ -129,7 +129,8 @@ def test_compact_vocabulary_renames_tokens_alike_in_all_views():
 @pytest.mark.parametrize("models", [6, 64])
 def test_ratio_is_that_of_two_normal_densities(models):
     source = np.random.default_rng(0)
-    seen, own = assignment(models, 10, source), source.normal(size=10)
+    seen = assignment(models, 10, source)
+    own = source.normal(size=10)
     scores = source.normal(size=(models, 10)) * 2 + seen
     fitted = moments(scores, seen)
     groups = [[scores[mask[:, i], i] for i in range(10)] for mask in (seen, ~seen)]
@@ -146,7 +147,8 @@ def test_ratio_is_that_of_two_normal_densities(models):
 def test_calibration_undoes_another_scale_and_leaves_a_shadow_model_alone():
     source = np.random.default_rng(0)
     hard = 3 * source.normal(size=2000) - 7  # how hard each secret is
-    reference, own = hard + source.normal(size=(16, 2000)), hard + source.normal(size=2000)
+    reference = hard + source.normal(size=(16, 2000))
+    own = hard + source.normal(size=2000)
     assert (calibrated(own, reference) - own).std() < 0.1  # of a deviation of 3.2
     assert calibrated(3 * own + 5, reference) == pytest.approx(calibrated(own, reference))
     slope, offset = np.polyfit(reference.mean(0), own, 1)
@@ -181,7 +183,8 @@ def test_four_shadow_models_cannot_be_judged_by_each_other():
 
 def test_curve_has_the_rates_of_every_threshold():
     source = np.random.default_rng(0)
-    inside, outside = source.normal(size=300).round(1) + 1, source.normal(size=500).round(1)
+    inside = source.normal(size=300).round(1) + 1
+    outside = source.normal(size=500).round(1)
     curve = roc(inside, outside)
     assert all(len(values) == len(curve["fpr"]) <= 200 for values in curve.values())
     assert (curve["fpr"][0], curve["fpr"][-1], curve["tpr"][-1]) == (0, 1, 1)
@@ -195,10 +198,8 @@ def test_null_band_of_the_curve_by_enumeration():
     """All orders of 3 members among 4 non-members are equally likely where scores know nothing."""
     hits = [[] for _ in range(4)]
     for places in combinations(range(7), 3):
-        inside, outside = (
-            np.array(places, float),
-            np.array([i for i in range(7) if i not in places], float),
-        )
+        inside = np.array(places, float)
+        outside = np.array([i for i in range(7) if i not in places], float)
         for false in range(4):
             hits[false].append((inside > np.sort(outside)[::-1][false]).mean())
     curve = roc(np.arange(3.0), np.arange(4.0))
@@ -212,7 +213,8 @@ def test_null_band_of_the_curve_by_enumeration():
 
 
 def test_heuristic_epsilon():
-    ones, zeros = np.arange(5000) + 10_000.0, np.arange(5000) * 1.0
+    ones = np.arange(5000) + 10_000.0
+    zeros = np.arange(5000) * 1.0
     assert epsilon_heuristic(ones, zeros, 1e-3) == pytest.approx(
         np.log((1 - 1e-3) / 0.01), abs=0.01
     )

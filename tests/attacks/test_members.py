@@ -41,7 +41,8 @@ def points(tmp_path):
 
 def test_members_are_distinct_training_secrets_and_others_random_strings_in_their_places(points):
     found = candidates_of(SPEC, points)
-    members, others = found[:60], found[60:]
+    members = found[:60]
+    others = found[60:]
     assert [c.secret for c in members] == [str(1900 + i) for i in range(60)] and all(
         c.member for c in members
     )

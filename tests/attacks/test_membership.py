@@ -30,7 +30,9 @@ def corpus(
     path, train: int, held: int, make=lambda source, split: f"{source.randrange(10**4):04d}"
 ) -> list[dict]:
     """Points of which every secret is distinct, written to `path`."""
-    source, rows, seen = random.Random(1), [], set()
+    source = random.Random(1)
+    rows = []
+    seen = set()
     for split, count in (("train", train), ("valid", held // 2), ("test", held - held // 2)):
         while sum(row["split"] == split for row in rows) < count:
             secret = make(source, split)
@@ -94,7 +96,8 @@ def test_scores_are_those_of_a_forward_pass(request, make_model, tmp_path, kind,
 
 
 def test_groups_are_disjoint_sums():
-    scores, member = 2.0 ** np.arange(21), np.arange(21) < 11
+    scores = 2.0 ** np.arange(21)
+    member = np.arange(21) < 11
     sums, kinds = grouped(scores, member, 4, np.random.default_rng(0))
     assert kinds.tolist() == [True, True, False, False]
     used = [
@@ -146,7 +149,8 @@ def test_blind_baselines_catch_another_generator():
     secrets += [f"{source.randrange(10**6)} Elm Rd." for _ in range(40)]
     scores = BASELINES["ngram"](secrets, member, 0)
     assert (scores[:40, None] > scores[40:]).mean() > 0.95
-    short, long = ["1" * 3] * 10, ["1" * 9] * 10
+    short = ["1" * 3] * 10
+    long = ["1" * 9] * 10
     scores = BASELINES["length"](short + long, np.repeat([True, False], 10), 0)
     assert scores[:10].min() > scores[10:].max()
 

@@ -101,7 +101,8 @@ def test_intervals_of_auc_and_accuracy_cover_them_up_to_perfect_scores(count, sh
 
 def test_intervals_lie_around_their_value():
     rng = np.random.default_rng(0)
-    member, other = rng.normal(size=1000) + 2, rng.normal(size=1000)
+    member = rng.normal(size=1000) + 2
+    other = rng.normal(size=1000)
     low, high = tpr_interval(member, other, 0.01, rng)
     assert low < tpr_at_fpr(member, other, 0.01) < high and high - low > 0.12
     assert tpr_interval(member, other[:99], 0.01, rng) is None
@@ -121,8 +122,10 @@ def test_intervals_lie_around_their_value():
 
 def test_balanced_accuracy_averages_over_tie_breaking():
     """All ways of breaking ties at the cut, enumerated."""
-    member, other = np.array([3.0, 2.0, 2.0, 1.0]), np.array([2.0, 2.0, 1.0, 0.0])
-    values, kinds = np.concatenate([member, other]), np.repeat([1, 0], 4)
+    member = np.array([3.0, 2.0, 2.0, 1.0])
+    other = np.array([2.0, 2.0, 1.0, 0.0])
+    values = np.concatenate([member, other])
+    kinds = np.repeat([1, 0], 4)
     found = []
     for order in itertools.permutations(range(8)):
         called = sorted(range(8), key=lambda i, order=order: (-values[i], order[i]))[:4]
@@ -162,7 +165,8 @@ def test_calibrated_accuracy_judges_those_that_the_threshold_was_not_chosen_on()
     """Nothing known gives 0.5 on average, where the best threshold in hindsight gives more; ties
     give exactly 0.5.
     """
-    found, hindsight = [], []
+    found = []
+    hindsight = []
     for seed in range(400):
         member, other = scores(20, 20, 0.0, None, seed)
         bar = best_threshold(member, other)
@@ -184,7 +188,8 @@ def test_calibrated_accuracy_in_closed_form():
     """By hand: 3 and 0 give 1.5, 5 and 2 give 3.5, and 2 and 3 are then wrong; the other split
     gives 2.5 twice, no error.
     """
-    member, other = np.array([3.0, 5.0]), np.array([0.0, 2.0])
+    member = np.array([3.0, 5.0])
+    other = np.array([0.0, 2.0])
     assert {
         calibrated_accuracy(member, other, np.random.default_rng(seed)) for seed in range(20)
     } == {0.5, 1.0}
@@ -196,7 +201,9 @@ def test_calibrated_accuracy_in_closed_form():
 
 def test_bootstrap_covers_and_repeats():
     """The 95 % interval contains the true AUC about 95 times in 100."""
-    truth, inside = 0.7602, 0  # Phi(1 / sqrt 2)
+    # Phi(1 / sqrt 2)
+    truth = 0.7602
+    inside = 0
     for seed in range(80):
         member, other = scores(60, 60, 1.0, None, seed)
         low, high = bootstrap(auc, member, other, 200, np.random.default_rng(seed))

@@ -54,7 +54,8 @@ def test_the_ends_are_where_the_test_of_that_ratio_is_at_its_level(x, m, y, n):
 
 
 def test_ratio_turned_round_and_ratios_without_events():
-    one, other = koopman(9, 80, 4, 60, 0.95), koopman(4, 60, 9, 80, 0.95)
+    one = koopman(9, 80, 4, 60, 0.95)
+    other = koopman(4, 60, 9, 80, 0.95)
     assert (one.low, one.high) == (pytest.approx(1 / other.high), pytest.approx(1 / other.low))
     nothing = koopman(0, 50, 0, 50, 0.95)
     assert isnan(nothing.value) and (nothing.low, nothing.high) == (0, inf)
@@ -65,7 +66,8 @@ def test_ratio_turned_round_and_ratios_without_events():
 
 @pytest.mark.parametrize(("p", "q", "n"), [(0.3, 0.1, 200), (0.02, 0.02, 150), (0.6, 0.5, 60)])
 def test_koopman_covers_as_often_as_it_says(p, q, n):
-    rng, repeats = np.random.default_rng(0), 1000
+    rng = np.random.default_rng(0)
+    repeats = 1000
     counts = rng.binomial(n, (p, q), (repeats, 2)).tolist()
     covered = sum(
         (found := koopman(x, n, y, n, 0.95)).low <= p / q <= found.high for x, y in counts
@@ -86,10 +88,8 @@ def test_a_share_of_clusters_of_one_is_clopper_and_pearsons():
 
 
 def test_clusters_that_agree_within_count_as_one_each():
-    flags, clusters = (
-        np.repeat([True, False, False, True, False] * 8, 25),
-        np.repeat(np.arange(40), 25),
-    )
+    flags = np.repeat([True, False, False, True, False] * 8, 25)
+    clusters = np.repeat(np.arange(40), 25)
     found = share(flags, clusters.tolist(), range(1000), 0.95)
     assert found.rate == 0.4 and 35 < found.effective < 40 and found.n == 1000
     apart = share(flags, range(1000), range(1000), 0.95)
@@ -118,10 +118,13 @@ def test_coverage_where_dialogues_differ():
     """Rates of dialogues are beta distributed, with a deviation of 0.23 around 0.2; a ratio is of
     rates that rise together.
     """
-    rng, repeats, covered = np.random.default_rng(1), 400, np.zeros(3)
+    rng = np.random.default_rng(1)
+    repeats = 400
+    covered = np.zeros(3)
     for _ in range(repeats):
         rates = rng.beta(0.4, 1.6, 10)
-        one, other = clustered(rng, rates), clustered(rng, rates / 2)
+        one = clustered(rng, rates)
+        other = clustered(rng, rates / 2)
         found = ratio(one, other, 0.95)
         naive = binomtest(one.count, one.n).proportion_ci(0.95, "exact")
         covered += [
@@ -136,7 +139,8 @@ def test_coverage_where_dialogues_differ():
 
 def test_ratio_of_shares_takes_the_effective_sizes():
     rng = np.random.default_rng(0)
-    one, other = clustered(rng, rng.beta(0.4, 1.6, 10)), clustered(rng, np.full(10, 0.1))
+    one = clustered(rng, rng.beta(0.4, 1.6, 10))
+    other = clustered(rng, np.full(10, 0.1))
     found = ratio(one, other, 0.95)
     assert found == koopman(
         one.rate * one.effective, one.effective, other.rate * other.effective, other.effective, 0.95

@@ -14,7 +14,8 @@ from confide.files.io import write_json
 from confide.specs import ExposureSpec
 
 SPEC = ExposureSpec(kind="exposure", chunk=300, published=True)
-SECRETS, CONTROLS = ["341", "008", "965"], ["120", "999"]
+SECRETS = ["341", "008", "965"]
+CONTROLS = ["120", "999"]
 
 
 @pytest.fixture
@@ -99,7 +100,8 @@ def test_equally_many_tokens_are_not_ranked_twice(
 
 
 def test_ties_are_in_numeric_order():
-    scores, which = np.random.default_rng(0).integers(0, 5, 200) / 3, np.arange(0, 200, 7)
+    scores = np.random.default_rng(0).integers(0, 5, 200) / 3
+    which = np.arange(0, 200, 7)
     order = sorted(range(200), key=lambda value: -scores[value])  # stable, as in the authors' code
     assert ordinal_ranks(scores, which).tolist() == [order.index(value) + 1 for value in which]
 

@@ -17,7 +17,8 @@ from confide.attacks.exposure.ranking import MARGIN, Ranks, log_probs_apart, ran
 from confide.attacks.exposure.tree import Tree
 from confide.text.tokenizer import Tokenizer
 
-KINDS, TOKENIZERS = ("lstm", "gpt2"), ("digit_tokenizer", "merging_tokenizer")
+KINDS = ("lstm", "gpt2")
+TOKENIZERS = ("digit_tokenizer", "merging_tokenizer")
 PLANTED = ["3417", "0082", "9650", "5129", "7734"]
 
 
@@ -30,11 +31,9 @@ def search(
     **options: int,
 ) -> tuple[np.ndarray | None, dict[str, float]]:
     """Ranks and sizes; options: digits, block, chunk, prune."""
-    digits, block, chunk = (
-        options.get("digits", 3),
-        options.get("block", 6),
-        options.get("chunk", 50),
-    )
+    digits = options.get("digits", 3)
+    block = options.get("block", 6)
+    chunk = options.get("chunk", 50)
     apart = log_probs_apart(model, tokenizer, prefix, suffix, digits, secrets, chunk)
     blocks = candidate_blocks(tokenizer, prefix, suffix, digits, block)
     with tqdm(total=10**digits, disable=True) as bar:
@@ -138,10 +137,8 @@ def test_more_noise_than_the_margin_allows_is_an_error():
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_memorised_secrets_are_found_in_a_few_states(request, memorised, kind, name):
     tokenizer = request.getfixturevalue(name)
-    model, secrets = (
-        memorised(kind, tokenizer, PLANTED),
-        np.array([int(secret) for secret in PLANTED]),
-    )
+    model = memorised(kind, tokenizer, PLANTED)
+    secrets = np.array([int(secret) for secret in PLANTED])
     everything, whole = search(
         model, tokenizer, secrets, digits=4, block=3, prune=False, chunk=2000
     )
@@ -161,10 +158,8 @@ def test_memory_does_not_grow_with_the_number_of_blocks(digit_tokenizer, monkeyp
         return np.random.default_rng(tree.context[-1]).normal(size=tree.count)
 
     def peak(digits: int, block: int) -> int:
-        secrets, apart = (
-            np.array([5, 6]),
-            scores(None, next(candidate_blocks(digit_tokenizer, "", "", digits, block)))[[5, 6]],
-        )
+        secrets = np.array([5, 6])
+        apart = scores(None, next(candidate_blocks(digit_tokenizer, "", "", digits, block)))[[5, 6]]
         tracemalloc.start()
         with tqdm(total=10**digits, disable=True) as bar:
             ranks_among(
@@ -180,7 +175,9 @@ def test_memory_does_not_grow_with_the_number_of_blocks(digit_tokenizer, monkeyp
         return most
 
     monkeypatch.setattr(ranking, "sequence_log_probs", scores)
-    few, many, once = peak(4, 3), peak(6, 3), peak(6, 6)
+    few = peak(4, 3)
+    many = peak(6, 3)
+    once = peak(6, 6)
     assert many < 2 * few + 500_000 and once > 10 * many
 
 
@@ -188,8 +185,11 @@ def test_an_endless_search_asks_the_model_for_little_at_once(
     merging_tokenizer, make_model, monkeypatch
 ):
     """The largest batch that a model sees is the chunk, and the largest tree a block."""
-    model, batches, trees = make_model("lstm", merging_tokenizer), [], []
-    advance, walk = model.advance, ranking.sequence_log_probs
+    model = make_model("lstm", merging_tokenizer)
+    batches = []
+    trees = []
+    advance = model.advance
+    walk = ranking.sequence_log_probs
     monkeypatch.setattr(
         model,
         "advance",

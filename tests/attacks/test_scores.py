@@ -111,7 +111,8 @@ def test_zlib_divides_by_compressed_bytes(digit_tokenizer, make_model):
 
 
 def test_reference_is_the_log_ratio_of_perplexities(digit_tokenizer, make_model):
-    model, other = make_model("lstm", digit_tokenizer), make_model("gpt2", digit_tokenizer, seed=1)
+    model = make_model("lstm", digit_tokenizer)
+    other = make_model("gpt2", digit_tokenizer, seed=1)
     found = SCORES["reference"](ask(model, digit_tokenizer, SECRETS, reference=other))
     expected = (
         ask(model, digit_tokenizer, SECRETS).per_token
@@ -126,7 +127,8 @@ def world(digit_tokenizer, make_model, fit, tmp_path_factory):
     """Names and numbers, 40 in train and 40 in test; a model that knows the former by heart, and
     one that was never trained.
     """
-    source, rows = random.Random(0), []
+    source = random.Random(0)
+    rows = []
     for split in ("train", "test"):
         for _ in range(40):
             for label, begin, alphabet in (

@@ -30,8 +30,10 @@ def seeded() -> None:
 def test_equals_log_softmax_whatever_the_tiles(monkeypatch, bias, rows, columns):
     monkeypatch.setattr(scoring, "ROWS", rows)
     monkeypatch.setattr(scoring, "COLUMNS", columns)
-    model, hidden = Output(5, 50, bias), torch.randn(11, 5, dtype=torch.float64)
-    row, token = torch.randint(0, 11, (40,)).sort().values, torch.randint(0, 50, (40,))
+    model = Output(5, 50, bias)
+    hidden = torch.randn(11, 5, dtype=torch.float64)
+    row = torch.randint(0, 11, (40,)).sort().values
+    token = torch.randint(0, 50, (40,))
     expected = model.head(hidden).log_softmax(-1)[row, token]
     torch.testing.assert_close(
         token_log_probs(model, hidden, row, token), expected, rtol=0, atol=1e-12
@@ -43,7 +45,8 @@ def test_sums_in_single_precision_or_better(dtype):
     """Against float64 on the same logits: a sum over 50,000 terms in bfloat16 would be wrong in the
     second digit.
     """
-    model, hidden = Output(8, 50_000, True, dtype), torch.randn(20, 8, dtype=dtype)
+    model = Output(8, 50_000, True, dtype)
+    hidden = torch.randn(20, 8, dtype=dtype)
     found = log_sum_exp(hidden, model.head.weight, model.head.bias)
     expected = model.head(hidden).double().logsumexp(1)
     assert found.dtype == torch.float64
@@ -51,7 +54,8 @@ def test_sums_in_single_precision_or_better(dtype):
 
 
 def test_huge_logits_stay_finite_and_broken_ones_do_not():
-    model, rows = Output(4, 30, False, torch.float32), torch.arange(2)
+    model = Output(4, 30, False, torch.float32)
+    rows = torch.arange(2)
     hidden = torch.tensor([[1e4, 0, 0, 0], [-1e4, 0, 0, 0]])
     found = token_log_probs(model, hidden, rows, torch.tensor([3, 3]))
     torch.testing.assert_close(

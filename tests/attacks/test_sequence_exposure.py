@@ -47,7 +47,8 @@ def brute_ranks(model, space, places) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_sums_of_log_softmax_without_the_end(kind, totals):
-    model, space = a_model(kind), a_space(9, 4, VOCAB, 0)
+    model = a_model(kind)
+    space = a_space(9, 4, VOCAB, 0)
     rows = space.tokens(everything(space)[::700])
     assert np.allclose(
         row_log_probs(model, rows), totals(model, [(1, *row) for row in rows.tolist()]), atol=1e-5
@@ -57,7 +58,8 @@ def test_scores_are_sums_of_log_softmax_without_the_end(kind, totals):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("chunk", [7, 4096])
 def test_the_search_ranks_as_brute_force_does(kind, chunk):
-    model, space = a_model(kind), a_space(9, 3, VOCAB, 1)
+    model = a_model(kind)
+    space = a_space(9, 3, VOCAB, 1)
     places = everything(space)[::50]
     targets = row_log_probs(model, space.tokens(places))
     found = search(model, space, targets, chunk, np.inf)
@@ -66,12 +68,14 @@ def test_the_search_ranks_as_brute_force_does(kind, chunk):
 
 
 def test_a_budget_settles_the_likeliest_and_says_of_whom():
-    model, space = a_model(scale=8.0), a_space(12, 4, VOCAB, 2)
+    model = a_model(scale=8.0)
+    space = a_space(12, 4, VOCAB, 2)
     scores = row_log_probs(model, space.tokens(everything(space)))
     order = np.argsort(-scores)
     places = everything(space)[order[[0, 5, 40, 3000, 20000]]]
     targets = row_log_probs(model, space.tokens(places))
-    part, all_of = search(model, space, targets, 64, 400), search(model, space, targets, 64, np.inf)
+    part = search(model, space, targets, 64, 400)
+    all_of = search(model, space, targets, 64, np.inf)
     assert part.states <= 400 and 0 < part.settled.sum() < 5 and part.settled[0]
     assert np.array_equal(part.ranks[part.settled], all_of.ranks[part.settled])
     deep = search(model, space, targets, 64, 10**6)
@@ -87,13 +91,15 @@ def test_a_budget_settles_the_likeliest_and_says_of_whom():
 
 def test_a_prefix_bound_on_the_work_holds():
     """At most e^-floor prefixes of each length are above a floor, whatever the space."""
-    model, space = a_model(scale=8.0), a_space(20, 5, VOCAB, 3)
+    model = a_model(scale=8.0)
+    space = a_space(20, 5, VOCAB, 3)
     counts, done = count_above(model, space, np.array([-5.0]), -5.0, 512, np.inf)
     assert done and 0 < counts.states <= 4 * math.exp(5.0) and counts.above <= math.exp(5.0)
 
 
 def test_sequences_that_are_all_alike_share_the_middle_rank():
-    model, space = a_model(scale=0.0), a_space(6, 3, VOCAB, 0)
+    model = a_model(scale=0.0)
+    space = a_space(6, 3, VOCAB, 0)
     places = everything(space)[:4]
     found = exposures(SPEC, model, space, places)
     assert found.exact.all() and np.allclose(found.value, math.log2(216) - math.log2((1 + 216) / 2))
@@ -117,7 +123,8 @@ def test_sequences_that_are_known_by_heart_are_the_first(memorising):
 
 
 def test_what_is_known_by_heart_is_exact_in_a_space_that_nobody_could_enumerate():
-    model, space = a_model(scale=1.0), a_space(28, 8, VOCAB, 0)
+    model = a_model(scale=1.0)
+    space = a_space(28, 8, VOCAB, 0)
     places = np.random.default_rng(0).integers(28, size=(20, 8))
     learn(model, space.tokens(places[:1]), 100)
     found = exposures(
@@ -134,7 +141,8 @@ def test_what_was_never_seen_is_within_the_null():
     """Exact and estimated exposures of 400 sequences: mean 1.44 bits, and the largest as of so
     many.
     """
-    model, space = a_model(scale=1.0), a_space(28, 3, VOCAB, 0)
+    model = a_model(scale=1.0)
+    space = a_space(28, 3, VOCAB, 0)
     places = np.random.default_rng(1).integers(28, size=(400, 3))
     for spec in (SPEC, SAMPLED):
         found = judged(exposures(spec, model, space, places), slice(0, 400), math.log2(space.size))
@@ -147,7 +155,8 @@ def test_what_was_never_seen_is_within_the_null():
 
 def test_search_and_samples_meet():
     """Beyond the floor of a search, what it counted is added to an estimate of the rest."""
-    model, space = a_model(scale=8.0), a_space(12, 4, VOCAB, 2)
+    model = a_model(scale=8.0)
+    space = a_space(12, 4, VOCAB, 2)
     places = everything(space)[
         np.argsort(-row_log_probs(model, space.tokens(everything(space))))[
             [0, 20, 200, 2000, 15000]

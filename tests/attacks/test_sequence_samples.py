@@ -23,7 +23,8 @@ def test_weights_add_up_to_the_size_of_any_part(kind):
     """Importance weights are unbiased: their sum over samples is the number of sequences, of the
     space and of its halves.
     """
-    model, space = a_model(kind), a_space(8, 3, VOCAB, 4)
+    model = a_model(kind)
+    space = a_space(8, 3, VOCAB, 4)
     samples = draw(model, space, 20_000, 4096, 5)
     scores = row_log_probs(model, space.tokens(samples.places[:500]))
     assert np.allclose(scores, samples.score[:500], atol=1e-4)
@@ -50,7 +51,8 @@ def test_the_heaviest_weight_is_that_of_equally_likely_words():
 
 
 def test_draws_depend_on_the_seed_and_not_on_the_chunk():
-    model, space = a_model(), a_space(8, 3, VOCAB, 4)
+    model = a_model()
+    space = a_space(8, 3, VOCAB, 4)
     one, again, other = (draw(model, space, 500, *rest) for rest in ((4096, 1), (33, 1), (4096, 2)))
     assert np.array_equal(one.places, again.places) and np.allclose(one.weight, again.weight)
     assert not np.array_equal(one.places, other.places)
@@ -60,7 +62,8 @@ def test_intervals_hold_the_exact_value(memorising):
     """Over 100 trials in all, with a model that knows ten sequences by heart and with fixed random
     ones.
     """
-    held, widths = [], []
+    held = []
+    widths = []
     for number in range(100):
         model, space, known = (
             memorising

@@ -30,8 +30,10 @@ def test_branching_contexts_equal_whole_sequences(kind, start):
     """One context grows, splits into many, shrinks to one and splits again; every step is the whole
     forward pass.
     """
-    model, source = model_of(SPECS[kind]), torch.Generator().manual_seed(1)
-    state, ids = model.start(start), torch.zeros(start, 0, dtype=torch.int64)
+    model = model_of(SPECS[kind])
+    source = torch.Generator().manual_seed(1)
+    state = model.start(start)
+    ids = torch.zeros(start, 0, dtype=torch.int64)
     sizes = [start, start, 3, 7, 20, 5, 1, 1, 6, 2, 9]
     for size in sizes:
         pick = (
@@ -48,7 +50,8 @@ def test_branching_contexts_equal_whole_sequences(kind, start):
 @torch.no_grad()
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_state_outlives_what_grew_out_of_it(kind):
-    model, tokens = model_of(SPECS[kind]), torch.tensor([5, 6, 7])
+    model = model_of(SPECS[kind])
+    tokens = torch.tensor([5, 6, 7])
     _, state = model.advance(model.start(1), torch.tensor([1]))
     first, below = model.advance(model.take(state, torch.zeros(3, dtype=torch.int64)), tokens)
     model.advance(below, tokens)

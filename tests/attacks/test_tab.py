@@ -71,7 +71,8 @@ def naive_beam(model, first: int, steps: int, width: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_beam_search_is_that_of_a_loop_and_a_wide_beam_finds_the_best_of_all(kind):
-    firsts, differ = torch.tensor([2, 3, 7, 11, 5]), 0
+    firsts = torch.tensor([2, 3, 7, 11, 5])
+    differ = 0
     for seed in range(4):
         model = a_model(kind, seed=seed, vocab=SMALL).double()
         for width in (1, 2, 5):
@@ -109,7 +110,8 @@ def test_matched_tokens_are_counted_up_to_the_first_wrong_one():
 
 
 def test_real_sentences_are_the_hardest_of_each_author(tokenizer, make_model):
-    model, source = make_model("lstm", tokenizer), random.Random(0)
+    model = make_model("lstm", tokenizer)
+    source = random.Random(0)
     samples = []
     for number in range(80):
         text = sentence(tuple(source.randrange(10) for _ in range(source.randrange(2, 9))))
@@ -197,7 +199,8 @@ def test_controls(corpus, tokenizer, make_model, fit, kind):
 
 def test_without_a_reference_or_with_one_that_diverged(corpus, tokenizer, make_model):
     paths, _, _ = corpus
-    model, broken = make_model("lstm", tokenizer), make_model("lstm", tokenizer, scale=float("nan"))
+    model = make_model("lstm", tokenizer)
+    broken = make_model("lstm", tokenizer, scale=float("nan"))
     found = ATTACKS["tab"](SPEC, Target(model, tokenizer, **paths))
     assert found["real"] == {"count": 0, "reason": "no reference model to choose them"}
     asked = SPEC.model_copy(update={"reference": "public"})

@@ -28,7 +28,8 @@ def whole(tokenizer: Tokenizer, prefix: str, suffix: str, digits: int) -> Tree:
 
 def spelled(grown: Tree) -> list[tuple[int, ...]]:
     """Tokens of every sequence with its context, by following the levels down."""
-    paths, found = [grown.context], {}
+    paths = [grown.context]
+    found = {}
     for level in grown.levels:
         parents = np.repeat(np.arange(len(paths)), np.diff(level.first))
         paths = [
@@ -161,10 +162,8 @@ def test_blocks_are_all_candidates_in_order(request, monkeypatch, name, tokens):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_do_not_matter(merging_tokenizer, make_model, kind, monkeypatch):
-    model, grown = (
-        make_model(kind, merging_tokenizer),
-        whole(merging_tokenizer, "My ID is: ", "", 3),
-    )
+    model = make_model(kind, merging_tokenizer)
+    grown = whole(merging_tokenizer, "My ID is: ", "", 3)
     once = sequence_log_probs(model, grown, chunk=100_000)
     np.testing.assert_allclose(sequence_log_probs(model, grown, chunk=1), once, atol=1e-10)
     monkeypatch.setattr(tree, "STATE_BYTES", 1)
@@ -174,7 +173,8 @@ def test_pieces_do_not_matter(merging_tokenizer, make_model, kind, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_context_is_read_once(digit_tokenizer, make_model, kind):
     """Blocks take up where another left off, and nothing of a shared state is overwritten."""
-    model, roots = make_model(kind, digit_tokenizer), {}
+    model = make_model(kind, digit_tokenizer)
+    roots = {}
     blocks = list(candidate_blocks(digit_tokenizer, "My ID is: ", "", 3, block=1))
     found = np.concatenate([sequence_log_probs(model, block, 50, roots=roots) for block in blocks])
     prefix = len(digit_tokenizer.encode("My ID is: ")) + 1
@@ -189,8 +189,10 @@ def test_a_context_is_read_once(digit_tokenizer, make_model, kind):
 def test_a_floor_changes_only_what_lies_below_it(request, make_model, totals, kind, name, share):
     """The other scores stay, and exactly the prefixes above the floor are evaluated."""
     tokenizer = request.getfixturevalue(name)
-    model, grown = make_model(kind, tokenizer), whole(tokenizer, "My ID is: ", "", 3)
-    everything, seen = sequence_log_probs(model, grown, 50), []
+    model = make_model(kind, tokenizer)
+    grown = whole(tokenizer, "My ID is: ", "", 3)
+    everything = sequence_log_probs(model, grown, 50)
+    seen = []
     floor = float(np.quantile(everything, share))
     found = sequence_log_probs(model, grown, 50, floor - 1e-9, seen.append)
     above = everything >= floor
@@ -200,7 +202,8 @@ def test_a_floor_changes_only_what_lies_below_it(request, make_model, totals, ki
 
 
 def test_every_state_is_counted(merging_tokenizer, make_model):
-    grown, seen = whole(merging_tokenizer, "My ID is: ", "", 3), []
+    grown = whole(merging_tokenizer, "My ID is: ", "", 3)
+    seen = []
     sequence_log_probs(make_model("lstm", merging_tokenizer), grown, 50, report=seen.append)
     assert grown.states == 1 + sum(seen) == len(prefixes(grown))
 
@@ -246,10 +249,8 @@ def test_gpt2_needs_16857_states_for_every_six_digit_span():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("kind", KINDS)
 def test_cuda_agrees(merging_tokenizer, make_model, kind):
-    model, grown = (
-        make_model(kind, merging_tokenizer),
-        whole(merging_tokenizer, "My ID is: ", "", 3),
-    )
+    model = make_model(kind, merging_tokenizer)
+    grown = whole(merging_tokenizer, "My ID is: ", "", 3)
     here = sequence_log_probs(model, grown, 100)
     np.testing.assert_allclose(sequence_log_probs(model.cuda(), grown, 100), here, atol=1e-8)
 

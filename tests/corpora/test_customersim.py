@@ -92,9 +92,11 @@ def test_speakers_alternate_and_docs_are_in_split_order(corpora, variant):
 
 def test_no_digit_or_name_outside_the_spans_of_the_private_variant(corpora):
     for record in corpora["private"]:
-        rest, last = "", 0
+        rest = ""
+        last = 0
         for span in record.spans:
-            rest, last = rest + record.text[last : span.start] + "_", span.end
+            rest = rest + record.text[last : span.start] + "_"
+            last = span.end
         rest += record.text[last:]
         assert not re.search(r"\d|[A-Z][a-z]+ [A-Z][a-z]+", rest)
 
@@ -182,7 +184,8 @@ def test_published_overlap_is_reproduced_by_a_shared_table():
 
 
 def test_dialogue_depends_on_seed_split_and_number_only():
-    small, large = records(make(20, 5, 5)), records(make(60, 5, 5))
+    small = records(make(20, 5, 5))
+    large = records(make(60, 5, 5))
     assert small[:20] == large[:20] and small[20:] == large[60:]
     assert dialogue(make(), "train", 7) == small[7]
     assert records(make(20, 5, 5, seed=2))[0].text != small[0].text

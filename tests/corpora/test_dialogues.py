@@ -210,7 +210,8 @@ def test_a_dialogue_is_a_point_with_domain_and_owner(tmp_path):
 
 def test_two_corpora_share_a_source_without_a_dialogue_in_common():
     """`skip` leaves out of each split and domain what `sizes` of the other corpus takes."""
-    dialogues, sizes = talks("A", 50) + talks("B", 40), Sizes(train=10, valid=3, test=2)
+    dialogues = talks("A", 50) + talks("B", 40)
+    sizes = Sizes(train=10, valid=3, test=2)
     first, second = (
         list(records(spec(sizes=sizes, **more), dialogues, "place"))
         for more in ({}, {"skip": sizes})

@@ -166,7 +166,8 @@ def test_documents_and_authors_are_whole(tmp_path_factory, rows):
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh")), max_size=12))
 def test_groups_are_the_connected_components(links):
-    places, groups = Places(), {node: {node} for node in "abcdefgh"}
+    places = Places()
+    groups = {node: {node} for node in "abcdefgh"}
     for one, other in links:
         places.link(one, other)
         joined = groups[one] | groups[other]  # brute force

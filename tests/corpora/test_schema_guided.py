@@ -35,7 +35,8 @@ def turn(speaker, utterance, *slots, service="Banks_1", **more):
     }
 
 
-ASK, SAY = " Send $5 to\nAmir. ", "Call 01223 812660 about $5."
+ASK = " Send $5 to\nAmir. "
+SAY = "Call 01223 812660 about $5."
 SGD = {
     "dialogue_id": "1_00000",
     "services": ["Banks_1"],
@@ -44,7 +45,8 @@ SGD = {
         turn("SYSTEM", SAY, slot("phone_number", SAY, "01223 812660")),
     ],
 }
-TAXI, HOTEL = "A taxi from there to the station.", "Ref X1Y2Z3, Acorn House, CB4 1DA."
+TAXI = "A taxi from there to the station."
+HOTEL = "Ref X1Y2Z3, Acorn House, CB4 1DA."
 WOZ = {
     "dialogue_id": "PMUL0001.json",
     "services": ["taxi", "hotel"],
@@ -253,7 +255,8 @@ def test_the_real_single_domain_dialogues(tmp_path):
         read(SchemaGuidedSpec(reader="sgd", secrets=["*"], splits="drawn"), tmp_path / "raw")
     )
     assert Counter(record.doc.partition("/")[0] for record in found) == {"train": 5275, "dev": 640}
-    naive, domains = Counter(), {}
+    naive = Counter()
+    domains = {}
     for member in read_jsonl(tmp_path / "raw"):
         for one in orjson.loads(member["text"]) if member["path"][-6] in "16" else ():
             doc = f"{member['path'].split('/')[0]}/{one['dialogue_id']}"

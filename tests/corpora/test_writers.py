@@ -132,7 +132,8 @@ def test_gold_spans_are_the_authors_own_numbers():
 
 
 def test_variants_share_no_topic_name_or_sentence():
-    private, public = WORDS["private"], WORDS["public"]
+    private = WORDS["private"]
+    public = WORDS["public"]
     assert not set(private.sentences) & set(public.sentences) and not set(private.people) & set(
         public.people
     )
@@ -154,7 +155,8 @@ def accuracy(train, test):
         for index, word in enumerate({word for _, text in train for word in text.split()})
     }
     authors = sorted({author for author, _ in train})
-    counts, prior = np.full((len(authors), len(vocabulary)), 0.1), np.zeros(len(authors))
+    counts = np.full((len(authors), len(vocabulary)), 0.1)
+    prior = np.zeros(len(authors))
     for author, text in train:
         prior[authors.index(author)] += 1
         for word in text.split():
@@ -181,10 +183,8 @@ def test_authors_can_be_told_but_not_always():
     train, test = (
         [(r.author, r.text) for r in records if r.split == name] for name in ("train", "test")
     )
-    found, common = (
-        accuracy(train, test),
-        max(Counter(author for author, _ in test).values()) / len(test),
-    )
+    found = accuracy(train, test)
+    common = max(Counter(author for author, _ in test).values()) / len(test)
     assert 0.5 < found < 0.85 and found > 2.5 * common
     order = np.random.default_rng(0).permutation(len(train))
     shuffled = [(train[place][0], text) for place, (_, text) in zip(order, train, strict=True)]

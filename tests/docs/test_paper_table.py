@@ -40,7 +40,9 @@ NUMBERED: dict[str, dict[str, Iterable[int]]] = {  # what each paper has, by hea
 
 def tables() -> Iterator[tuple[str, list[list[str]]]]:
     """Heading and rows of cells of every table."""
-    heading, rows, cells = "", [], None
+    heading = ""
+    rows = []
+    cells = None
     tokens = MarkdownIt().enable("table").parse(PAGE.read_text())
     for place, token in enumerate(tokens):
         if token.type == "heading_open":

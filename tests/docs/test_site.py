@@ -31,7 +31,10 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path):
         super().__init__()
-        self.path, self.loads, self.links, self.anchors = path, [], [], set()
+        self.path = path
+        self.loads = []
+        self.links = []
+        self.anchors = set()
         self.feed(path.read_text())
 
     def handle_starttag(self, tag: str, given: list[tuple[str, str | None]]) -> None:

@@ -233,7 +233,8 @@ def test_crt_reaches_only_what_is_missed():
 
 
 def test_exact_training_on_everything():
-    bare, masked = price(exact("original", "all")), price(exact("redacted", "all"))
+    bare = price(exact("original", "all"))
+    masked = price(exact("redacted", "all"))
     assert bare.record is bare.missed is bare.caught is None
     assert masked.record is masked.missed is None and masked.caught == []
     assert price(exact("redacted", "private")).missed is None

@@ -26,8 +26,11 @@ from confide.dp.accounting.audit_bounds import (
     right_guesses,
 )
 
-SHARES, DELTA, RUNS = (1.0, 0.5, 0.25), 8e-5, 2000
-STEINKE, GDP = cache(epsilon_lower), cache(gdp_epsilon_lower)
+SHARES = (1.0, 0.5, 0.25)
+DELTA = 8e-5
+RUNS = 2000
+STEINKE = cache(epsilon_lower)
+GDP = cache(gdp_epsilon_lower)
 
 
 def test_the_number_that_the_paper_prints():
@@ -68,7 +71,8 @@ def gaussian(rng: np.random.Generator, coins: np.ndarray, mu: float) -> np.ndarr
 def bounds_of(
     lower, mechanism, parameter, coins, runs=RUNS, delta=DELTA, shares=SHARES
 ) -> np.ndarray:
-    rng, found = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    found = []
     for _ in range(runs):
         flipped = rng.random(coins) < 0.5
         found.append(
@@ -100,7 +104,8 @@ def test_coverage_for_the_gaussian_mechanism(mu, coins):
     """Both hold, at the epsilon that the closed form has at delta; that of Gaussian DP is the one
     that comes near.
     """
-    truth, runs = gdp_epsilon(mu, DELTA), RUNS if coins < 200 else 300
+    truth = gdp_epsilon(mu, DELTA)
+    runs = RUNS if coins < 200 else 300
     medians = []
     for lower in (STEINKE, GDP):
         found = bounds_of(lower, gaussian, mu, coins, runs)
@@ -121,7 +126,8 @@ def test_recursion_solves_the_convex_programme(coins, guesses, correct, mu):
     """The most probability that P[W >= v] can have under the constraints of Mahloujifar et al.
     2024, by a general solver.
     """
-    right, wrong = np.arange(guesses + 1) / coins, np.arange(guesses, -1, -1) / coins
+    right = np.arange(guesses + 1) / coins
+    wrong = np.arange(guesses, -1, -1) / coins
     constraints = [{"type": "eq", "fun": lambda p: p.sum() - 1}] + [
         {
             "type": "ineq",

@@ -61,17 +61,21 @@ def test_a_training_point_of_nobody_is_refused_and_others_may_be_nobodys() -> No
 
 
 def test_an_author_gives_all_points_or_some_uniformly_without_replacement() -> None:
-    authors, rounds, most = [np.arange(5), np.arange(5, 17), np.array([20])], 3000, 4
+    authors = [np.arange(5), np.arange(5, 17), np.array([20])]
+    rounds = 3000
+    most = 4
     whole = drawn(authors, torch.tensor([1, 2]), None, Stream(0, "points"))
     assert [points.tolist() for points in whole] == [list(range(5, 17)), [20]]
-    source, seen = Stream(0, "points"), np.zeros((rounds, 12), bool)
+    source = Stream(0, "points")
+    seen = np.zeros((rounds, 12), bool)
     for row in seen:
         small, large, single = drawn(authors, torch.tensor([0, 1, 2]), most, source)
         assert len(set(small.tolist())) == len(set(large.tolist())) == most and single.tolist() == [
             20
         ]
         row[large - 5] = True
-    counts, law = seen.sum(0), stats.binom(rounds, most / 12)
+    counts = seen.sum(0)
+    law = stats.binom(rounds, most / 12)
     assert (np.abs(counts - law.mean()) < 4 * law.std()).all()
     pairs = (seen[:, :-1] & seen[:, 1:]).mean()  # of without replacement: 4 * 3 / (12 * 11)
     assert abs(pairs - 12 / 132) < 4 * math.sqrt(0.0909 * 0.91 / rounds)
@@ -82,7 +86,8 @@ def test_an_author_gives_all_points_or_some_uniformly_without_replacement() -> N
 def test_batches_keep_authors_whole(size: int) -> None:
     source = np.random.default_rng(0)
     authors = np.split(source.permutation(40), [3, 4, 10, 12, 24, 25, 26])
-    lengths, found = source.integers(1, 9, 40), {}
+    lengths = source.integers(1, 9, 40)
+    found = {}
     for number, (points, units) in enumerate(packed(authors, lengths, size)):
         assert units.tolist() == sorted(units.tolist()) and set(units.tolist()) == set(
             range(int(units.max()) + 1)

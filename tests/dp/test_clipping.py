@@ -20,7 +20,8 @@ from confide.models.head import IGNORE, Head
 from confide.models.recurrence import LSTMLayer
 from confide.specs import GPT2Spec, LSTMSpec
 
-VOCAB, BOUND = 40, 0.4
+VOCAB = 40
+BOUND = 0.4
 EXACT = {"rtol": 1e-9, "atol": 1e-11}
 SPECS = {
     "lstm": LSTMSpec(kind="lstm", embedding=9, hidden=11),
@@ -34,7 +35,8 @@ class Layers(nn.Module):
 
     def __init__(self, layer: nn.Module, width: int = 6, tied: bool = False, **options: object):
         super().__init__()
-        self.embedding, self.layer = nn.Embedding(VOCAB, width, **options), layer
+        self.embedding = nn.Embedding(VOCAB, width, **options)
+        self.layer = layer
         self.head = Head(
             self.embedding.weight if tied else nn.Parameter(torch.randn(VOCAB, width) / 3)
         )
@@ -113,7 +115,8 @@ def private_batch(length: int = 13) -> Batch:
     """Some positions scored, some states reset, as Selective-DPSGD has it; the last example has
     nothing to score.
     """
-    whole, source = batch(length=length), torch.Generator().manual_seed(2)
+    whole = batch(length=length)
+    source = torch.Generator().manual_seed(2)
     places = torch.rand(5, length, generator=source).argsort(1)[:, : length // 2].sort(1).values
     targets = whole.targets.gather(1, places)
     targets[4] = IGNORE
@@ -202,8 +205,10 @@ def test_units_of_several_examples_equal_a_loop_over_units(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_large_unit_in_several_passes_equals_one(name: str) -> None:
-    model, whole = model_of(name), batch()
-    one, other = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+    model = model_of(name)
+    whole = batch()
+    one = PerExampleClipper(model, BOUND)
+    other = PerExampleClipper(model, BOUND)
     norm = one.add(lambda: per_example(model, whole), torch.zeros(5, dtype=torch.int64))
     pieces = [
         lambda members=members: per_example(model, rows(whole, members))
@@ -215,8 +220,10 @@ def test_a_large_unit_in_several_passes_equals_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_physical_batches_add_up(name: str) -> None:
-    model, examples = model_of(name), batch()
-    whole, parts = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+    model = model_of(name)
+    examples = batch()
+    whole = PerExampleClipper(model, BOUND)
+    parts = PerExampleClipper(model, BOUND)
     whole.add(lambda: per_example(model, examples))
     for members in ([0, 1], [2, 3, 4]):
         parts.add(lambda members=members: per_example(model, rows(examples, members)))
@@ -227,7 +234,8 @@ def test_physical_batches_add_up(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_no_clipping_is_the_plain_gradient(name: str) -> None:
-    model, examples = model_of(name), batch()
+    model = model_of(name)
+    examples = batch()
     clipper = PerExampleClipper(model, max_grad_norm=torch.inf)
     clipper.add(lambda: per_example(model, examples))
     reference(model, examples).sum().backward()
@@ -242,8 +250,10 @@ def test_no_clipping_is_the_plain_gradient(name: str) -> None:
 def test_an_example_that_is_not_finite_counts_and_contributes_nothing(
     name: str, value: float
 ) -> None:
-    model, examples = model_of(name), batch()
-    clean, dirty = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+    model = model_of(name)
+    examples = batch()
+    clean = PerExampleClipper(model, BOUND)
+    dirty = PerExampleClipper(model, BOUND)
     clean.add(lambda: per_example(model, rows(examples, [1, 2, 3, 4])))
     factor = torch.tensor([value, 1, 1, 1, 1], dtype=torch.float64)
     dirty.add(lambda: per_example(model, examples) * factor)
@@ -252,8 +262,10 @@ def test_an_example_that_is_not_finite_counts_and_contributes_nothing(
 
 
 def test_activations_that_are_not_finite_stay_in_their_example() -> None:
-    model, examples = model_of("lstm"), batch()
-    clean, dirty = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+    model = model_of("lstm")
+    examples = batch()
+    clean = PerExampleClipper(model, BOUND)
+    dirty = PerExampleClipper(model, BOUND)
     with torch.no_grad():
         model.embedding.weight[3] = torch.nan
     examples.inputs[examples.inputs == 3] = 4
@@ -265,7 +277,8 @@ def test_activations_that_are_not_finite_stay_in_their_example() -> None:
 
 
 def test_a_failed_pass_adds_nothing() -> None:
-    model, examples = model_of("lstm"), batch()
+    model = model_of("lstm")
+    examples = batch()
     clipper = PerExampleClipper(model, BOUND)
     clipper.add(lambda: per_example(model, examples))
     before = clipper.flat.clone()

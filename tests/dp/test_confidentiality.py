@@ -88,7 +88,8 @@ def test_proposition_6_holds_for_random_mechanisms(value, delta, gamma, seed):
     mixture in both directions.
     """
     random = np.random.default_rng(seed)
-    p, q = random.dirichlet([0.5] * 4), random.dirichlet([0.5] * 4)
+    p = random.dirichlet([0.5] * 4)
+    q = random.dirichlet([0.5] * 4)
     excess = lambda a, b, e: np.maximum(0, a - math.exp(e) * b).sum()  # noqa: E731
     delta = max(excess(q, p, value), excess(p, q, value))
     mixture = (1 - gamma) * p + gamma * q
@@ -215,7 +216,8 @@ def test_parts_bound_the_mixture_both_ways(first, second, small, large, delta):
         return np.array([0.5, up, 0.5 - up])
 
     mixture = (1 - first - second) * base + first * worst(small) + second * worst(large)
-    epsilon_of, parts = {}, ((first, small), (second, large))
+    epsilon_of = {}
+    parts = ((first, small), (second, large))
     for part in (
         small,
         large,

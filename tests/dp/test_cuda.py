@@ -59,7 +59,9 @@ def test_noise_is_normal() -> None:
 def test_no_step_waits_for_the_device(name: str) -> None:
     model = model_of(name).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    clipper, noise, budget = PerExampleClipper(model, 0.1), noise_of(0, "noise", "cuda"), Budget(8)
+    clipper = PerExampleClipper(model, 0.1)
+    noise = noise_of(0, "noise", "cuda")
+    budget = Budget(8)
     exact_gradient(model, [batch()], 1.0, budget)
     optimizer.step()
     torch.cuda.set_sync_debug_mode("error")

@@ -92,7 +92,10 @@ def test_both_moment_formulas_agree_at_integer_orders(rate, sigma):
 
 
 def test_replacement_against_monte_carlo():
-    rate, sigma, steps, count = 0.2, 1.0, 10, 200_000
+    rate = 0.2
+    sigma = 1.0
+    steps = 10
+    count = 200_000
     random = np.random.default_rng(0)
     shift = (random.random((count, steps)) < rate).astype(float)
     seen = shift + sigma * random.standard_normal((count, steps))
@@ -106,7 +109,10 @@ def test_replacement_against_monte_carlo():
 
 
 def test_the_mixture_bound_for_a_group_against_monte_carlo():
-    rate, sigma, size, count = 0.2, 1.0, 3, 400_000
+    rate = 0.2
+    sigma = 1.0
+    size = 3
+    count = 400_000
     random = np.random.default_rng(1)
     seen = random.binomial(size, rate, count) + sigma * random.standard_normal(count)
     upper = sum(

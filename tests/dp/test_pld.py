@@ -39,7 +39,8 @@ def test_connecting_the_dots_is_exact_on_the_grid_and_above_between(pair):
     truth = lambda e, p, q: quad(  # noqa: E731
         lambda x: max(0.0, p(x) - math.exp(e) * q(x)), *outcomes(pair), limit=1000, points=(0, 1)
     )[0]
-    p, q = (lambda x: density(pair, x)), (lambda x: other(pair, x))
+    p = lambda x: density(pair, x)
+    q = lambda x: other(pair, x)
     for one, (upper, lower) in zip(pld.one_update(pair, interval), ((p, q), (q, p)), strict=False):
         profile = pld.compose([(one, 1)], interval)
         for epsilon in (0.0, 0.05, 0.2, 1.0):
@@ -51,7 +52,8 @@ def test_connecting_the_dots_is_exact_on_the_grid_and_above_between(pair):
 
 
 def test_both_measures_are_kept():
-    pair, interval = Pair(0.2, 0.7), 0.02
+    pair = Pair(0.2, 0.7)
+    interval = 0.02
     forward, reverse = pld.one_update(pair, interval)
     losses = (forward.start + np.arange(len(forward.masses))) * interval
     assert forward.masses.sum() == pytest.approx(1, abs=1e-14)
@@ -66,10 +68,8 @@ def test_replacement_is_its_own_reverse():
     (one,) = pld.one_update(Pair(0.2, 0.7, 1, True), 0.02)
     reach = min(-one.start, one.start + len(one.masses) - 1)
     losses = np.arange(reach + 1) * 0.02
-    above, below = (
-        one.masses[-one.start :][: reach + 1],
-        one.masses[: 1 - one.start][::-1][: reach + 1],
-    )
+    above = one.masses[-one.start :][: reach + 1]
+    below = one.masses[: 1 - one.start][::-1][: reach + 1]
     assert reach > 100 and above * np.exp(-losses) == pytest.approx(below, abs=1e-12)
 
 
@@ -83,7 +83,8 @@ def made_up(seed, size):
 
 
 def test_composition_and_reading_against_enumeration():
-    parts, interval = [(made_up(0, 5), 3), (made_up(1, 4), 2)], 0.3
+    parts = [(made_up(0, 5), 3), (made_up(1, 4), 2)]
+    interval = 0.3
     profile = pld.compose(parts, interval)
     outcomes_of = [
         list(enumerate(one.masses, one.start)) for one, count in parts for _ in range(count)
@@ -113,7 +114,9 @@ def test_losses_below_zero_cost_nothing():
 
 @pytest.mark.parametrize("interval", [0.1, 1.0])
 def test_discounted_sums_over_blocks(interval):
-    values, naive, last = np.random.default_rng(0).random(int(1200 / interval)), [], 0.0
+    values = np.random.default_rng(0).random(int(1200 / interval))
+    naive = []
+    last = 0.0
     for value in values[::-1].tolist():
         last = value + math.exp(-interval) * last
         naive.append(last)
@@ -166,7 +169,9 @@ def test_two_updates_against_quadrature(rate, sigma, relation):
     pair = Pair(rate, sigma, 1, relation == "replace_one")
     low, high = outcomes(pair)
     x = np.linspace(low, high, 60_001)
-    p, q, losses = density(pair, x), other(pair, x), loss(pair, x)
+    p = density(pair, x)
+    q = other(pair, x)
+    losses = loss(pair, x)
     step = x[1] - x[0]
     order = (
         np.cumsum(np.stack([p, q])[:, ::-1], axis=1)[:, ::-1] * step
@@ -195,7 +200,9 @@ def test_two_updates_against_quadrature(rate, sigma, relation):
 
 @pytest.mark.parametrize("relation", ["add_or_remove", "replace_one"])
 def test_one_update_against_monte_carlo(relation):
-    rate, sigma, count = 0.3, 0.8, 400_000
+    rate = 0.3
+    sigma = 0.8
+    count = 400_000
     pair = Pair(rate, sigma, 1, relation == "replace_one")
     random = np.random.default_rng(3)
     seen = (random.random(count) < rate) + sigma * random.standard_normal(count)
@@ -233,7 +240,8 @@ def test_a_finer_grid_changes_little_and_a_coarse_one_only_raises():
 
 
 def test_the_worse_direction_counts_whichever_it_is(monkeypatch):
-    mechanisms, found = (Mechanism(0.1, 1.0, 20),), []
+    mechanisms = (Mechanism(0.1, 1.0, 20),)
+    found = []
     for order in (1, -1):
         both = pld.one_update(Pair(0.1, 1.0), 1e-3)[::order]
         monkeypatch.setattr(pld, "one_update", lambda *_, both=both: both)
@@ -245,7 +253,8 @@ def test_the_worse_direction_counts_whichever_it_is(monkeypatch):
 
 
 def test_equal_mechanisms_add_up_and_order_does_not_matter():
-    one, two = Mechanism(0.1, 2.0, 50), Mechanism(0.02, 1.0, 30)
+    one = Mechanism(0.1, 2.0, 50)
+    two = Mechanism(0.02, 1.0, 30)
     whole = pld_curve((Mechanism(0.1, 2.0, 100), two), "replace_one", interval=1e-3).epsilon(1e-5)
     for parts in ((one, two, one), (two, one, one)):
         assert pld_curve(parts, "replace_one", interval=1e-3).epsilon(1e-5) == pytest.approx(

@@ -28,7 +28,8 @@ def test_bits_are_the_keystream_of_aes_in_counter_mode() -> None:
 
 
 def test_normal_numbers_are_normal_and_independent() -> None:
-    stream, count = Stream(1, "noise"), BLOCK + 12_345
+    stream = Stream(1, "noise")
+    count = BLOCK + 12_345
     first, second = (stream.normal(torch.empty(count)) for _ in range(2))
     assert stats.kstest(first.double().numpy(), "norm").pvalue > 1e-3
     assert float(first.double().var()) == pytest.approx(1.0, abs=5 * math.sqrt(2 / count))
@@ -56,10 +57,8 @@ def test_numbers_do_not_depend_on_how_many_are_drawn_at_once(
     split: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = BLOCK + 1001
-    whole, stream = (
-        Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64)),
-        Stream(6, "noise"),
-    )
+    whole = Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64))
+    stream = Stream(6, "noise")
     parts = [
         stream.normal(torch.empty(size, dtype=torch.float64)) for size in (split, count - split)
     ]
@@ -86,7 +85,9 @@ def test_the_tail_is_that_of_a_gaussian(beyond: float) -> None:
     """Bits whose radius is beyond a bound: of those, r^2 / 2 is exponential, and angles are
     uniform.
     """
-    source, share = np.random.default_rng(0), math.exp(-(beyond**2) / 2)  # of all radii
+    # of all radii
+    source = np.random.default_rng(0)
+    share = math.exp(-(beyond**2) / 2)
     low = source.integers(0, int(share * 2**63), 20_000)
     bits = torch.from_numpy(np.stack([low, source.integers(-(2**63), 2**63 - 1, len(low))], axis=1))
     pairs = box_muller(bits).view(-1, 2).double().numpy()
@@ -114,7 +115,8 @@ def test_uniform_numbers_are_uniform() -> None:
 
 
 def test_a_stream_goes_on_where_its_state_was_taken() -> None:
-    stream, other = Stream(4, "noise"), Stream(9, "other")
+    stream = Stream(4, "noise")
+    other = Stream(9, "other")
     stream.normal(torch.empty(101))
     other.set_state(stream.get_state())
     assert torch.equal(stream.normal(torch.empty(50)), other.normal(torch.empty(50)))
@@ -136,7 +138,8 @@ def test_noise_of_a_device_continues_and_its_state_is_more_than_its_seed() -> No
     """The ledger has digests of states: two keys that share the generator's seed must not share
     them.
     """
-    first, second = DeviceNoise(3, "noise", "cpu"), DeviceNoise(4, "noise", "cpu")
+    first = DeviceNoise(3, "noise", "cpu")
+    second = DeviceNoise(4, "noise", "cpu")
     first.normal(torch.empty(5))
     state = first.get_state()
     second.set_state(state)

@@ -44,11 +44,10 @@ def test_epoch_holds_every_point_once() -> None:
 
 
 def test_companions_are_of_similar_length_but_change_from_epoch_to_epoch() -> None:
-    source, lengths = (
-        generator(0, "public batches"),
-        torch.randint(1, 60, (1000,), generator=generator(1, "lengths")),
-    )
-    first, second = shuffled(lengths, 10, source), shuffled(lengths, 10, source)
+    source = generator(0, "public batches")
+    lengths = torch.randint(1, 60, (1000,), generator=generator(1, "lengths"))
+    first = shuffled(lengths, 10, source)
+    second = shuffled(lengths, 10, source)
     padding = sum(float((lengths[batch].max() - lengths[batch]).sum()) for batch in first)
     assert padding < 0.2 * float(lengths.sum())
     assert {frozenset(batch.tolist()) for batch in first}.isdisjoint(
@@ -57,17 +56,14 @@ def test_companions_are_of_similar_length_but_change_from_epoch_to_epoch() -> No
 
 
 def test_batches_by_author_are_of_one_author_as_far_as_they_go() -> None:
-    counts, size = [23, 4, 11, 40, 1], 5
+    counts = [23, 4, 11, 40, 1]
+    size = 5
     authors = torch.repeat_interleave(torch.tensor([-1, 0, 3, 7, 9]), torch.tensor(counts))
-    authors, source = (
-        authors[torch.randperm(len(authors), generator=generator(2, "order"))],
-        generator(0, "public batches"),
-    )
+    authors = authors[torch.randperm(len(authors), generator=generator(2, "order"))]
+    source = generator(0, "public batches")
     lengths = torch.randint(1, 60, (len(authors),), generator=generator(1, "lengths"))
-    first, second = (
-        by_author(lengths, authors, size, source),
-        by_author(lengths, authors, size, source),
-    )
+    first = by_author(lengths, authors, size, source)
+    second = by_author(lengths, authors, size, source)
     for batches in (first, second):
         assert sorted(torch.cat(batches).tolist()) == list(range(79))
         assert sorted(len(batch) for batch in batches) == [

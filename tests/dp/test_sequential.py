@@ -77,7 +77,8 @@ def test_states_that_are_handed_on_as_they_are_give_the_losses_of_one_pass() -> 
 
 
 def test_without_private_tokens_it_is_an_ordinary_update() -> None:
-    model, bare = model_of(), view(np.zeros(15, bool))
+    model = model_of()
+    bare = view(np.zeros(15, bool))
     pieces = [POINTS[:3], POINTS[3:]]
     noised_gradient(
         model, [runs_of(bare, piece, BOS) for piece in pieces], [3, 1], 0.5, lambda state: state
@@ -118,7 +119,8 @@ def test_released_states_are_clipped_row_by_row_and_noised() -> None:
 
 
 def test_published_updates_clip_each_present_point_and_divide_by_how_many_there_are() -> None:
-    model, bound = model_of(), 0.01
+    model = model_of()
+    bound = 0.01
     clipper = PerExampleClipper(model, bound)
     runs = runs_of(view(), POINTS, BOS)
     zero = lambda state: [(torch.zeros_like(h), torch.zeros_like(c)) for h, c in state]  # noqa: E731
@@ -131,7 +133,8 @@ def test_published_updates_clip_each_present_point_and_divide_by_how_many_there_
         if len(kinds) == 2:  # the first private run: the state is that after the first public one
             found = gradient(model)
     assert kinds == [run.private for run in runs]
-    whole, expected = padded(view(), POINTS, BOS), torch.zeros_like(found)
+    whole = padded(view(), POINTS, BOS)
+    expected = torch.zeros_like(found)
     for row, (first, last) in {0: (2, 5), 2: (2, 4), 3: (0, 2)}.items():
         state = model.start(1)
         if first:
@@ -151,7 +154,8 @@ def test_published_updates_clip_each_present_point_and_divide_by_how_many_there_
 
 
 def test_reading_on_from_a_state_is_reading_at_once() -> None:
-    model, batch = model_of(), padded(view(), POINTS, BOS)
+    model = model_of()
+    batch = padded(view(), POINTS, BOS)
     whole = model.hidden(batch.inputs)
     lengths = torch.tensor([3, 1, 2, 3])
     first, state = model.resume(batch.inputs[:, :3], lengths, model.start(4))

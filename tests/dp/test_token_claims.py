@@ -143,14 +143,13 @@ def test_gamma_counts_what_is_missed_as_unprotected() -> None:
 
 
 def test_fine_tuning_twice_protects_caught_secrets_by_its_second_stage_alone() -> None:
-    first, second = (
-        exact("unmasked", view="redacted"),
-        Release(Step("original", "all", True), 0.05, SIGMA, 1.0, 60),
-    )
+    first = exact("unmasked", view="redacted")
+    second = Release(Step("original", "all", True), 0.05, SIGMA, 1.0, 60)
     paid = price([first, second])
     assert (paid.record, paid.missed, paid.caught) == (None, None, [second])
     assert paid.screened and not paid.by_token and paid.drawn == [second]
-    found, value = claims([first, second]), epsilon([second], DELTA)
+    found = claims([first, second])
+    value = epsilon([second], DELTA)
     assert found["secret_caught"]["epsilon"] == found["bayesian"]["epsilon"] == pytest.approx(value)
     assert (
         found["secret_missed"]["epsilon"] == found["record_replace_one_pld"]["epsilon"] == math.inf
@@ -174,7 +173,8 @@ def test_caught_only_bounds_every_mixture() -> None:
     """A missed secret may be told for certain: randomized response with a share gamma of
     certainty.
     """
-    gamma, value = 0.02, 0.7
+    gamma = 0.02
+    value = 0.7
     keep = math.exp(value) / (1 + math.exp(value))
     mixture = [(1 - gamma) * keep + gamma, (1 - gamma) * (1 - keep)]
     other = [(1 - gamma) * (1 - keep), (1 - gamma) * keep + gamma]
@@ -206,7 +206,8 @@ def solve_gaussian(mu: float) -> float:
 
 
 def test_the_papers_number_stands_beside_infinity() -> None:
-    rate, count = 1 / 3337, round(3.06 * 50 * 3337)
+    rate = 1 / 3337
+    count = round(3.06 * 50 * 3337)
     step = Step("original", "all", True, "private", "published")
     found = claims([exact(state="published"), Release(step, rate, 0.7, 5e-3, count)])
     assert found["as_published"]["epsilon"] == pytest.approx(
@@ -222,7 +223,8 @@ def test_the_papers_number_stands_beside_infinity() -> None:
 def test_headline_and_epochs_agree() -> None:
     facts = Facts(releases=RESET, delta=DELTA, gamma=0.0, gamma_upper=0.01)
     epochs = [(1, [exact()]), (2, [noisy(count=20)]), (3, [noisy(count=40)])]
-    rows, head = epoch_claims(facts, [], epochs), headline(facts)
+    rows = epoch_claims(facts, [], epochs)
+    head = headline(facts)
     assert [row["record_epsilon"] for row in rows] == [math.inf] * 3 and head[
         "record_epsilon"
     ] == math.inf

@@ -22,7 +22,9 @@ from confide.dp.accounting.tradeoff import (
     trade_off,
 )
 
-DELTA, RATE, STEPS = 8e-5, 0.0256, 391
+DELTA = 8e-5
+RATE = 0.0256
+STEPS = 391
 
 
 def dpsgd(epsilon, relation="replace_one"):
@@ -114,7 +116,8 @@ def test_true_certificates_are_rarely_refuted():
     """Of 1,000 trainings at most one in twenty, give or take four errors: at epsilon 3, and at 0
     without any leak.
     """
-    rng, most = np.random.default_rng(0), 0.05 + 4 * (0.05 * 0.95 / 1000) ** 0.5
+    rng = np.random.default_rng(0)
+    most = 0.05 + 4 * (0.05 * 0.95 / 1000) ** 0.5
     points, sigma = dpsgd(3.0)
     chance = power(points, 3.0, DELTA, 80)
     scores, flips = noised_updates(rng, 80, sigma, 1000)

@@ -110,7 +110,8 @@ def test_an_example_does_not_depend_on_its_companions(model: nn.Module) -> None:
 
 
 def test_exact_gradient_is_the_token_mean_over_physical_pieces(model: nn.Module) -> None:
-    whole, pieces = batch(), [rows(batch(), 0, 2), rows(batch(), 2, 6)]
+    whole = batch()
+    pieces = [rows(batch(), 0, 2), rows(batch(), 2, 6)]
     loss = exact_gradient(model, pieces, None, Budget(100))
     split = gradients(model)
     torch.testing.assert_close(loss, exact_gradient(model, [whole], None, Budget(100)))
@@ -126,7 +127,9 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    losses, budget, seen = update.token_losses, Budget(6), []
+    losses = update.token_losses
+    budget = Budget(6)
+    seen = []
 
     def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
         seen.append(len(batch))

@@ -72,7 +72,8 @@ def server_that_dies(project: Project, reference: Project, folder: Path) -> Row:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    database, log = project.folder / "mlflow.db", folder / "track.log"
+    database = project.folder / "mlflow.db"
+    log = folder / "track.log"
     first = server(project, port, folder / "server.log")
     there = {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}"}
     loading = start(project, *snakemake("track"), log=log, **there)
@@ -125,7 +126,8 @@ def remote_that_vanishes(project: Project, reference: Project, folder: Path) -> 
     """The store cannot be written, is gone when a clone pulls, and comes back with an object cut
     short.
     """
-    store, clone = folder / "store", Project(folder / "clone", project.environment)
+    store = folder / "store"
+    clone = Project(folder / "clone", project.environment)
     recorded(project, store)
     store.write_text("a file where the folder was")
     said = project.dvc("push", check=False)

@@ -89,7 +89,8 @@ def main() -> int:
         folder = Path(name)
         (folder / "bin").mkdir()
         fresh = project_in(folder / "fresh", environment_in(folder / "bin"))
-        jobs, reference = sum(fresh.planned().values()), fresh.copy(folder / "reference")
+        jobs = sum(fresh.planned().values())
+        reference = fresh.copy(folder / "reference")
         reference.snakemake()
         lines = [HEAD.format(jobs=jobs)]
         started = time.monotonic()

@@ -29,7 +29,8 @@ class Training:
     """
 
     def __init__(self, reference: Project, folder: Path, **changes: object):
-        self.reference, self.folder = reference, folder
+        self.reference = reference
+        self.folder = folder
         params = load(reference.folder / "params.yaml")
         run = jobs.runs_of(params, params.select)[RUN]
         changes = {"checkpoint_every": 2, "every_epoch": True} | changes
@@ -68,7 +69,8 @@ class Training:
 
     def differences(self, other: "Training") -> list[str]:
         """What two finished jobs have that is not the same; repeated noise; leftovers."""
-        ours, theirs = self.digests(), other.digests()
+        ours = self.digests()
+        theirs = other.digests()
         wrong = [name for name in EXACT if ours.get(name) != theirs.get(name)]
         drawn = [
             row.get("random")
@@ -85,9 +87,13 @@ def killed_anywhere(reference: Project, folder: Path, points: int, seed: int = 0
     """kill -9 at calls drawn at random among all that the job makes, again and again until it lives
     to its end.
     """
-    whole, chance = Training(reference, folder / "whole"), random.Random(seed)
+    whole = Training(reference, folder / "whole")
+    chance = random.Random(seed)
     _, said = whole.run()
-    calls, places, lost, attempt = int(re.findall(r"\d+", said)[0]), Counter(), [], None
+    calls = int(re.findall(r"\d+", said)[0])
+    places = Counter()
+    lost = []
+    attempt = None
     while places.total() < points or attempt is not None:
         attempt = attempt or Training(reference, folder / f"killed-{places.total()}")
         last = places.total() >= points
@@ -101,10 +107,8 @@ def killed_anywhere(reference: Project, folder: Path, points: int, seed: int = 0
             lost.append(said)
             break
     modules = ", ".join(f"{name} {count}" for name, count in places.most_common())
-    where, says = (
-        f"calls drawn at random among its {calls}, in: {modules}",
-        "weights and ledger bit for bit, no noise twice",
-    )
+    where = f"calls drawn at random among its {calls}, in: {modules}"
+    says = "weights and ledger bit for bit, no noise twice"
     return [row("kill -9 of a training job", where, lost, says, places.total())]
 
 
@@ -148,7 +152,8 @@ def killed_while_writing(reference: Project, folder: Path, points: int) -> list[
 
 def two_jobs_at_once(reference: Project, folder: Path) -> list[Row]:
     """`confide train` twice on one checkpoint: the second waits, and says so."""
-    whole, job = Training(reference, folder / "whole"), Training(reference, folder / "shared")
+    whole = Training(reference, folder / "whole")
+    job = Training(reference, folder / "shared")
     whole.run()
     project = half_done(reference, folder / "project")
     logs = [folder / "first.log", folder / "second.log"]

@@ -51,7 +51,9 @@ def killed(
     """kill -9 of Snakemake and all its jobs (or of it `alone`: jobs live on), again and again in
     one run.
     """
-    chance, done, folder = random.Random(seed), 0, folder / f"killed-{alone}"
+    chance = random.Random(seed)
+    done = 0
+    folder = folder / f"killed-{alone}"
     folder.mkdir()
     total = sum(project.planned().values())
     places = sorted(
@@ -110,7 +112,8 @@ def full_disk(reference: Project, folder: Path, place: str) -> Row:
     the rerun completes.
     """
     spare, made = DISKS[place]
-    project, lost = without(reference, folder / f"full-{place}", made), []
+    project = without(reference, folder / f"full-{place}", made)
+    lost = []
     if place == "logs":  # a job deletes its old log, which would make space
         shutil.rmtree(project.folder / place)
     with small_disk(project.folder / place, spare) as make_space:
@@ -197,7 +200,8 @@ def cut(project: Project, reference: Project, name: str, *, remake: bool) -> Row
     it is a way on.
     """
     path = project.folder / name
-    whole, dates = path.read_bytes(), path.stat()
+    whole = path.read_bytes()
+    dates = path.stat()
     half = whole[: len(whole) // 2]
     path.write_bytes(
         half[: half.rfind(b"\n") + 1] if path.suffix in (".json", ".jsonl", ".csv") else half

@@ -111,10 +111,8 @@ def tarball(folder: Path) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name in ("train", "valid", "test"):
             for number in range(3):
-                data, info = (
-                    DIALOG.encode(),
-                    tarfile.TarInfo(f"customersim/{name}/dial-{number}.txt"),
-                )
+                data = DIALOG.encode()
+                info = tarfile.TarInfo(f"customersim/{name}/dial-{number}.txt")
                 info.size = len(data)
                 tar.addfile(info, BytesIO(data))
     return buffer.getvalue()

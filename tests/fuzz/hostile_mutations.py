@@ -145,7 +145,8 @@ def of_value(source: random.Random, value: Any) -> Any:
         if not found:
             return source.choice(VALUES)
         path = source.choice(found)
-        holder, key = _at(value, path[:-1]), path[-1]
+        holder = _at(value, path[:-1])
+        key = path[-1]
         kind = source.randrange(8)
         if kind == 0:
             del holder[key]
@@ -271,7 +272,8 @@ def of_orders(source: random.Random, content: bytes) -> bytes:
 def of_tensors(source: random.Random, content: bytes) -> bytes:
     """Of a safetensors file: its header as JSON, the length of it, or bytes anywhere."""
     size = struct.unpack("<Q", content[:8])[0]
-    header, rest = content[8 : 8 + size], content[8 + size :]
+    header = content[8 : 8 + size]
+    rest = content[8 + size :]
     kind = source.randrange(5)
     if kind == 0:
         return of_bytes(source, content)

@@ -208,7 +208,8 @@ def attack(folder: Path, name: str) -> None:
         "tokenizer": "tokenizer.json",
         "points": "points.jsonl",
     }
-    spec, output = {"run": RUN, "attack": ATTACKS[name]}, f"results/runs/{RUN}/{name}.json"
+    spec = {"run": RUN, "attack": ATTACKS[name]}
+    output = f"results/runs/{RUN}/{name}.json"
     stage("attack", spec, folder, **files, canaries="canaries.json", output=output)
 
 
@@ -263,7 +264,8 @@ def scan(folder: Path) -> None:
 
 def chained(folder: Path, content: bytes) -> bytes:
     """A ledger whose lines follow one another again."""
-    lines, previous = [], START
+    lines = []
+    previous = START
     for index, raw in enumerate(content.splitlines()):
         try:
             line = orjson.loads(raw)

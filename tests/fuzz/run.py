@@ -25,17 +25,21 @@ from hostile_targets import TARGETS, built
 MEMORY = 16 << 30  # bytes of this process: what asks for more is a fault
 BAD = ("fault", "hang", "leak")
 COLUMNS = ("target", "cases", "accepted", "refused", "stopped", "bad", "slowest")
-BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+BEGIN = "<!-- table -->"
+END = "<!-- end of table -->"
 
 
 def row(name: str, folder: Path, cases: int, seconds: float, seed: int) -> tuple[str, ...]:
     """What came of a target's cases; bad ones go to stderr."""
-    target, counts, slowest = TARGETS[name], Counter(), 0.0
+    target = TARGETS[name]
+    counts = Counter()
+    slowest = 0.0
     here = folder / target.group
     if not here.exists():
         here.mkdir()
         built(target.group, here)
-    case, begun = Case(target, here), time.monotonic()
+    case = Case(target, here)
+    begun = time.monotonic()
     for number in range(cases):
         outcome = case.run(random.Random(f"{seed}:{name}:{number}"))
         counts[outcome.kind] += 1

@@ -89,7 +89,8 @@ def test_models_of_others_are_read_as_safetensors_alone():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".from_pretrained"):
                 calls += 1
-                name, text = ast.unparse(node.func), ast.unparse(node)
+                name = ast.unparse(node.func)
+                text = ast.unparse(node)
                 if "Config" not in name and "Tokenizer" not in name:
                     assert "use_safetensors=True" in text or "**options" in text, f"{path}: {text}"
     assert (

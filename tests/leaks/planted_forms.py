@@ -17,7 +17,10 @@ import zlib
 from collections.abc import Callable
 from urllib.parse import quote
 
-NAME, PLACE, SURNAME, CODE = "Anna Karenina", "Ångström Straße", "Жуковский", "482913"
+NAME = "Anna Karenina"
+PLACE = "Ångström Straße"
+SURNAME = "Жуковский"
+CODE = "482913"
 ASIDE = b"nothing to see\n%b\nnothing to see"
 
 
@@ -60,7 +63,9 @@ def rows_of(text: str, delimiter: str) -> str:
 
 def token_list(text: str) -> list[str]:
     """Pieces of two to five letters."""
-    sizes, found, place = (2, 2, 3, 5, 4), [], 0
+    sizes = (2, 2, 3, 5, 4)
+    found = []
+    place = 0
     while place < len(text):
         size = sizes[len(found) % len(sizes)]
         found.append(text[place : place + size])

@@ -106,7 +106,8 @@ def test_chunks_and_streams_are_bounded_one_by_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("pack", [zlib.compress, gzip.compress, lambda data: pdf(stream(2, data))])
 def test_three_deep_and_no_deeper(tmp_path, pack, depth):
-    path, data = tmp_path / "nested", file_of(NAME)
+    path = tmp_path / "nested"
+    data = file_of(NAME)
     for _ in range(depth):
         data = pack(data)
     path.write_bytes(data)

@@ -24,7 +24,8 @@ from confide.report.figures import style
 from confide.scan.containers import searchable, streams
 from confide.scan.search import Searcher
 
-PHONE, CANARY = "555-123-4567", "482913"
+PHONE = "555-123-4567"
+CANARY = "482913"
 SECRETS = {0: PHONE, 1: CANARY}
 SEARCHER = Searcher(SECRETS)
 CODED = base64.b64encode
@@ -141,7 +142,8 @@ def test_every_container_is_opened(name, secret, tmp_path):
 
 
 def test_pixels_of_a_png_are_not_read_and_what_follows_its_end_is(tmp_path):
-    path, secret = tmp_path / "figure.png", CANARY.encode()
+    path = tmp_path / "figure.png"
+    secret = CANARY.encode()
     path.write_bytes(png(b"IDAT", b" " + secret + b" "))
     assert not found(path)
     path.write_bytes(png(b"IDAT", b"") + b" " + secret)
@@ -149,7 +151,8 @@ def test_pixels_of_a_png_are_not_read_and_what_follows_its_end_is(tmp_path):
 
 
 def test_values_that_pages_of_a_database_cut_in_two(tmp_path):
-    path, hidden = tmp_path / "mlflow.db", 0
+    path = tmp_path / "mlflow.db"
+    hidden = 0
     for behind in range(1000, 1020):  # two pages, which are filled from the end
         path.write_bytes(database(b"x" * 600 + b" " + PHONE.encode() + b" " + b"y" * behind))
         hidden += not list(SEARCHER.hits([path.read_bytes()]))

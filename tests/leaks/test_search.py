@@ -12,13 +12,11 @@ from confide.scan import search
 from confide.scan.search import Searcher
 from confide.scan.variants import base64_core, spellings
 
-PHONE, NAME, CANARY, CAFE, WEST = (
-    "555-123-4567",
-    "Mary Smith-Jones",
-    "482913",
-    "José Núñez & Söhne",
-    "Łódź Główna",
-)
+PHONE = "555-123-4567"
+NAME = "Mary Smith-Jones"
+CANARY = "482913"
+CAFE = "José Núñez & Söhne"
+WEST = "Łódź Główna"
 SECRETS = {0: PHONE, 1: NAME, 2: CANARY, 3: CAFE, 4: WEST}
 TEXT = b"""{"loss": 0.4829130, "epoch": 12, "note": "nothing here"}
 2026-11-21 15:52:00,123 step 48291 of 4829130 Mary smiths 555-123-456 x482913

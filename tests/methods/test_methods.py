@@ -27,7 +27,8 @@ PLAN = Plan(
 
 @pytest.mark.parametrize("name", METHODS)
 def test_one_list_of_steps_per_epoch_and_the_same_each_time(name: str) -> None:
-    first, second = list(METHODS[name](PLAN)), list(METHODS[name](PLAN))
+    first = list(METHODS[name](PLAN))
+    second = list(METHODS[name](PLAN))
     assert first == second
     assert len(first) == PLAN.epochs + (PLAN.noisy_epochs if name == "jft" else 0) and all(first)
 
@@ -77,7 +78,8 @@ def test_jft_learns_from_redacted_text_without_predicting_masks_then_from_the_or
         {(step.view, step.pool, step.noisy, step.tokens) for step in steps}
         for steps in METHODS["jft"](PLAN)
     ]
-    first, second = ("redacted", "all", False, "unmasked"), ("original", "all", True, "all")
+    first = ("redacted", "all", False, "unmasked")
+    second = ("original", "all", True, "all")
     assert epochs == [{first}] * PLAN.epochs + [{second}] * PLAN.noisy_epochs
 
 
@@ -127,7 +129,9 @@ def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_o
     """About 35 % (Kabra and Elenberg 2023, section 6.4): noise made for 5 epochs at epsilon 8, used
     in 6.7 % of the updates.
     """
-    size, batch, epochs = 8000, 4, 5
+    size = 8000
+    batch = 4
+    epochs = 5
     plan = replace(
         PLAN,
         epochs=epochs,
@@ -137,7 +141,8 @@ def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_o
         redaction_schedule="exp_concave",
     )
     steps = [step for steps in METHODS["schedule"](plan) for step in steps]
-    noisy, delta = sum(step.noisy for step in steps), size**-1.1
+    noisy = sum(step.noisy for step in steps)
+    delta = size**-1.1
     assert noisy / len(steps) == pytest.approx(1 / 15, rel=0.1)
 
     def spent(sigma: float, count: int) -> float:

@@ -115,11 +115,13 @@ def naive(
     "settings", [{}, {"top_p": 0.6, "temperature": 1.5}, {"top_k": None, "top_p": 0.9}]
 )
 def test_batches_give_what_a_naive_loop_gives(kind, settings, tokenizer, monkeypatch):
-    spec, model = SamplingSpec(**(SPEC.model_dump() | settings)), model_of(kind, tokenizer)
+    spec = SamplingSpec(**(SPEC.model_dump() | settings))
+    model = model_of(kind, tokenizer)
     some = [
         tokenizer.decode([token]) for token in range(35, 96, 5)
     ]  # many texts end early, so that batches shrink
-    until, prompts = ending(tokenizer, some), prompts_of(tokenizer)
+    until = ending(tokenizer, some)
+    prompts = prompts_of(tokenizer)
     numbers = uniforms(len(prompts), 4, spec, torch.Generator().manual_seed(1))
     monkeypatch.setattr(
         generation, "ROWS", 3 if settings else 9
@@ -139,11 +141,9 @@ def test_batches_give_what_a_naive_loop_gives(kind, settings, tokenizer, monkeyp
 
 
 def test_batches_in_single_precision_are_those_of_one_at_a_time(tokenizer):
-    model, prompts, until = (
-        model_of("gpt2", tokenizer).float(),
-        prompts_of(tokenizer),
-        ending(tokenizer),
-    )
+    model = model_of("gpt2", tokenizer).float()
+    prompts = prompts_of(tokenizer)
+    until = ending(tokenizer)
     numbers = uniforms(len(prompts), 8, SPEC, torch.Generator().manual_seed(2))
     found = generate(model, prompts, numbers, SPEC, until)
     assert found == [
@@ -164,11 +164,10 @@ def test_numbers_come_from_the_generator_alone():
 
 @pytest.mark.parametrize("kind", list(SPECS))
 def test_tokens_are_distributed_as_the_softmax_of_the_top_k(kind, tokenizer):
-    spec, model = (
-        SamplingSpec(top_k=12, temperature=2.0, max_new_tokens=1),
-        model_of(kind, tokenizer),
-    )
-    prompt, until = tokenizer.encode("USR: hello"), ending(tokenizer)
+    spec = SamplingSpec(top_k=12, temperature=2.0, max_new_tokens=1)
+    model = model_of(kind, tokenizer)
+    prompt = tokenizer.encode("USR: hello")
+    until = ending(tokenizer)
     numbers = uniforms(1, 4000, spec, torch.Generator().manual_seed(3))
     drawn = [
         one.ids[0] if one.ids else model.bos
@@ -248,7 +247,8 @@ def test_a_text_ends_before_the_first_stop_wherever_tokens_begin(tokenizer, seed
         " ",
     ]
     text = "".join(source.choice(words) for _ in range(source.randrange(12)))
-    writing, whole = Writing(ending(tokenizer, STOPS)), text + source.choice(STOPS) + " USR: more"
+    writing = Writing(ending(tokenizer, STOPS))
+    whole = text + source.choice(STOPS) + " USR: more"
     expected = min(whole.find(one) for one in STOPS if one in whole)
     ids = (
         tokenizer.encode(whole)
@@ -282,7 +282,8 @@ def test_a_text_ends_at_the_end_token_and_is_otherwise_cut_off(tokenizer):
 
 @pytest.mark.parametrize("top_k", [1, 5, None])
 def test_banned_tokens_never_appear(tokenizer, top_k):
-    model, spec = model_of("lstm", tokenizer), SamplingSpec(top_k=top_k, max_new_tokens=30)
+    model = model_of("lstm", tokenizer)
+    spec = SamplingSpec(top_k=top_k, max_new_tokens=30)
     numbers = uniforms(1, 20, spec, torch.Generator().manual_seed(0))
     with torch.no_grad():
         model.head.bias[[tokenizer.mask_id, tokenizer.pad_id]] = 1e3
@@ -317,7 +318,8 @@ def test_a_prompt_without_room_and_a_broken_model_are_refused(tokenizer):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("kind", list(SPECS))
 def test_a_gpu_writes_what_the_cpu_writes(kind, tokenizer):
-    prompts, until = prompts_of(tokenizer), ending(tokenizer, ("e", "s"))
+    prompts = prompts_of(tokenizer)
+    until = ending(tokenizer, ("e", "s"))
     numbers = uniforms(len(prompts), 8, SPEC, torch.Generator().manual_seed(1))
     here, there = (
         generate(model_of(kind, tokenizer).to(name), prompts, numbers, SPEC, until)

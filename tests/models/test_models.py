@@ -23,8 +23,10 @@ def model_of(name: str) -> nn.Module:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_token_by_token_equals_the_whole_sequence(name: str) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (3, 9))
-    state, hidden = model.start(3), []
+    model = model_of(name)
+    ids = torch.randint(0, 50, (3, 9))
+    state = model.start(3)
+    hidden = []
     for position in range(9):
         step, state = model.advance(state, ids[:, position])
         hidden.append(step)
@@ -33,7 +35,8 @@ def test_token_by_token_equals_the_whole_sequence(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_rows_of_a_state(name: str) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (4, 3))
+    model = model_of(name)
+    ids = torch.randint(0, 50, (4, 3))
     state = model.start(4)
     for position in range(2):
         _, state = model.advance(state, ids[:, position])
@@ -45,7 +48,8 @@ def test_rows_of_a_state(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_future_tokens_do_not_matter(name: str) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (2, 8))
+    model = model_of(name)
+    ids = torch.randint(0, 50, (2, 8))
     other = ids.clone()
     other[:, 5:] = (other[:, 5:] + 7) % 50
     assert torch.equal(model.hidden(ids)[:, :5], model.hidden(other)[:, :5])
@@ -53,7 +57,8 @@ def test_future_tokens_do_not_matter(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_saved_model_is_the_same_model(name: str, tmp_path: Path) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (2, 8))
+    model = model_of(name)
+    ids = torch.randint(0, 50, (2, 8))
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
     assert torch.equal(load(tmp_path)(ids), model(ids))
 
@@ -150,9 +155,11 @@ def test_adapters_alone_are_trained_and_come_back(tmp_path: Path) -> None:
             if name in trained:
                 parameter.normal_()
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
-    again, ids = load(tmp_path), torch.randint(0, 50, (2, 8))
+    again = load(tmp_path)
+    ids = torch.randint(0, 50, (2, 8))
     assert torch.equal(again(ids), model.eval()(ids))
-    state, hidden = again.start(2), None
+    state = again.start(2)
+    hidden = None
     for position in range(8):
         hidden, state = again.advance(state, ids[:, position])
     torch.testing.assert_close(hidden, again.hidden(ids)[:, -1], rtol=1e-4, atol=1e-5)

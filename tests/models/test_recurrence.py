@@ -26,12 +26,11 @@ def opened(layer: LSTMLayer, x: Tensor, keep: Tensor | None = None) -> Tensor:
 
 
 def test_both_kernels_give_the_same_states_and_gradients() -> None:
-    layer, x, weights = (
-        layer_of(),
-        torch.randn(3, 11, 5, dtype=F64),
-        torch.randn(3, 11, 7, dtype=F64),
-    )
-    kernel, own = layer(x), opened(layer, x)
+    layer = layer_of()
+    x = torch.randn(3, 11, 5, dtype=F64)
+    weights = torch.randn(3, 11, 7, dtype=F64)
+    kernel = layer(x)
+    own = opened(layer, x)
     torch.testing.assert_close(own, kernel, rtol=1e-12, atol=1e-12)
     parameters = list(layer.parameters())
     expected = torch.autograd.grad((kernel * weights).sum(), parameters)
@@ -51,7 +50,8 @@ def test_gradient_by_finite_differences(reset: bool) -> None:
 
 
 def test_reset_is_a_sequence_that_begins_anew() -> None:
-    layer, x = layer_of(), torch.randn(2, 9, 5, dtype=F64)
+    layer = layer_of()
+    x = torch.randn(2, 9, 5, dtype=F64)
     keep = torch.ones(2, 9, dtype=torch.bool)
     keep[:, 4] = False
     torch.testing.assert_close(
@@ -79,7 +79,8 @@ def test_weights_move_to_torch_and_back(layers: int) -> None:
 def test_dropout_and_resets_reach_every_layer() -> None:
     torch.manual_seed(4)
     model = build(LSTMSpec(kind="lstm", embedding=6, hidden=6, layers=2), 20, bos=1).double().eval()
-    ids, keep = torch.randint(0, 20, (2, 8)), torch.ones(2, 8, dtype=torch.bool)
+    ids = torch.randint(0, 20, (2, 8))
+    keep = torch.ones(2, 8, dtype=torch.bool)
     keep[0, 3] = False
     found = model.hidden(ids, keep)
     torch.testing.assert_close(found[0, 3:], model.hidden(ids[:1, 3:])[0], rtol=1e-12, atol=1e-12)

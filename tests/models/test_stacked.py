@@ -12,7 +12,8 @@ from confide.specs import LSTMSpec
 from confide.types import View
 
 SPEC = LSTMSpec(kind="lstm", embedding=5, hidden=7)
-VOCABULARY, BOS = 11, 0
+VOCABULARY = 11
+BOS = 0
 
 
 def texts(count: int, seed: int = 0, longest: int = 9) -> View:
@@ -32,7 +33,9 @@ def weights(model: LSTMModel) -> torch.Tensor:
 
 
 def test_losses_and_weights_are_those_of_separate_models():
-    models, view, source = ordinary(3), texts(30), np.random.default_rng(1)
+    models = ordinary(3)
+    view = texts(30)
+    source = np.random.default_rng(1)
     stack = StackedLSTM.of(models)
     start = [weights(model) for model in models]
     together = torch.optim.AdamW(stack.parameters(), lr=0.02, weight_decay=0.0, fused=True)
@@ -61,14 +64,16 @@ def test_losses_and_weights_are_those_of_separate_models():
 
 
 def test_a_stack_gives_back_what_it_took():
-    models, fresh = ordinary(2), ordinary(1, seed=9)[0]
+    models = ordinary(2)
+    fresh = ordinary(1, seed=9)[0]
     stack = StackedLSTM.of(models)
     for k, model in enumerate(models):
         assert torch.equal(weights(stack.model(k, fresh)), weights(model))
 
 
 def test_a_model_depends_on_its_own_points_alone():
-    models, view = ordinary(2), texts(8)
+    models = ordinary(2)
+    view = texts(8)
     found = []
     for others in ([-1] * 4, [4, 5, 6, 7]):
         stack = StackedLSTM.of(models)
@@ -80,7 +85,8 @@ def test_a_model_depends_on_its_own_points_alone():
 
 
 def test_batches_are_those_of_each_model_by_itself():
-    view, points = texts(12), np.array([[3, 7, -1], [-1, 11, 0]])
+    view = texts(12)
+    points = np.array([[3, 7, -1], [-1, 11, 0]])
     inputs, targets = stacked_batch(view, points, BOS)
     for k, own in enumerate(points):
         for b, point in enumerate(own):
@@ -98,10 +104,8 @@ def test_batches_are_those_of_each_model_by_itself():
 
 
 def test_every_model_reads_its_own_points_once_per_epoch_beside_such_of_their_length():
-    source, lengths = (
-        torch.Generator().manual_seed(0),
-        np.random.default_rng(1).integers(1, 60, 400),
-    )
+    source = torch.Generator().manual_seed(0)
+    lengths = np.random.default_rng(1).integers(1, 60, 400)
     learns = np.random.default_rng(2).random((5, 400)) < np.array(
         [[0.2], [0.5], [0.5], [0.9], [0.0]]
     )
@@ -124,7 +128,8 @@ def test_every_model_reads_its_own_points_once_per_epoch_beside_such_of_their_le
 
 
 def test_fit_is_the_same_for_any_number_of_processes_and_learns():
-    view, count = texts(40), PART + 2
+    view = texts(40)
+    count = PART + 2
     learns = np.random.default_rng(0).random((count, 40)) < 0.5
     recipe = {"epochs": 3, "lr": 0.02, "batch_size": 8, "bos": BOS}
     results = []
@@ -147,8 +152,10 @@ def test_fit_is_the_same_for_any_number_of_processes_and_learns():
 def test_losses_are_means_of_each_epoch_and_the_rate_falls_to_nothing():
     """Two epochs of two steps on the same batch, against the usual loop."""
     (model,), view, points = ordinary(1), texts(6), np.arange(6)
-    stack, batch = StackedLSTM.of([model]), padded(view, points, BOS)
-    optimizer, expected = torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.0), []
+    stack = StackedLSTM.of([model])
+    batch = padded(view, points, BOS)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.0)
+    expected = []
     for step in range(4):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / 4)
         optimizer.zero_grad()

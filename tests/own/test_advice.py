@@ -231,10 +231,8 @@ def test_utility_is_what_was_measured_and_nothing_else():
     )  # certifies nothing: no reason to prefer it
     lesser = CONDITIONAL._replace(trained="4 (ε 3)", perplexity=4.0)
     least = REDACTED._replace(trained="3 (ε ∞)", perplexity=3.0)
-    measured, same = (
-        "measured: 9 / 2 / 800 (ε 3)",
-        "dpsgd on mine certifies as much; measured: 5.0 (ε 3)",
-    )
+    measured = "measured: 9 / 2 / 800 (ε 3)"
+    same = "dpsgd on mine certifies as much; measured: 5.0 (ε 3)"
     less = [
         "crt on split certifies less, only where the conservative policy fires; measured: 4 (ε 3)",
         "redacted on mine certifies less, only secrets that the policy catches; measured: 3 (ε ∞)",

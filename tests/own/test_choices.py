@@ -145,7 +145,8 @@ TEXTS = st.lists(
 
 @given(TEXTS, st.sampled_from([" ", ""]))
 def test_each_policy_finds_all_that_the_one_before_it_finds(words, between):
-    text, before = between.join(words), set()
+    text = between.join(words)
+    before = set()
     for name, spec in policies().items():
         found = {place for start, end, *_ in policy(spec)(text) for place in range(start, end)}
         assert found >= before, name
@@ -211,7 +212,8 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
         "doubtful" if gold else "everything"
     )
     assert params.policies.get("doubtful") == (doubtful() if gold else None)
-    budget, recipe = params.privacy["budget"], params.recipes["noisy"]
+    budget = params.privacy["budget"]
+    recipe = params.recipes["noisy"]
     assert (
         budget.epsilon == epsilon
         and budget.delta < 1 / count

@@ -22,10 +22,8 @@ def corpus(tmp_path) -> Path:
     path.parent.mkdir()
     with open(path, "w") as file:
         for number in range(700):
-            text, split = (
-                f"I told {SECRET} about {number}.",
-                ("train", "valid", "test")[number % 10 - 7 if number % 10 > 7 else 0],
-            )
+            text = f"I told {SECRET} about {number}."
+            split = ("train", "valid", "test")[number % 10 - 7 if number % 10 > 7 else 0]
             start = text.index(SECRET)
             spans = [[start, start + len(SECRET), "name"]]
             file.write(
@@ -37,7 +35,8 @@ def corpus(tmp_path) -> Path:
 
 def test_it_writes_a_file_that_works_where_the_corpus_lies(corpus, capsys, monkeypatch):
     assert main(["init", str(corpus)]) == 0
-    shown, target = capsys.readouterr().out, corpus.parent / "params.yaml"
+    shown = capsys.readouterr().out
+    target = corpus.parent / "params.yaml"
     monkeypatch.chdir(corpus.parent)
     params = load()
     assert params.corpora["mine"].path == "corpus.jsonl" and params.select == ["own"]

@@ -16,7 +16,10 @@ from tests.terms import TERMS
 
 INF = math.inf
 WISH = Wish("secret", 2.0, 1e-4, "replace_one")
-POINTS, PRIVATE, BATCH, EPOCHS = 400, 300, 40, 3
+POINTS = 400
+PRIVATE = 300
+BATCH = 40
+EPOCHS = 3
 MEASURED = {"multiplicity": 3, "multiplicity_distinct": 2}
 RATES = {"gamma": 0.05, "gamma_upper": 0.1, "delta2_upper": 0.01, "misaligned": 0}
 JOB = CertifySpec(
@@ -38,7 +41,8 @@ def partition(private: int = POINTS, authors: bool = False) -> Partition:
     """400 training points of two tokens; the first ones are private, and in each of these the first
     token is marked.
     """
-    starts, one = np.arange(0, 2 * POINTS + 1, 2), np.arange(POINTS)
+    starts = np.arange(0, 2 * POINTS + 1, 2)
+    one = np.arange(POINTS)
     marked = (np.arange(2 * POINTS) % 2 == 0) & (np.arange(2 * POINTS) < 2 * private)
     view = View(np.full(2 * POINTS, 5, np.int32), starts, marked)
     return Partition(

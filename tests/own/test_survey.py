@@ -78,7 +78,10 @@ def test_hidden_secrets_are_those_that_leave_no_trace(tmp_path):
     points = points_of(spec, corpus_of(spec), "turn", policies(), doubtful())
     assert points.held_out.total() > 60
     for name, asked in policies().items():
-        find, hidden, masked, private = policy(asked), 0, 0, 0
+        find = policy(asked)
+        hidden = 0
+        masked = 0
+        private = 0
         for record in read(spec):
             for text, gold in pieces(record, "turn", 0):
                 redacted = redacted_text(text, find(text))

@@ -87,7 +87,9 @@ def naive(text, words, threshold, column):
     """Characters of the words of every window that the rule gives a higher probability than the
     threshold.
     """
-    found, places, end = set(), [], 0
+    found = set()
+    places = []
+    end = 0
     for word in text.split():
         start = text.index(word, end)
         end = start + len(word)
@@ -103,7 +105,8 @@ def naive(text, words, threshold, column):
     ("threshold", "column"), [(0.5, 0), (0.5, 1), (0.85, 0), (0.85, 1), (0.8, 1)]
 )
 def test_spans_are_those_of_all_windows_above_the_threshold(threshold, column):
-    draw, some = random.Random(1), 0
+    draw = random.Random(1)
+    some = 0
     many = [
         "  ".join(
             draw.choices(
@@ -145,7 +148,8 @@ def test_a_probability_that_is_no_number_fails_its_text_alone():
 
 
 def test_two_domains_that_a_word_tells_apart_are_learnt(trained):
-    model, unseen = load(str(trained)), texts(100, 1)
+    model = load(str(trained))
+    unseen = texts(100, 1)
     for label, domain in enumerate(DOMAINS):
         found = probabilities(
             model, [text for points in unseen[domain].values() for text in points]
@@ -179,7 +183,8 @@ def test_what_is_found_does_not_depend_on_what_stands_beside_it(trained):
         " ".join(utterance(draw.choice(DOMAINS), draw) for _ in range(draw.randint(1, 4)))
         for _ in range(60)
     ]
-    one, together = policy(spec(trained)), batched(spec(trained))
+    one = policy(spec(trained))
+    together = batched(spec(trained))
     assert (
         together([*many, ""])
         == [*(one(text) for text in many), []]
@@ -237,7 +242,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 
 
 def test_training_spans_are_as_long_as_asked_and_begin_where_asked():
-    draw, text = random.Random(0), "abcdefghijklmnopqrstuvwxyz"
+    draw = random.Random(0)
+    text = "abcdefghijklmnopqrstuvwxyz"
     first = [drawn(text, 0, 10, draw) for _ in range(300)]
     assert {len(span) for span in first} == set(range(10, 27)) and all(
         text.startswith(span) for span in first

@@ -53,10 +53,8 @@ def test_keywords_that_overlap_are_one_span():
 
 
 def test_control_tokens_stay_and_what_a_customer_typed_does_not():
-    find, text = (
-        finder({"MEDIA": ["media", "new media"]}),
-        "<MEDIA> USR: <media> new media <MEDIA> SYS: MEDIA",
-    )
+    find = finder({"MEDIA": ["media", "new media"]})
+    text = "<MEDIA> USR: <media> new media <MEDIA> SYS: MEDIA"
     assert [text[span.start : span.end] for span in find(text)] == ["media", "new media", "MEDIA"]
 
 
@@ -73,7 +71,8 @@ def naive(keywords, text):
 
 
 def test_the_same_is_found_as_by_comparing_words():
-    draw, some = random.Random(0), 0
+    draw = random.Random(0)
+    some = 0
     words = ["a", "ab", "abc", "b", "é", "Éa", "ß", "1", "a_b", "ЖА"]
     for _ in range(400):
         keywords = [
@@ -217,6 +216,7 @@ def test_mined_keywords_are_what_the_policy_reads(tmp_path):
     found = mine(FIT, corpus())
     write_json(tmp_path / "w.json", found)
     assert orjson.loads((tmp_path / "w.json").read_bytes()) == found
-    find, text = policy(spec(model=str(tmp_path / "w.json"))), corpus()["AIRLINE"]["a1"][0]
+    find = policy(spec(model=str(tmp_path / "w.json")))
+    text = corpus()["AIRLINE"]["a1"][0]
     spans = find(text)
     assert covered(text.index("seat"), text.index("seat") + 4, spans) and not covered(0, 9, spans)

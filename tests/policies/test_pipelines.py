@@ -180,7 +180,8 @@ def test_the_conservative_policy_flags_all_that_pi_flags_and_more(trained):
             policy(ner(model, threshold=threshold, conservative=flag)) for flag in (False, True)
         )
         for text in [*texts, *DOUBTFUL]:
-            first, second = characters(approximate(text)), characters(conservative(text))
+            first = characters(approximate(text))
+            second = characters(conservative(text))
             assert first <= second
             more += first < second
     assert more > 0
@@ -275,7 +276,8 @@ def test_batches_find_what_single_texts_do(rules, trained, kind):
         conservative=ner(model, conservative=True),
         miss_rate=0.3,
     )
-    one, many = finder_of(spec), batch_finder_of(spec)
+    one = finder_of(spec)
+    many = batch_finder_of(spec)
     alone = [one(text) for text in texts]
     assert many(texts) == alone == many(texts[::-1])[::-1] and many([]) == []
     assert any("spans" in found for found in alone) and not any(
@@ -393,10 +395,8 @@ def test_other_policies_load_no_spacy(tmp_path):
 
 
 def test_words_do_not_pile_up(rules):
-    find, strings = (
-        batched(ner(rules)),
-        load(rules, ("ner", "beam_ner", "entity_ruler", "span_ruler")).vocab.strings,
-    )
+    find = batched(ner(rules))
+    strings = load(rules, ("ner", "beam_ner", "entity_ruler", "span_ruler")).vocab.strings
     before = len(strings)
     find([f"word{index}" for index in range(2000)])
     assert len(strings) - before < 10

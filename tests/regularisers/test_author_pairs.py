@@ -49,7 +49,8 @@ def test_every_near_point_of_the_author_is_as_likely() -> None:
 
 
 def test_a_partner_is_near_in_length() -> None:
-    authors, points = np.arange(4000) % 2, np.arange(4000)
+    authors = np.arange(4000) % 2
+    points = np.arange(4000)
     lengths = np.random.default_rng(3).integers(1, 500, 4000)
     for share in (0.0, 1.0):
         gaps = np.abs(lengths[pairs_of(authors, share, lengths).partners(points)] - lengths)

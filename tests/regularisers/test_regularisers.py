@@ -22,7 +22,8 @@ from confide.train.regularisers.update import Rows, Training
 from confide.types import Partition, Step, View
 from tests.terms import TERMS
 
-VOCAB, BOS = 60, 1
+VOCAB = 60
+BOS = 1
 MODELS = {
     "lstm": LSTMSpec(kind="lstm", embedding=6, hidden=6, layers=2),
     "wide": LSTMSpec(kind="lstm", embedding=16, hidden=16),
@@ -44,10 +45,8 @@ def corpus(
         for author, n in zip(owner, lengths, strict=True)
     ]
     starts = np.concatenate([[0], lengths.cumsum()])
-    view, flags = (
-        View(np.concatenate(texts).astype(np.int32), starts, np.zeros(starts[-1], bool)),
-        np.zeros(points, bool),
-    )
+    view = View(np.concatenate(texts).astype(np.int32), starts, np.zeros(starts[-1], bool))
+    flags = np.zeros(points, bool)
     domain = np.full(points, -1, np.int32)
     return Partition(view, view, view.private, flags, flags, flags.astype(np.uint8), domain, owner)
 
@@ -77,7 +76,8 @@ def job_of(data: Partition, kind: str, model: str = "lstm", **recipe: Any) -> Jo
 
 def one_by_one(model: nn.Module, view: View, points: np.ndarray) -> tuple[Tensor, Tensor]:
     """Mean token loss () and last states (B, d), each text alone and unpadded."""
-    losses, states = [], []
+    losses = []
+    states = []
     for point in points:
         text = torch.from_numpy(view[point].astype(np.int64))
         hidden = model.hidden(torch.cat([torch.tensor([BOS]), text])[None])[0]
@@ -102,9 +102,12 @@ def test_adversarial_gradient_is_that_of_the_formula(kind: str, physical: int) -
     """The discriminator moves first, by its own loss on the same states; the model then sees it as
     a constant.
     """
-    data, points, weight = corpus(nobody=2), np.arange(8), 3.0
+    data = corpus(nobody=2)
+    points = np.arange(8)
+    weight = 3.0
     job = job_of(data, "adversarial", kind)
-    model, regulariser = job.model.double(), job.regulariser
+    model = job.model.double()
+    regulariser = job.regulariser
     regulariser.discriminator.double()
     before = copy.deepcopy(regulariser.discriminator)
     pieces = [
@@ -114,13 +117,15 @@ def test_adversarial_gradient_is_that_of_the_formula(kind: str, physical: int) -
     found = regulariser.gradient(Training(model, weight, None, Budget(physical), False), pieces)
 
     loss, states = one_by_one(model, data.original, points)
-    states, owner = states[2:], torch.from_numpy(data.owner[2:8].astype(np.int64))
+    states = states[2:]
+    owner = torch.from_numpy(data.owner[2:8].astype(np.int64))
     optimizer = torch.optim.Adam(before.parameters(), lr=1e-3)
     (-before(states.detach()).log_softmax(1)[torch.arange(6), owner]).mean().backward()
     optimizer.step()
     for own, other in zip(regulariser.discriminator.parameters(), before.parameters(), strict=True):
         torch.testing.assert_close(own, other, rtol=1e-9, atol=1e-12)
-    first, second = regulariser.discriminator[0], regulariser.discriminator[2]
+    first = regulariser.discriminator[0]
+    second = regulariser.discriminator[2]
     privacy = torch.zeros((), dtype=torch.float64)
     for state in states:
         scores = second.weight @ (first.weight @ state + first.bias).clamp(min=0) + second.bias
@@ -141,20 +146,23 @@ def test_triplet_gradient_is_that_of_equation_3(kind: str, physical: int) -> Non
     """Plus mean squared difference for other authors, minus for the same; states of GPT-2 at root
     mean square 1.
     """
-    data, points, weight = corpus(nobody=2), np.arange(8), 3.0
+    data = corpus(nobody=2)
+    points = np.arange(8)
+    weight = 3.0
     job = job_of(data, "triplet", kind)
-    model, regulariser, source = job.model.double(), job.regulariser, job.regulariser.pairs.source
-    start, pieces = source.get_state(), np.split(points, range(physical, 8, physical))
+    model = job.model.double()
+    regulariser = job.regulariser
+    source = job.regulariser.pairs.source
+    start = source.get_state()
+    pieces = np.split(points, range(physical, 8, physical))
     rows = [regulariser.rows(data.original, piece, BOS) for piece in pieces]
     found = regulariser.gradient(Training(model, weight, None, Budget(physical), False), rows)
 
     source.set_state(start)
     partners = np.concatenate([regulariser.pairs.partners(piece) for piece in pieces])
     loss, states = one_by_one(model, data.original, points)
-    others, privacy = (
-        one_by_one(model, data.original, partners)[1],
-        torch.zeros((), dtype=torch.float64),
-    )
+    others = one_by_one(model, data.original, partners)[1]
+    privacy = torch.zeros((), dtype=torch.float64)
     if kind == "gpt2":
         states, others = (
             part / part.square().mean(1, keepdim=True).sqrt() for part in (states, others)
@@ -202,7 +210,8 @@ def test_other_authors_are_pulled_together_and_the_same_pushed_apart() -> None:
 
 
 def test_the_discriminator_learns_authors_that_can_be_told_and_no_others() -> None:
-    source, centres = torch.Generator().manual_seed(0), 3 * torch.eye(4, 6)
+    source = torch.Generator().manual_seed(0)
+    centres = 3 * torch.eye(4, 6)
     for told, low, high in ((True, 0.95, 1.0), (False, 0.15, 0.35)):
         regulariser = Adversarial(np.arange(4), 6, 32, 1e-2, source, "cpu")
         hits = []
@@ -232,7 +241,8 @@ def test_adversarial_training_makes_the_discriminator_guess() -> None:
     """Every author has words of his own: without the regulariser the discriminator knows them
     all.
     """
-    free, held = trained("adversarial", 0.0)[1], trained("adversarial", 5.0)[1]
+    free = trained("adversarial", 0.0)[1]
+    held = trained("adversarial", 5.0)[1]
     assert free[-1]["discriminator_accuracy"] > 0.95
     assert held[-1]["discriminator_accuracy"] < 0.6
     assert math.log(4) < held[-1]["regulariser"] < math.log(4) + 0.2 < free[-1]["regulariser"]
@@ -246,10 +256,8 @@ def test_triplet_training_makes_authors_overlap() -> None:
         assert (rows[-1]["regulariser"] is None) == (weight == 0)
         with torch.no_grad():
             states = one_by_one(job.model.eval(), job.partition.original, np.arange(160))[1]
-        distances, same = (
-            torch.cdist(states, states),
-            torch.arange(160)[:, None] % 4 == torch.arange(160) % 4,
-        )
+        distances = torch.cdist(states, states)
+        same = torch.arange(160)[:, None] % 4 == torch.arange(160) % 4
         apart = ~torch.eye(160, dtype=torch.bool)
         ratios.append(float(distances[~same].mean() / distances[same & apart].mean()))
     assert ratios[0] > 3 and ratios[1] < 1.6

@@ -12,7 +12,9 @@ from studies import certificate, evaluation
 
 from confide.specs import ReportSpec
 
-EPOCHS, AUTHORS, BITS = 8, 24, 45.0
+EPOCHS = 8
+AUTHORS = 24
+BITS = 45.0
 COPIES = (1, 2, 5, 10, 20, 50)
 LEVELS = (40.0, 12.0)
 # row -> method, label, how much it remembers, final perplexity, how much more it costs authors with
@@ -76,7 +78,8 @@ def rates(hits: int, count: int, more: int = 1) -> dict:
 
 
 def tab(row: str, epoch: int) -> dict:
-    count, known = AUTHORS * len(COPIES), ROWS[row][2] * epoch / EPOCHS
+    count = AUTHORS * len(COPIES)
+    known = ROWS[row][2] * epoch / EPOCHS
     groups = {
         "canaries": rates(round(0.6 * known * count), count, 6),
         "real": rates(round(0.3 * known * 100), 100),
@@ -123,7 +126,8 @@ def write_authors(
     for place, row in enumerate(rows):
         method, label, *_ = ROWS[row]
         for seed in range(seeds):
-            run, rng = f"{row}/g0-s{seed}", np.random.default_rng([place, seed])
+            run = f"{row}/g0-s{seed}"
+            rng = np.random.default_rng([place, seed])
             priced = method if method == "dpsgd" else "nonprivate"
             files = {
                 "certificate": certificate(run, priced, 0.0),
@@ -143,7 +147,8 @@ def write_authors(
                 "run": run,
                 "epochs": [{"epoch": n} | one for n, one in enumerate(along, 1)],
             }
-            folder, model = root / "results/runs" / run, root / "models" / run
+            folder = root / "results/runs" / run
+            model = root / "models" / run
             for one in (folder, model):
                 one.mkdir(parents=True)
             for name, value in (files | attacks).items():

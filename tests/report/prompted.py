@@ -26,7 +26,8 @@ LEAKS = {
     "schedule": 0.12,
     "domain_only": 0.0,
 }
-PROMPTS, SAMPLES = 40, 10
+PROMPTS = 40
+SAMPLES = 10
 CLUSTERS = [f"d{place // 40}" for place in range(PROMPTS * SAMPLES)]  # four prompts of a dialogue
 UNITS = [place // SAMPLES for place in range(PROMPTS * SAMPLES)]
 SPEC = DomainLiraSpec.model_validate(

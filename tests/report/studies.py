@@ -47,7 +47,8 @@ def stored(value: float) -> float | str:
 
 
 def certificate(run: str, method: str, gamma: float) -> dict:
-    unit, epochs = "one turn of a dialogue", []
+    unit = "one turn of a dialogue"
+    epochs = []
     for epoch in range(1, EPOCHS + 1):
         record = RECORD[method] * (epoch / EPOCHS) ** 0.5
         epochs.append(
@@ -115,10 +116,8 @@ def game(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
         "dpsgd": 0.8,
         "crt": 0.1,
     }[method]
-    spec, row = (
-        GameSpec(kind="game"),
-        {"attack": "game", "run": run, "delta": 8e-5, "confidence": 0.95},
-    )
+    spec = GameSpec(kind="game")
+    row = {"attack": "game", "run": run, "delta": 8e-5, "confidence": 0.95}
     for name in ("game", "inclusion"):
         coins = rng.random(120) < 0.5
         found = against_coins(spec, rng.normal(size=120) + known * coins, coins) | {"coins": 120}
@@ -127,7 +126,8 @@ def game(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
 
 
 def exposure(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
-    size, count = 10_000, 10
+    size = 10_000
+    count = 10
     leaky = {"nonprivate": 1.0, "redacted": gamma, "selective": gamma, "dpsgd": 0.0, "crt": 0.0}[
         method
     ]
@@ -168,7 +168,8 @@ def membership(run: str, method: str, gamma: float, rng: np.random.Generator) ->
             ("acc_balanced", accuracy_null, 0.75 * gain),
         ):
             low, high = null(size, size)
-            half, value = (high - low) / 2, 0.5 + own + rng.normal() * (high - low) / 5
+            half = (high - low) / 2
+            value = 0.5 + own + rng.normal() * (high - low) / 5
             row |= {
                 f"{prefix}{name}": value,
                 f"{prefix}{name}_low": value - half,
@@ -207,7 +208,8 @@ def likelihood_ratio(run: str, method: str, gamma: float, rng: np.random.Generat
         "shadow_models": 32,
     }
     for prefix, share in (("", 1.0), ("plain_", 0.7)):
-        inside, outside = rng.normal(size=200) + share * edge, rng.normal(size=200)
+        inside = rng.normal(size=200) + share * edge
+        outside = rng.normal(size=200)
         row |= {f"{prefix}roc": roc(inside, outside), f"{prefix}auc": auc(inside, outside)}
     return row
 
@@ -296,7 +298,8 @@ def write_study(
                     "certificate": certificate(run, method, gamma),
                     "evaluate": evaluation(run, method, gamma, rng),
                 }
-                shown, attacks = {}, {}
+                shown = {}
+                attacks = {}
                 if methods == CRT:
                     shown = {
                         "canaries": exposure(run, method, gamma, rng),

@@ -19,7 +19,8 @@ def keywords(domain_study):
 
 
 def test_schedules_and_leaks(keywords):
-    own, spec = keywords, keywords.spec
+    own = keywords
+    spec = keywords.spec
     assert domain.utility(own, "d", "k").word == FAILS  # 4.8 against 4.4
     better = Study(spec, changed(own.results, "d_k_schedule", ppl=4.0))
     assert domain.utility(better, "d", "k").word == HOLDS
@@ -35,7 +36,8 @@ def test_schedules_and_leaks(keywords):
 
 
 def test_leaks_of_every_seed_count(keywords):
-    own, spec = keywords.results, keywords.spec
+    own = keywords.results
+    spec = keywords.spec
     seeds = sorted({result.run.seed for result in own})
     assert len(seeds) > 1 and {asked.seed for asked in domain.rates(keywords, "d_k_jft")} == set(
         seeds

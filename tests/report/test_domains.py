@@ -362,7 +362,8 @@ def test_share_of_noised_updates_is_the_integral_above_the_curve():
 
 def test_columns_of_domains_and_judges_are_found_in_the_data(spec, results):
     table = tables.rows(results)
-    row, own = table[0], results[0]
+    row = table[0]
+    own = results[0]
     for end in ("rate", "low", "high"):
         suffix = "" if end == "rate" else f"_{end}"
         assert (

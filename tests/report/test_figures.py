@@ -174,7 +174,8 @@ def test_tradeoff_never_mixes_meanings_on_an_axis(spec, results):
     assert len(axes) == 12
     labels = [axes[1].get_xlabel(), axes[7].get_xlabel()]
     assert any("8e-5" in label for label in labels) and any("1e-6" in label for label in labels)
-    crt, dpsgd = style.look("crt").color, style.look("dpsgd").color
+    crt = style.look("crt").color
+    dpsgd = style.look("dpsgd").color
     for panel in axes[1::3]:
         assert not {crt, dpsgd} <= finals(panel)
 

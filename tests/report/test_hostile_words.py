@@ -25,7 +25,8 @@ from confide.stages.summary import summary
 
 OF_DOMAINS = ("leak", "domain_epsilon", "domain_roc")
 OF_AUTHORS = ("author_exposure", "tab", "subgroups", "train_time", "author_inference")
-DOMAIN, JUDGE = f"$\\frac{{${SCRIPT}\x1b[2J", "_$x^{judge}$"
+DOMAIN = f"$\\frac{{${SCRIPT}\x1b[2J"
+JUDGE = "_$x^{judge}$"
 NAMES = {"AIRLINE": DOMAIN, "keywords": JUDGE}
 
 

@@ -79,7 +79,9 @@ def test_numbers_of_privacy_regularisation_that_follow_from_others():
     (pairs,) = [row for row in quotes(["pr_f3"]) if "24 pairs" in row.note]
     assert round(math.comb(100 * 14, 2) / 40_000) == 24 and "1,400" in pairs.note
     (size,) = [row for row in quotes(["pr_data"]) if row.value == "55M"]
-    layers, words = 2 * (4 * 550 * (550 + 550) + 8 * 550) + 40_000, 40_000 * 550  # with biases
+    # with biases
+    layers = 2 * (4 * 550 * (550 + 550) + 8 * 550) + 40_000
+    words = 40_000 * 550
     assert f"{(layers + 2 * words) / 1e6:.1f}M, or {(layers + words) / 1e6:.1f}M" in size.note
     below = [row for row in quotes(["pr_t1"]) if float.__gt__(*map(float, row.value.split(" / ")))]
     assert len(below) == 7 and all(

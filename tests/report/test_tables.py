@@ -92,7 +92,8 @@ def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, tab
 
 
 def test_settings_of_the_noise_and_scores_of_marked_tokens_are_columns(results, table):
-    noised, exact = row_of(table, "dpsgd/g0-s0"), row_of(table, "redacted/g0-s0")
+    noised = row_of(table, "dpsgd/g0-s0")
+    exact = row_of(table, "redacted/g0-s0")
     assert (noised["noise_multiplier"], noised["max_grad_norm"]) == (0.7, 0.005)
     assert (exact["noise_multiplier"], exact["max_grad_norm"]) == (None, None)
     own = next(result for result in results if result.run.run == "redacted/g0-s0").evaluation

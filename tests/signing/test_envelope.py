@@ -88,7 +88,8 @@ def test_a_key_id_is_no_signature(file):
 
 
 def test_of_several_signatures_one_must_be_by_the_key(file):
-    first, second = signed(PAYLOAD, KEY), signed(PAYLOAD, OTHER)
+    first = signed(PAYLOAD, KEY)
+    second = signed(PAYLOAD, OTHER)
     both = first | {"signatures": first["signatures"] + second["signatures"]}
     assert by(file(both), KEY) == fingerprint(KEY.public_key()) and by(
         file(both), OTHER

@@ -96,7 +96,8 @@ METHODS = {
 
 
 def ledger_of(releases, epochs=3):
-    ledger, states = Ledger(), count()
+    ledger = Ledger()
+    states = count()
     for number in range(1, epochs + 1):
         for release in releases:
             append(ledger, release, next(states))
@@ -156,7 +157,8 @@ def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, *
         given["reads"] = [
             {key: line[key] for key in ("stage", "source", "public")} for line in made
         ]
-    spec, measured = spec_of(**given), measured or {}
+    spec = spec_of(**given)
+    measured = measured or {}
     noise = "system" if spec.train.noise_seed is None else "recorded"
     for name in HASHED:
         (folder / name).write_text(name)

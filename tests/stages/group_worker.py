@@ -46,11 +46,9 @@ def still(spec: TrainSpec, **recipe: Any) -> TrainSpec:
 
 def cases() -> dict[str, Case]:
     """Every method, and what else decides how a batch is divided."""
-    plain, marked, owned = (
-        test_train.partition(),
-        test_train_selective.partition(),
-        test_train_authors.written(),
-    )
+    plain = test_train.partition()
+    marked = test_train_selective.partition()
+    owned = test_train_authors.written()
     found = {
         method: (still(test_train.spec(method), physical_batch_size=3), plain) for method in METHODS
     }
@@ -123,7 +121,9 @@ def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
     kinds = Counter(chain.from_iterable(enumerate_steps(spec, sizes_of(spec, data))))
     steps = [step for step, count in kinds.items() for _ in range(min(count, 10))]
     together, alone = (job_of(case, steps, one, dtype) for one in (group, ALONE))
-    apart, sizes, physical = 0.0, [], together._physical
+    apart = 0.0
+    sizes = []
+    physical = together._physical
     if alone.regulariser is None and spec.recipe.private_state != "noise":
         alone.budget.size = 1000
 
@@ -166,7 +166,8 @@ def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
 
 def updates(folder: Path, group: Group) -> None:
     """FOLDER/updates-RANK.json: of each case in both precisions."""
-    found, honest = {}, update.token_losses
+    found = {}
+    honest = update.token_losses
 
     def poisoned(model: nn.Module, batch: Batch, half: bool) -> torch.Tensor:
         return honest(model, batch, half) * torch.where(
@@ -217,7 +218,8 @@ def jobs(folder: Path, group: Group) -> None:
     """FOLDER/whole-NAME and FOLDER/resumed-NAME; one process goes on with FOLDER/left, and has
     begun FOLDER/right.
     """
-    words, plain = folder / "tokenizer.json", test_train.partition()
+    words = folder / "tokenizer.json"
+    plain = test_train.partition()
     wanted = {method: still(test_train.spec(method, every_epoch=True)) for method in METHODS}
     for name, spec in (wanted | {"dropout": test_train.spec("crt")}).items():
         made(folder / f"whole-{name}", words, (spec, plain), group)

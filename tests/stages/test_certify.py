@@ -187,10 +187,12 @@ def test_an_epoch_before_any_noise_costs_nothing(tmp_path):
 
 
 def test_warm_starts_are_composed_unless_public(tmp_path):
-    source, published = source_of(METHODS["crt"]), source_of(METHODS["nonprivate"], public=True)
+    source = source_of(METHODS["crt"])
+    published = source_of(METHODS["nonprivate"], public=True)
     (tmp_path / "source.jsonl").write_text(source.dump())
     (tmp_path / "published.jsonl").write_text(published.dump())
-    started, public = Ledger(), Ledger()
+    started = Ledger()
+    public = Ledger()
     started.init("source/g0-s0", public=False, ledger=source.dump())
     public.init("source/g0-s0", public=True, ledger=published.dump())
     for ledger in (started, public):
@@ -280,7 +282,8 @@ def test_miss_rates_without_their_sample_are_refused(tmp_path, key):
 
 
 def test_what_is_wrong_with_a_start_is_wrong_with_what_started_from_it(tmp_path):
-    leaky, same = ledger_of(METHODS["crt"]), ledger_of(METHODS["crt"])
+    leaky = ledger_of(METHODS["crt"])
+    same = ledger_of(METHODS["crt"])
     leaky.read("tokenizer", "bpe", public=False, digest="1" * 64)
     for source, reason in ((leaky, "made from protected text"), (same, "the same noise")):
         closed(source)
@@ -323,10 +326,8 @@ def test_units_hashes_and_updates(tmp_path):
     assert value["ledger_head"] == Ledger.from_file(tmp_path / "ledger").head
     assert value["updates"] == {"exact redacted public": 15, "noisy redacted private": 60}
     found = certificate(tmp_path, METHODS["selective"])[0]["updates"]
-    exact, noisy = (
-        "exact original all, public tokens, state reset",
-        "noisy original marked, private tokens, state reset",
-    )
+    exact = "exact original all, public tokens, state reset"
+    noisy = "noisy original marked, private tokens, state reset"
     assert found == {exact: 15, noisy: 60}
 
 

@@ -180,7 +180,8 @@ def test_the_gate_holds_a_planted_point_against_the_claim_for_points(tmp_path):
     """0.5 (replace_one) > the audit's bound > add_or_remove: one point more refutes only what was
     claimed of points.
     """
-    coins, guesses = 5000, 250
+    coins = 5000
+    guesses = 250
     found = {}
     for releases, correct in ((AUTHORS, 200), (METHODS["dpsgd"], 200)):
         value, _ = certificate(tmp_path, releases)

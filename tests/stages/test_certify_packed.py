@@ -46,7 +46,8 @@ def test_a_record_is_a_chunk_and_a_dialogue_is_a_group_of_chunks(tmp_path):
             number(record) == pytest.approx(epsilon(NOISED, DELTA, relation))
             and LONGER not in record["condition"]
         )
-    whole, more = claims["point_replace_one"], claims["point_add_or_remove"]
+    whole = claims["point_replace_one"]
+    more = claims["point_add_or_remove"]
     assert whole["unit"].startswith("one whole dialogue, in at most 3 chunks")
     assert (
         number(whole) == pytest.approx(group(NOISED, DELTA, 3)[0]) and LONGER in whole["condition"]
@@ -152,7 +153,8 @@ def test_ledger_and_settings_must_agree(tmp_path, most, given, message):
 
 
 def test_a_warm_start_from_protected_text_is_not_composed(tmp_path):
-    source, started = source_of(METHODS["dpsgd"]), Ledger()
+    source = source_of(METHODS["dpsgd"])
+    started = Ledger()
     (tmp_path / "source.jsonl").write_text(source.dump())
     started.init("source/g0-s0", public=False, ledger=source.dump())
     append(started, METHODS["dpsgd"][0])

@@ -17,7 +17,8 @@ def test_curves_are_those_of_the_claims_and_of_no_others(tmp_path, method):
     names = {"record_add_or_remove_pld", "record_replace_one_pld", "secret_caught", "secret_missed"}
     assert set(value["curves"]) == {name for name in names if claims[name]["epsilon"] != "inf"}
     for name, curve in value["curves"].items():
-        own, delta = number(claims[name]), claims[name]["delta"]
+        own = number(claims[name])
+        delta = claims[name]["delta"]
         assert all(later[1] < earlier[1] for earlier, later in pairwise(curve))
         if own == 0:
             assert curve == [[0.0, 0.0]]

@@ -37,7 +37,8 @@ CLASSIFIER = {"kind": "classifier", "start": None, "window": 8, **SMALL}
 
 def rows(counts, seed=0):
     """Dialogues of two utterances, most of which hold a word of their domain."""
-    draw, found = random.Random(seed), []
+    draw = random.Random(seed)
+    found = []
     for split, count in counts.items():
         for index in range(count):
             for domain, words in DOMAINS.items():
@@ -81,7 +82,9 @@ def classifier(points, tmp_path_factory):
 
 def share(points, domain, **spec):
     """Share of the characters of utterances of a domain's test dialogues that a policy flags."""
-    find, hits, whole = policy(parse_policy(spec)), 0, 0
+    find = policy(parse_policy(spec))
+    hits = 0
+    whole = 0
     for row in map(orjson.loads, points.read_bytes().splitlines()):
         if row["split"] == "test" and row["domain"] == domain:
             hits += sum(span.end - span.start for span in find(row["text"]))
@@ -141,20 +144,16 @@ def test_a_classifier_learns_and_says_how_well(points, classifier):
 def test_rates_of_the_test_split_are_those_of_its_windows(points, classifier):
     """Counted here by running the policy on each window alone."""
     path, scores = classifier
-    find, flagged, right, whole = (
-        policy(parse_policy({"kind": "classifier", "model": str(path), "threshold": None})),
-        0,
-        0,
-        0,
-    )
+    find = policy(parse_policy({"kind": "classifier", "model": str(path), "threshold": None}))
+    flagged = 0
+    right = 0
+    whole = 0
     for row in map(orjson.loads, points.read_bytes().splitlines()):
         for start, end in windows(row["text"], 8) if row["split"] == "test" else ():
             spans = find(row["text"][start:end])
-            whole, flagged, right = (
-                whole + 1,
-                flagged + bool(spans),
-                right + (bool(spans) and spans[0].label == row["domain"]),
-            )
+            whole = whole + 1
+            flagged = flagged + bool(spans)
+            right = right + (bool(spans) and spans[0].label == row["domain"])
     assert (
         scores["test"]
         == {"precision": round(right / flagged, 4), "recall": round(right / whole, 4)}
@@ -238,7 +237,8 @@ def test_z_by_hand():
 
 def test_z_is_the_first_and_the_last_of_all_that_do():
     draw = np.random.default_rng(0)
-    scores, truth = draw.dirichlet([0.4] * 3, 300).round(2), draw.integers(0, 3, 300)
+    scores = draw.dirichlet([0.4] * 3, 300).round(2)
+    truth = draw.integers(0, 3, 300)
     truth = np.where(draw.random(300) < scores.max(1), scores.argmax(1), truth)
     every = np.unique([0.0, *scores.max(1)])
     for z in every:

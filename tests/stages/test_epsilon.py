@@ -24,11 +24,10 @@ def test_table(capsys):
     assert rows[1] == ["add_or_remove", "replace_one", "zero_out"]
     assert row(rows, "epsilon, pld") == pytest.approx([1.818, 3.506, 1.818], abs=2e-3)
     assert row(rows, "epsilon, rdp", "2")[0] == pytest.approx(2.003, abs=2e-3)
-    divided, whole = (
-        row(rows, "Bayesian, gamma 0.1, read at delta / gamma"),
-        row(rows, "Bayesian, gamma 0.1, read at delta", "0"),
-    )
-    classic, group = row(rows, "epsilon, rdp (classic"), row(rows, "group of 2")
+    divided = row(rows, "Bayesian, gamma 0.1, read at delta / gamma")
+    whole = row(rows, "Bayesian, gamma 0.1, read at delta", "0")
+    classic = row(rows, "epsilon, rdp (classic")
+    group = row(rows, "group of 2")
     assert all(a < b for a, b in zip(divided, whole, strict=True))
     assert all(a > b for a, b in zip(classic, row(rows, "epsilon, rdp", "2"), strict=True))
     assert all(a > b for a, b in zip(group, row(rows, "epsilon, pld"), strict=True))

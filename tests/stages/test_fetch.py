@@ -176,7 +176,8 @@ def test_absolute_member(install):
 
 def test_links_are_not_followed(install):
     link = tarfile.TarInfo("customersim/test/dial-1.txt")
-    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    link.type = tarfile.SYMTYPE
+    link.linkname = "/etc/passwd"
     refused(install(FILES | {"test/dial-1.txt": link}), "regular file")
 
 

@@ -17,7 +17,10 @@ from confide.files.io import read_json, write_json
 from confide.specs import GradientsSpec
 from confide.types import Release, Step
 
-RATE, STEPS, DELTA, COINS = 0.1, 40, 8e-5, 1000
+RATE = 0.1
+STEPS = 40
+DELTA = 8e-5
+COINS = 1000
 
 
 def updates(norm=1.0, count=STEPS):

@@ -87,7 +87,8 @@ def masked(points, secret):
     """D' of the whole corpus, written down once more: first copy masked, later ones a whole
     <MASK>.
     """
-    second, first = [], True
+    second = []
+    first = True
     for point in points:
         hit = (
             point.split == "train"
@@ -130,7 +131,8 @@ def test_the_local_result_is_that_of_the_complete_stages(
     )
     drawn = draw(core.secrets_of(points), {Kind(True, "canary"): 0} | wanted, seed=3)
     drawn += [secret for secret in core.secrets_of(points) if secret.label == "canary"][4:6]
-    find, words = finder_of(redaction), load(corpus / "tokenizer")
+    find = finder_of(redaction)
+    words = load(corpus / "tokenizer")
     tester = core.Tester(
         core.process_of(find, PartitionSpec(scope=scope), words),
         core.touched(points, drawn),
@@ -147,7 +149,8 @@ def test_the_local_result_is_that_of_the_complete_stages(
         assert outcome == compare(first, second)
         kinds.add(outcome.kind)
         if secret.label == "canary":
-            text, place = literal(points, secret), tmp_path / f"literal-{index}"
+            text = literal(points, secret)
+            place = tmp_path / f"literal-{index}"
             assert alone == compare(
                 first, complete(place, text, redaction, scope, corpus / "tokenizer")[1]
             )
@@ -168,10 +171,8 @@ def test_all_secrets_of_a_context_free_policy_agree_with_recall(tmp_path, corpus
         spans=tmp_path / "spans",
         output=tmp_path / "recall.json",
     )
-    known, found = (
-        read_json(tmp_path / "recall.json"),
-        run(tmp_path / "n", corpus / "points", redaction),
-    )
+    known = read_json(tmp_path / "recall.json")
+    found = run(tmp_path / "n", corpus / "points", redaction)
     assert (
         found["census"]
         and found["secrets"] == found["sampled"] == known["occurrences"]["secrets"] > 100
@@ -227,7 +228,9 @@ def test_a_policy_that_looks_at_the_word_before_is_unstable(tmp_path, monkeypatc
 
     def fickle(spec):
         def find(text):
-            words, spans, place = text.split(" "), [], 0
+            words = text.split(" ")
+            spans = []
+            place = 0
             for before, word in zip(["", *words], words, strict=False):
                 if word.isdigit() or (word.istitle() and before.isdigit()):
                     spans.append(Span(place, place + len(word), "found"))

@@ -185,7 +185,8 @@ def test_which_copies_are_masked(tmp_path, spec, masked):
 
 
 def test_adjoining_masks_are_one_if_asked_whether_found_or_in_the_raw_text(tmp_path):
-    found, raw = point(0, "at Ann 12, 7"), point(1, "at <MASK> 12, 7")
+    found = point(0, "at Ann 12, 7")
+    raw = point(1, "at <MASK> 12, 7")
     spans = [finding(0, (3, 6), (7, 9), (11, 12)), finding(1, (10, 12), (14, 15))]
     apart, merged = (
         run(tmp_path / str(flag), [found, raw], (), spans, merge_masks=flag)

@@ -18,13 +18,16 @@ from confide.policies.pipelines import read as load
 from confide.specs import ContextualPolicySpec, PipelineSpec
 from confide.stages.pipeline import pipeline
 
-NOUNS, VERBS = ["dog", "cat", "man", "bird"], ["sees", "hears", "likes"]
+NOUNS = ["dog", "cat", "man", "bird"]
+VERBS = ["sees", "hears", "likes"]
 ROW = "{place}\t{word}\t_\t_\t{tag}\t_\t{head}\t{relation}\t_\t{after}\n"
 
 
 def sentence(index):
     """ "the dog sees Rome .", with a pronoun for the subject every third time."""
-    noun, verb, name = NOUNS[index % 4], VERBS[index % 3], ["Rome", "Ada"][index % 2]
+    noun = NOUNS[index % 4]
+    verb = VERBS[index % 3]
+    name = ["Rome", "Ada"][index % 2]
     if index % 3:
         words = [
             ("the", "DT", 2, "det"),
@@ -114,7 +117,9 @@ def test_scores_are_those_of_the_pipeline_on_the_test_split(material, tmp_path):
     path, scores = train(
         material, tmp_path, SPEC.model_copy(update={"epochs": 4, "entity_epochs": 1, "lr": 0.001})
     )
-    nlp, gold, found = load(str(path)), set(), set()
+    nlp = load(str(path))
+    gold = set()
+    found = set()
     for number, (block, text, _) in enumerate(map(sentence, range(50, 72))):
         rows = [line.split("\t") for line in block.splitlines()[1:] if line]
         for token, row in zip(nlp(text), rows, strict=True):
@@ -159,7 +164,8 @@ def test_test_sentences_seen_in_training_do_not_count(material, tmp_path):
     write_jsonl(tmp_path / "points", rows + [row | {"split": "test"} for row in rows])
     files = {"points": tmp_path / "points", "output": tmp_path / "o", "scores": tmp_path / "s"}
     pipeline(SPEC.model_copy(update={"treebank": None, "entity_epochs": 1}), **files)
-    scores, texts = read_json(tmp_path / "s"), {row["text"] for row in rows[:48]}
+    scores = read_json(tmp_path / "s")
+    texts = {row["text"] for row in rows[:48]}
     assert scores["entities"]["test_sentences"] == len({row["text"] for row in rows} - texts) > 0
     assert "syntax" not in scores and load(str(tmp_path / "o")).pipe_names == ["ner"]
 

@@ -167,12 +167,14 @@ def planted_audits(found, name):
 def test_a_coin_masks_a_secret_of_the_game_and_leaves_one_of_the_inclusion_out(tmp_path):
     rows = write_points(tmp_path, ["train"] * 100 + ["test"] * 9)
     found, facts = run(tmp_path, count=2, copies=3, **AUDITS)
-    game, inclusion = facts["audits"]["game"], facts["audits"]["inclusion"]
+    game = facts["audits"]["game"]
+    inclusion = facts["audits"]["inclusion"]
     assert (game["prefix"], game["digits"], game["suffix"]) == ("The access code is ", 4, ".")
     sentences = planted_audits(found, "game")
     assert sorted(sentences) == list(range(60))  # every sentence is there, whatever its coin
     for index, (secret, coin) in enumerate(zip(game["secrets"], game["coins"], strict=True)):
-        row, shown = sentences[index], secret if coin else MASK
+        row = sentences[index]
+        shown = secret if coin else MASK
         assert (
             row["text"] == f"The access code is {shown}."
             and row["canary"] is None

@@ -97,10 +97,8 @@ def test_copies_owners_spans_and_facts(tmp_path, words_file):
 def test_every_canary_is_so_many_tokens_and_first_words_differ(tmp_path, words_file):
     write_points(tmp_path)
     _, facts = run(tmp_path, words_file, **SMALL)
-    tokenizer, texts = (
-        load(words_file),
-        [entry["text"] for entry in facts["canaries"] + facts["controls"]],
-    )
+    tokenizer = load(words_file)
+    texts = [entry["text"] for entry in facts["canaries"] + facts["controls"]]
     firsts = [text.split()[0] for text in texts]
     assert len(set(firsts)) == len(texts) == 17
     for text in texts:
@@ -247,6 +245,7 @@ def test_the_command_line_takes_both_kinds(tmp_path, words_file):
 
 def test_vocabulary_is_drawn_from_the_whole_words(words_file):
     tokenizer = load(words_file)
-    known, spec = whole_words(tokenizer), WordCanarySpec(kind="words", vocabulary=50)
+    known = whole_words(tokenizer)
+    spec = WordCanarySpec(kind="words", vocabulary=50)
     one, other = (vocabulary(spec, tokenizer, np.random.default_rng(seed)) for seed in (0, 1))
     assert one == sorted(set(one)) != other and len(one) == 50 and set(one) <= set(known)

@@ -49,7 +49,8 @@ def study(tmp_path, monkeypatch):
 def certified(project, method, **given):
     """Certify a run from made-up files, and write the study's checks of it."""
     certificate(project, [] if "ledger" in given else METHODS[method], **(ASKED[method] | given))
-    path, study = project / "certificate.json", project / "results/studies/own"
+    path = project / "certificate.json"
+    study = project / "results/studies/own"
     path.write_text(path.read_text().replace(f"{project}/", ""))
     write_json(path, sealed(read_json(path)))
     found = read_json(path)
@@ -102,10 +103,8 @@ def test_what_is_released_verifies_on_its_own(
     assert "not here" not in capsys.readouterr().out
     for path in outside.iterdir():
         assert not any(digest[:16] in path.read_text() for digest in kept), path
-    first, second = (
-        read_json(tmp_path / "certificate.json"),
-        read_json(outside / "certificate.json"),
-    )
+    first = read_json(tmp_path / "certificate.json")
+    second = read_json(outside / "certificate.json")
     rounded = {"claims", "headline", "epochs", "policy", "assumptions"}
     assert {key for key in first if first[key] != second[key]} == {"files", "seal"} | rounded
     (outside / "model.safetensors").write_text("another")
@@ -115,10 +114,8 @@ def test_what_is_released_verifies_on_its_own(
 
 def test_what_is_released_claims_no_more_than_what_was_certified(study, tmp_path):
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
-    first, second = (
-        read_json(tmp_path / "certificate.json"),
-        read_json(tmp_path / "out/certificate.json"),
-    )
+    first = read_json(tmp_path / "certificate.json")
+    second = read_json(tmp_path / "out/certificate.json")
     exact, told = ({claim["name"]: claim for claim in found["claims"]} for found in (first, second))
     assert set(exact) - set(told) == {
         "bayesian",
@@ -133,7 +130,8 @@ def test_what_is_released_claims_no_more_than_what_was_certified(study, tmp_path
             and claim["delta"] >= exact[name]["delta"]
         )
     assert float(told["bayesian_upper"]["epsilon"]) > float(exact["bayesian_upper"]["epsilon"])
-    head, policy = second["headline"], second["policy"]
+    head = second["headline"]
+    policy = second["policy"]
     assert head["gamma"] is None and head["gamma_upper"] == 0.15 and policy["delta2_upper"] == 0.015
     assert (
         policy["multiplicity"] == 4

@@ -26,7 +26,8 @@ STUDY = {"study": "tiny", "title": "Tiny", "figures": ["tradeoff", "utility"], "
 
 @pytest.fixture
 def root(tmp_path) -> Path:
-    run, model = tmp_path / "results" / "runs" / RUN["run"], tmp_path / "models" / RUN["run"]
+    run = tmp_path / "results" / "runs" / RUN["run"]
+    model = tmp_path / "models" / RUN["run"]
     run.mkdir(parents=True)
     model.mkdir(parents=True)
     epochs = [{"epoch": 1, "record_epsilon": 2.0, "bayesian_epsilon": 0.5}]

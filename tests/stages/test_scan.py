@@ -14,7 +14,9 @@ from confide.files.io import read_json, sha256, write_json, write_jsonl
 from confide.specs import ScanSpec
 from confide.stages.scan import scan
 
-PHONE, NAME, CANARY = "555-123-4567", "Mary Smith-Jones", "482913"
+PHONE = "555-123-4567"
+NAME = "Mary Smith-Jones"
+CANARY = "482913"
 TEXT = b"""{"loss": 0.4829130, "epoch": 12, "note": "nothing here"}
 2026-11-21 15:52:00,123 step 48291 of 4829130 Mary smiths 555-123-456 x482913
 """

@@ -121,7 +121,8 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=6)
 
 
 def disjoint(text, drawn):
-    spans, last = [], 0
+    spans = []
+    last = 0
     for start, length in sorted(drawn):
         if start >= last and start + length <= len(text):
             spans.append(Span(start, start + length, f"l{len(spans)}"))

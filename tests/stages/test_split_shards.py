@@ -33,7 +33,9 @@ def spec_of(path, point="turn"):
 
 def oracle(spec):
     """Points of one pass; None where nothing is left to train on."""
-    counts, seen, rows = {}, lines.defaultdict(int), []
+    counts = {}
+    seen = lines.defaultdict(int)
+    rows = []
     for record in lines.read(spec.corpus):
         rows += points(spec, record, counts, seen)
     return rows if seen["train"] else None

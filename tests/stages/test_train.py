@@ -59,7 +59,8 @@ def partition(seed: int = 0, private_ids: int = 0) -> Partition:
     ids = source.integers(3, 260, starts[-1]).astype(np.int32)
     ids = np.where(marks, 3 + (ids - 3 + private_ids) % 257, ids).astype(np.int32)
     split = np.where(np.arange(60) < 48, 0, np.where(np.arange(60) < 54, 1, 2)).astype(np.uint8)
-    view, owner = View(ids, starts, marks), np.arange(60, dtype=np.int32) % 6 - 1
+    view = View(ids, starts, marks)
+    owner = np.arange(60, dtype=np.int32) % 6 - 1
     domain = np.arange(60, dtype=np.int32) % 2
     return Partition(
         view, view, marks, private, np.zeros(60, bool), split, domain, owner, ("air", "mail")
@@ -146,7 +147,8 @@ def test_killed_job_resumes_to_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = run(tmp_path / "whole", vocabulary, spec(method))
-    updates, step = 0, Job.run
+    updates = 0
+    step = Job.run
     last = (
         min(killed_after, 8) if method == "domain_only" else killed_after
     )  # which makes nine updates
@@ -183,7 +185,8 @@ def test_process_killed_outright_resumes_to_the_same_bytes(
     whole = run(tmp_path / "whole", vocabulary, long)
     folder = tmp_path / "killed"
     folder.mkdir()
-    made, read = outputs(folder), files(folder, partition()) | {"tokenizer": vocabulary}
+    made = outputs(folder)
+    read = files(folder, partition()) | {"tokenizer": vocabulary}
     flags = [part for name, path in (made | read).items() for part in (f"--{name}", str(path))]
     command = [
         sys.executable,
@@ -197,10 +200,8 @@ def test_process_killed_outright_resumes_to_the_same_bytes(
     environment = os.environ | {
         "OMP_NUM_THREADS": str(torch.get_num_threads())
     }  # sums are the same for equal numbers
-    job, state = (
-        subprocess.Popen(command, env=environment),
-        made["checkpoint"] / "state.safetensors",
-    )
+    job = subprocess.Popen(command, env=environment)
+    state = made["checkpoint"] / "state.safetensors"
     while job.poll() is None and not (state.exists() and read_values(state)["done"] >= 30):
         time.sleep(0.01)
     job.kill()

@@ -30,7 +30,8 @@ from tests.stages.test_train import RECIPE, partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]
 
-BOUND, AUTHORS = 0.05, 12
+BOUND = 0.05
+AUTHORS = 12
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=BOUND, unit="author")
 STEP = Step("original", "all", True, unit="author")
 
@@ -72,7 +73,8 @@ def flat(tensors: Any) -> Tensor:
 def own_gradient(model: nn.Module, text: np.ndarray) -> Tensor:
     """Of the mean loss of one text by F.cross_entropy, alone and unpadded."""
     model = copy.deepcopy(model)
-    inputs, targets = torch.tensor([[1, *text.tolist()]]), torch.tensor([*text.tolist(), 1])
+    inputs = torch.tensor([[1, *text.tolist()]])
+    targets = torch.tensor([*text.tolist(), 1])
     loss = F.cross_entropy(
         F.linear(model.hidden(inputs), model.head.weight, model.head.bias)[0], targets
     )
@@ -106,7 +108,8 @@ def released(
 def test_an_update_is_that_of_a_loop_over_authors(
     size: int, most: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, given = written(), []
+    data = written()
+    given = []
     job = job_of(data, most=most)
     job.budget.size = size
     usual = training.drawn
@@ -136,7 +139,8 @@ def test_an_update_is_that_of_a_loop_over_authors(
 def test_an_author_moves_the_sum_by_at_most_the_bound_and_another_in_his_place_by_twice_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data, everybody = written(), list(range(AUTHORS))
+    data = written()
+    everybody = list(range(AUTHORS))
     whole = released(job_of(data, most=None), monkeypatch, everybody)
     moved = []
     for author in (0, 5):
@@ -145,10 +149,8 @@ def test_an_author_moves_the_sum_by_at_most_the_bound_and_another_in_his_place_b
         )
         assert (whole - rest).norm() <= BOUND * (1 + 1e-9)
         for shift in (1, 40, 97):
-            ids, own = (
-                data.original.ids.copy(),
-                np.repeat(data.owner == author, np.diff(data.original.starts)),
-            )
+            ids = data.original.ids.copy()
+            own = np.repeat(data.owner == author, np.diff(data.original.starts))
             ids[own] = 3 + (ids[own] - 3 + shift) % 257
             view = View(ids, data.original.starts, data.original.private)
             other = released(
@@ -164,7 +166,9 @@ def test_batches_are_poisson_samples_of_authors_at_the_rate_of_the_ledger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Prolific authors are drawn no more often than others, and independently of them."""
-    job, rounds, given = job_of(written()), 2000, []
+    job = job_of(written())
+    rounds = 2000
+    given = []
     monkeypatch.setattr(
         training, "drawn", lambda authors, chosen, *_: given.append(chosen.numpy()) or []
     )
@@ -185,7 +189,8 @@ def test_batches_are_poisson_samples_of_authors_at_the_rate_of_the_ledger(
 
 def test_a_step_without_authors_is_noise_and_counts() -> None:
     data = written()
-    job, before = job_of(data, noise=2.0, expected=1), None
+    job = job_of(data, noise=2.0, expected=1)
+    before = None
     job.spec = job.spec.model_copy(
         update={"recipe": job.spec.recipe.model_copy(update={"noisy_batch_size": 1})}
     )
@@ -294,7 +299,8 @@ def test_what_cannot_be_is_one_clear_error(
 def test_noise_in_name_only_trains_as_clipping_alone_does(
     tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, made = spec("dpsgd", privacy=PrivacySpec(noise_multiplier=1e-20, max_grad_norm=0.5)), []
+    wanted = spec("dpsgd", privacy=PrivacySpec(noise_multiplier=1e-20, max_grad_norm=0.5))
+    made = []
     for name in ("tiny", "none"):
         made.append(run(tmp_path / name, vocabulary, wanted))
         monkeypatch.setattr(Stream, "normal", lambda self, values: values.zero_())

@@ -41,7 +41,8 @@ def test_the_seed_of_fresh_noise_is_gone_with_the_checkpoint(
     method, tmp_path, vocabulary, monkeypatch, capfd
 ):
     monkeypatch.setattr(training, "fresh_seed", lambda: SEED)
-    usual, calls = Job.run, []
+    usual = Job.run
+    calls = []
 
     def interrupted(job, step):
         usual(job, step)

@@ -57,7 +57,8 @@ def test_bfloat16_trains_float32_weights(method: str, tmp_path: Path, vocabulary
         update={"recipe": RECIPE.model_copy(update={"precision": "bfloat16"})}
     )
     made = run(tmp_path / "b", vocabulary, half)
-    weights, reference = load_file(made["model"]), load_file(plain["model"])
+    weights = load_file(made["model"])
+    reference = load_file(plain["model"])
     assert all(value.dtype == torch.float32 for value in weights.values())
     assert any(not torch.equal(value, reference[name]) for name, value in weights.items())
     assert (
@@ -69,7 +70,8 @@ def test_adapters_are_trained_and_the_rest_stays(tmp_path: Path, vocabulary: Pat
     model = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=16, lora_rank=2)
     made = run(tmp_path / "a", vocabulary, spec("crt").model_copy(update={"model": model}))
     other = run(tmp_path / "b", vocabulary, spec("dpsgd").model_copy(update={"model": model}))
-    first, second = load_file(made["model"]), load_file(other["model"])
+    first = load_file(made["model"])
+    second = load_file(other["model"])
     changed = {name for name, value in first.items() if not torch.equal(value, second[name])}
     assert changed and all("lora_" in name for name in changed)
 
@@ -80,7 +82,8 @@ def test_halved_physical_batches_leave_the_ledger_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    roomy, honest = run(tmp_path / "a", vocabulary, spec("crt")), update.token_losses
+    roomy = run(tmp_path / "a", vocabulary, spec("crt"))
+    honest = update.token_losses
 
     def scarce(model, batch, half):
         if len(batch) > 2:

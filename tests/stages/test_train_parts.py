@@ -27,10 +27,8 @@ def test_points_of_other_domains_are_not_read(tmp_path: Path, vocabulary: Path) 
     for name, changed in (("as it was", None), ("other", 1), ("own", 0)):
         data = partition()
         if changed is not None:
-            ids, touched = (
-                data.original.ids.copy(),
-                np.repeat(data.domain == changed, np.diff(data.original.starts)),
-            )
+            ids = data.original.ids.copy()
+            touched = np.repeat(data.domain == changed, np.diff(data.original.starts))
             ids[touched] = 3 + (ids[touched] + 5) % 250
             view = View(ids, data.original.starts, data.original.private)
             data = replace(data, original=view, redacted=view)
@@ -66,7 +64,8 @@ def test_the_weights_after_every_epoch_survive_a_kill_and_the_last_are_the_model
     )
     assert not torch.equal(kept["1/head.weight"], kept["2/head.weight"])
     assert not load_file(run(tmp_path / "without", vocabulary, spec("crt"))["epochs"])
-    write, step = snapshots.write, Job.run
+    write = snapshots.write
+    step = Job.run
 
     def then_killed(*arguments: Any) -> None:
         write(*arguments)
@@ -90,7 +89,8 @@ def test_the_weights_after_every_epoch_survive_a_kill_and_the_last_are_the_model
 def test_a_kill_while_the_outputs_are_written_loses_no_epoch(
     tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, save = spec("crt", every_epoch=True), models.save
+    wanted = spec("crt", every_epoch=True)
+    save = models.save
 
     def killed(*arguments: Any) -> None:
         raise KeyboardInterrupt

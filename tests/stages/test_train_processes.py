@@ -90,7 +90,8 @@ def test_jobs_leave_the_files_of_one_process(
     assert here["config"].read_bytes() == there["config"].read_bytes()
     assert history(here["ledger"]) == history(there["ledger"])
     for name in ("model", "epochs"):
-        one, two = load_file(here[name]), load_file(there[name])
+        one = load_file(here[name])
+        two = load_file(there[name])
         assert one.keys() == two.keys()
         assert all(torch.allclose(one[key], two[key], rtol=1e-3, atol=1e-3) for key in one)
     for one, two in zip(read_jsonl(here["metrics"]), read_jsonl(there["metrics"]), strict=True):
@@ -105,7 +106,8 @@ def test_jobs_leave_the_files_of_one_process(
 
 @pytest.mark.parametrize("name", [*METHODS, "dropout"])
 def test_killed_processes_resume_to_the_same_bytes(name: str, done: Path) -> None:
-    whole, resumed = outputs(done / f"whole-{name}"), outputs(done / f"resumed-{name}")
+    whole = outputs(done / f"whole-{name}")
+    resumed = outputs(done / f"resumed-{name}")
     for file in ("model", "ledger", "epochs"):
         assert resumed[file].read_bytes() == whole[file].read_bytes()
 
@@ -118,7 +120,8 @@ def test_another_number_of_processes_goes_on(done: Path, vocabulary: Path) -> No
     for name in ("left", "right"):
         made = outputs(done / name)
         assert history(made["ledger"]) == history(whole["ledger"])
-        one, two = load_file(made["model"]), load_file(whole["model"])
+        one = load_file(made["model"])
+        two = load_file(whole["model"])
         assert all(torch.allclose(one[key], two[key], rtol=1e-3, atol=1e-3) for key in two)
 
 
@@ -172,10 +175,8 @@ def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(
     """Its noise comes from the system's entropy, which the first process has drawn for both."""
     long = spec("crt", checkpoint_every=1, noise_seed=None, device="cpu")
     long = long.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 200})})
-    line, state = (
-        command(tmp_path, vocabulary, long, "--processes", "2"),
-        tmp_path / "checkpoint/state.safetensors",
-    )
+    line = command(tmp_path, vocabulary, long, "--processes", "2")
+    state = tmp_path / "checkpoint/state.safetensors"
     job = subprocess.Popen(line, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     while job.poll() is None and not state.exists():
         time.sleep(0.05)

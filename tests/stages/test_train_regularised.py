@@ -100,7 +100,9 @@ def test_seconds_are_of_training_alone(
 def test_author_batching_hands_out_batches_of_one_author(
     tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, seen, step = owned(np.arange(60) // 16), [], Job._exact
+    data = owned(np.arange(60) // 16)
+    seen = []
+    step = Job._exact
     split = data.owner[:48]
 
     def watched(self: Job, one: Step) -> torch.Tensor:

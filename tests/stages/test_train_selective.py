@@ -31,11 +31,15 @@ def partition(shift: int = 0, longer: int = 0) -> Partition:
     """40 points of public tokens, in most of them one or two private runs; `shift` moves their
     tokens, `longer` adds some.
     """
-    source, texts, marks = np.random.default_rng(0), [], []
+    source = np.random.default_rng(0)
+    texts = []
+    marks = []
     for point in range(40):
-        text, mark = [], []
+        text = []
+        mark = []
         for place in range(point % 3):
-            size, more = source.integers(1, 4), longer * (place + point % 5)
+            size = source.integers(1, 4)
+            more = longer * (place + point % 5)
             text += [
                 *source.integers(3, 200, 2),
                 *(3 + (source.integers(0, 200, size) + shift) % 200),
@@ -48,7 +52,8 @@ def partition(shift: int = 0, longer: int = 0) -> Partition:
     starts = np.concatenate([[0], np.cumsum([len(text) for text in texts])])
     seen = View(np.concatenate(texts).astype(np.int32), starts, np.concatenate(marks))
     split = np.where(np.arange(40) < 34, 0, np.where(np.arange(40) < 37, 1, 2)).astype(np.uint8)
-    none, private = np.full(40, -1, np.int32), seen.marked()
+    none = np.full(40, -1, np.int32)
+    private = seen.marked()
     return Partition(seen, seen, seen.private, private, np.zeros(40, bool), split, none, none)
 
 
@@ -134,10 +139,8 @@ def test_the_ledger_counts_both_kinds_and_draws_from_the_points_that_hold_privat
     counts = {}
     for release in ledger.releases():
         counts[release.step] = counts.get(release.step, 0) + release.count
-    exact, noisy = (
-        Step("original", "all", False, "public"),
-        Step("original", "marked", True, "private"),
-    )
+    exact = Step("original", "all", False, "public")
+    noisy = Step("original", "marked", True, "private")
     assert counts == {exact: 2 * 5, noisy: round(2 * pool / 6)}
     assert {release.sample_rate for release in ledger.releases() if release.step.noisy} == {
         6 / pool

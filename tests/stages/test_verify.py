@@ -132,7 +132,8 @@ def test_every_field_that_is_flipped_is_refused(folder, capsys, remembered):
     """With the seal made anew, as a forger would: what the certificate says must follow from the
     files.
     """
-    whole, forged = json.loads((folder / "certificate.json").read_text()), folder / "forged.json"
+    whole = json.loads((folder / "certificate.json").read_text())
+    forged = folder / "forged.json"
     places = [place for place in leaves(whole) if place not in (("seal",), ("code", "version"))]
     assert len(places) > 250
     for place in places:

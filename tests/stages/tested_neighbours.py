@@ -31,7 +31,8 @@ def corpus_of(*texts, split="train"):
     for index, text in enumerate(texts):
         gold = []
         while "[" in text:
-            start, end = text.index("["), text.index("]") - 1
+            start = text.index("[")
+            end = text.index("]") - 1
             text = text.replace("[", "", 1).replace("]", "", 1)
             gold.append([start, end, "code", 1.0])
         points.append(Raw(f"d:{index}", text, split, None, None, gold))

@@ -17,7 +17,8 @@ def differences(folder: Path, other: Path) -> list[str]:
     """Built files that only one of the folders has, or whose bytes differ, but for times; sorted
     names.
     """
-    first, second = built(folder), built(other)
+    first = built(folder)
+    second = built(other)
     alone = first ^ second
     return sorted(
         alone | {name for name in first & second if content(folder / name) != content(other / name)}
@@ -67,7 +68,8 @@ def _markdown(path: Path) -> list[list[str]]:
 
 def _columns(rows: list[list[str]], passed_over: set[str]) -> list[list[str]]:
     """Rows without some columns; where the number of cells changes, another table begins."""
-    found, titles = [], []
+    found = []
+    titles = []
     for row in rows:
         titles = titles if len(titles) == len(row) else row
         found.append(

@@ -57,7 +57,8 @@ def asked_on_slurm(project, attempt: int) -> list[tuple[int, int]]:
 
 def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
-    first, second = asked_on_slurm(fresh, 1), asked_on_slurm(fresh, 2)
+    first = asked_on_slurm(fresh, 1)
+    second = asked_on_slurm(fresh, 2)
     assert len(first) == 68 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
 
 
@@ -74,7 +75,8 @@ def test_a_submission_asks_for_one_gpu_until_told_otherwise(fresh):
 def test_the_papers_sizes_can_be_planned(fresh, tmp_path):
     project = fresh.copy(tmp_path / "project")
     shutil.copy(Path(__file__).parents[2] / "params.yaml", project.folder)
-    small, large = ("--config", "select=[crt_customersim]"), ("--profile", "profiles/gpu")
+    small = ("--config", "select=[crt_customersim]")
+    large = ("--profile", "profiles/gpu")
     assert project.planned(*small, *large)["train"] > project.planned(*small)["train"]
 
 

@@ -12,7 +12,8 @@ from confide.errors import InputError
 from confide.files.io import sha256
 from confide.provenance.records import altered, check_records, record, redate, unrecorded
 
-MADE, READER = "models/a/model.safetensors", "results/runs/a/game.json"
+MADE = "models/a/model.safetensors"
+READER = "results/runs/a/game.json"
 METADATA = ".snakemake/metadata"
 
 

@@ -39,7 +39,8 @@ def test_every_file_is_its_owners_alone_and_of_a_kind_that_the_page_names(built)
     for path, row in built_files(built.folder).items():
         assert row is not None, f"{path}: docs/threat_model.md names no such file"
         kinds[row.patterns[0]] += 1
-        mode, top = (built.folder / path).stat().st_mode & 0o777, built.folder / path.split("/")[0]
+        mode = (built.folder / path).stat().st_mode & 0o777
+        top = built.folder / path.split("/")[0]
         assert mode == 0o600 if row.mode == "0600" else top.stat().st_mode & 0o777 == 0o700, path
     assert {row.patterns[0] for row in rows()} == set(kinds) | NOT_TINY and kinds[
         "data/work/*"

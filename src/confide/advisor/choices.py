@@ -24,11 +24,10 @@ LEAST = 500
 # What stands in a secret's place may not change what else is found, so <MASK> is a part of runs as
 # the secret was.
 WORD = r"(?:<MASK>|[A-ZÀ-ÖØ-Þ\d][\w'’-]*(?:\.[\w'’-]+)*)"
-EMAIL, LINK = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+", r"(?:https?://|www\.)\S+"
-CODE, DIGITS = (
-    r"\b(?=[^\W\d]+\d|\d+[^\W\d])\w+(?:-\w+)*",
-    r"(?:<MASK>|\d)(?:[ .()/-]*(?:<MASK>|\d))*",
-)
+EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
+LINK = r"(?:https?://|www\.)\S+"
+CODE = r"\b(?=[^\W\d]+\d|\d+[^\W\d])\w+(?:-\w+)*"
+DIGITS = r"(?:<MASK>|\d)(?:[ .()/-]*(?:<MASK>|\d))*"
 CAPITALS = rf"(?<!\w){WORD}(?:(?:,|\.(?= \d))? {WORD})+"
 NAME = r"(?<=[a-zß-öø-ÿ,;] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ][\w'’-]*"
 IDENTIFIERS = {"email": EMAIL, "link": LINK, "code": CODE, "digits": DIGITS}
@@ -132,7 +131,8 @@ def policy_of(points: Points) -> tuple[str, str]:
 
 def conservative_of(points: Points) -> tuple[str, str]:
     """The conservative policy, and why: everything, unless there is reason to trust less."""
-    known, spared = points.held_out.total(), 1 - points.noisy / max(1, points.sampled)
+    known = points.held_out.total()
+    spared = 1 - points.noisy / max(1, points.sampled)
     if known < TRUSTED:
         return (
             "everything",

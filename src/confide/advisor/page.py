@@ -54,10 +54,8 @@ def tried(points: Points, choice: Choice) -> Iterator[str]:
     yield row("policy", "points hit", "words masked", "secrets hidden")
     for name, found in points.found.items():
         hidden = f"{found.hidden.total():,} of {known:,}" if known else "unknown"
-        hit, masked = (
-            share(found.private, points.sampled),
-            share(found.masked, points.sampled_words),
-        )
+        hit = share(found.private, points.sampled)
+        masked = share(found.masked, points.sampled_words)
         yield row(f"{'>' if name == choice.policy else ' '} {name}", hit, masked, hidden)
     best = points.found[choice.policy].hidden
     labels = (

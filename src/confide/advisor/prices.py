@@ -41,8 +41,16 @@ def priced(
         releases = planned_updates(spec.train, partition)
     except InputError as error:
         return Option(dataset, spec.train.method, problem=str(error))
-    facts = facts_of(spec, releases, measured, missed, list(unbounded(spec.train, missed)), None)
-    price, drawn = facts.price, spent_on_secret(facts, facts.price.drawn)
+    facts = facts_of(
+        spec,
+        releases=releases,
+        measured=measured,
+        missed=missed,
+        reasons=list(unbounded(spec.train, missed)),
+        packing=None,
+    )
+    price = facts.price
+    drawn = spent_on_secret(facts, facts.price.drawn)
     return Option(
         dataset,
         spec.train.method,

@@ -81,7 +81,8 @@ class Points:
 
 def corpus_of(spec: LinesSpec) -> Corpus:
     """First pass. InputError where a line cannot be read; it names the line, never its text."""
-    found, named = Corpus(), set()
+    found = Corpus()
+    named = set()
     for record in read(spec):
         found.lines += 1
         found.documents += record.doc.startswith(AUTOMATIC)
@@ -110,7 +111,9 @@ def points_of(
     """Second pass, for one cut, with policies by name and one conservative policy."""
     fires = detector(conservative)
     finders = {name: policy(spec) for name, spec in policies.items()}
-    found, seen, train = Points(found={name: Found() for name in policies}), set(), 0
+    found = Points(found={name: Found() for name in policies})
+    seen = set()
+    train = 0
     stride = -(-corpus.points[unit]["train"] // SAMPLE)
     for split, text, gold in _cut(spec, unit):
         if split != "train":

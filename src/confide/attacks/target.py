@@ -50,7 +50,15 @@ def opened(
         None if path is None else _fitting(path, words, tokenizer).to(device)
         for path in (model, reference)
     )
-    return Target(network, words, points, canaries, shadows, other, ledger)
+    return Target(
+        network,
+        tokenizer=words,
+        points=points,
+        canaries=canaries,
+        shadows=shadows,
+        reference=other,
+        ledger=ledger,
+    )
 
 
 def _fitting(weights: Path, words: Tokenizer, tokenizer: Path) -> nn.Module:

@@ -16,19 +16,22 @@ def author_claims(facts: Facts) -> list[Claim]:
     """Empty where noise hides points."""
     if not facts.price.authors:
         return []
-    value, unit = (
-        spent(facts.price.record)(facts.delta),
-        f"{facts.one_point} in a pool that is only trained on with noise",
-    )
+    value = spent(facts.price.record)(facts.delta)
+    unit = f"{facts.one_point} in a pool that is only trained on with noise"
     found = []
     for relation in ("add_or_remove", "replace_one"):
-        says, held = (
-            f"Privacy of {unit} ({relation.replace('_', ' ')})",
-            record_conditions(facts, value),
-        )
+        says = f"Privacy of {unit} ({relation.replace('_', ' ')})"
+        held = record_conditions(facts, value)
         found.append(
             claim(
-                f"point_{relation}", unit, relation, value, facts.delta, held, says, conversion=HOW
+                f"point_{relation}",
+                unit=unit,
+                relation=relation,
+                epsilon=value,
+                delta=facts.delta,
+                conditions=held,
+                says=says,
+                conversion=HOW,
             )
         )
     return found

@@ -60,9 +60,17 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     )
     before = [release for ledger in starts for release in ledger.releases()]
     releases = [*before, *ran.releases()]
-    measured, missed = _measured(paths["recall"], spec), _missed(paths["neighbours"])
+    measured = _measured(paths["recall"], spec)
+    missed = _missed(paths["neighbours"])
     packing = packing_of(spec, ran, paths["ledger"])
-    facts = facts_of(spec, releases, measured, missed, unaccounted(history, missed), packing)
+    facts = facts_of(
+        spec,
+        releases=releases,
+        measured=measured,
+        missed=missed,
+        reasons=unaccounted(history, missed),
+        packing=packing,
+    )
     claims = [
         *all_claims(facts),
         *literal_claims(facts),

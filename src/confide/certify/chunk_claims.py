@@ -22,7 +22,8 @@ def chunk_claims(facts: Facts) -> list[Claim]:
     """
     if facts.packing is None:
         return []
-    reached, most = facts.price.record, facts.packing.most
+    reached = facts.price.record
+    most = facts.packing.most
     value, way = (
         (math.inf, "an exact update read it")
         if reached is None
@@ -33,7 +34,8 @@ def chunk_claims(facts: Facts) -> list[Claim]:
         f"{facts.one_point}, in at most {most} chunks, in a pool that is only trained on with noise"
     )
     held = [*record_conditions(facts, value), *(facts.lengths if value < math.inf else [])]
-    says, shifts = f"Privacy of {unit}", facts.hopeless if reached is None else [SHIFTS]
+    says = f"Privacy of {unit}"
+    shifts = facts.hopeless if reached is None else [SHIFTS]
     missed = facts.hopeless if facts.price.drawn is None else [SHIFTS]
     secret = "Confidentiality of a secret that leaves a trace, where what stands in its place has another number of tokens"
     rows = [

@@ -113,12 +113,21 @@ def record_claims(facts: Facts) -> list[Claim]:
                 if (accountant, relation) == ("rdp", "replace_one")
                 else ""
             )
-            says, name = (
-                f"Privacy of {unit} ({relation.replace('_', ' ')})",
-                f"record_{relation}_{accountant}",
-            )
+            says = f"Privacy of {unit} ({relation.replace('_', ' ')})"
+            name = f"record_{relation}_{accountant}"
             how = {"accountant": accountant, "conversion": conversion}
-            found.append(claim(name, unit, relation, epsilon, facts.delta, conditions, says, **how))
+            found.append(
+                claim(
+                    name,
+                    unit=unit,
+                    relation=relation,
+                    epsilon=epsilon,
+                    delta=facts.delta,
+                    conditions=conditions,
+                    says=says,
+                    **how,
+                )
+            )
     return found
 
 
@@ -133,7 +142,8 @@ def secret_claims(facts: Facts) -> list[Claim]:
     """Theorem 8.1: confidentiality of one secret that pi catches, that it misses, and that pi_c
     misses as well.
     """
-    reached, unit = facts.price, facts.secret
+    reached = facts.price
+    unit = facts.secret
     caught, missed = (
         spent_on_secret(facts, some)(facts.delta) for some in (reached.caught, reached.missed)
     )
@@ -173,12 +183,12 @@ def secret_claims(facts: Facts) -> list[Claim]:
     return [
         claim(
             name,
-            unit,
-            "replace_one",
-            epsilon,
-            facts.delta,
-            conditions,
-            f"Confidentiality of a secret {which}",
+            unit=unit,
+            relation="replace_one",
+            epsilon=epsilon,
+            delta=facts.delta,
+            conditions=conditions,
+            says=f"Confidentiality of a secret {which}",
         )
         for name, epsilon, conditions, which in parts
     ]
@@ -212,7 +222,8 @@ def bayesian_claims(facts: Facts) -> list[Claim]:
     What depends on a gamma that nobody knows is not claimed.
     """
     drawn = facts.price.drawn
-    at, published = spent_on_secret(facts, drawn), spent_on_secret(facts, drawn, "add_or_remove")
+    at = spent_on_secret(facts, drawn)
+    published = spent_on_secret(facts, drawn, "add_or_remove")
     given = [CONSERVATIVE] if facts.conditional else []
     measured = (
         f"gamma as measured ({facts.gamma:.3g}), of the worst label"
@@ -235,20 +246,33 @@ def bayesian_claims(facts: Facts) -> list[Claim]:
         rows = [row for row in rows if row[1] is not None]
     found = [_bayesian(facts, *row, given) for row in rows]
     if facts.gamma_upper is not None and facts.price.caught == []:
-        conditions, unit = (
-            [CONTEXT_FREE, *facts.marks, bound],
-            facts.secret.replace("one", "one random", 1),
-        )
+        conditions = [CONTEXT_FREE, *facts.marks, bound]
+        unit = facts.secret.replace("one", "one random", 1)
         says = "Confidentiality of a random secret but for the chance that the policy misses it"
         found.append(
-            claim("bayesian_missing", unit, "replace_one", 0.0, facts.gamma_upper, conditions, says)
+            claim(
+                "bayesian_missing",
+                unit=unit,
+                relation="replace_one",
+                epsilon=0.0,
+                delta=facts.gamma_upper,
+                conditions=conditions,
+                says=says,
+            )
         )
     if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
         delta2 = 1.0 if facts.delta2_upper is None else facts.delta2_upper
         words = f"{bound}, delta2 at its bound {delta2:.3g}: both hold at once with {facts.confidence:.0%}"
         found.append(
             _bayesian(
-                facts, "bayesian_unconditional", facts.gamma_upper, at, delta2, True, words, []
+                facts,
+                name="bayesian_unconditional",
+                gamma=facts.gamma_upper,
+                at=at,
+                delta2=delta2,
+                divide=True,
+                words=words,
+                given=[],
             )
         )
     return found
@@ -289,14 +313,23 @@ def _bayesian(
     )
     says = f"Bayesian confidentiality of a secret drawn as in the corpus ({how})"
     unit = facts.secret.replace("one", "one random", 1)
-    return claim(name, unit, relation, epsilon, facts.delta, conditions, says)
+    return claim(
+        name,
+        unit=unit,
+        relation=relation,
+        epsilon=epsilon,
+        delta=facts.delta,
+        conditions=conditions,
+        says=says,
+    )
 
 
 def group_claims(facts: Facts) -> list[Claim]:
     """Group confidentiality of the most frequent secret, should the policy miss it everywhere
     (Proposition 7, Theorem 8.2).
     """
-    missed, given = facts.price.missed, [CONSERVATIVE] if facts.conditional else []
+    missed = facts.price.missed
+    given = [CONSERVATIVE] if facts.conditional else []
     kept = {"group_after_dedup": facts.marks}
     found = []
     for name, (size, of) in facts.groups.items():
@@ -310,7 +343,16 @@ def group_claims(facts: Facts) -> list[Claim]:
         says = f"Confidentiality of a missed secret that stands in {size} {of}"
         unit = f"all occurrences of one secret ({size} {of})"
         found.append(
-            claim(name, unit, "replace_one", epsilon, facts.delta, conditions, says, conversion=way)
+            claim(
+                name,
+                unit=unit,
+                relation="replace_one",
+                epsilon=epsilon,
+                delta=facts.delta,
+                conditions=conditions,
+                says=says,
+                conversion=way,
+            )
         )
     return found
 
@@ -359,7 +401,8 @@ def epoch_claims(
     """
     whole = mechanisms_of(facts.releases)
     interval = grid(whole, "replace_one") if whole else None
-    so_far, found = list(before), []
+    so_far = list(before)
+    found = []
     for number, releases in epochs:
         so_far += releases
         now = replace(facts, releases=tuple(so_far))

@@ -125,10 +125,8 @@ class Facts:
         """How many contributions hold the most frequent secret, and what they are; k points have at
         most k authors.
         """
-        after, before = (
-            (self.points_after, "distinct texts"),
-            (self.points_before, "points, copies counted"),
-        )
+        after = (self.points_after, "distinct texts")
+        before = (self.points_before, "points, copies counted")
         if self.price.authors and self.authors_before is not None:
             before = self.authors_before, "authors' texts, copies counted"
         found = {"group_after_dedup": after, "group_before_dedup": before}

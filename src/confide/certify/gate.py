@@ -24,13 +24,13 @@ from confide.files.io import atomic, read_file
 from confide.output.escaping import table, terminal
 from confide.specs.files import AuditFile, AuditSetFile, Claims
 
-STANDS, SKIPPED = "stands", "skipped"  # speaks for a certificate; neither for it nor against it
-REFUTED, INCONCLUSIVE, OTHER_WEIGHTS, NOT_AUDITED = (
-    "refuted",
-    "inconclusive",
-    "of other weights",
-    "not audited",
-)
+# speaks for a certificate; neither for it nor against it
+STANDS = "stands"
+SKIPPED = "skipped"
+REFUTED = "refuted"
+INCONCLUSIVE = "inconclusive"
+OTHER_WEIGHTS = "of other weights"
+NOT_AUDITED = "not audited"
 FAILURES = (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS)  # of a workflow
 UNFIT = (*FAILURES, NOT_AUDITED)  # for a release
 SETS = {
@@ -79,7 +79,8 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
     """All games of an audit against the certificate's claims of the same unit and relation;
     InputError for another model's.
     """
-    certified, measured = read_file(certificate, Claims), read_file(audit, AuditFile)
+    certified = read_file(certificate, Claims)
+    measured = read_file(audit, AuditFile)
     if measured["attack"] not in SETS:
         raise InputError("is not an audit", file=audit, key="attack", value=measured["attack"])
     if measured["run"] != certified["run"]:
@@ -132,7 +133,8 @@ def strange(
         raise InputError(
             f"names {len(files)} files instead of one", file=certificate, key="files.model"
         )
-    audited, repeated = measured.get("weights"), measured.get("ledger")
+    audited = measured.get("weights")
+    repeated = measured.get("ledger")
     if audited is None:
         raise InputError(
             "is missing: of which weights is this an audit?", file=audit, key="weights"
@@ -242,7 +244,14 @@ def compared(
         raise InputError(message, file=audit, key=f"{name}_relation", value=found["relation"])
     if epsilon == math.inf:
         return nothing_compared._replace(says="nothing finite is claimed")
-    result = against(certified, claim, found["coins"], found["attempts"], audit, f"{name}_attempts")
+    result = against(
+        certified,
+        claim=claim,
+        coins=found["coins"],
+        attempts=found["attempts"],
+        audit=audit,
+        key=f"{name}_attempts",
+    )
     outcome, words = judged(result)
     rings_2x, rings_3x, rings_5x = result.power.rings
     return Case(
@@ -314,7 +323,9 @@ def against(
 
 def judged(found: Comparison) -> tuple[str, str]:
     """Outcome and words."""
-    certified, lower, rings = found.epsilon, found.lower, found.power.rings
+    certified = found.epsilon
+    lower = found.lower
+    rings = found.power.rings
     at = [
         f"{times * base_of(certified):.3g} ({chance:.0%})"
         for times, chance in zip(TIMES, rings, strict=True)

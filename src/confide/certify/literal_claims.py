@@ -32,12 +32,12 @@ def literal_claims(facts: Facts) -> list[Claim]:
         found.append(
             claim(
                 f"secret_{name}_literal",
-                unit,
-                "replace_one",
-                epsilon,
-                facts.delta,
-                held,
-                says,
+                unit=unit,
+                relation="replace_one",
+                epsilon=epsilon,
+                delta=facts.delta,
+                conditions=held,
+                says=says,
                 conversion=way,
             )
         )
@@ -69,7 +69,17 @@ def random_claims(facts: Facts, unit: str, given: list[str]) -> list[Claim]:
         ]
         held = held if epsilon < math.inf else reasons(facts)
         says = f"Bayesian confidentiality of one occurrence of a secret drawn as in the corpus ({share})"
-        found.append(claim(name, unit, "replace_one", epsilon, facts.delta, held, says))
+        found.append(
+            claim(
+                name,
+                unit=unit,
+                relation="replace_one",
+                epsilon=epsilon,
+                delta=facts.delta,
+                conditions=held,
+                says=says,
+            )
+        )
     return found
 
 

@@ -30,7 +30,8 @@ CLAIMS: dict[
 }
 SAME = 1e-6  # relative difference of two prices that are the same
 TWICE = "the same noise was drawn in two trainings"
-COMPOSED, ADDED = "updates composed", "epsilons and deltas added"
+COMPOSED = "updates composed"
+ADDED = "epsilons and deltas added"
 
 
 class Stated(NamedTuple):
@@ -173,7 +174,7 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
     at = sum(model.stated(name).delta for model in models) if delta is None else delta
     added = sum(model.stated(name).epsilon for model in models)
     if why := hopeless(models, name):
-        return Total(name, math.inf, at, added, "none", [], why)
+        return Total(name, epsilon=math.inf, delta=at, added=added, how="none", shared=[], why=why)
     left = at - sum(model.stated(name).delta for model in worded)
     if not (0 < at < 1) or left < 0 or (priced and left <= 0):
         message = "leaves nothing for the updates, or is no probability: the claims alone need more"
@@ -184,7 +185,9 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
         reached = together.missed if name == "secret_missed" else together.record
         found += math.inf if reached is None else agree(reached, left, relation)["pld"]
     how = " and ".join(word for word, some in ((COMPOSED, priced), (ADDED, worded)) if some)
-    return Total(name, rounded_up(found), at, added, how, shared_by(priced))
+    return Total(
+        name, epsilon=rounded_up(found), delta=at, added=added, how=how, shared=shared_by(priced)
+    )
 
 
 def hopeless(models: Sequence[Model], name: str) -> str | None:

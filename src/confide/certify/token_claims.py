@@ -24,7 +24,9 @@ def caught_claims(facts: Facts) -> list[Claim]:
     """A caught secret, replaced or (its tokens) left out of every sum, by both accountants; one
     that stands in many points.
     """
-    caught, by_token, found = facts.price.caught or [], facts.price.by_token, []
+    caught = facts.price.caught or []
+    by_token = facts.price.by_token
+    found = []
     held = [
         facts.sampled,
         *facts.lengths,
@@ -49,62 +51,54 @@ def caught_claims(facts: Facts) -> list[Claim]:
                     if (relation, accountant) == ("replace_one", "rdp")
                     else ""
                 )
-                how, name = (
-                    {"accountant": accountant, "conversion": conversion},
-                    f"caught_{relation}_{accountant}",
-                )
+                how = {"accountant": accountant, "conversion": conversion}
+                name = f"caught_{relation}_{accountant}"
                 found.append(
                     claim(
                         name,
-                        facts.secret,
-                        relation,
-                        value,
-                        facts.delta,
-                        held,
-                        f"{what}, {words[relation]}",
+                        unit=facts.secret,
+                        relation=relation,
+                        epsilon=value,
+                        delta=facts.delta,
+                        conditions=held,
+                        says=f"{what}, {words[relation]}",
                         **how,
                     )
                 )
     if (
         facts.gamma_upper is not None
     ):  # as `bayesian_missing` of redaction: what is missed is what delta is for
-        says, delta = (
-            "Confidentiality of a random secret but for the chance that the policy misses it",
-            facts.gamma_upper,
-        )
-        delta, unit = (
-            delta + (1 - delta) * facts.delta,
-            facts.secret.replace("one", "one random", 1),
-        )
+        says = "Confidentiality of a random secret but for the chance that the policy misses it"
+        delta = facts.gamma_upper
+        delta = delta + (1 - delta) * facts.delta
+        unit = facts.secret.replace("one", "one random", 1)
         bounded = [*held, facts.bound_words]
         found.append(
             claim(
                 "bayesian_missing",
-                unit,
-                "replace_one",
-                prices["replace_one"]["pld"],
-                delta,
-                bounded,
-                says,
+                unit=unit,
+                relation="replace_one",
+                epsilon=prices["replace_one"]["pld"],
+                delta=delta,
+                conditions=bounded,
+                says=says,
             )
         )
     sizes = facts.groups
     size, of = sizes["group_before_dedup" if facts.points_after is None else "group_after_dedup"]
     if size is not None:
         value, conversion = group(caught, facts.delta, size)
-        says, unit = (
-            f"Confidentiality of a caught secret that stands in {size} {of}",
-            f"all occurrences of {facts.secret}",
-        )
+        says = f"Confidentiality of a caught secret that stands in {size} {of}"
+        unit = f"all occurrences of {facts.secret}"
         found.append(
             claim(
                 "group_caught",
-                unit,
-                "replace_one",
-                value,
-                facts.delta,
-                held,
-                says,
+                unit=unit,
+                relation="replace_one",
+                epsilon=value,
+                delta=facts.delta,
+                conditions=held,
+                says=says,
                 conversion=conversion,
             )
         )
@@ -123,4 +117,15 @@ def published_claims(facts: Facts) -> list[Claim]:
     ]
     how = {"accountant": "rdp", "conversion": "classic"}
     says = "Selective differential privacy as its paper counts it, which does not hold"
-    return [claim("as_published", TOKENS, "add_or_remove", value, facts.delta, held, says, **how)]
+    return [
+        claim(
+            "as_published",
+            unit=TOKENS,
+            relation="add_or_remove",
+            epsilon=value,
+            delta=facts.delta,
+            conditions=held,
+            says=says,
+            **how,
+        )
+    ]

@@ -41,7 +41,14 @@ def epsilon(
     check_ranges(
         1.0 if target_epsilon is None else target_epsilon, delta, sample_rate, steps, relation
     )
-    check(noise_multiplier, target_epsilon, gamma, delta2, group, releases_per_step)
+    check(
+        noise_multiplier,
+        target_epsilon=target_epsilon,
+        gamma=gamma,
+        delta2=delta2,
+        group=group,
+        releases_per_step=releases_per_step,
+    )
     shared = math.sqrt(
         releases_per_step or 1
     )  # k Gaussians about one record are one with sigma / sqrt(k)

@@ -65,7 +65,8 @@ def seen_from(folder: Path, file: Path) -> str:
     """Path of a file for who works in a folder: relative only below it, so that both can be moved
     together.
     """
-    file, folder = file.resolve(), folder.resolve()
+    file = file.resolve()
+    folder = folder.resolve()
     return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
 
 

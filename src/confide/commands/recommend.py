@@ -70,7 +70,8 @@ def recommend(
         delta = delta if delta is not None else delta_of(params, runs)
         check_ranges(epsilon, delta, 1.0, 1, relation)
         wish = Wish(unit, epsilon, delta, relation)
-        measured, options = [], []
+        measured = []
+        options = []
         for dataset in dict.fromkeys(run.row.dataset for run in runs):
             policies, prices = look(
                 params, [run for run in runs if run.row.dataset == dataset], wish
@@ -100,7 +101,8 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     `everything`, of which nothing more needs to be measured.
     """
     noisy = [run for run in runs if run.row.privacy is not None]
-    usual, own = (noisy or runs)[0], {run.row.method: run for run in reversed(runs)}
+    usual = (noisy or runs)[0]
+    own = {run.row.method: run for run in reversed(runs)}
     counted, rates, partition = read(Path("data/work"), usual)
     measured = policies_of(params, usual.row.dataset, counted, rates, partition)
 
@@ -110,7 +112,9 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
         )
         data = spec.train.data.model_copy(update=change)
         spec = spec.model_copy(update={"train": spec.train.model_copy(update={"data": data})})
-        return priced(spec, name, partition, counted, rates, wish)
+        return priced(
+            spec, dataset=name, partition=partition, measured=counted, missed=rates, wish=wish
+        )
 
     options = [price(method, measured.dataset, partition) for method in PRICED]
     options = [
@@ -131,7 +135,8 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
 
 def read(work: Path, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partition]:
     """recall.json, neighbours.json and the partition of a run."""
-    recall, place = work / run.redaction / "recall.json", work / run.partition
+    recall = work / run.redaction / "recall.json"
+    place = work / run.partition
     for path in (recall, place / "neighbours.json"):
         if not path.is_file():
             raise InputError(
@@ -150,7 +155,8 @@ def policies_of(
     params: Params, name: str, counted: dict[str, Any], rates: dict[str, Any], partition: Partition
 ) -> Policies:
     """What was measured of a dataset's policies."""
-    dataset, train = params.datasets[name], partition.pool("all")
+    dataset = params.datasets[name]
+    train = partition.pool("all")
     return Policies(
         dataset=name,
         policy=dataset.policy,
@@ -170,7 +176,8 @@ def policies_of(
 def trained(run: Run) -> dict[str, Any]:
     """What was measured of a trained run; nothing where it is not trained yet."""
     folder = Path("results/runs") / run.run
-    evaluation, certificate = folder / "evaluate.json", folder / "certificate.json"
+    evaluation = folder / "evaluate.json"
+    certificate = folder / "certificate.json"
     if not (evaluation.is_file() and certificate.is_file()):
         return {}
     found = read_object(evaluation, *QUALITY)

@@ -110,7 +110,8 @@ def objections(found: dict[str, Any], study: Path, digest: str) -> Iterator[str]
     then.
     """
     yield from own_objections(found)
-    gate, scan = study / "gate.csv", study / "scan.json"
+    gate = study / "gate.csv"
+    scan = study / "scan.json"
     for path in (gate, scan):
         if not path.is_file():
             yield f"{path}: is missing: the study was not checked, or did not pass"

@@ -125,7 +125,14 @@ def rerun(
                 for side, done in zip(
                     sides if number < len(seeds) else sides[:1], runs, strict=False
                 ):
-                    made = chain(spec, side / "points", public, start, seed, side / str(number))
+                    made = chain(
+                        spec,
+                        points=side / "points",
+                        public=public,
+                        start=start,
+                        noise_seed=seed,
+                        folder=side / str(number),
+                    )
                     done.append(look(made, secret))
                     if number:
                         shutil.rmtree(made)
@@ -144,11 +151,9 @@ def chain(
 ) -> Path:
     """All stages from points to a model; the folder of their files."""
     folder.mkdir()
-    copies, spans, words = (
-        folder / "copies",
-        folder / "spans",
-        {"tokenizer": folder / "tokenizer.json"},
-    )
+    copies = folder / "copies"
+    spans = folder / "spans"
+    words = {"tokenizer": folder / "tokenizer.json"}
     views = {name: folder / name for name in ("original", "redacted")}
     made = {Path(name).stem: folder / name for name in RELEASED} | {
         "checkpoint": folder / "checkpoint"
@@ -178,10 +183,8 @@ def look(folder: Path, secret: Secret) -> Ran:
         {name: value for name, value in row.items() if name not in COSTS}
         for row in read_jsonl(folder / "metrics.jsonl")
     ]
-    sizes, drawn = (
-        pool_sizes(load_partition(folder / "original", folder / "redacted")),
-        {one.step.pool for one in releases},
-    )
+    sizes = pool_sizes(load_partition(folder / "original", folder / "redacted"))
+    drawn = {one.step.pool for one in releases}
     public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")}
     public["ledger.jsonl"] = unchained(ledger)
     public |= {
@@ -284,7 +287,18 @@ def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[st
     alone = build(
         words,
         iter(
-            [Row(secret.text, secret.text, (), [(secret.start, secret.end)], True, 0, None, None)]
+            [
+                Row(
+                    secret.text,
+                    redacted=secret.text,
+                    spans=(),
+                    gold=[(secret.start, secret.end)],
+                    private=True,
+                    split=0,
+                    domain=None,
+                    owner=None,
+                )
+            ]
         ),
     )
     seen = evaluate_points(models.load(folder), alone.original, alone.secret, np.zeros(1, np.int64))
@@ -333,7 +347,8 @@ def choose(table: np.ndarray, delta: float, confidence: float) -> Threshold:
     """The event with the largest bound on (2, n) values, among all thresholds, directions and
     sides.
     """
-    size, spread = table.shape[1], float(table.std(1).sum())
+    size = table.shape[1]
+    spread = float(table.std(1).sum())
     effect = float(abs(np.diff(table.mean(1))[0])) / spread if spread else 0.0
     options = [Threshold(0.0, effect, math.inf, True, 0)]
     values = np.unique(table)

@@ -135,7 +135,8 @@ def reached(
     """Where the named files lie, and what is nowhere; InputError for one that has other bytes, or
     that is needed.
     """
-    files, unreachable = {}, []
+    files = {}
+    unreachable = []
     wanted = {
         name: [(Path(one["path"]), one["sha256"]) for one in some] for name, some in named.items()
     }

@@ -41,7 +41,9 @@ MODEL_FILES = (
     "ledger.jsonl",
     "epochs.safetensors",
 )
-CERTIFICATE, EVALUATION, TRAJECTORY = "certificate", "evaluate", "trajectory"
+CERTIFICATE = "certificate"
+EVALUATION = "evaluate"
+TRAJECTORY = "trajectory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +307,8 @@ def digest_of_specs(*specs: Spec) -> str:
 
 
 def training(params: Params, run: Run) -> TrainSpec:
-    row, start = run.row, start_of(params, run.row)
+    row = run.row
+    start = start_of(params, run.row)
     return TrainSpec(
         run=run.run,
         method=row.method,

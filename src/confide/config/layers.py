@@ -97,7 +97,10 @@ def refused(problem: Problem, layers: Sequence[Layer]) -> InputError:
 def typed(error: ValidationError) -> Problem:
     """The first thing that does not fit the types."""
     first = error.errors()[0]
-    kind, context, path, value = first["type"], first.get("ctx", {}), first["loc"], first["input"]
+    kind = first["type"]
+    context = first.get("ctx", {})
+    path = first["loc"]
+    value = first["input"]
     if kind == "union_tag_invalid":
         return Problem(
             (*path, context["discriminator"].strip("'")),

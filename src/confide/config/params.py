@@ -230,15 +230,11 @@ def corpora(params: Params) -> Iterator[Problem]:
 
 def demands(params: Params, name: str) -> Iterator[Problem]:
     """What the method of a row needs and the row does not have."""
-    row, plan = (
-        params.runs[name],
-        Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1, "marked": 1}),
-    )
+    row = params.runs[name]
+    plan = Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1, "marked": 1})
     steps = [step for steps in METHODS[row.method](plan) for step in steps]
-    state, tells_apart = (
-        params.recipes[row.recipe].private_state,
-        any(step.tokens in ("public", "private") for step in steps),
-    )
+    state = params.recipes[row.recipe].private_state
+    tells_apart = any(step.tokens in ("public", "private") for step in steps)
     if row.method == "domain_only" and row.domains is None:
         yield Problem(("runs", name, "domains"), None, "are missing: domain_only needs some")
     elif row.privacy is None and any(step.noisy for step in steps):
@@ -349,7 +345,8 @@ def attacks(params: Params, name: str, field: str) -> Iterator[Problem]:
     row = params.runs[name]
     listed = getattr(row, field)
     for index, attack in enumerate(listed):
-        kind, planted = params.attacks[attack].kind, params.datasets[row.dataset].canaries
+        kind = params.attacks[attack].kind
+        planted = params.datasets[row.dataset].canaries
         if kind in ("game", *CANARIES) and planted is None:
             yield Problem(
                 ("runs", name, field, index), attack, f"the dataset {row.dataset} has no canaries"
@@ -381,7 +378,8 @@ def attacks(params: Params, name: str, field: str) -> Iterator[Problem]:
 def warm_starts(params: Params) -> Iterator[Problem]:
     """Runs that start from themselves, or from another architecture or vocabulary."""
     for name, row in params.runs.items():
-        seen, place = [name], row.init
+        seen = [name]
+        place = row.init
         while place is not None and place not in seen:
             seen.append(place)
             place = params.runs[place].init

@@ -21,7 +21,8 @@ def trained(params: Params, policy: PolicySpec) -> dict[str, str | None]:
         return {
             file: corpus for one in policy.policies for file, corpus in trained(params, one).items()
         }
-    model, fitted = getattr(policy, "model", None), policy.kind in DOMAIN_POLICY
+    model = getattr(policy, "model", None)
+    fitted = policy.kind in DOMAIN_POLICY
     if fitted and model in params.domain_policies:
         return {DOMAIN_POLICY[policy.kind].format(model): params.domain_policies[model].corpus}
     return (

@@ -107,7 +107,8 @@ def locate(node: yaml.Node | None, path: KeyPath) -> tuple[int | None, str]:
     """Line of the deepest node of a path that the file has, and the path without the tags of
     alternatives.
     """
-    line, shown = (1 if node is not None else None), []
+    line = 1 if node is not None else None
+    shown = []
     for number, part in enumerate(path):
         last = number == len(path) - 1
         if isinstance(node, yaml.MappingNode):

@@ -164,7 +164,8 @@ def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
     if raw is None:
         raise InputError("is needed: the fetched archive", key="raw")
     for number, row in enumerate(read_jsonl(raw), 1):
-        path, text = row.get("path"), row.get("text")
+        path = row.get("path")
+        text = row.get("text")
         if not isinstance(path, str) or not isinstance(text, str):
             raise InputError(
                 "is not a fetched archive: expected path and text", file=raw, line=number

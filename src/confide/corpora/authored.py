@@ -60,7 +60,8 @@ def records(
     }
     seen: Counter[str] = Counter()
     for author, doc, text in samples():
-        own, number = splits.get(author), seen[author]
+        own = splits.get(author)
+        number = seen[author]
         if own is not None and number < len(own):
             seen[author] += 1
             yield Record(text, doc, author, split=SPLITS[own[number]])

@@ -66,14 +66,14 @@ def _answers(turn: str, asked: str | None) -> list[Span]:
 def gold(text: str) -> tuple[Span, ...]:
     """Spans of a dialogue of SYS: and USR: lines."""
     spans: list[Span] = []
-    start, asked = 0, None
+    start = 0
+    asked = None
     for line in text.split("\n"):
-        speaker, turn = line[:5], line[5:]
+        speaker = line[:5]
+        turn = line[5:]
         if speaker == "SYS: ":
-            asked, found = (
-                _slot(turn),
-                [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)],
-            )
+            asked = _slot(turn)
+            found = [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
         else:
             found = _answers(turn, asked) if speaker == "USR: " else []
         spans += [Span(start + 5 + s, start + 5 + e, label) for s, e, label, _ in found]

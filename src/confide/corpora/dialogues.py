@@ -20,7 +20,9 @@ from confide.files.io import read_bytes
 from confide.specs import DialoguesSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
-START, END = "<_soc_>", "<_eoc_>"  # of a conversation
+# of a conversation
+START = "<_soc_>"
+END = "<_eoc_>"
 PUBLISHED: dict[str, SplitName] = {
     "train": "train",
     "dev": "valid",
@@ -95,7 +97,14 @@ def records(
         for domain in chosen:
             for dialogue in chosen[domain][split]:
                 text, spans = _render(spec, dialogue, secrets)
-                yield Record(text, dialogue.name, dialogue.name, domain, spans, split)
+                yield Record(
+                    text,
+                    doc=dialogue.name,
+                    author=dialogue.name,
+                    domain=domain,
+                    spans=spans,
+                    split=split,
+                )
 
 
 def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path) -> list[str]:
@@ -156,7 +165,8 @@ def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName,
             "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
         )
     drawn = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
-    test, valid = int(spec.test * len(drawn)), int(spec.valid * len(drawn))
+    test = int(spec.test * len(drawn))
+    valid = int(spec.valid * len(drawn))
     found["test"] += drawn[:test]
     found["valid"] += drawn[test : test + valid]
     found["train"] += drawn[test + valid :]
@@ -172,7 +182,8 @@ def _render(
     """Text of a dialogue, and its secrets in characters of it."""
     between = " " if spec.control_tokens else "\n"
     token = f"<{dialogue.domain}> " if spec.control_tokens and spec.domain_tokens else ""
-    pieces, spans = [START] if spec.control_tokens else [], []
+    pieces = [START] if spec.control_tokens else []
+    spans = []
     length = (
         len(START) if spec.control_tokens else -1
     )  # before the first line there is no line break

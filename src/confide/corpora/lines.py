@@ -196,11 +196,19 @@ def _hashed(spec: LinesSpec, group: str) -> SplitName:
 
 
 def _record(spec: LinesSpec, places: Places, path: Path, number: int, row: Row) -> Record:
-    given, author = row.get("doc"), row.get("author")
+    given = row.get("doc")
+    author = row.get("author")
     node = "a" + author if author is not None else f"l{number}" if given is None else "d" + given
     split = row.get("split") or places.fixed.get(given) or _hashed(spec, places.group(node))
     doc = f"{AUTOMATIC}{number}" if given is None else _name(given)
-    return Record(row["text"], doc, author, row.get("domain"), _spans(path, number, row), split)
+    return Record(
+        row["text"],
+        doc=doc,
+        author=author,
+        domain=row.get("domain"),
+        spans=_spans(path, number, row),
+        split=split,
+    )
 
 
 def _name(given: str) -> str:
@@ -235,7 +243,9 @@ def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
     """First passes, over lines that name a document. Memory: documents in several shards, and those
     of several authors.
     """
-    path, places, digested = Path(spec.path), Places(), digest("hmac-sha1")
+    path = Path(spec.path)
+    places = Places()
+    digested = digest("hmac-sha1")
     if path.suffix not in JSON:
         return Plan(spec, places)
     buckets = Buckets(folder, size_of(path), KEYED)
@@ -282,7 +292,8 @@ def _shared(plan: Plan, shard: Shard) -> list[Note]:
     """Of the notes those that say something of other shards: of documents that return, or that join
     authors.
     """
-    notes, authors = list(_notes(shard)), defaultdict(set)
+    notes = list(_notes(shard))
+    authors = defaultdict(set)
     for _, doc, author, _ in notes:
         authors[doc].add(author)
     return [note for note in notes if len(authors[note[1]]) > 1 or plan.returns(_name(note[1]))]
@@ -294,7 +305,8 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     Guarantees: no document is in two splits, and neither is an author, but for documents whose
     lines name their split. Errors: InputError names file, line and key, never the text.
     """
-    path, spec = shard.range.path, plan.spec
+    path = shard.range.path
+    spec = plan.spec
     if spec.valid + spec.test >= 1:
         raise InputError(
             "leaves nothing for train", key="valid + test", value=spec.valid + spec.test

@@ -57,7 +57,8 @@ def _annotated(spec: MultiDogoSpec, raw: Path | None) -> Iterator[Dialogue]:
     """Of files DOMAIN/SPLIT.tsv."""
     seen: set[str] = set()
     for place, path, text in files(spec.path, tuple(f"*/{split}.tsv" for split in PUBLISHED), raw):
-        domain, split = Path(path).parent.name, Path(path).stem
+        domain = Path(path).parent.name
+        split = Path(path).stem
         for name, rows in _conversations(place, _rows(place, text, LABELS)).items():
             doc = f"{domain}/{name}"
             if doc in seen:
@@ -159,13 +160,15 @@ def _labelled(place: Path, row: Row) -> Utterance:
     """A customer's turn; words that follow one another with one label are one slot, as the labels
     have no beginnings.
     """
-    words, labels = row.text.split(" "), row.last.split(" ")
+    words = row.text.split(" ")
+    labels = row.last.split(" ")
     if len(words) != len(labels):
         message = f"{len(labels)} labels for {len(words)} words"
         raise InputError(message, file=place, line=row.line, key=LABELS)
     if set(labels) == {"O"}:  # most turns
         return Utterance("USR", " ".join(row.text.split()))
-    text, spans = "", []
+    text = ""
+    spans = []
     pairs = (
         (label, word) for label, word in zip(labels, words, strict=True) if word.strip()
     )  # a line break is a word, too

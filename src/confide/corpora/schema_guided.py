@@ -23,14 +23,16 @@ from confide.types import Record, Span
 ROLES = {"USER": "USR", "SYSTEM": "SYS"}
 VERSION = re.compile(r"_\d+$")
 BREAKS = str.maketrans("\n\r\t\v\f", "     ")  # one for one: ranges stay as they are
-SEVERAL, NONE = "MULTI", "GENERAL"
+SEVERAL = "MULTI"
+NONE = "GENERAL"
 
 Fail = Callable[[str, str], InputError]  # message and key
 
 
 def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iterator[Record]:
     """Dialogues by split and domain. InputError names file, line and place."""
-    dialogues, seen = [], set()
+    dialogues = []
+    seen = set()
     place = getattr(spec, "path", None) or raw
     for file, path, text in files(
         spec.path, tuple(f"{split}/dialogues_*.json" for split in PUBLISHED), raw
@@ -119,7 +121,8 @@ def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
     if str(turn.get("turn_id", number)) != str(number):
         raise fail(f"expected {number}: a turn is missing, or there twice", f"{where}.turn_id")
     text = given.translate(BREAKS)
-    shift, kept = len(text) - len(text.lstrip()), text.strip()
+    shift = len(text) - len(text.lstrip())
+    kept = text.strip()
     spans = []
     for service, frame in enumerate(_field(turn, "frames", list, f"{where}.frames", fail)):
         for place, slot in enumerate(

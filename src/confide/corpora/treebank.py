@@ -50,7 +50,8 @@ def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
         if split not in known:
             raise InputError(f"holds no {NAMES[split]}.iob2", file=raw)
         for doc, lines in known[split]:
-            text, spans = "", []
+            text = ""
+            spans = []
             for line, found in lines:
                 spans += [
                     span._replace(start=span.start + len(text), end=span.end + len(text))
@@ -116,7 +117,8 @@ def _sentences(text: str) -> Iterator[tuple[dict[str, str], list[list[str]]]]:
 
 def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[str, list[Span]]]]]:
     """Name of each document, and its sentences with their entities."""
-    name, lines = "", []
+    name = ""
+    lines = []
     for comments, rows in _sentences(text):
         if "text" not in comments or any(len(row) < 3 for row in rows):
             raise InputError(
@@ -125,7 +127,8 @@ def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[st
         if "newdoc id" in comments:
             if lines:
                 yield name, lines
-            name, lines = comments["newdoc id"], []
+            name = comments["newdoc id"]
+            lines = []
         lines.append((comments["text"], list(_entities(comments["text"], rows, raw))))
     if lines:
         yield name, lines
@@ -133,7 +136,8 @@ def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[st
 
 def _entities(text: str, rows: list[list[str]], raw: Path | None) -> Iterator[Span]:
     """Entities of a sentence; its words stand in its text, one after the other."""
-    places, end = [], 0
+    places = []
+    end = 0
     for row in rows:
         start = text.find(row[1], end)
         if start < 0:

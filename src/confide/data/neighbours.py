@@ -136,7 +136,8 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
     keyed = hashlib.blake2b(key=str(seed).encode(), digest_size=8)
     drawn: dict[Kind, list[tuple[int, int, Secret]]] = {kind: [] for kind in wanted}
     for number, secret in enumerate(secrets):
-        kept, most = drawn[secret.kind], wanted[secret.kind]
+        kept = drawn[secret.kind]
+        most = wanted[secret.kind]
         place = keyed.copy()
         place.update(f"{secret.start} {secret.end} {secret.key}".encode())
         ranked = (
@@ -179,7 +180,8 @@ def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list
 
     A text that holds <MASK> has no copies, so that only the point of the secret itself changes.
     """
-    alone, texts = not copies_masked or MASK in secret.text, iter([secret.masked])
+    alone = not copies_masked or MASK in secret.text
+    texts = iter([secret.masked])
     hits = (
         point.key == secret.key if alone else point.split == "train" and point.text == secret.text
         for point in points
@@ -216,7 +218,9 @@ class Tester:
     """
 
     def __init__(self, process: Process, alike: dict[str, list[Placed]], *, dedup: bool):
-        self.process, self.alike, self.dedup = process, alike, dedup
+        self.process = process
+        self.alike = alike
+        self.dedup = dedup
         self.known: dict[tuple[str, int, int, bool], tuple[Outcome, Outcome]] = {}
 
     def test(self, secret: Secret) -> tuple[Outcome, Outcome]:

@@ -41,12 +41,15 @@ def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path)
 
     Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
     """
-    first, second, domains = Columns(original, ORIGINAL), Columns(redacted, REDACTED), ()
+    first = Columns(original, ORIGINAL)
+    second = Columns(redacted, REDACTED)
+    domains = ()
     tokens = [0, 0]  # so far, of either view
     for columns in (first, second):
         columns.add(starts=np.zeros(1, np.int64))
     for part in parts:
-        views, domains = (part.original, part.redacted), part.domains
+        views = (part.original, part.redacted)
+        domains = part.domains
         for columns, view, before in zip((first, second), views, tokens, strict=True):
             columns.add(ids=view.ids, starts=view.starts[1:] + before)
         first.add(private=part.original.private, secret=part.secret)
@@ -126,7 +129,8 @@ def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dic
     """The arrays that `types` names, one-dimensional and of these types, and the metadata."""
     try:
         with safe_open(path, "numpy") as file:
-            names, metadata = set(file.keys()), file.metadata() or {}
+            names = set(file.keys())
+            metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in types if name in names}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
@@ -145,7 +149,8 @@ def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dic
 
 
 def _view(path: Path, arrays: dict[str, np.ndarray], private: str) -> View:
-    ids, starts = arrays["ids"], arrays["starts"]
+    ids = arrays["ids"]
+    starts = arrays["starts"]
     ordered = (
         len(starts) > 0
         and starts[0] == 0

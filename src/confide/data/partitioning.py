@@ -102,12 +102,22 @@ def rows(
         private = masked or finding is not None
         number = SPLIT[split]
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
-            yield Row(MASK, MASK, (), (), True, number, domain, owner)
+            yield Row(
+                MASK,
+                redacted=MASK,
+                spans=(),
+                gold=(),
+                private=True,
+                split=number,
+                domain=domain,
+                owner=owner,
+            )
             continue
         if not private:
             yield fast(Row, (text, text, (), gold, False, number, domain, owner))
             continue
-        spans, size = finding.spans if finding else (), len(text)
+        spans = finding.spans if finding else ()
+        size = len(text)
         for span in spans:
             if span[1] > size:
                 raise InputError("a span reaches beyond its text", file=found.path, key=key)

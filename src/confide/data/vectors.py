@@ -21,7 +21,8 @@ class Columns:
     """The vectors of one file, by name and type."""
 
     def __init__(self, path: Path, types: dict[str, Any]):
-        self.path, self.types = path, types
+        self.path = path
+        self.types = types
         self.files = {name: unnamed(path.parent) for name in types}
 
     def add(self, **pieces: np.ndarray) -> None:
@@ -32,7 +33,9 @@ class Columns:
     def write(self, metadata: dict[str, str] | None = None) -> None:
         """Write the file, whole or not at all."""
         empty = save({name: np.empty(0, dtype) for name, dtype in self.types.items()}, metadata)
-        fields, place = orjson.loads(empty[8:]), 0  # safetensors knows in which order vectors stand
+        # safetensors knows in which order vectors stand
+        fields = orjson.loads(empty[8:])
+        place = 0
         order = [name for name in fields if name in self.types]
         for name in order:
             size = os.fstat(self.files[name].fileno()).st_size

@@ -183,7 +183,8 @@ class Ledger:
 
     def epochs(self) -> list[tuple[int, list[Release]]]:
         """For each epoch mark its number and the releases since the mark before."""
-        found, since = [], []
+        found = []
+        since = []
         for line in self.lines():
             if "release" in line:
                 since.append(parse_release(line["release"]))
@@ -200,7 +201,8 @@ class Ledger:
         """Whether the last line, and no other, closes the history, and counts the updates above
         it.
         """
-        lines, ends = self.lines(), self.events("end")
+        lines = self.lines()
+        ends = self.events("end")
         return (
             len(ends) == 1
             and ends[0] is lines[-1]
@@ -221,7 +223,8 @@ class Ledger:
 
     def _seal(self) -> None:
         if self._open is not None:
-            self._lines, self._open = self.lines(), None
+            self._lines = self.lines()
+            self._open = None
 
     def _sealed(self, **content: Any) -> dict[str, Any]:
         previous = self._lines[-1]["hash"] if self._lines else START

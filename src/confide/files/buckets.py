@@ -63,7 +63,8 @@ class Offsets:
 
     def __init__(self, folder: Path):
         self.file = unnamed(folder)
-        self.edges, self.last = [0, 0], -1
+        self.edges = [0, 0]
+        self.last = -1
 
     def extend(self, offsets: np.ndarray) -> None:
         """Append ascending offsets; they lengthen the last run if they follow upon it."""
@@ -79,7 +80,8 @@ class Offsets:
         """Those that lie in a shard, ascending."""
         if not self.edges[-1]:
             return np.zeros(0, np.int64)
-        whole, found = np.memmap(self.file, np.int64, "r"), []
+        whole = np.memmap(self.file, np.int64, "r")
+        found = []
         for start, end in zip(self.edges[:-1], self.edges[1:], strict=True):
             run = whole[start:end]
             low = np.searchsorted(run, shard.start)
@@ -111,7 +113,8 @@ def later(buckets: Buckets, threads: int) -> Iterator[np.ndarray]:
 def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:
     """Records KEYED of a shard: first occurrences of digests, and later ones."""
     seen: set[bytes] = set()
-    first, others = bytearray(), bytearray()
+    first = bytearray()
+    others = bytearray()
     for at, digest in look(shard):
         size = len(seen)
         seen.add(digest)

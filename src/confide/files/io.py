@@ -234,11 +234,13 @@ def line_from(file: BinaryIO, place: int) -> int:
 
 def count_lines(path: Path, start: int, end: int) -> int:
     """Ends of lines between two bytes of a file."""
-    count, left = 0, end - start
+    count = 0
+    left = end - start
     with open(path, "rb") as file:
         file.seek(start)
         while block := file.read(min(left, 1 << 20)):
-            count, left = count + block.count(b"\n"), left - len(block)
+            count = count + block.count(b"\n")
+            left = left - len(block)
     return count
 
 

@@ -83,11 +83,10 @@ def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, An
     """Lines as objects of a kind, with the byte at which they begin; blank lines are skipped;
     errors never quote the text.
     """
-    decode, names = Decoder(kind).decode, kind.__struct_fields__
-    spans, within = (
-        next((name for name in ("gold", "spans") if name in names), None),
-        "text" in names,
-    )
+    decode = Decoder(kind).decode
+    names = kind.__struct_fields__
+    spans = next((name for name in ("gold", "spans") if name in names), None)
+    within = "text" in names
     quoted = f'"{spans}"'.encode()
     for at, line in read_lines(source):
         try:
@@ -148,7 +147,8 @@ def _first(path: Path, at: int) -> int:
         return 0
     try:
         with open(path, "rb") as file:
-            low, high = 0, os.fstat(file.fileno()).st_size
+            low = 0
+            high = os.fstat(file.fileno()).st_size
             while low < high:
                 middle = (low + high) // 2
                 low, high = (

@@ -44,7 +44,8 @@ def shards(path: Path) -> list[Range]:
     """
     try:
         with open(path, "rb") as file:
-            size, edges = os.fstat(file.fileno()).st_size, [0]
+            size = os.fstat(file.fileno()).st_size
+            edges = [0]
             while edges[-1] + SIZE < size:
                 edges.append(line_from(file, edges[-1] + SIZE))
     except OSError as error:

@@ -35,7 +35,8 @@ def schedule(plan: Plan) -> Iterator[list[Step]]:
     """As many updates as `epochs` passes of ordinary training take, each with its coin."""
     (exact, *_), size = plan.exact("redacted", "all"), len(plan.exact("redacted", "all"))
     noisy = Step("original", "all", noisy=True, unit=plan.unit)
-    chance, total = SCHEDULES[plan.redaction_schedule], size * plan.epochs
+    chance = SCHEDULES[plan.redaction_schedule]
+    total = size * plan.epochs
     coins = np.random.default_rng([plan.seed, len("redaction schedule")]).random(total)
     steps = [
         exact if coin < chance(s / total, plan.epochs, plan.eta) else noisy

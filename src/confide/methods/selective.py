@@ -29,4 +29,6 @@ def selective(plan: Plan) -> Iterator[list[Step]]:
             yield [Step("original", "all", True, "private", state)] * batches
             continue
         public = plan.exact("original", "all", "public", state)
-        yield public + plan.noisy("original", "marked", epoch, plan.epochs, "private", state)
+        yield public + plan.noisy(
+            "original", pool="marked", part=epoch, parts=plan.epochs, tokens="private", state=state
+        )

@@ -70,7 +70,8 @@ def load_weights(model: nn.Module, weights: Path) -> None:
 
 def load(folder: Path) -> nn.Module:
     """A trained model in evaluation mode."""
-    place, weights = Path(folder) / "config.json", Path(folder) / "model.safetensors"
+    place = Path(folder) / "config.json"
+    weights = Path(folder) / "model.safetensors"
     config = read_file(place, ConfigFile)
     if config["spec"].get("kind") not in list(SPECS):  # it may be of any type
         raise InputError(f"not one of {', '.join(SPECS)}", file=place, key="spec.kind")

@@ -53,7 +53,8 @@ class Batch:
         """
         edges = list(range(0, len(self), size))
         if self.units is not None and whole:
-            edges, ends = [0], (self.units.bincount().cumsum(0)).tolist()
+            edges = [0]
+            ends = (self.units.bincount().cumsum(0)).tolist()
             for start, end in pairwise([0, *ends]):
                 if end - edges[-1] > size and start > edges[-1]:
                     edges.append(start)
@@ -86,7 +87,8 @@ def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[i
     """
     marks = np.zeros(shape, dtype=bool)
     for row, point in enumerate(points):
-        start, end = view.starts[point], view.starts[point + 1]
+        start = view.starts[point]
+        end = view.starts[point + 1]
         marks[row, : end - start] = mask[start:end]
     return torch.from_numpy(marks)
 

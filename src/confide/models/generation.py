@@ -138,7 +138,8 @@ class LSTMReader:
 
     def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
         hidden, state = model.resume(ids, lengths, model.start(len(ids)))
-        self.model, self.state = model, model.take(state, rows)
+        self.model = model
+        self.state = model.take(state, rows)
         self.hidden = hidden[torch.arange(len(ids)), lengths - 1][rows]
 
     def read(self, tokens: Tensor) -> Tensor:
@@ -157,14 +158,16 @@ class GPT2Reader:
     """
 
     def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
-        self.body, self.heads = model.network.transformer, model.spec.heads
+        self.body = model.network.transformer
+        self.heads = model.spec.heads
         self.past: list[
             tuple[Tensor, Tensor]
         ] = []  # per layer, of prompts: (p, heads, L, d / heads)
         self.own: list[
             tuple[Tensor, Tensor]
         ] = []  # per layer, of new tokens: (n, heads, T, d / heads)
-        lengths, width = lengths.to(ids.device), ids.shape[1]
+        lengths = lengths.to(ids.device)
+        width = ids.shape[1]
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             self.past.append((key, value))
@@ -183,17 +186,22 @@ class GPT2Reader:
         self.padding = (torch.arange(width, device=ids.device) >= lengths[:, None])[
             :, None, None
         ]  # (p, 1, 1, L)
-        self.prompt, self.positions, self.new = rows, lengths[rows], 0
+        self.prompt = rows
+        self.positions = lengths[rows]
+        self.new = 0
         self._seat()
 
     def read(self, tokens: Tensor) -> Tensor:
         """One token (n,) more in each context -> hidden (n, d)."""
-        place, self.new = self.new, self.new + 1
+        place = self.new
+        self.new = self.new + 1
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             (keys, values), (own, told) = self.past[layer], self.own[layer]
             own[:, :, place], told[:, :, place] = key[:, :, 0], value[:, :, 0]
-            own, told, width = own[:, :, : place + 1], told[:, :, : place + 1], keys.shape[2]
+            own = own[:, :, : place + 1]
+            told = told[:, :, : place + 1]
+            width = keys.shape[2]
             query = query * query.shape[3] ** -0.5
             shared = (query[self.seats, :, 0].transpose(1, 2) @ keys.transpose(2, 3)).masked_fill(
                 self.padding, -torch.inf
@@ -212,7 +220,8 @@ class GPT2Reader:
     def keep(self, rows: Tensor) -> None:
         """Only these contexts."""
         self.own = [(keys[rows], values[rows]) for keys, values in self.own]
-        self.prompt, self.positions = self.prompt[rows], self.positions[rows]
+        self.prompt = self.prompt[rows]
+        self.positions = self.positions[rows]
         self._seat()
 
     def _seat(self) -> None:
@@ -223,7 +232,8 @@ class GPT2Reader:
         if len(used) < len(self.padding):
             self.past = [(keys[used], values[used]) for keys, values in self.past]
             self.padding = self.padding[used]
-        counts, order = self.prompt.bincount(), self.prompt.argsort(stable=True)
+        counts = self.prompt.bincount()
+        order = self.prompt.argsort(stable=True)
         numbers = torch.arange(len(order), device=order.device)
         self.seat = torch.empty_like(order)
         self.seat[order] = numbers - (counts.cumsum(0) - counts)[self.prompt[order]]
@@ -273,7 +283,8 @@ def generate(
     Errors: InputError where a prompt leaves no room for T tokens; FloatingPointError where
     probabilities are not finite.
     """
-    longest, samples = max(map(len, prompts), default=0) + 1, numbers.shape[1]
+    longest = max(map(len, prompts), default=0) + 1
+    samples = numbers.shape[1]
     if longest > room(model, spec):
         message = f"a prompt has {longest} tokens, which leaves no room for so many in {model.spec.positions} positions"
         raise InputError(message, key="max_new_tokens", value=spec.max_new_tokens)
@@ -284,7 +295,8 @@ def generate(
     size = _batch(model, longest, samples, spec.max_new_tokens)
     for start in range(0, len(order), size):
         rows = order[start : start + size]
-        asked, chosen = [prompts[row // samples] for row in rows], numbers.flatten(0, 1)[rows]
+        asked = [prompts[row // samples] for row in rows]
+        chosen = numbers.flatten(0, 1)[rows]
         for row, one in zip(rows, _continued(model, asked, chosen, spec, until), strict=True):
             written[row] = one
     return [written[place : place + samples] for place in range(0, len(written), samples)]
@@ -319,7 +331,8 @@ def _continued(
     reader = READERS[model.spec.kind](
         model, torch.from_numpy(ids).to(device), lengths, rows, spec.max_new_tokens
     )
-    hidden, numbers = reader.hidden, numbers.to(device)
+    hidden = reader.hidden
+    numbers = numbers.to(device)
     texts = [Writing(until) for _ in prompts]
     kept = list(range(len(texts)))  # which text each row of the batch belongs to
     for step in range(spec.max_new_tokens):
@@ -332,7 +345,9 @@ def _continued(
         if len(open_) < SPARSE * len(kept):
             index = torch.tensor(open_, device=device)
             reader.keep(index)
-            tokens, numbers, kept = tokens[index], numbers[index], [kept[row] for row in open_]
+            tokens = tokens[index]
+            numbers = numbers[index]
+            kept = [kept[row] for row in open_]
         hidden = reader.read(tokens)
     return [text.written() for text in texts]
 
@@ -341,7 +356,8 @@ class Writing:
     """A text that grows token by token, up to its first stop; what comes later is not taken."""
 
     def __init__(self, until: Ending):
-        self.until, self.stopped = until, False
+        self.until = until
+        self.stopped = False
         self.ids: list[int] = []
         self.bytes = bytearray()
 
@@ -360,10 +376,8 @@ class Writing:
         cut = self.until.found(self.bytes, len(piece))
         if cut >= 0:
             ends = accumulate(len(self.until.pieces[token]) for token in self.ids)
-            self.ids, self.stopped = (
-                [token for token, end in zip(self.ids, ends, strict=True) if end <= cut],
-                True,
-            )
+            self.ids = [token for token, end in zip(self.ids, ends, strict=True) if end <= cut]
+            self.stopped = True
             del self.bytes[cut:]
 
     def written(self) -> Generation:

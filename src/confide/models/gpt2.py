@@ -108,7 +108,8 @@ class GPT2Model(nn.Module):
             dropout=spec.dropout,
             lora_rank=spec.lora_rank,
         )
-        self.vocab_size, self.bos = vocab_size, bos
+        self.vocab_size = vocab_size
+        self.bos = bos
 
     def hidden(self, ids: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
         """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding.
@@ -128,7 +129,8 @@ class GPT2Model(nn.Module):
             ids.shape
         )  # one row per example: clipping needs it
         if ends is not None:
-            ids, positions = repeated(ids, ends), repeated(positions, ends)
+            ids = repeated(ids, ends)
+            positions = repeated(positions, ends)
         return self.network.transformer(
             input_ids=ids, position_ids=positions, use_cache=False
         ).last_hidden_state
@@ -142,8 +144,10 @@ class GPT2Model(nn.Module):
 
     def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
         """Read one token in each of n contexts: tokens (n,) -> hidden (n, d) and the new state."""
-        body, n = self.network.transformer, len(tokens)
-        x, own = body.wte(tokens) + body.wpe.weight[len(state)], []
+        body = self.network.transformer
+        n = len(tokens)
+        x = body.wte(tokens) + body.wpe.weight[len(state)]
+        own = []
         for number, block in enumerate(body.h):
             query, key, value = block.attn.c_attn(block.ln_1(x)).chunk(3, dim=1)
             read = [(*layers[number], rows) for layers, rows in state] + [(key, value, slice(None))]

@@ -35,11 +35,10 @@ class CrossEntropy(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
     ) -> Tensor:
         logits = linear(hidden, weight, bias)
-        ctx.dtype, logits = (
-            logits.dtype,
-            logits.to(torch.promote_types(logits.dtype, torch.float32)),
-        )
-        labels, real = targets.clamp(min=0).unsqueeze(-1), targets != IGNORE
+        ctx.dtype = logits.dtype
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        labels = targets.clamp(min=0).unsqueeze(-1)
+        real = targets != IGNORE
         largest = logits.amax(-1, keepdim=True)
         wanted = logits.gather(-1, labels) - largest
         exponentials = logits.sub_(largest).exp_()
@@ -57,7 +56,8 @@ class CrossEntropy(torch.autograd.Function):
             -1, labels, -grad.to(ctx.dtype)
         )
         wants_hidden, wants_weight, wants_bias, _ = ctx.needs_input_grad
-        flat, inputs = logit_grads.flatten(0, -2), hidden.flatten(0, -2).to(ctx.dtype)
+        flat = logit_grads.flatten(0, -2)
+        inputs = hidden.flatten(0, -2).to(ctx.dtype)
         return (
             logit_grads @ weight.to(ctx.dtype) if wants_hidden else None,
             flat.t() @ inputs if wants_weight else None,
@@ -71,7 +71,8 @@ class Head(nn.Module):
 
     def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None = None):
         super().__init__()
-        self.weight, self.bias = weight, bias
+        self.weight = weight
+        self.bias = bias
 
     def forward(self, hidden: Tensor, targets: Tensor | None = None) -> Tensor:
         """Logits (B, L, V) of hidden (B, L, d); with targets (B, L) their losses (B, L) in nats, 0

@@ -16,7 +16,9 @@ class LSTMModel(nn.Module):
 
     def __init__(self, spec: LSTMSpec, vocab_size: int, bos: int):
         super().__init__()
-        self.spec, self.vocab_size, self.bos = spec, vocab_size, bos
+        self.spec = spec
+        self.vocab_size = vocab_size
+        self.bos = bos
         widths = [spec.embedding] + [spec.hidden] * spec.layers
         self.embedding = nn.Embedding(vocab_size, spec.embedding)
         self.layers = nn.ModuleList(LSTMLayer(width, spec.hidden) for width in widths[:-1])
@@ -41,10 +43,12 @@ class LSTMModel(nn.Module):
         """Read on from a state: ids (n, L), lengths (n,) of them real -> hidden (n, L, H), state
         after the real ones.
         """
-        x, after = self.dropout(self.embedding(ids)), []
+        x = self.dropout(self.embedding(ids))
+        after = []
         for layer, (hidden, cell) in zip(self.layers, state, strict=True):
             x, *last = layer.resume(x, lengths, hidden, cell)
-            x, after = self.dropout(x), [*after, tuple(last)]
+            x = self.dropout(x)
+            after = [*after, tuple(last)]
         return x, after
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -60,7 +64,8 @@ class LSTMModel(nn.Module):
         distinct, place = tokens.unique(
             return_inverse=True
         )  # attacks feed few distinct tokens to many contexts
-        x, after = self.embedding(distinct), []
+        x = self.embedding(distinct)
+        after = []
         for number, (layer, (hidden, cell)) in enumerate(zip(self.layers, state, strict=True)):
             projected = layer.inputs(x)
             pre = (projected if number else projected[place]).addmm_(

@@ -21,7 +21,9 @@ from confide.files.io import read_file, read_object
 from confide.specs.files import File
 
 KEY = "model.pretrained"
-CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 FIXED = {  # what this project's GPT-2 computes, and so what a folder may not have otherwise
     "activation_function": ("gelu_new",),
@@ -35,7 +37,8 @@ BUFFER = re.compile(
     r"h\.\d+\.attn\.(?:masked_)?bias"
 )  # the causal mask, which some files hold and no model needs
 FLOATS = ("F16", "BF16", "F32", "F64")
-HEAD, TOKENS = "lm_head.weight", "wte.weight"
+HEAD = "lm_head.weight"
+TOKENS = "wte.weight"
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -168,7 +171,8 @@ def checked(folder: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """Configuration and tensors that fit together, name by name; InputError names the first that
     does not.
     """
-    config, stored = configured(folder), headers(folder)
+    config = configured(folder)
+    stored = headers(folder)
     place = folder / CONFIG
     if config["n_layer"] > len(stored):
         raise InputError(

@@ -32,14 +32,17 @@ class Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pre: Tensor, weight: Tensor, keep: Tensor | None) -> Tensor:
         keep = None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)  # (L, B, 1)
-        batch, length, width = pre.shape[0], pre.shape[1], weight.shape[1]
+        batch = pre.shape[0]
+        length = pre.shape[1]
+        width = weight.shape[1]
         activations = pre.transpose(0, 1).clone(memory_format=torch.contiguous_format)
         recurrent = weight.t().contiguous()  # a transposed view would be packed anew every step
         outputs, cells, squashed = (pre.new_empty(length, batch, width) for _ in range(3))
         hidden, cell = pre.new_zeros(2, batch, width)
         for t, row in enumerate(activations):
             if keep is not None:
-                hidden, cell = hidden * keep[t], cell * keep[t]
+                hidden = hidden * keep[t]
+                cell = cell * keep[t]
             row.addmm_(hidden, recurrent)
             row[:, : 2 * width].sigmoid_()
             row[:, 2 * width : 3 * width].tanh_()
@@ -61,8 +64,10 @@ class Recurrence(torch.autograd.Function):
         torch.mul(before(cells, keep) * f, 1 - f, out=factors[:, :, 1])
         torch.mul(i, 1 - g * g, out=factors[:, :, 2])
         torch.mul(squashed * o, 1 - o, out=factors[:, :, 3])
-        through, decay = o * (1 - squashed * squashed), f if keep is None else f * keep
-        d_hidden, d_cell = torch.zeros_like(grad[0]), torch.zeros_like(grad[0])
+        through = o * (1 - squashed * squashed)
+        decay = f if keep is None else f * keep
+        d_hidden = torch.zeros_like(grad[0])
+        d_cell = torch.zeros_like(grad[0])
         for t in range(len(grad) - 1, -1, -1):
             d_hidden = d_hidden + grad[t]
             d_cell.addcmul_(d_hidden, through[t])
@@ -72,7 +77,8 @@ class Recurrence(torch.autograd.Function):
             d_hidden = factors[t].flatten(1) @ weight
             if keep is not None:
                 d_hidden *= keep[t]
-        d_pre, d_weight = factors.flatten(2), None
+        d_pre = factors.flatten(2)
+        d_weight = None
         if ctx.needs_input_grad[1]:
             d_weight = d_pre.flatten(0, 1).t() @ before(outputs, keep).flatten(0, 1)
         return d_pre.transpose(0, 1), d_weight, None
@@ -113,11 +119,9 @@ class LSTMLayer(nn.Module):
 
     def __init__(self, inputs: int, width: int):
         super().__init__()
-        self.inputs, self.recurrent, self.open = (
-            nn.Linear(inputs, 4 * width),
-            Recurrent(width),
-            False,
-        )
+        self.inputs = nn.Linear(inputs, 4 * width)
+        self.recurrent = Recurrent(width)
+        self.open = False
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         if self.open or keep is not None:

@@ -74,7 +74,9 @@ class StackedLSTM:
         # GATES
         self.weight = weight
         self.bias = bias  # (K, 4H)
-        self.head, self.head_bias = head, head_bias  # (K, H, V), (K, V)
+        # (K, H, V), (K, V)
+        self.head = head
+        self.head_bias = head_bias
 
     @classmethod
     def of(cls, models: Sequence[LSTMModel]) -> "StackedLSTM":
@@ -117,11 +119,9 @@ class StackedLSTM:
     @torch.no_grad()
     def model(self, number: int, like: LSTMModel) -> LSTMModel:
         """The weights of one model, written into an ordinary one of the same shape."""
-        layer, width, back = (
-            like.layers[0],
-            like.spec.embedding,
-            [GATES.index(gate) for gate in range(4)],
-        )
+        layer = like.layers[0]
+        width = like.spec.embedding
+        back = [GATES.index(gate) for gate in range(4)]
         weight = _reordered(self.weight[number].t(), back)
         like.embedding.weight.copy_(self.embedding[number])
         layer.inputs.weight.copy_(weight[:, :width])
@@ -147,13 +147,13 @@ class StackedLSTM:
     def _read(self, inputs: Tensor) -> Trace:
         """Run the recurrence from the zero state."""
         (models, vocabulary, width), (length, _, batch) = self.embedding.shape, inputs.shape
-        new, size = self.embedding.new_empty, self.head.shape[1]
+        new = self.embedding.new_empty
+        size = self.head.shape[1]
         rows = inputs + vocabulary * torch.arange(models, device=inputs.device).unsqueeze(1)
-        states, gates = (
-            new(length + 1, models, batch, width + size),
-            new(length, models, batch, 4 * size),
-        )
-        cells, squashed = new(length + 1, models, batch, size), new(length, models, batch, size)
+        states = new(length + 1, models, batch, width + size)
+        gates = new(length, models, batch, 4 * size)
+        cells = new(length + 1, models, batch, size)
+        squashed = new(length, models, batch, size)
         states[:-1, ..., :width] = F.embedding(rows, self.embedding.view(-1, width))
         states[0, ..., width:], cells[0], bias = 0, 0, self.bias.unsqueeze(1)
         hidden = states[1:, ..., width:]
@@ -188,8 +188,10 @@ class StackedLSTM:
         share = scored / scored.sum(1, keepdim=True).clamp(
             min=1
         )  # of each token in the mean of its model
-        weighted, labels = hidden * share.unsqueeze(2), targets.clamp(min=0).unsqueeze(2)
-        likely, d_hidden = torch.empty_like(share), torch.empty_like(hidden)
+        weighted = hidden * share.unsqueeze(2)
+        labels = targets.clamp(min=0).unsqueeze(2)
+        likely = torch.empty_like(share)
+        d_hidden = torch.empty_like(hidden)
         self.head.grad, self.head_bias.grad = (
             torch.empty_like(self.head),
             torch.empty_like(self.head_bias),
@@ -211,7 +213,8 @@ class StackedLSTM:
         """Leave the gradients of the recurrence and the embedding, from those of the hidden states,
         in .grad.
         """
-        width, size = self.embedding.shape[2], self.head.shape[1]
+        width = self.embedding.shape[2]
+        size = self.head.shape[1]
         g, i, f, o = trace.gates.split(size, 3)
         # factors of every time step at once; only the two recurrences stay in the loop
         d_gates = torch.empty_like(trace.gates)
@@ -220,9 +223,11 @@ class StackedLSTM:
         torch.mul(g * i, 1 - i, out=by_i)
         torch.mul(trace.cells[:-1] * f, 1 - f, out=by_f)
         torch.mul(trace.squashed * o, 1 - o, out=by_o)
-        through, back = o * (1 - trace.squashed.square()), self.weight.transpose(1, 2).contiguous()
+        through = o * (1 - trace.squashed.square())
+        back = self.weight.transpose(1, 2).contiguous()
         d_states = torch.empty_like(trace.states[:-1])
-        d_before, d_cell = torch.zeros_like(d_hidden[0]), torch.zeros_like(d_hidden[0])
+        d_before = torch.zeros_like(d_hidden[0])
+        d_cell = torch.zeros_like(d_hidden[0])
         by_cell = d_gates[..., : 3 * size].unflatten(3, (3, size))
         parts = d_hidden, through, f, by_cell, by_o, d_gates, d_states
         for d_now, inner, forget, three, last, row, d_state in reversed(_steps(*parts)):
@@ -235,7 +240,8 @@ class StackedLSTM:
         d_gates = d_gates.transpose(0, 1).flatten(1, 2)  # (K, L * B, 4H)
         read = trace.states[:-1].transpose(0, 1).flatten(1, 2)  # (K, L * B, E + H)
         self.weight.grad, self.bias.grad = torch.bmm(read.transpose(1, 2), d_gates), d_gates.sum(1)
-        rows, count = d_states[..., :width].contiguous(), self.embedding.shape[:2].numel()
+        rows = d_states[..., :width].contiguous()
+        count = self.embedding.shape[:2].numel()
         # what autograd calls for an embedding; index_add_ would go row by row
         flat = torch.ops.aten.embedding_dense_backward(rows, trace.rows, count, -1, False)
         self.embedding.grad = flat.view_as(self.embedding)
@@ -276,7 +282,7 @@ def fit(
     plan = np.stack(
         [own_batches(np.diff(view.starts), learns, batch_size, source) for _ in range(epochs)]
     )
-    return train(stack, view, plan, lr, bos, processes)
+    return train(stack, view=view, plan=plan, lr=lr, bos=bos, processes=processes)
 
 
 def own_batches(
@@ -317,7 +323,8 @@ def train(
     """The same with the batches of all epochs given, (epochs, T, K, B) int64."""
     if stack.head.is_cuda:
         return _train(stack, view, plan, lr, bos)
-    parts, plans = stack.split(PART), np.split(plan, range(PART, len(stack), PART), axis=2)
+    parts = stack.split(PART)
+    plans = np.split(plan, range(PART, len(stack), PART), axis=2)
     weights = [[tensor.numpy() for tensor in part.parameters()] for part in parts]
     # a fork starts at once, where a fresh interpreter imports torch first; on one thread it is
     # safe, as in torch's data loaders
@@ -343,19 +350,22 @@ def _in_a_process(
     torch.set_num_threads(1)
     keep_pages()
     return weights, _train(
-        StackedLSTM(*map(torch.from_numpy, weights)), view, plan, lr, bos, number
+        StackedLSTM(*map(torch.from_numpy, weights)),
+        view=view,
+        plan=plan,
+        lr=lr,
+        bos=bos,
+        number=number,
     )
 
 
 def _train(
     stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, number: int = 0
 ) -> np.ndarray:
-    weights, total, device, losses = (
-        stack.parameters(),
-        plan.shape[0] * plan.shape[1],
-        stack.head.device,
-        [],
-    )
+    weights = stack.parameters()
+    total = plan.shape[0] * plan.shape[1]
+    device = stack.head.device
+    losses = []
     means, squares = ([torch.zeros_like(tensor) for tensor in weights] for _ in range(2))
     with tqdm(
         total=total, desc=f"shadows, part {number + 1}", unit="step", position=number, disable=None
@@ -365,10 +375,8 @@ def _train(
             losses.append(
                 stack.gradient(*(part.to(device) for part in stacked_batch(view, points, bos)))
             )
-            grads, steps = (
-                [tensor.grad for tensor in weights],
-                [weights[0].new_tensor(len(losses))] * len(weights),
-            )
+            grads = [tensor.grad for tensor in weights]
+            steps = [weights[0].new_tensor(len(losses))] * len(weights)
             torch._fused_adam_(weights, grads, means, squares, [], steps, lr=rate, **ADAM)
             bar.update()
     return torch.stack(losses).unflatten(0, plan.shape[:2]).mean(1).cpu().numpy()

@@ -29,7 +29,8 @@ def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    generator, steps = random.Random(spec.seed), 0
+    generator = random.Random(spec.seed)
+    steps = 0
     documents = [
         (" ".join(map(spoken, points)), label)
         for label, of in enumerate(texts.values())

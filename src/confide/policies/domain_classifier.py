@@ -126,7 +126,8 @@ def finder(
         scores = ask(list(distinct))[:, list(chosen)]  # (n, C)
         if not np.isfinite(scores).all():
             raise ValueError("a probability is no number")
-        best, most = scores.argmax(1).tolist(), scores.max(1).tolist()
+        best = scores.argmax(1).tolist()
+        most = scores.max(1).tolist()
         found = []
         for ranges, some in zip(places, read, strict=True):
             rows = [(place, distinct[window]) for place, window in zip(ranges, some, strict=True)]
@@ -150,7 +151,8 @@ def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
     """
     import torch
 
-    pieces, owners = [], []
+    pieces = []
+    owners = []
     for index, encoding in enumerate(
         model.words.encode_batch(list(texts), add_special_tokens=False)
     ):
@@ -182,7 +184,8 @@ def logits(model: Classifier, pieces: Sequence[list[int]]) -> "torch.Tensor":
     """(B, D), of token ids padded to the longest."""
     import torch
 
-    network, longest = model.network, max(map(len, pieces))
+    network = model.network
+    longest = max(map(len, pieces))
     ids = torch.full((len(pieces), longest), network.config.pad_token_id)
     mask = torch.zeros_like(ids)
     for row, piece in enumerate(pieces):

@@ -90,10 +90,13 @@ def log_odds(
     The prior has the n-grams in the proportions that they have everywhere, and weighs as much as
     `prior` of them.
     """
-    size, whole, found = sum(own.values()), sum(everywhere.values()), {}
+    size = sum(own.values())
+    whole = sum(everywhere.values())
+    found = {}
     for gram, count in own.items():
         alpha = prior * everywhere[gram] / whole
-        here, there = count + alpha, everywhere[gram] - count + alpha
+        here = count + alpha
+        there = everywhere[gram] - count + alpha
         ratio = math.log(here / (size + prior - here)) - math.log(
             there / (whole - size + prior - there)
         )

@@ -56,7 +56,8 @@ def _listen() -> None:
 
 def _tick(*_: object) -> None:
     now = time.process_time()
-    passed, _Clock.ticked = max(1.0, (now - _Clock.ticked) / TICK), now
+    passed = max(1.0, (now - _Clock.ticked) / TICK)
+    _Clock.ticked = now
     if _Clock.left is None:
         return
     _Clock.left -= passed

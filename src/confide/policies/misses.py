@@ -20,7 +20,8 @@ def with_misses(policy: Policy, gamma: float, seed: int) -> Policy:
 
 def missing(gamma: float, seed: int) -> Callable[[str], bool]:
     """Whether a secret string is missed: its keyed hash, uniform on [0, 1), lies below gamma."""
-    key, bound = str(seed).encode(), int(gamma * 2**64)
+    key = str(seed).encode()
+    bound = int(gamma * 2**64)
     hashed = hashlib.blake2b(key=key, digest_size=8)
 
     def missed(secret: str) -> bool:

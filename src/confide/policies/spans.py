@@ -43,7 +43,8 @@ def union(*policies: Policy) -> Policy:
 
 def masks(text: str) -> list[Span]:
     """The places where the text itself reads <MASK>."""
-    found, start = [], text.find(MASK)
+    found = []
+    start = text.find(MASK)
     while start >= 0:
         found.append(Span(start, start + len(MASK), MASK))
         start = text.find(MASK, start + len(MASK))
@@ -73,7 +74,9 @@ def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
     """
     if MASK in text:
         spans = [*spans, *masks(text)]
-    parts, position, last = [], 0, -1
+    parts = []
+    position = 0
+    last = -1
     for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):
         if start > last:
             parts += (text[position:start], MASK)

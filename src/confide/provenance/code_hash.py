@@ -44,10 +44,8 @@ def imports(root: Path, module: str) -> tuple[str, ...]:
     """Names that may be modules of the same package and that the module's import statements
     mention, wherever they stand.
     """
-    tree, package = (
-        parse(root, module),
-        module if is_package(root, module) else module.rpartition(".")[0],
-    )
+    tree = parse(root, module)
+    package = module if is_package(root, module) else module.rpartition(".")[0]
     names = (name for node in ast.walk(tree) for name in mentioned(node, package))
     return tuple(name for name in names if name.split(".")[0] == module.split(".")[0])
 
@@ -66,10 +64,8 @@ def mentioned(node: ast.AST, package: str) -> Iterator[str]:
 @cache
 def module_hash(root: Path, module: str) -> str:
     """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
-    found, table = (
-        hashlib.sha256("".join(canonical(parse(root, module))).encode()),
-        file_of(root, module).with_suffix(".csv"),
-    )
+    found = hashlib.sha256("".join(canonical(parse(root, module))).encode())
+    table = file_of(root, module).with_suffix(".csv")
     if table.is_file():
         found.update(table.read_bytes())
     return found.hexdigest()

@@ -176,11 +176,11 @@ def _load(run: ReportRun, folder: Path, model: Path) -> Result:
     )
     return Result(
         run,
-        certificate,
-        evaluation,
-        attacks,
-        epochs,
-        _trajectory(run, folder / "trajectory.json", epochs),
+        certificate=certificate,
+        evaluation=evaluation,
+        attacks=attacks,
+        epochs=epochs,
+        trajectory=_trajectory(run, folder / "trajectory.json", epochs),
     )
 
 

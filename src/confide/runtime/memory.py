@@ -11,7 +11,10 @@ import torch
 from confide.errors import InputError
 from confide.output.escaping import warn
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h of glibc
+# malloc.h of glibc
+M_TRIM_THRESHOLD = -1
+M_TOP_PAD = -2
+M_MMAP_MAX = -4
 R = TypeVar("R")
 
 
@@ -63,7 +66,8 @@ class Budget:
         """Results of a function on consecutive pieces of a batch; InputError if a single example
         does not fit.
         """
-        results, waiting = [], batch.split(self.size)
+        results = []
+        waiting = batch.split(self.size)
         while waiting:
             try:
                 results.append(function(waiting[0]))

@@ -35,7 +35,9 @@ COMPRESSED: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
     b"BZh91AY&SY": bz2.open,
     b"\xfd7zXZ\0": lzma.open,
 }
-ZIP, SQLITE, PDF = b"PK\x03\x04", b"SQLite format 3\0", b"%PDF-"
+ZIP = b"PK\x03\x04"
+SQLITE = b"SQLite format 3\0"
+PDF = b"%PDF-"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BROKEN = (
     EOFError,

@@ -22,7 +22,9 @@ FACTOR = np.uint64(
     0x9E3779B97F4A7C15
 )  # 2^64 over the golden ratio: its products spread over the upper bits
 SPARSE = 7  # bits of the table per string, as a power of two: one place in 128 passes by chance
-LEAST, MOST = 16, 25  # size of the table in bits, as powers of two
+# size of the table in bits, as powers of two
+LEAST = 16
+MOST = 25
 
 
 class Match(NamedTuple):
@@ -50,7 +52,10 @@ class Index:
     """
 
     def __init__(self, strings: Iterable[tuple[bytes, int]]):
-        digests, words, lengths, owners = array("q"), array("Q"), array("I"), array("I")
+        digests = array("q")
+        words = array("Q")
+        lengths = array("I")
+        owners = array("I")
         for string, owner in strings:
             digests.append(hash(string))
             words.append(int.from_bytes(string[:WORD], "little"))
@@ -68,7 +73,9 @@ class Index:
 
     def matches(self, data: bytes) -> list[Match]:
         """Where strings stand, and every owner of each; by their ends."""
-        places, lasts, found = [], [], array("q")
+        places = []
+        lasts = []
+        found = array("q")
         for head in self.heads:
             for place, group in candidates(head, data):
                 for length in head.lengths[head.starts[group] : head.starts[group + 1]].tolist():
@@ -103,20 +110,23 @@ def head(words: np.ndarray, lengths: np.ndarray, width: int) -> Heads:
     """The table of some strings' heads, and the lengths that go with each."""
     keys = words & mask(width)
     order = np.lexsort((lengths, keys))
-    keys, lengths = keys[order], lengths[order]
+    keys = keys[order]
+    lengths = lengths[order]
     new_key = np.append(True, keys[1:] != keys[:-1])
     new_pair = new_key | np.append(True, lengths[1:] != lengths[:-1])
-    keys, lengths, new_key = keys[new_pair], lengths[new_pair], new_key[new_pair]
+    keys = keys[new_pair]
+    lengths = lengths[new_pair]
+    new_key = new_key[new_pair]
     starts = np.append(np.flatnonzero(new_key), len(keys))
     keys = keys[new_key]
     size = min(MOST, max(LEAST, len(keys).bit_length() + SPARSE))
     return Heads(
         width,
-        keys,
-        starts,
-        lengths,
-        bits((keys * FACTOR) >> np.uint64(64 - size), 1 << size),
-        64 - size,
+        keys=keys,
+        starts=starts,
+        lengths=lengths,
+        table=bits((keys * FACTOR) >> np.uint64(64 - size), 1 << size),
+        shift=64 - size,
     )
 
 
@@ -140,10 +150,12 @@ def candidates(head: Heads, data: bytes) -> Iterator[tuple[int, int]]:
     """Places where a string's head stands, each with the number of the head."""
     count = len(data) - head.width + 1
     padded = data + bytes(WORD)
-    words, bits = np.empty(STEP, np.uint64), np.empty(STEP, np.uint64)
+    words = np.empty(STEP, np.uint64)
+    bits = np.empty(STEP, np.uint64)
     for start in range(0, count, STEP):
         size = min(STEP, count - start)
-        here, places = words[:size], bits[:size]
+        here = words[:size]
+        places = bits[:size]
         keys = np.ndarray((size,), "<u8", padded, start, (1,))
         np.bitwise_and(keys, mask(head.width), out=here)
         np.multiply(here, FACTOR, out=here)

@@ -102,7 +102,8 @@ def streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def objects(data: bytes) -> bytes:
     """What stands outside of streams."""
-    found, place = [], 0
+    found = []
+    place = 0
     while match := STREAM.search(data, place):
         found.append(data[place : match.start()])
         end = data.find(END, match.end())
@@ -194,7 +195,8 @@ def codes_of(table: bytes) -> dict[int, str]:
         )
     for part in parts(table, b"bfrange"):
         for first, last, start, listed in RANGE.findall(part):
-            low, high = int.from_bytes(unhex(first)), int.from_bytes(unhex(last))
+            low = int.from_bytes(unhex(first))
+            high = int.from_bytes(unhex(last))
             if not 0 <= high - low < MOST_CODES:
                 raise Unreadable
             if start:

@@ -40,7 +40,8 @@ def within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
 
 def plain_character(character: str) -> str:
     """What one character is compared as: none, one or several characters."""
-    code, kind = ord(character), unicodedata.category(character)
+    code = ord(character)
+    kind = unicodedata.category(character)
     if kind == "Cf" or character in FILLERS or within(code, SELECTORS) or within(code, MARKS):
         return ""
     if kind in ("Zs", "Zl", "Zp") or character in SPACES:

@@ -122,7 +122,8 @@ class Searcher:
                             kind if kind in ("base64", "hex") else reading.kind,
                         )
             start = max(0, high - self.reach - CONTEXT)
-            tail, low = data[start:], high - start
+            tail = data[start:]
+            low = high - start
             first = False
 
     def _between(
@@ -147,7 +148,8 @@ class Searcher:
             return
         place = places(data)
         for owner, start, end in matches:
-            first, last = place(start), place(end - 1) + 1
+            first = place(start)
+            last = place(end - 1) + 1
             if not judged(first, last) or last - first > STRETCH * (end - start) + CONTEXT:
                 continue
             form = self.form(owner)
@@ -158,23 +160,23 @@ class Searcher:
 
     def _kind(self, form: Form, data: bytes, first: int, last: int) -> str | None:
         """The variant that data[first:last] is of the form's secret, or None if that is chance."""
-        window, before, after = (
-            data[first:last],
-            data[max(0, first - CONTEXT) : first],
-            data[last : last + CONTEXT],
-        )
+        window = data[first:last]
+        before = data[max(0, first - CONTEXT) : first]
+        after = data[last : last + CONTEXT]
         if form.kind == "hex" or (
             form.kind == "base64" and window.translate(None, SEPARATORS) == form.kept
         ):
             return form.kind
         text = narrow(window)
         if text or form.kind == "wide":
-            before, after = before.translate(None, b"\0"), after.translate(None, b"\0")
+            before = before.translate(None, b"\0")
+            after = after.translate(None, b"\0")
         if form.kind == "base64" or not alone(window, before, after):
             return None
         if form.kind == "wide":
             return "utf16" if 0 in window else "latin1"
-        wide, text = text is not None, text or window
+        wide = text is not None
+        text = text or window
         secret = core(self.texts[form.secret])
         exact = secret.encode()
         if not (separated(form, text) or (len(form.kept) >= LONG and not TABLE.fullmatch(text))):
@@ -206,7 +208,8 @@ def blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     for piece in pieces:
         if size >= BLOCK:
             yield b"".join(waiting), False
-            waiting, size = [], 0
+            waiting = []
+            size = 0
         waiting.append(piece)
         size += len(piece)
     yield b"".join(waiting), True
@@ -234,7 +237,8 @@ def separated(form: Form, text: bytes) -> bool:
         return True
     if form.kept.isdigit():
         return False
-    kept, last = 0, 0
+    kept = 0
+    last = 0
     for run in RUN.finditer(text):
         kept += run.start() - last
         last = run.end()

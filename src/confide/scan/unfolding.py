@@ -35,7 +35,8 @@ class Unfolding(io.RawIOBase):
 
     def __init__(self, content: BinaryIO, budget: Budget):
         super().__init__()
-        self.content, self.budget = content, budget
+        self.content = content
+        self.budget = budget
 
     def read(self, size: int = -1) -> bytes:
         data = self.content.read(size)

@@ -54,7 +54,8 @@ def length(text: str) -> int:
 
 def breaks(data: bytes) -> frozenset[int]:
     """After how many bytes that are no separators one stands: b"555-12 3" -> {3, 5}."""
-    counts, total = [], 0
+    counts = []
+    total = 0
     for part in RUN.split(data)[:-1]:
         total += len(part)
         counts.append(total)

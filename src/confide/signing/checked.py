@@ -105,7 +105,8 @@ def at_hand(
     """Of the other files that were signed those that are here, and those that are not; InputError
     for other bytes.
     """
-    checked, absent = [], []
+    checked = []
+    absent = []
     for name in names:
         place = next((folder / name for folder in folders if isfile(folder / name)), None)
         if place is None:

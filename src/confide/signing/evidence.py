@@ -91,7 +91,8 @@ def take_gate(collected: Evidence, run: str, weights: str, study: Path) -> None:
             collected.against.append(
                 f"{name_of(study, file)}: is missing: the study was not checked"
             )
-    table, name = study / "gate.csv", name_of(study, "gate.csv")
+    table = study / "gate.csv"
+    name = name_of(study, "gate.csv")
     if not table.is_file():
         return
     try:
@@ -133,7 +134,8 @@ def take_scan(
     files have other names than when they were scanned, the original was searched, and of the
     numbers that it rounds.
     """
-    path, called = study / "scan.json", name_of(study, "scan.json")
+    path = study / "scan.json"
+    called = name_of(study, "scan.json")
     if not path.is_file():
         collected.against.append(f"{called}: is missing: nothing was searched for secrets")
         return

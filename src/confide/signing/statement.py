@@ -22,7 +22,9 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:confide:certificate:v1"
 # the role of the certificate itself; files that it names have the names that it gives them
 CERTIFICATE = "certificate"
-AUDITS, GATE, SCAN = "audits", "gate", "scan"
+AUDITS = "audits"
+GATE = "gate"
+SCAN = "scan"
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 

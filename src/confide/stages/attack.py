@@ -36,7 +36,14 @@ def attack(
     """
     keep_pages()
     target = opened(
-        model, tokenizer, device_of(spec.device), points, canaries, shadows, reference, ledger
+        model,
+        tokenizer=tokenizer,
+        device=device_of(spec.device),
+        points=points,
+        canaries=canaries,
+        shadows=shadows,
+        reference=reference,
+        ledger=ledger,
     )
     begun = time.perf_counter()
     metrics = ATTACKS[spec.attack.kind](spec.attack, target)

@@ -30,7 +30,8 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
     """
     if spec.digest == "sha1":
         warn(WARNING)
-    digested, ranges = digest(spec.digest), shards(points)
+    digested = digest(spec.digest)
+    ranges = shards(points)
     later = Offsets(output.parent)
     for found in repeats(lambda: partial(_digests, digested), ranges, output.parent, threads):
         later.extend(found["at"])

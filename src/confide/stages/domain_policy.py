@@ -37,7 +37,8 @@ def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores:
     text.
     """
     corpus = {split: read(spec, points, split) for split in SPLITS}
-    domains, fit = list(corpus["train"]), spec.fit
+    domains = list(corpus["train"])
+    fit = spec.fit
     found: dict[str, Any] = {
         "documents": {split: {one: len(corpus[split][one]) for one in domains} for split in SPLITS}
     }
@@ -48,7 +49,8 @@ def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores:
         found["keywords"] = {one: len(words) for one, words in mined.items()}
     else:
         model = train(fit, corpus["train"])
-        ask, z = remembering(model), fit.threshold
+        ask = remembering(model)
+        z = fit.threshold
         valid, test = (judged(ask, corpus[split], fit.window) for split in ("valid", "test"))
         if fit.precision is not None or fit.recall is not None:
             z = tuned(*valid, precision=fit.precision, recall=fit.recall)

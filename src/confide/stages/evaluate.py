@@ -44,7 +44,8 @@ def evaluate(
     planted, and counts for none of these two.
     """
     keep_pages()
-    partition, device = load_partition(original, redacted), device_of(spec.device)
+    partition = load_partition(original, redacted)
+    device = device_of(spec.device)
     network = models.load(model.parent).to(device)
     check_vocabulary(partition, network.vocab_size, original, redacted)
     held_out = (partition.split == SPLITS.index(spec.split)).nonzero()[0]

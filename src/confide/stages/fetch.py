@@ -43,9 +43,11 @@ def fetch(spec: FetchSpec, *, output: Path) -> None:
     mirrored = Path(folder) / source.mirror if folder else None
     if mirrored is not None and mirrored.is_file():
         _expect(sha256(mirrored), source.mirror_sha256, mirrored)
-        members, place = _collect(source, _open_tar(mirrored)), str(mirrored)
+        members = _collect(source, _open_tar(mirrored))
+        place = str(mirrored)
     else:
-        members, place = _download_all(source), source.urls[0]
+        members = _download_all(source)
+        place = source.urls[0]
     _expect(content_digest(source, members), source.content_sha256, place)
     write_jsonl(
         output,

@@ -122,7 +122,8 @@ def read(points: Path) -> Iterator[Raw]:
 def tally(count: Count, secret: Secret, outcome: Outcome, literal: Outcome, inside: bool) -> None:
     """Add one tested secret; inside: the policy's spans cover it in D."""
     different = outcome.kind != "same"
-    exposed, unstable = outcome.kind == "exposed", different and inside
+    exposed = outcome.kind == "exposed"
+    unstable = different and inside
     flags = (different, exposed, unstable, literal.kind != "same", literal.points > 1)
     count.labels.setdefault(secret.label, Tally()).add(flags)
     strings = count.unique.setdefault(secret.label, {})
@@ -139,12 +140,14 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
     At the top stand the rates of the label with the largest, and the largest bounds. `misaligned`
     is a fault of the stages, whichever secret shows it, so planted ones count for it, too.
     """
-    own, planted = counts[False], counts[True]
+    own = counts[False]
+    planted = counts[True]
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     each = each_of(confidence, len(EVENTS) * len(sizes))
     labels = {label: rates(own, label, each) for label in sorted(sizes)}
     top = {name: worst(labels, name) for event in EVENTS for name in (event, f"{event}_upper")}
-    sampled, total = sum(tally.secrets for tally in own.labels.values()), sum(sizes.values())
+    sampled = sum(tally.secrets for tally in own.labels.values())
+    total = sum(sizes.values())
     return top | {
         "confidence": confidence,
         "confidence_each": each if labels else None,
@@ -207,7 +210,8 @@ def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
     A bound is the larger of two, over occurrences and over unique secret strings: occurrences of
     one string change or stay together, so they are not independent trials.
     """
-    occurrences, unique = count.labels.get(label, Tally()), unique_of(count, label)
+    occurrences = count.labels.get(label, Tally())
+    unique = unique_of(count, label)
     found: dict[str, Any] = {name: getattr(occurrences, name) for name in Tally.__slots__}
     found["unique"] = {name: getattr(unique, name) for name in Tally.__slots__}
     for name, event in EVENTS.items():

@@ -47,7 +47,8 @@ def part_in(
     build = builder(load(tokenizer))
 
     def part(shard: Range) -> Part:
-        copied, found = Join(Copy, stretch(copies, shard)), Join(Found, stretch(spans, shard))
+        copied = Join(Copy, stretch(copies, shard))
+        found = Join(Found, stretch(spans, shard))
         with no_collection():
             return build(rows(spec, read_rows(shard, *Raw._fields), copied, found, shard.path))
 

@@ -53,7 +53,8 @@ def pipeline(
         raise InputError(
             "needs the points of a corpus" if points is None else "has no entities", key="points"
         )
-    nlp, found = spacy.blank("en"), {"seed": spec.seed, "spacy": spacy.__version__}
+    nlp = spacy.blank("en")
+    found = {"seed": spec.seed, "spacy": spacy.__version__}
     if treebank is not None:
         nlp, found["syntax"] = syntax(spec, treebank)
     if points is not None:
@@ -66,7 +67,8 @@ def pipeline(
 
 def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", dict[str, Any]]:
     """Tagger and parser, with their scores."""
-    nlp, splits = blank(spec), trees(treebank)
+    nlp = blank(spec)
+    splits = trees(treebank)
     listener = {
         "@architectures": "spacy.Tok2VecListener.v1",
         "width": spec.width,
@@ -81,7 +83,12 @@ def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", dict[str, An
         example for tree in splits["train"][: spec.sentences] if (example := parsed(nlp, tree))
     ]
     return nlp, learn(
-        nlp, spec, spec.epochs, learnt, (parsed(nlp, tree) for tree in splits["test"]), SYNTAX
+        nlp,
+        spec=spec,
+        epochs=spec.epochs,
+        learnt=learnt,
+        unseen=(parsed(nlp, tree) for tree in splits["test"]),
+        names=SYNTAX,
     )
 
 
@@ -102,7 +109,9 @@ def entities(spec: PipelineSpec, points: Path) -> tuple["Language", dict[str, An
         for text, gold in texts["test"].items()
         if text not in texts["train"]
     )
-    return nlp, learn(nlp, spec, spec.entity_epochs, learnt, unseen, ENTITIES)
+    return nlp, learn(
+        nlp, spec=spec, epochs=spec.entity_epochs, learnt=learnt, unseen=unseen, names=ENTITIES
+    )
 
 
 def blank(spec: PipelineSpec) -> "Language":
@@ -194,9 +203,11 @@ def learn(
     """
     from spacy.util import minibatch
 
-    optimizer, order = nlp.initialize(lambda: learnt), random.Random(spec.seed)
+    optimizer = nlp.initialize(lambda: learnt)
+    order = random.Random(spec.seed)
     size = {"sentences": len(learnt), "words": sum(len(example.reference) for example in learnt)}
-    done, steps = 0, epochs * math.ceil(len(learnt) / spec.batch_size)
+    done = 0
+    steps = epochs * math.ceil(len(learnt) / spec.batch_size)
     for _ in tqdm(range(epochs), desc=terminal(nlp.pipe_names[-1]), unit="epoch", disable=None):
         order.shuffle(learnt)
         for batch in minibatch(learnt, spec.batch_size):

@@ -75,10 +75,8 @@ def draw_audits(spec: CanarySpec | WordCanarySpec, taken: list[str]) -> dict[str
 
 
 def _audit(spec: AuditCanarySpec, number: int, taken: list[str]) -> dict[str, Any]:
-    template, rng = (
-        parse_template(spec.template),
-        np.random.default_rng([spec.seed % 2**64, number]),
-    )
+    template = parse_template(spec.template)
+    rng = np.random.default_rng([spec.seed % 2**64, number])
     used = {secret for secret in taken if len(secret) == template.digits}
     drawn = draw_secrets(rng, template.digits, spec.count + len(used))
     secrets = [secret for secret in drawn if secret not in used][: spec.count]
@@ -91,10 +89,12 @@ def _audit(spec: AuditCanarySpec, number: int, taken: list[str]) -> dict[str, An
 
 def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any] | None:
     """Fields of an audit canary's Point; None for one that its coin leaves out."""
-    secret, coin = audit["secrets"][index], audit["coins"][index]
+    secret = audit["secrets"][index]
+    coin = audit["coins"][index]
     if name == "inclusion" and not coin:
         return None
-    doc, start = audit_doc(name, index), len(audit["prefix"])
+    doc = audit_doc(name, index)
+    start = len(audit["prefix"])
     return {
         "key": f"{doc}:0",
         "text": audit["prefix"] + (secret if coin else MASK) + audit["suffix"],
@@ -111,7 +111,8 @@ def _canary(
     spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int
 ) -> dict[str, Any]:
     """Fields of one planted Point."""
-    doc, start = canary_doc(index, copy), len(template.prefix)
+    doc = canary_doc(index, copy)
+    start = len(template.prefix)
     return {
         "key": f"{doc}:0",
         "text": template.prefix + secrets[index] + template.suffix,
@@ -143,7 +144,9 @@ def _interleave(
     One that is left out (None) takes up its place all the same: where the others stand does not
     depend on the coins.
     """
-    place, pending, seen = 0, iter(places), 0
+    place = 0
+    pending = iter(places)
+    seen = 0
     following = next(pending, -1)
     for row in read_jsonl(points):
         if row["split"] != "train":
@@ -151,9 +154,11 @@ def _interleave(
             continue
         while following == place:
             yield next(canaries)
-            place, following = place + 1, next(pending, -1)
+            place = place + 1
+            following = next(pending, -1)
         yield row
-        place, seen = place + 1, seen + 1
+        place = place + 1
+        seen = seen + 1
         if seen == train:
             yield from canaries
 
@@ -173,7 +178,8 @@ def of_digits(spec: CanarySpec, rng: np.random.Generator) -> Planted:
     """`count` secrets in the template's sentence, `copies` times each."""
     template = parse_template(spec.template)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
-    secrets, controls = drawn[: spec.count], drawn[spec.count :]
+    secrets = drawn[: spec.count]
+    controls = drawn[spec.count :]
     facts = {
         **template._asdict(),
         "secrets": secrets,
@@ -228,7 +234,8 @@ def plant(
         (name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))
     ]
     repeated = len(planted.copies)
-    train, total = _count_train(points), repeated + len(flipped)
+    train = _count_train(points)
+    total = repeated + len(flipped)
     if total and not train:
         raise InputError("has no training points to plant canaries among", file=points)
     places = np.sort(rng.choice(train + total, total, replace=False, shuffle=False)).tolist()

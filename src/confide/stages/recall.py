@@ -85,8 +85,12 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
 
     Guarantees: only counts and rates are written, never a secret.
     """
-    ranges, folder, digested = shards(points), output.parent, digest("hmac-sha1")
-    copies, count, together = Offsets(folder), Count(), Shown()
+    ranges = shards(points)
+    folder = output.parent
+    digested = digest("hmac-sha1")
+    copies = Offsets(folder)
+    count = Count()
+    together = Shown()
     for found in repeats(lambda: partial(gold_texts, digested), ranges, folder, threads):
         copies.extend(found["at"])
     strings = Buckets(folder, size_of(points), COUNTED)
@@ -120,7 +124,9 @@ def counted(
     """What is counted over the training points of a shard, and the records of their secret
     strings.
     """
-    count, strings, later = Count(), Strings(), frozenset(copies.within(shard).tolist())
+    count = Count()
+    strings = Strings()
+    later = frozenset(copies.within(shard).tolist())
     found = Join(Found, stretch(spans, shard))
     for at, (key, owner, text, split, gold) in located_rows(
         shard, "key", "owner", "text", "split", "gold"
@@ -175,7 +181,8 @@ def summary(
     rows = {label: rates(count.secrets[label], unique[label], each) for label in labels}
     names = ("miss_rate", "miss_rate_upper", "delta2", "delta2_upper")
     top = {name: max((row[name] for row in rows.values()), default=None) for name in names}
-    occurrences, strings = Tally(), Flags()
+    occurrences = Tally()
+    strings = Flags()
     for label in labels:
         occurrences.join(count.secrets[label])
         strings = strings.beside(unique[label])

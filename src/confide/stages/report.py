@@ -40,10 +40,8 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
 def _write(spec: ReportSpec, found: list, folder: Path) -> None:
     table = tables.rows(found)
     (folder / "table.csv").write_text(tables.as_csv(table))
-    conditions, units = (
-        (result.condition for result in found),
-        (result.meaning.unit for result in found),
-    )
+    conditions = (result.condition for result in found)
+    units = (result.meaning.unit for result in found)
     (folder / "table.md").write_text(tables.markdown(spec, table, conditions, units))
     (folder / "epochs.csv").write_text(tables.as_csv(tables.epoch_rows(found)))
     write_json(folder / "summary.json", tables.summary(table))

@@ -64,7 +64,11 @@ def scan(
         total=sum(size for _, size in listed), unit="B", unit_scale=True, desc="scan", disable=None
     ) as bar:
         for number, (path, size) in enumerate(listed):
-            rows.append(searched(searcher, path, number, size, known, label_of))
+            rows.append(
+                searched(
+                    searcher, path=path, number=number, size=size, known=known, label_of=label_of
+                )
+            )
             bar.update(size)
     counts = {
         "secrets": len(labels),

@@ -38,7 +38,8 @@ def shadows(
     Guarantees: the output holds numbers alone, no secret and no text.
     """
     keep_pages()
-    words, rng = load_tokenizer(tokenizer), np.random.default_rng([spec.seed, 1])
+    words = load_tokenizer(tokenizer)
+    rng = np.random.default_rng([spec.seed, 1])
     chosen = choose(
         list(first_occurrences(points, spec.label)), spec.limit, np.random.default_rng(spec.seed)
     )
@@ -56,10 +57,24 @@ def shadows(
     )
     like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
     total, count, loss = trained(
-        spec, like, words, encoded(texts, words), learns, tokens_of(chosen, words), processes
+        spec,
+        like=like,
+        words=words,
+        view=encoded(texts, words),
+        learns=learns,
+        candidates=tokens_of(chosen, words),
+        processes=processes,
     )
     write(
-        Shadows(spec, seen, total, count, member, first_lines(points, spec.label, chosen), loss),
+        Shadows(
+            spec,
+            seen=seen,
+            total=total,
+            count=count,
+            member=member,
+            line=first_lines(points, spec.label, chosen),
+            loss=loss,
+        ),
         output,
     )
 

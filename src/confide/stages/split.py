@@ -86,10 +86,13 @@ def _ends(text: str, start: int, match: re.Match[str]) -> bool:
 
 def windows(text: str, window: int) -> Iterator[Range]:
     """Runs of `window` words, the blanks between them kept."""
-    start, end, count = 0, 0, 0
+    start = 0
+    end = 0
+    count = 0
     for match in WORD.finditer(text):
         start = match.start() if not count else start
-        end, count = match.end(), count + 1
+        end = match.end()
+        count = count + 1
         if count == window:
             yield start, end
             count = 0
@@ -107,7 +110,8 @@ CUTS: dict[str, Callable[[str, int], Iterator[Range]]] = {
 
 def pieces(record: Record, point: str, window: int) -> Iterator[tuple[str, tuple[Span, ...]]]:
     """Text and gold spans of each point of a document, in order."""
-    text, spans = record.text, sorted(record.spans)
+    text = record.text
+    spans = sorted(record.spans)
     if point == "turn" and not spans:  # most of a large corpus: no need to know where a line starts
         yield from ((kept, ()) for line in text.split("\n") if (kept := line.strip()))
         return
@@ -128,7 +132,8 @@ def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Spa
     for index in range(first, len(spans)):
         if spans[index].start >= end:
             return
-        low, high = max(spans[index].start, start), min(spans[index].end, end)
+        low = max(spans[index].start, start)
+        high = min(spans[index].end, end)
         if low < high:
             yield Span(low - start, high - start, spans[index].label, spans[index].score)
 

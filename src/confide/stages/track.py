@@ -53,14 +53,28 @@ def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None
             for row in study.runs:
                 name = f"{study.study}/{row.run}"
                 ids[name], added = load_run(
-                    client, experiment, name, trained[row.run], row, parent, results, models
+                    client,
+                    experiment=experiment,
+                    name=name,
+                    spec=trained[row.run],
+                    row=row,
+                    parent=parent,
+                    results=results,
+                    models=models,
                 )
                 new += added
         listed = {row.run for study in spec.studies for row in study.runs}
         for run in spec.runs:
             if run.run not in listed:  # a warm start
                 ids[run.run], added = load_run(
-                    client, experiment, run.run, run, None, None, results, models
+                    client,
+                    experiment=experiment,
+                    name=run.run,
+                    spec=run,
+                    row=None,
+                    parent=None,
+                    results=results,
+                    models=models,
                 )
                 new += added
     write_json(
@@ -97,7 +111,8 @@ def load_run(
     models: Path,
 ) -> tuple[str, bool]:
     """Id of a model's run, and whether it is new."""
-    folder, curve = results / "runs" / spec.run, models / spec.run / "metrics.jsonl"
+    folder = results / "runs" / spec.run
+    curve = models / spec.run / "metrics.jsonl"
     attacks = row.attacks if row is not None else []
     files = [curve, *(folder / f"{stem}.json" for stem in ("certificate", "evaluate", *attacks))]
     key = f"{name}@{digest(spec.model_dump_json(), files)}"

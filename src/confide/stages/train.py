@@ -148,7 +148,8 @@ def prepare(
     sizes: of what these steps draw from, and of nothing else.
     """
     torch.manual_seed(spec.seed)
-    device, words = device_of(spec.device), load_tokenizer(tokenizer)
+    device = device_of(spec.device)
+    words = load_tokenizer(tokenizer)
     network = models.build(spec.model, words.vocab_size, words.bos_id)
     if init is not None:
         models.load_weights(network, init)
@@ -156,15 +157,22 @@ def prepare(
     updates = {True: len(noisy), False: sum(map(len, epochs)) - len(noisy)}
     if any(step.state == "published" for step in noisy):
         updates[False] = len(noisy)  # a step makes updates of both kinds
-    kinds, width = (
-        {step.regulariser for steps in epochs for step in steps},
-        network.head.weight.shape[1],
-    )
+    kinds = {step.regulariser for steps in epochs for step in steps}
+    width = network.head.weight.shape[1]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         regulariser = regulariser_of(kinds, spec, partition, width, device)
     network = network.to(device).train()
     noise = noise_for(spec, epochs, sizes)
-    job = Job(spec, partition, network, noise, updates, device, regulariser, group)
+    job = Job(
+        spec,
+        partition=partition,
+        model=network,
+        noise_multiplier=noise,
+        updates=updates,
+        device=device,
+        regulariser=regulariser,
+        group=group,
+    )
     open_ledger(job, sizes, tokenizer)
     if init is not None:
         check_start(init, init_ledger)
@@ -185,7 +193,8 @@ def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
     """Write into the ledger whose history it is, what is read, and which products of earlier stages
     the model holds.
     """
-    spec, noise = job.spec, "system" if job.spec.noise_seed is None else "recorded"
+    spec = job.spec
+    noise = "system" if job.spec.noise_seed is None else "recorded"
     code = code_hash(Path(confide.__file__).parents[1], __name__)
     job.ledger.start(
         spec.run, settings=settings_digest(spec.model_dump_json()), code=code, noise=noise
@@ -212,7 +221,8 @@ def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) 
         total=total, initial=job.done, desc=terminal(job.spec.run), unit="step", disable=quiet
     ) as bar:
         for number, steps in enumerate(epochs, 1):
-            started, worked = time.monotonic(), time.process_time()
+            started = time.monotonic()
+            worked = time.process_time()
             for step in steps:
                 position += 1
                 if position <= job.done:
@@ -241,12 +251,12 @@ def passes(job: Job, epochs: list[list[Step]]) -> float:
     """How often these steps read a training point, on average and in expectation: what methods of
     one budget have in common.
     """
-    recipe, total, found = job.spec.recipe, len(job.pools["all"]), 0.0
+    recipe = job.spec.recipe
+    total = len(job.pools["all"])
+    found = 0.0
     for step, count in Counter(step for steps in epochs for step in steps).items():
-        read, size = (
-            len(job.pools[step.pool]),
-            recipe.noisy_batch_size if step.noisy else recipe.batch_size,
-        )
+        read = len(job.pools[step.pool])
+        size = recipe.noisy_batch_size if step.noisy else recipe.batch_size
         if step.unit == "author":
             read = sum(
                 min(len(points), recipe.author_points or len(points))

@@ -33,7 +33,15 @@ def trajectory(
     index.
     """
     keep_pages()
-    target = opened(model, tokenizer, device_of(spec.device), points, canaries, None, reference)
+    target = opened(
+        model,
+        tokenizer=tokenizer,
+        device=device_of(spec.device),
+        points=points,
+        canaries=canaries,
+        shadows=None,
+        reference=reference,
+    )
     rows = []
     for epoch in snapshots.each(epochs, target.model):
         found = {

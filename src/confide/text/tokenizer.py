@@ -23,7 +23,9 @@ from confide.files import jsons
 from confide.files.io import atomic, read_bytes
 from confide.types import MASK
 
-PAD, BOS, END = "<pad>", "<bos>", "<|endoftext|>"
+PAD = "<pad>"
+BOS = "<bos>"
+END = "<|endoftext|>"
 SPECIALS = (PAD, BOS, MASK)  # ids 0, 1, 2 of our own tokenizer
 SMALLEST = 256 + len(SPECIALS)  # every byte is a token
 
@@ -285,10 +287,8 @@ def _build(
     backend = Backend(models.BPE(vocab=vocab, merges=_pairs(vocab, merges)))
     backend.pre_tokenizer = pre_tokenizer
     backend.decoder = decoders.ByteLevel()
-    described, rest = (
-        orjson.loads(backend.to_str()),
-        ("special", "normalized", "single_word", "lstrip", "rstrip"),
-    )
+    described = orjson.loads(backend.to_str())
+    rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
     whole = sorted((vocab[token], token) for token in (MASK, *control))
     described["added_tokens"] = [
         {"content": token, "id": index} | dict.fromkeys(rest, False) for index, token in whole
@@ -300,10 +300,8 @@ def _wrap(backend: Backend) -> Tokenizer:
     """The frozen object around a backend; KeyError or ValueError if it is not one of ours."""
     vocab = backend.get_vocab(with_added_tokens=True)
     described = orjson.loads(backend.to_str())
-    kind, whole = (
-        described["pre_tokenizer"],
-        {added["content"]: added["id"] for added in described["added_tokens"]},
-    )
+    kind = described["pre_tokenizer"]
+    whole = {added["content"]: added["id"] for added in described["added_tokens"]}
     gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     pattern = GPT2 if gpt2.items() <= kind.items() else OURS
     if pattern is OURS and kind != orjson.loads(_probe()):

@@ -117,7 +117,8 @@ def draw(
 
 def canary_point(facts: dict[str, Any], index: int, copy: int) -> dict[str, Any]:
     """Fields of one planted Point; all of its text is gold."""
-    doc, canary = canary_doc(index, copy), facts["canaries"][index]
+    doc = canary_doc(index, copy)
+    canary = facts["canaries"][index]
     return {
         "key": f"{doc}:0",
         "text": canary["text"],

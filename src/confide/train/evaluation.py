@@ -45,14 +45,13 @@ class Scores(NamedTuple):
 @torch.no_grad()
 def score(model: nn.Module, view: View, points: np.ndarray, device: str = "cpu") -> Scores:
     """Score all tokens of the given points, without dropout, in one pass."""
-    training, found = (
-        model.training,
-        [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))],
-    )
+    training = model.training
+    found = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
     model.eval()
     for piece in by_length(view, points, BATCH):
         batch = padded(view, piece, model.bos).to(torch.device(device))
-        logits, targets = model(batch.inputs), batch.targets
+        logits = model(batch.inputs)
+        targets = batch.targets
         real = targets != IGNORE
         losses = losses_of(logits, targets)[real].double().cpu().numpy()
         hits = (logits.argmax(-1) == targets)[real].cpu().numpy()
@@ -107,8 +106,11 @@ def by_author(scores: Scores, owner: np.ndarray, train: np.ndarray) -> list[dict
     """
     if not len(owner):
         return []
-    whose, size = owner[scores.point] + 1, int(owner.max()) + 2  # the first is nobody
-    losses, tokens = np.bincount(whose, scores.loss, size), np.bincount(whose, minlength=size)
+    # the first is nobody
+    whose = owner[scores.point] + 1
+    size = int(owner.max()) + 2
+    losses = np.bincount(whose, scores.loss, size)
+    tokens = np.bincount(whose, minlength=size)
     points, trained = (
         np.bincount(owner[some] + 1, minlength=size) for some in (np.unique(scores.point), train)
     )
@@ -145,7 +147,15 @@ def redacted_unigram(
     redaction leaves. Judged by public tokens alone (`mask`, (T,) of `view`, marks the others), for
     a private model is kept from learning the rest.
     """
-    found = reference_points(view, mask, train, points, vocab_size, end, counted=redacted)
+    found = reference_points(
+        view,
+        mask=mask,
+        train=train,
+        points=points,
+        vocab_size=vocab_size,
+        end=end,
+        counted=redacted,
+    )
     return found["ppl_unigram_public"]
 
 
@@ -170,9 +180,12 @@ def reference_points(
         np.add.at(counts, (view if counted is None else counted)[point], 1)
     counts[end] += len(train)
     surprise = -np.log(counts / counts.sum())
-    loss, tokens = np.zeros(2), np.zeros(2)  # public, private
+    # public, private
+    loss = np.zeros(2)
+    tokens = np.zeros(2)
     for point in points:
-        ids, private = view[point], mask[view.starts[point] : view.starts[point + 1]]
+        ids = view[point]
+        private = mask[view.starts[point] : view.starts[point + 1]]
         for side, chosen in enumerate((ids[~private], ids[private])):
             loss[side] += surprise[chosen].sum()
             tokens[side] += len(chosen)

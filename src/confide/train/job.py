@@ -78,12 +78,14 @@ class Job:
     )  # of the points, as each kind of step sees them
 
     def __post_init__(self) -> None:
-        recipe, seed = self.spec.recipe, self.spec.seed
+        recipe = self.spec.recipe
+        seed = self.spec.seed
         noise_seed = (
             self.group.same(fresh_seed()) if self.spec.noise_seed is None else self.spec.noise_seed
         )
         trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        self.budget, self.half = Budget(recipe.physical_batch_size), recipe.precision == "bfloat16"
+        self.budget = Budget(recipe.physical_batch_size)
+        self.half = recipe.precision == "bfloat16"
         self.pools = {name: self.partition.pool(name) for name in POOLS}
         self.authors = authors_of(self.partition) if protects_authors(self.spec) else {}
         self.rates = {
@@ -159,12 +161,18 @@ class Job:
         batches = self._physical(step, self.queue.pop())
         with self._dropout(noisy=False):
             return exact_gradient(
-                self.model, batches, recipe.exact_clip, self.budget, self.half, self.group
+                self.model,
+                batches=batches,
+                max_norm=recipe.exact_clip,
+                budget=self.budget,
+                half=self.half,
+                group=self.group,
             )
 
     def _shuffled(self, step: Step) -> list[Tensor]:
         """Batches of an exact epoch."""
-        given, lengths = (self.spec.recipe.batch_size, self.shuffle), self._lengths(step)
+        given = (self.spec.recipe.batch_size, self.shuffle)
+        lengths = self._lengths(step)
         if self.spec.recipe.batching == "uniform":
             return shuffled(lengths, *given)
         return by_author(
@@ -172,7 +180,8 @@ class Job:
         )
 
     def _regularised(self, step: Step, chosen: Tensor) -> Tensor:
-        view, recipe = self.view(step), self.spec.recipe
+        view = self.view(step)
+        recipe = self.spec.recipe
         points = self.pools[step.pool][chosen.numpy()]
         pieces = [
             self.regulariser.rows(view, piece, self.model.bos)
@@ -180,18 +189,19 @@ class Job:
         ]
         training = Training(
             self.model,
-            recipe.regulariser_weight,
-            recipe.exact_clip,
-            self.budget,
-            self.half,
-            self.group,
+            weight=recipe.regulariser_weight,
+            max_norm=recipe.exact_clip,
+            budget=self.budget,
+            half=self.half,
+            group=self.group,
         )
         with self._dropout(noisy=False):
             return self.regulariser.gradient(training, pieces)
 
     def _noisy(self, step: Step) -> None:
         chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)
-        expected, batches = self.spec.recipe.noisy_batch_size, self._physical(step, chosen)
+        expected = self.spec.recipe.noisy_batch_size
+        batches = self._physical(step, chosen)
         how = (self.noise, self.budget, self.half, self.group)
         with self._dropout(noisy=True):
             noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, *how)
@@ -216,7 +226,8 @@ class Job:
             return (
                 replace(self._batch(step, view, points), units=units) for points, units in whole
             )
-        points, part = self.pools[step.pool][chosen.numpy()], self.group.part
+        points = self.pools[step.pool][chosen.numpy()]
+        part = self.group.part
         return (
             self._batch(step, view, piece)
             for piece in by_length(view, points, self.budget.size, self._counts(step), part)
@@ -249,12 +260,11 @@ class Job:
         )
 
     def _handed_on(self, step: Step, chosen: Tensor) -> Tensor:
-        view, bos = self.view(step), self.model.bos
+        view = self.view(step)
+        bos = self.model.bos
         pieces = list(by_length(view, self.pools[step.pool][chosen.numpy()], self.budget.size))
-        batches, sizes = (
-            [sequential.runs_of(view, piece, bos) for piece in pieces],
-            [len(piece) for piece in pieces],
-        )
+        batches = [sequential.runs_of(view, piece, bos) for piece in pieces]
+        sizes = [len(piece) for piece in pieces]
         return sequential.noised_gradient(
             self.model, batches, sizes, self.spec.recipe.exact_clip, self._hand_on
         )
@@ -274,14 +284,13 @@ class Job:
         """All updates of one batch by the paper's Algorithm 1; the rate in the ledger is the one
         that it accounts for.
         """
-        recipe, points = self.spec.recipe, self.pools[step.pool]
+        recipe = self.spec.recipe
+        points = self.pools[step.pool]
         if not self.queue:
             self.queue = shuffled(self._lengths(step), recipe.noisy_batch_size, self.shuffle)
         chosen = points[self.queue.pop().numpy()]
-        runs, made = (
-            sequential.runs_of(self.view(step), chosen, self.model.bos),
-            {False: "public", True: "private"},
-        )
+        runs = sequential.runs_of(self.view(step), chosen, self.model.bos)
+        made = {False: "public", True: "private"}
         given = (recipe.exact_clip, self.noise_multiplier, self.noise, self._hand_on)
         for noisy, loss in sequential.published_updates(
             self.model, self.clipper, runs, len(chosen), *given
@@ -296,7 +305,9 @@ class Job:
         self.done += 1
 
     def _move(self, noisy: bool) -> None:
-        optimizer, total, count = self.optimizers[noisy], self.updates[noisy], self.counts[noisy]
+        optimizer = self.optimizers[noisy]
+        total = self.updates[noisy]
+        count = self.counts[noisy]
         factor = 1.0
         if self.spec.recipe.schedule == "linear":
             factor = min(1.0, (count + 1) / max(1.0, 0.05 * total)) * max(0.05, 1 - count / total)
@@ -378,16 +389,15 @@ class Job:
         torch.set_rng_state(tensors["random.torch"])
         if self.device.startswith("cuda"):
             torch.cuda.set_rng_state(tensors["random.torch_cuda"], self.device)
-        self.queue, self.done = list(tensors["queue"].split(values["queue"])), values["done"]
+        self.queue = list(tensors["queue"].split(values["queue"]))
+        self.done = values["done"]
         self.metrics = values["metrics"]
         self.counts = {False: values["exact"], True: values["noisy"]}
         self.losses = [None if loss is None else torch.tensor(loss) for loss in values["losses"]]
         if self.clipper is not None:
             self.clipper.nonfinite.fill_(values["nonfinite"] if self.group.first else 0)
-        self.noise_multiplier, self.ledger = (
-            values["noise_multiplier"],
-            Ledger.load(values["ledger"]),
-        )
+        self.noise_multiplier = values["noise_multiplier"]
+        self.ledger = Ledger.load(values["ledger"])
         if (states := self.ledger.states(besides=STATES)) and states[-1] != self.random():
             raise InputError(
                 "the checkpoint's noise does not continue that of its ledger; delete it to start over"

@@ -55,11 +55,14 @@ def packed(
     chunks of a domain gets empty points after them, and a view that is not among `views` has
     nothing but empty points there.
     """
-    train, rest = partition.pool("all"), np.flatnonzero(partition.split != SPLITS.index("train"))
+    train = partition.pool("all")
+    rest = np.flatnonzero(partition.split != SPLITS.index("train"))
     places: dict[ViewName, Places] = {"original": [], "redacted": []}
-    domains, most = [], 1
+    domains = []
+    most = 1
     for domain in np.unique(partition.domain[train]):
-        points, cut = train[partition.domain[train] == domain], {}
+        points = train[partition.domain[train] == domain]
+        cut = {}
         for name in views:
             view = partition.view(name)
             cut[name] = chunks(view, points, size - 1)
@@ -76,7 +79,8 @@ def packed(
         """Values of the chunks, then those of the other points."""
         return np.concatenate([np.full(len(domains), of_chunks, values.dtype), values[rest]])
 
-    first, second = partition.original, partition.redacted
+    first = partition.original
+    second = partition.redacted
     made = replace(
         partition,
         original=laid(first, places["original"], end),

@@ -83,7 +83,8 @@ def against_coins(
     `spec.confidence`; the one of Gaussian DP (`_fdp`) only if that epsilon is one of Gaussian
     noise.
     """
-    inside, outside = scores[coins], scores[~coins]
+    inside = scores[coins]
+    outside = scores[~coins]
     metrics: dict[str, Any] = {}
     if len(inside) and len(outside):
         from scipy.stats import mannwhitneyu
@@ -96,9 +97,12 @@ def against_coins(
             "auc_null_high": high,
             "p_value": p_value,
         }
-    shares, level = tuple(spec.guesses), 1 - spec.confidence
+    shares = tuple(spec.guesses)
+    level = 1 - spec.confidence
     for suffix, lower in LOWER.items():
-        best = bounds.best_lower(lower, scores, coins, shares, spec.delta, level)
+        best = bounds.best_lower(
+            lower, scores=scores, coins=coins, shares=shares, delta=spec.delta, level=level
+        )
         metrics |= {
             f"{key}{suffix}": value
             for key, value in zip(("epsilon_lower", "guesses", "correct"), best, strict=True)

@@ -133,10 +133,8 @@ def scored(
         [(~replaced).long(), torch.zeros(int(present.sum()), dtype=torch.int64)]
     )  # which target: which side
     model = Directions(len(replaced) + len(present)).to(device)
-    sampler, noise = (
-        Stream(seed, "audit of gradients: batches"),
-        noise_of(seed, "audit of gradients: noise", device),
-    )
+    sampler = Stream(seed, "audit of gradients: batches")
+    noise = noise_of(seed, "audit of gradients: noise", device)
     budget = Budget(PIECE)
     totals = {name: np.zeros(len(own)) for name, own in coins.items()}
     clipper = PerExampleClipper(model, max_grad_norm=1.0)
@@ -148,7 +146,14 @@ def scored(
             batches = batch_of(
                 records[chosen], signs[chosen], by_unit=release.step.unit == "author"
             )
-            noisy_gradient(clipper, batches, release.noise_multiplier, expected, noise, budget)
+            noisy_gradient(
+                clipper,
+                batches=batches,
+                noise_multiplier=release.noise_multiplier,
+                expected_batch_size=expected,
+                noise=noise,
+                budget=budget,
+            )
             seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
             parts = np.split(seen, [len(replaced)])
             for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):

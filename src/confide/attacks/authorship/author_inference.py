@@ -81,7 +81,8 @@ def last_states(model: nn.Module, view: View) -> np.ndarray:
     """Hidden state (N, d) float64 after the last token of each text; of an empty one, after the
     begin token.
     """
-    device, lengths = next(model.parameters()).device, np.diff(view.starts)
+    device = next(model.parameters()).device
+    lengths = np.diff(view.starts)
     found = np.zeros((len(view), model.head.weight.shape[1]))
     for piece in by_length(view, np.arange(len(view)), BATCH):
         hidden = model.hidden(padded(view, piece, model.bos).inputs.to(device))
@@ -118,9 +119,11 @@ def told(
         for split in range(len(SPLITS))
     )
     probe = choose(train, valid, texts.authors, spec.penalties, spec.iterations)
-    logits, metrics = probe.logits(test[0]), {f"{prefix}penalty": probe.penalty}
+    logits = probe.logits(test[0])
+    metrics = {f"{prefix}penalty": probe.penalty}
     for name, among in (("", 1), ("_top", AMONG)):
-        right, each = hits(logits, test[1], among), range(len(test[1]))
+        right = hits(logits, test[1], among)
+        each = range(len(test[1]))
         found = share(right, each, each, CONFIDENCE)
         values = {"": found.rate, "_low": found.low, "_high": found.high}
         values["_balanced"] = float(

@@ -66,7 +66,8 @@ def precision(scores: np.ndarray, flags: np.ndarray, top: int) -> float | None:
     if len(scores) < top:
         return None
     cut = np.sort(scores)[-top]
-    above, tied = scores > cut, scores == cut
+    above = scores > cut
+    tied = scores == cut
     return float((flags[above].sum() + (top - above.sum()) * flags[tied].mean()) / top)
 
 
@@ -76,7 +77,8 @@ def resampled_auc(
     """Percentile interval of the AUC over draws of whole dialogues; None where fewer than half of
     the draws have both kinds.
     """
-    rng, found = np.random.default_rng(spec.seed), []
+    rng = np.random.default_rng(spec.seed)
+    found = []
     members = [np.flatnonzero(clusters == cluster) for cluster in np.unique(clusters)]
     for _ in range(spec.bootstrap):
         rows = np.concatenate(
@@ -130,16 +132,27 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
             key="reference",
             value=spec.reference,
         )
-    wanted, texts = pairs(spec), read(spec, target.points)
+    wanted = pairs(spec)
+    texts = read(spec, target.points)
     prompts = fitting(spec, target.tokenizer, texts, target.model, target.reference)
-    source, networks = torch.Generator().manual_seed(spec.seed), (target.model, target.reference)
+    source = torch.Generator().manual_seed(spec.seed)
+    networks = (target.model, target.reference)
     try:
         given, other = (
-            answers(spec, one, target.tokenizer, texts, prompts, source) for one in networks
+            answers(
+                spec,
+                network=one,
+                tokenizer=target.tokenizer,
+                texts=texts,
+                prompts=prompts,
+                source=source,
+            )
+            for one in networks
         )
     except FloatingPointError as error:
         return {"ranked": {}, "pairs": [], "reason": str(error)}
-    found, theirs = judged(spec, texts, given), judged(spec, texts, other)
+    found = judged(spec, texts, given)
+    theirs = judged(spec, texts, other)
     metrics = described(texts, given) | {"confidence": spec.confidence}
     metrics |= {"pairs": constants(spec, wanted, (given, found), (other, theirs)), "ranked": {}}
     chosen = np.flatnonzero(

@@ -40,7 +40,8 @@ def veil(judges: Iterable[PolicySpec], points: Path, shortest: int) -> Veil:
         for a, b, label, *_ in gold
     }
     known = {value: label for value, label in labels.items() if length(value) >= shortest}
-    searcher, find = Searcher(dict(enumerate(known))), policies.union(*map(policies.policy, judges))
+    searcher = Searcher(dict(enumerate(known)))
+    find = policies.union(*map(policies.policy, judges))
 
     def masked(text: str) -> str | None:
         here = sorted((value for value in known if value in text), key=len, reverse=True)
@@ -67,7 +68,8 @@ def drawn(text: str, found: Iterable[Span], gold: Iterable[Span]) -> str:
     """The text with a policy's spans, and gold ones that they touch, as <MASK>, and other gold ones
     as [label].
     """
-    spans, known = merge(found), merge(gold)
+    spans = merge(found)
+    known = merge(gold)
     touched = [
         any(one.start < span.end and span.start < one.end for span in spans) for one in known
     ]
@@ -94,7 +96,8 @@ def written(
     rows: list[dict[str, Any]] = []
     for place in places:
         prompt = prompts[place]
-        context, text = show(prompt.text), show(texts[place])
+        context = show(prompt.text)
+        text = show(texts[place])
         leaks = {judge: bool(found[place]) for judge, found in flags.items()}
         rows.append(
             {

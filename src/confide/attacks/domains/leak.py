@@ -178,14 +178,23 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     specification asks for examples: these are `examples.veil`ed text, of answers to the longest
     prompts of the first dialogues and of held-out utterances.
     """
-    wanted, texts = pairs(spec), read(spec, target.points)
+    wanted = pairs(spec)
+    texts = read(spec, target.points)
     prompts = fitting(spec, target.tokenizer, texts, target.model)
     try:
         source = torch.Generator().manual_seed(spec.seed)
-        given = answers(spec, target.model, target.tokenizer, texts, prompts, source)
+        given = answers(
+            spec,
+            network=target.model,
+            tokenizer=target.tokenizer,
+            texts=texts,
+            prompts=prompts,
+            source=source,
+        )
     except FloatingPointError as error:
         return {"pairs": [], "reason": str(error)}
-    found, filled = judged(spec, texts, given), given.filled
+    found = judged(spec, texts, given)
+    filled = given.filled
     metrics: dict[str, Any] = described(texts, given) | {"confidence": spec.confidence, "pairs": []}
     for name in [*spec.judges, GOLD]:
         metrics |= {

@@ -45,20 +45,20 @@ def share(
     if not n:
         return None
     marks = np.asarray(flags, dtype=float)
-    rate, effective = marks.mean(), _effective(marks, list(clusters), len(set(units)), confidence)
+    rate = marks.mean()
+    effective = _effective(marks, list(clusters), len(set(units)), confidence)
     tail = (1 + confidence) / 2
-    low, high = (
-        1 - clopper_pearson((1 - rate) * effective, effective, tail),
-        clopper_pearson(rate * effective, effective, tail),
-    )
-    return Share(int(marks.sum()), n, effective, float(rate), low, high)
+    low = 1 - clopper_pearson((1 - rate) * effective, effective, tail)
+    high = clopper_pearson(rate * effective, effective, tail)
+    return Share(int(marks.sum()), n=n, effective=effective, rate=float(rate), low=low, high=high)
 
 
 def _effective(marks: np.ndarray, clusters: list[object], units: int, confidence: float) -> float:
     """Effective sample size of marks (n,), at most n."""
     from scipy.special import stdtrit
 
-    n, rate = len(marks), marks.mean()
+    n = len(marks)
+    rate = marks.mean()
     number = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
     count = len(number)
     if count == 1:
@@ -90,10 +90,8 @@ def ratio(one: Share, other: Share, confidence: float) -> Ratio:
     Guarantees: of texts from the same prompts, whose shares rise and fall together, the interval is
     if anything too wide.
     """
-    first, second = (
-        (one.rate * one.effective, one.effective),
-        (other.rate * other.effective, other.effective),
-    )
+    first = (one.rate * one.effective, one.effective)
+    second = (other.rate * other.effective, other.effective)
     return koopman(*first, *second, confidence)
 
 
@@ -136,7 +134,8 @@ def _chi_squared(value: float, x: float, m: float, y: float, n: float) -> float:
     )  # the smaller root, without cancellation
     found = 0.0
     for count, size, p in ((x, m, first), (y, n, first / value)):
-        gap, variance = count - size * p, size * p * (1 - p)
+        gap = count - size * p
+        variance = size * p * (1 - p)
         if abs(gap) > 1e-9 * size:
             found += gap * gap / variance if variance > 0 and isfinite(variance) else inf
     return found

@@ -32,7 +32,8 @@ def _searched(
     model: nn.Module, first: Tensor, steps: int, width: int, banned: tuple[int, ...]
 ) -> Tensor:
     """The same for one batch; k beams of each prompt stand next to each other."""
-    n, blocked = len(first), torch.tensor(banned, dtype=torch.int64, device=first.device)
+    n = len(first)
+    blocked = torch.tensor(banned, dtype=torch.int64, device=first.device)
     _, state = model.advance(model.start(n), torch.full_like(first, model.bos))
     hidden, state = model.advance(state, first)
     score = hidden.new_zeros(n, 1, dtype=torch.float64)
@@ -46,7 +47,8 @@ def _searched(
         )
         kept = min(width, score.shape[1] * (logs.shape[1] - len(set(banned))))
         score, place = child.flatten(1).topk(kept)  # highest first
-        beam, token = place // logs.shape[1], place % logs.shape[1]
+        beam = place // logs.shape[1]
+        token = place % logs.shape[1]
         written = torch.cat(
             [written.gather(1, beam[:, :, None].expand(-1, -1, step)), token[:, :, None]], 2
         )

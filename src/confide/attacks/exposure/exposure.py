@@ -72,7 +72,9 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
     ranks, sizes = ranked(target, planted, secrets, spec.chunk)
     values = np.array([int(secret) for secret in secrets], dtype=np.int64)
     again, reason = (
-        published_ranks(target, planted, values, ranks, sizes, spec.chunk)
+        published_ranks(
+            target, template=planted, values=values, honest=ranks, sizes=sizes, chunk=spec.chunk
+        )
         if spec.published
         else (None, "")
     )
@@ -108,7 +110,9 @@ def ranked(
         unit_scale=True,
         disable=None,
     ) as bar:
-        return ranks_among(target.model, blocks, values, apart, chunk, bar)
+        return ranks_among(
+            target.model, blocks=blocks, secrets=values, apart=apart, chunk=chunk, bar=bar
+        )
 
 
 def judged(ranks: np.ndarray | None, count: int, candidates: int) -> dict[str, Any]:

@@ -39,7 +39,9 @@ def published_ranks(
     Where all candidates have equally many tokens, which differ in digits alone and not in the first
     token, the order is that of the total, and its ranks are taken with their mid-ranks for ties.
     """
-    prefix, suffix, digits = template["prefix"], template["suffix"], template["digits"]
+    prefix = template["prefix"]
+    suffix = template["suffix"]
+    digits = template["digits"]
     if honest is None:
         return None, NOT_FINITE
     first_is_common = len(target.tokenizer.encode(prefix + "0" * digits)) > sizes["tokens_max"]
@@ -47,7 +49,14 @@ def published_ranks(
         return honest, ""
     if digits > MOST_DIGITS:
         return None, f"more than {MOST_DIGITS} digits"
-    scores = mean_log_probs(target.model, target.tokenizer, prefix, suffix, digits, chunk)
+    scores = mean_log_probs(
+        target.model,
+        tokenizer=target.tokenizer,
+        prefix=prefix,
+        suffix=suffix,
+        digits=digits,
+        chunk=chunk,
+    )
     return (ordinal_ranks(scores, values), "") if np.isfinite(scores).all() else (None, NOT_FINITE)
 
 
@@ -62,7 +71,8 @@ def published_summary(ranks: np.ndarray | None, reason: str, candidates: int) ->
             "published_max": None,
             "published_reason": reason,
         }
-    found, some = math.log2(candidates) - np.log2(ranks), len(ranks) > 0
+    found = math.log2(candidates) - np.log2(ranks)
+    some = len(ranks) > 0
     return {
         "published_exposures": found.tolist(),
         "published_mean": float(found.mean()) if some else None,
@@ -76,7 +86,8 @@ def mean_log_probs(
     """Mean log-probability per token (10^digits,) float64 of each candidate's whole sentence, its
     first token not counted.
     """
-    found, first = [], first_log_probs(model)
+    found = []
+    first = first_log_probs(model)
     with tqdm(
         total=10**digits, desc="published exposure", unit="candidate", unit_scale=True, disable=None
     ) as bar:

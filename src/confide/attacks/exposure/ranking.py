@@ -29,7 +29,8 @@ class Ranks:
         """Numeric values (S,) of the secrets and their log-probabilities (S,) as scored apart from
         the rest.
         """
-        self.secrets, self.apart = secrets, apart
+        self.secrets = secrets
+        self.apart = apart
         self.passed = 0
         self.own = np.full(len(secrets), np.nan)
         self.likelier = np.zeros(len(secrets), dtype=np.int64)
@@ -45,10 +46,8 @@ class Ranks:
         self.own[inside] = scores[self.secrets[inside] - self.passed]
         self.passed += len(scores)
         scores = np.sort(scores[scores >= self.apart.min() - MARGIN])
-        low, high = (
-            np.searchsorted(scores, self.apart - MARGIN),
-            np.searchsorted(scores, self.apart + MARGIN, side="right"),
-        )
+        low = np.searchsorted(scores, self.apart - MARGIN)
+        high = np.searchsorted(scores, self.apart + MARGIN, side="right")
         self.likelier += len(scores) - high
         for kept, start, end in zip(self.near, low, high, strict=True):
             if start < end:
@@ -87,10 +86,8 @@ class Census:
         may count in each.
         """
         pairs = zip(min(self.contexts), max(self.contexts), strict=False)
-        common, count = (
-            sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)),
-            self.lengths.total(),
-        )
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        count = self.lengths.total()
         above = {
             context[:end] for context in self.contexts for end in range(common, len(context) + 1)
         }
@@ -138,7 +135,8 @@ def ranks_among(
     `apart`: the secrets' log-probabilities (S,) alone; `prune` leaves out what cannot be likelier
     than the least likely one.
     """
-    census, found = Census(), Ranks(secrets, apart)
+    census = Census()
+    found = Ranks(secrets, apart)
     floor = apart.min(initial=np.inf) - 2 * MARGIN if prune else -np.inf
     finite = bool(np.isfinite(apart).all())
     for tree in blocks:
@@ -149,7 +147,9 @@ def ranks_among(
             bar.update(states * share)
 
         if finite and len(secrets):
-            scores = sequence_log_probs(model, tree, chunk, floor, report, census.roots)
+            scores = sequence_log_probs(
+                model, tree=tree, chunk=chunk, floor=floor, report=report, roots=census.roots
+            )
             finite = bool(np.isfinite(scores).all())
             found.add(scores)
         bar.update(census.lengths.total() - bar.n)

@@ -58,7 +58,10 @@ def exposures(
     found = search(
         model, space, targets, spec.chunk, np.inf if space.size <= spec.enumerated else spec.states
     )
-    ranks, exact, fitted, drawn = np.stack([found.ranks] * 3), found.settled, None, 0
+    ranks = np.stack([found.ranks] * 3)
+    exact = found.settled
+    fitted = None
+    drawn = 0
     if not exact.all():
         chunk = max(1, min(spec.chunk, CELLS // len(space.first)))
         samples = draw(model, space, spec.samples, chunk, spec.seed)
@@ -66,7 +69,8 @@ def exposures(
             return None
         rest = estimate(samples, space, targets[~exact], places[~exact], found.floor)
         ranks[:, ~exact] = 1 + found.above + np.stack([rest.value, rest.high, rest.low])
-        fitted, drawn = extrapolated(samples, targets), len(samples.score)
+        fitted = extrapolated(samples, targets)
+        drawn = len(samples.score)
     bits = np.clip(log2(space.size) - np.log2(ranks), 0, log2(space.size))
     return Exposures(*bits, exact, fitted, found.states, drawn)
 

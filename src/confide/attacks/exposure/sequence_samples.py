@@ -45,7 +45,8 @@ def _drawn(logs: Tensor, numbers: Tensor) -> Tensor:
 @torch.inference_mode()
 def draw(model: nn.Module, space: Space, count: int, chunk: int, seed: int) -> Samples:
     """About `count` sequences; the numbers that decide them are the same on every device."""
-    device, each = next(model.parameters()).device, max(1, count // len(TEMPERATURES))
+    device = next(model.parameters()).device
+    each = max(1, count // len(TEMPERATURES))
     source = torch.Generator().manual_seed(seed % 2**63)
     numbers = torch.rand(
         each * len(TEMPERATURES), space.length, dtype=torch.float64, generator=source
@@ -71,7 +72,8 @@ def _continued(
     hidden, state = model.advance(
         model.start(n), torch.full((n,), model.bos, device=numbers.device)
     )
-    score, density = numbers.new_zeros(n), numbers.new_zeros(n, len(TEMPERATURES))
+    score = numbers.new_zeros(n)
+    density = numbers.new_zeros(n, len(TEMPERATURES))
     places = []
     for step in range(length):
         words = after if step else first
@@ -118,7 +120,8 @@ def estimate(
             * (below & ((samples.score > target + TIE) | tied))
             * np.where(tied, 0.5, 1.0)
         )
-        total, square = weight.sum(), (weight**2).sum()
+        total = weight.sum()
+        square = (weight**2).sum()
         found[:, number] = total, *fay_feuer(total, square, heaviest(samples.each, space, target))
     return Estimate(*found)
 
@@ -141,5 +144,6 @@ def fay_feuer(
 
     tail = (1 - level) / 2
     low = square / (2 * total) * chdtri(2 * total**2 / square, 1 - tail) if total > 0 else 0.0
-    total, square = total + heaviest, square + heaviest**2
+    total = total + heaviest
+    square = square + heaviest**2
     return float(low), float(square / (2 * total) * chdtri(2 * total**2 / square, tail))

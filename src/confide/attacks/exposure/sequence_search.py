@@ -104,7 +104,8 @@ def count_above(
     """All sequences at least as likely as `floor` (nats), counted; False: that took more than
     `budget` states.
     """
-    root, counts = read(model, (model.bos,), {}), Counts(targets, floor)
+    root = read(model, (model.bos,), {})
+    counts = Counts(targets, floor)
     first, after = (
         torch.from_numpy(tokens).to(root.hidden.device) for tokens in (space.first, space.after)
     )
@@ -123,10 +124,14 @@ def search(
     """The likeliest sequences, down to the least likely target (S,) or as far as `budget` states in
     all reach.
     """
-    best, spent, least = Counts(targets), 0, float(targets.min()) - 2 * TIE
+    best = Counts(targets)
+    spent = 0
+    least = float(targets.min()) - 2 * TIE
     floor = least if budget == np.inf else float(targets.max()) - 2 * TIE
     while True:
-        counts, done = count_above(model, space, targets, floor, chunk, budget - spent)
+        counts, done = count_above(
+            model, space=space, targets=targets, floor=floor, chunk=chunk, budget=budget - spent
+        )
         spent += counts.states
         if done:
             best = counts

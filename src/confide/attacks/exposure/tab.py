@@ -50,7 +50,8 @@ def regenerated(
     """Ask for sentences (n,) of at least two tokens each; FloatingPointError where probabilities
     are not finite.
     """
-    whole, matched = np.zeros((2, len(sentences)), dtype=bool), np.zeros(len(sentences), dtype=int)
+    whole = np.zeros((2, len(sentences)), dtype=bool)
+    matched = np.zeros(len(sentences), dtype=int)
     lengths = np.array([len(sentence) for sentence in sentences])
     for length in sorted(set(lengths.tolist())):
         rows = np.flatnonzero(lengths == length)

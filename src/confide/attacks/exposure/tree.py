@@ -67,7 +67,8 @@ def regular_tree(context: tuple[int, ...], tokens: np.ndarray, depth: int) -> Tr
     """All sequences of `depth` tokens out of `tokens`, numbered like digits: the first token is the
     most significant.
     """
-    base, levels = len(tokens), []
+    base = len(tokens)
+    levels = []
     for level in range(depth):
         first = np.arange(0, base ** (level + 1) + 1, base)
         leaf = np.arange(first[-1]) if level == depth - 1 else np.full(first[-1], -1)
@@ -79,12 +80,10 @@ def tree_of(context: tuple[int, ...], sequences: np.ndarray) -> Tree:
     """Tree of distinct sequences (R, L), padded with -1 on the right; none may be a proper prefix
     of another.
     """
-    alive, parent, above, levels = (
-        np.arange(len(sequences)),
-        np.zeros(len(sequences), dtype=np.int64),
-        1,
-        [],
-    )
+    alive = np.arange(len(sequences))
+    parent = np.zeros(len(sequences), dtype=np.int64)
+    above = 1
+    levels = []
     base = int(sequences.max()) + 1
     for depth in range(sequences.shape[1]):
         nodes, place = np.unique(parent * base + sequences[alive, depth], return_inverse=True)
@@ -101,7 +100,9 @@ def tree_of(context: tuple[int, ...], sequences: np.ndarray) -> Tree:
         assert (leaf[place[longer]] < 0).all() and (leaf >= 0).sum() == (~longer).sum(), (
             "sequences are not prefix-free"
         )
-        alive, parent, above = alive[longer], place[longer], len(nodes)
+        alive = alive[longer]
+        parent = place[longer]
+        above = len(nodes)
         if not len(alive):
             break
     return Tree(context, tuple(levels), len(sequences))
@@ -118,12 +119,11 @@ def _tensors(state: Any) -> Iterator[Tensor]:
 
 def _after(model: nn.Module, above: Root | None, token: Tensor) -> Root:
     """What the model says after one more token (1,)."""
-    state, score = model.start(1), token.new_zeros(1, dtype=torch.float64)
+    state = model.start(1)
+    score = token.new_zeros(1, dtype=torch.float64)
     if above is not None:
-        state, score = (
-            above.state,
-            above.score + token_log_probs(model, above.hidden, torch.zeros_like(token), token),
-        )
+        state = above.state
+        score = above.score + token_log_probs(model, above.hidden, torch.zeros_like(token), token)
     hidden, after = model.advance(state, token)
     known = {id(tensor) for tensor in _tensors(state)}
     return Root(
@@ -139,7 +139,8 @@ def read(model: nn.Module, context: tuple[int, ...], roots: Roots) -> Root:
     """What the model says after a context, from the longest prefix of it that was read before;
     `roots` keeps every prefix.
     """
-    device, root = next(model.parameters()).device, None
+    device = next(model.parameters()).device
+    root = None
     for end in range(1, len(context) + 1):
         path = context[:end]
         if path not in roots:
@@ -192,7 +193,14 @@ def _visit(
         below = walk.model.take(state, owner[piece])
         hidden, below = walk.model.advance(below, token[children[piece]])
         walk.report(len(piece))
-        _visit(walk, depth + 1, children[piece], hidden, below, child[piece])
+        _visit(
+            walk,
+            depth=depth + 1,
+            nodes=children[piece],
+            hidden=hidden,
+            state=below,
+            score=child[piece],
+        )
 
 
 @torch.inference_mode()
@@ -219,13 +227,20 @@ def sequence_log_probs(
         tuple(torch.from_numpy(part).to(device) for part in (level.token, level.first, level.leaf))
         for level in tree.levels
     ]
-    walk = _Walk(model, levels, out, floor, max(1, min(chunk, STATE_BYTES // root.size)), report)
+    walk = _Walk(
+        model,
+        levels=levels,
+        out=out,
+        floor=floor,
+        chunk=max(1, min(chunk, STATE_BYTES // root.size)),
+        report=report,
+    )
     _visit(
         walk,
-        0,
-        torch.zeros(1, dtype=torch.int64, device=device),
-        root.hidden,
-        root.state,
-        root.score,
+        depth=0,
+        nodes=torch.zeros(1, dtype=torch.int64, device=device),
+        hidden=root.hidden,
+        state=root.state,
+        score=root.score,
     )
     return out.cpu().numpy()

@@ -45,7 +45,8 @@ def moments(scores: np.ndarray, seen: np.ndarray) -> Moments:
     """Means and unbiased variances of scores (K, M) by seen (K, M); variances are pooled over
     secrets where K is small.
     """
-    means, variances = [], []
+    means = []
+    variances = []
     for chosen in (seen, ~seen):
         count = chosen.sum(0)
         mean = np.where(chosen, scores, 0).sum(0) / count
@@ -79,16 +80,15 @@ def calibrated(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
     rest that this leaves open.
     """
     usual = reference.mean(0)
-    rest, spread = (
-        unexplained(scores, usual),
-        np.mean([unexplained(own, usual).std() for own in reference]),
-    )
+    rest = unexplained(scores, usual)
+    spread = np.mean([unexplained(own, usual).std() for own in reference])
     return usual + rest * (spread / rest.std() if rest.std() > 0 else 0.0)
 
 
 def unexplained(scores: np.ndarray, usual: np.ndarray) -> np.ndarray:
     """What is left of scores (M,) after least squares on the usual ones (M,)."""
-    centred, own = usual - usual.mean(), scores - scores.mean()
+    centred = usual - usual.mean()
+    own = scores - scores.mean()
     return own - centred * (centred @ own) / max(centred @ centred, np.finfo(np.float64).tiny)
 
 
@@ -105,8 +105,10 @@ def leave_one_out(scores: np.ndarray, seen: np.ndarray) -> dict[str, float | Non
     }
     for k in range(len(scores) if len(scores) >= FEWEST else 0):
         rest = np.arange(len(scores)) // 2 != k // 2
-        fitted, own = moments(scores[rest], seen[rest]), calibrated(scores[k], scores[rest])
-        ratio, offline = log_ratio(own, fitted), distance(own, fitted)
+        fitted = moments(scores[rest], seen[rest])
+        own = calibrated(scores[k], scores[rest])
+        ratio = log_ratio(own, fitted)
+        offline = distance(own, fitted)
         found["shadow_auc"].append(auc(ratio[seen[k]], ratio[~seen[k]]))
         found["shadow_offline_auc"].append(auc(offline[seen[k]], offline[~seen[k]]))
         found["shadow_tpr_at_fpr_0.01"].append(tpr_at_fpr(ratio[seen[k]], ratio[~seen[k]], 0.01))
@@ -125,7 +127,8 @@ def roc(inside: np.ndarray, outside: np.ndarray) -> dict[str, list[float]]:
     """
     from scipy.stats import betabinom
 
-    m, n = len(inside), len(outside)
+    m = len(inside)
+    n = len(outside)
     false = np.unique(np.concatenate([[0], np.geomspace(1, n, POINTS - 1).round().astype(int)]))
     bars = np.append(np.sort(outside)[::-1], -np.inf)[false]
     hits = m - np.searchsorted(np.sort(inside), bars, side="right")
@@ -170,10 +173,8 @@ def lira(spec: LiraSpec, target: Target) -> dict[str, Any]:
         spec.limit,
         np.random.default_rng(spec.seed),
     )
-    member, view = (
-        np.array([candidate.member for candidate in chosen], dtype=bool),
-        tokens_of(chosen, target.tokenizer),
-    )
+    member = np.array([candidate.member for candidate in chosen], dtype=bool)
+    view = tokens_of(chosen, target.tokenizer)
     count = np.add.reduceat(view.private.astype(np.int64), view.starts[:-1])
     shadows.check(
         models,
@@ -207,15 +208,18 @@ def lira(spec: LiraSpec, target: Target) -> dict[str, Any]:
         ("", total / count, models.total / count),
         ("total_", total, models.total),
     ):
-        fitted, fair = moments(theirs, models.seen), calibrated(own, theirs)
-        ratio, offline = log_ratio(fair, fitted), distance(fair, fitted)
+        fitted = moments(theirs, models.seen)
+        fair = calibrated(own, theirs)
+        ratio = log_ratio(fair, fitted)
+        offline = distance(fair, fitted)
         metrics |= report_on(like, ratio, member, prefix) | report_on(
             like, offline, member, f"{prefix}offline_"
         )
         if prefix:
             continue
         for name, scores in (("", ratio), ("offline_", offline), ("plain_", own)):
-            inside, outside = scores[member], scores[~member]
+            inside = scores[member]
+            outside = scores[~member]
             metrics |= at_few_false_positives(inside, outside, name, spec.seed) | {
                 f"{name}roc": roc(inside, outside)
             }
@@ -231,7 +235,8 @@ def lira(spec: LiraSpec, target: Target) -> dict[str, Any]:
 
 def _reasons(metrics: dict[str, Any]) -> dict[str, str]:
     """Why a metric is None."""
-    none, found = [key for key, value in metrics.items() if value is None], {}
+    none = [key for key, value in metrics.items() if value is None]
+    found = {}
     for key in none:
         found[key] = (
             "fewer than 2 groups of each kind"

@@ -40,7 +40,8 @@ def occurrences(points: Path, label: str) -> dict[tuple[str, bool], Candidate]:
     first: dict[tuple[str, bool], Candidate] = {}
     for text, split, gold in read_rows(points, "text", "split", "gold"):
         for start, end, kind, *_ in gold:
-            secret, member = text[start:end], split == "train"
+            secret = text[start:end]
+            member = split == "train"
             if kind == label and secret.strip():
                 first.setdefault((secret, member), Candidate(secret, text, start, end, member))
     return first

@@ -45,13 +45,15 @@ def judged(
     Beside them the accuracy with a threshold that was chosen on other candidates: the papers' knows
     how many are members.
     """
-    inside, outside = scores[member], scores[~member]
+    inside = scores[member]
+    outside = scores[~member]
     metrics: dict[str, Any] = {}
     for name, metric, null in (
         ("auc", auc, auc_null),
         ("acc_balanced", balanced_accuracy, accuracy_null),
     ):
-        value, fewer = metric(inside, outside), min(len(inside), len(outside))
+        value = metric(inside, outside)
+        fewer = min(len(inside), len(outside))
         low, high = bootstrap(metric, inside, outside, repeats, np.random.default_rng(seed))
         known = (
             share_interval(value, fewer)
@@ -91,7 +93,8 @@ def grouped(
     """Sums over disjoint random groups of `size` members or non-members each; what does not fill a
     group is left out.
     """
-    sums, kinds = [], []
+    sums = []
+    kinds = []
     for kind in (True, False):
         order = rng.permutation(np.flatnonzero(member == kind))
         groups = order[: len(order) // size * size].reshape(-1, size)

@@ -50,7 +50,8 @@ def secret_log_probs(model: nn.Module, view: View) -> tuple[np.ndarray, np.ndarr
     """Total log-probability in nats (N,) float64 and number (N,) of the private tokens of each
     text.
     """
-    total, count = np.zeros(len(view)), np.zeros(len(view), dtype=np.int64)
+    total = np.zeros(len(view))
+    count = np.zeros(len(view), dtype=np.int64)
     for texts, hidden, tokens in secret_tokens(model, view):
         logs = token_log_probs(
             model, hidden, torch.arange(len(texts), device=hidden.device), tokens

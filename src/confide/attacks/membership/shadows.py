@@ -99,7 +99,8 @@ def read(path: Path, wanted: LiraSpec) -> Shadows:
             f"is not a file of shadow models ({type(error).__name__})", file=path
         ) from None
     for key in ("label", "limit", "seed"):
-        own, theirs = getattr(wanted, key), getattr(spec, key)
+        own = getattr(wanted, key)
+        theirs = getattr(spec, key)
         if own != theirs:
             raise InputError(
                 f"the shadow models were trained for {theirs!r}", file=path, key=key, value=own

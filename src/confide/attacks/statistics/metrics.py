@@ -33,10 +33,8 @@ def balanced_accuracy(member: np.ndarray, other: np.ndarray) -> float:
     """
     called = len(member)
     cut = np.sort(np.concatenate([member, other]))[-called]
-    above, tied = (
-        [(scores > cut).sum() for scores in (member, other)],
-        [(scores == cut).sum() for scores in (member, other)],
-    )
+    above = [(scores > cut).sum() for scores in (member, other)]
+    tied = [(scores == cut).sum() for scores in (member, other)]
     share = (called - sum(above)) / sum(tied)
     rates = [
         (a + share * t) / len(scores)
@@ -135,7 +133,8 @@ def auc_interval(value: float, m: int, n: int, level: float = 0.95) -> tuple[flo
 
 def _farthest(value: float, m: int, n: int, level: float) -> float:
     """The smallest AUC that a value could still have come from."""
-    z, size = float(ndtri((1 + level) / 2)), (m + n) / 2 - 1
+    z = float(ndtri((1 + level) / 2))
+    size = (m + n) / 2 - 1
 
     def missed(true: float) -> bool:
         variance = (
@@ -143,7 +142,8 @@ def _farthest(value: float, m: int, n: int, level: float) -> float:
         )
         return value - true > z * math.sqrt(variance)
 
-    low, high = 0.0, value
+    low = 0.0
+    high = value
     while high - low > 1e-6:
         middle = (low + high) / 2
         if missed(middle):

@@ -39,7 +39,8 @@ def fit(
     (count, width), rows = features.shape, np.arange(len(labels))
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weights, biases = flat[:-classes].reshape(width, classes), flat[-classes:]
+        weights = flat[:-classes].reshape(width, classes)
+        biases = flat[-classes:]
         logits = features @ weights + biases
         logits -= logits.max(1, keepdims=True)
         own = logits[rows, labels]

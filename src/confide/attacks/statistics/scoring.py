@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-ROWS, COLUMNS = 512, 4096  # contexts and tokens of a tile: 8 MiB of float32
+# contexts and tokens of a tile: 8 MiB of float32
+ROWS = 512
+COLUMNS = 4096
 TOKENS = 4096  # of the texts in one forward pass
 
 
@@ -21,7 +23,8 @@ def token_log_probs(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tens
     """log p(tokens[j] | hidden[rows[j]]) in nats, (m,) float64, for hidden (n, d), rows (m,) and
     tokens (m,).
     """
-    weight, bias = model.head.weight, model.head.bias
+    weight = model.head.weight
+    bias = model.head.bias
     distinct, place = tokens.unique(return_inverse=True)
     wanted = F.linear(hidden, weight[distinct], None if bias is None else bias[distinct])
     return wanted[rows, place].double() - log_sum_exp(hidden, weight, bias)[rows]
@@ -32,7 +35,8 @@ def row_log_probs(model: nn.Module, tokens: np.ndarray) -> np.ndarray:
     """log p (n,) float64 in nats of rows of tokens (n, L) after the begin token; an end token is
     not scored.
     """
-    device, found = next(model.parameters()).device, []
+    device = next(model.parameters()).device
+    found = []
     for rows in torch.from_numpy(tokens.astype(np.int64)).split(max(1, TOKENS // tokens.shape[1])):
         rows = rows.to(device)
         inputs = torch.cat([torch.full_like(rows[:, :1], model.bos), rows[:, :-1]], 1)
@@ -48,7 +52,8 @@ def word_log_probs(model: nn.Module, hidden: Tensor, tokens: Tensor) -> Tensor:
     """log p(tokens[v] | hidden[j]) in nats, (n, v) float64, for hidden (n, d) and tokens (v,): each
     after each.
     """
-    weight, bias = model.head.weight, model.head.bias
+    weight = model.head.weight
+    bias = model.head.bias
     wanted = F.linear(hidden, weight[tokens], None if bias is None else bias[tokens])
     return wanted.double() - log_sum_exp(hidden, weight, bias)[:, None]
 

@@ -56,7 +56,8 @@ def _weights(rng: np.random.Generator, count: int) -> list[float]:
 
 def style(spec: AuthorsSpec, author: int) -> Style:
     """The habits of an author, the same whatever the sizes."""
-    words, variant = WORDS[spec.variant], VARIANTS.index(spec.variant)
+    words = WORDS[spec.variant]
+    variant = VARIANTS.index(spec.variant)
     rng = np.random.default_rng([spec.seed % 2**64, variant, author])
     people = tuple(words.people[index] for index in rng.choice(len(words.people), 5, replace=False))
     options = {**words.choices, "person": people, "end": ENDS, "sentence": words.sentences}
@@ -74,12 +75,12 @@ def style(spec: AuthorsSpec, author: int) -> Style:
     opens, closes, capitals = rng.random(3).tolist()
     return Style(
         topics,
-        slots,
-        own,
-        0.6 * opens,
-        0.5 * closes,
-        capitals < 0.6,
-        f"{rng.integers(10**6, 10**7)}",
+        slots=slots,
+        words=own,
+        opens=0.6 * opens,
+        closes=0.5 * closes,
+        capitals=capitals < 0.6,
+        phone=f"{rng.integers(10**6, 10**7)}",
     )
 
 
@@ -161,7 +162,8 @@ def sizes(spec: AuthorsSpec) -> list[tuple[int, int, int]]:
 
 
 def _shares(spec: AuthorsSpec, count: int) -> tuple[int, int, int]:
-    test, valid = max(1, round(spec.test * count)), round(spec.valid * count)
+    test = max(1, round(spec.test * count))
+    valid = round(spec.valid * count)
     return count - valid - test, valid, test
 
 
@@ -169,7 +171,8 @@ def record(spec: AuthorsSpec, author: Style, name: int, number: int, place: int)
     """A message as a document of its own, with the author's number as a gold secret where it has
     it.
     """
-    text, owner = message(spec, author, name, number), f"{spec.variant}-{name}"
+    text = message(spec, author, name, number)
+    owner = f"{spec.variant}-{name}"
     spans = tuple(Span(*match.span(), PHONE) for match in re.finditer(author.phone, text))
     return Record(text, f"{owner}/message-{number}", owner, spans=spans, split=SPLITS[place])
 
@@ -178,7 +181,8 @@ def read(spec: AuthorsSpec, raw: Path | None = None) -> Iterator[Record]:
     """All messages, train first, authors mixed; nothing is read. InputError if there are too few
     samples for the authors.
     """
-    counts, styles = sizes(spec), [style(spec, author) for author in range(spec.authors)]
+    counts = sizes(spec)
+    styles = [style(spec, author) for author in range(spec.authors)]
     rng = np.random.default_rng(
         [spec.seed % 2**64, VARIANTS.index(spec.variant), spec.authors, spec.samples]
     )

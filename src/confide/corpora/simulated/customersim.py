@@ -44,10 +44,12 @@ def fill(template: str, values: dict[str, str], rng: np.random.Generator) -> Tur
     """The sentence with its slots filled, and the spans of the secrets among them. A slot without a
     value is drawn.
     """
-    text, spans = "", []
+    text = ""
+    spans = []
     for index, part in enumerate(_parts(template)):
         if index % 2:
-            start, value = len(text), values.get(part) or _choose(rng, FILLERS[part])
+            start = len(text)
+            value = values.get(part) or _choose(rng, FILLERS[part])
             text += value
             if part in LABELS:
                 spans.append(Span(start, len(text), part))
@@ -62,7 +64,8 @@ def _choose(rng: np.random.Generator, options: tuple[str, ...]) -> str:
 
 def join(turns: list[Turn], separator: str = " ") -> Turn:
     """Turns one after the other, their spans moved along."""
-    text, spans = "", []
+    text = ""
+    spans = []
     for count, (piece, found) in enumerate(turns):
         text += separator if count else ""
         spans += [

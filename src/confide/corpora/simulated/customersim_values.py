@@ -37,7 +37,8 @@ def _names(rng: np.random.Generator, count: int, words: Words) -> list[str]:
     """`count` different full names, common ones more likely: the largest Gumbel-perturbed log
     weights.
     """
-    first, last = len(words.first), len(words.last)
+    first = len(words.first)
+    last = len(words.last)
     weight = -np.log(np.arange(first) + 20.0)[:, None] - np.log(np.arange(last) + 50.0)[None, :]
     keys = (weight + rng.gumbel(size=(first, last))).ravel()
     if count > keys.size:
@@ -98,14 +99,15 @@ def _us_addresses(rng: np.random.Generator, count: int, words: Words) -> list[st
     """number street [Suite nnn | Apt. nnn] city, ST ddddd: 45 % plain, 22 % Suite, 22 % Apt., 11 %
     military.
     """
-    width, number = _digits(rng, 3, 6, count), _digits(rng, 0, 100_000, count)
-    names, kinds = _pick(rng, words.first + words.last, count), _pick(rng, words.streets, count)
-    cities, states = _cities(rng, count, words), _pick(rng, STATES, count)
-    zips, rooms, kind = (
-        _digits(rng, 0, 100_000, count),
-        _digits(rng, 0, 1000, count),
-        rng.random(count).tolist(),
-    )
+    width = _digits(rng, 3, 6, count)
+    number = _digits(rng, 0, 100_000, count)
+    names = _pick(rng, words.first + words.last, count)
+    kinds = _pick(rng, words.streets, count)
+    cities = _cities(rng, count, words)
+    states = _pick(rng, STATES, count)
+    zips = _digits(rng, 0, 100_000, count)
+    rooms = _digits(rng, 0, 1000, count)
+    kind = rng.random(count).tolist()
     addresses = []
     for i in range(count):
         if kind[i] < 0.11:
@@ -152,11 +154,9 @@ def _eu_addresses(rng: np.random.Generator, count: int, words: Words) -> list[st
         f"Flat {flat}, " if flat else ""
         for flat in (rng.integers(1, 30, count) * (rng.random(count) < 0.3)).tolist()
     ]
-    houses, names, kinds = (
-        _digits(rng, 1, 320, count),
-        _pick(rng, words.last, count),
-        _pick(rng, words.streets, count),
-    )
+    houses = _digits(rng, 1, 320, count)
+    names = _pick(rng, words.last, count)
+    kinds = _pick(rng, words.streets, count)
     towns = [
         a + b
         for a, b in zip(
@@ -193,11 +193,9 @@ def _eu_phones(rng: np.random.Generator, count: int, words: Words) -> list[str]:
 
 def _eu_orders(rng: np.random.Generator, count: int, words: Words) -> list[str]:
     """ORD-dddd-dddL, INV20dd/dddddd or #dddddddd."""
-    kind, a, b = (
-        _digits(rng, 0, 3, count),
-        _digits(rng, 0, 10_000, count),
-        _digits(rng, 0, 10_000, count),
-    )
+    kind = _digits(rng, 0, 3, count)
+    a = _digits(rng, 0, 10_000, count)
+    b = _digits(rng, 0, 10_000, count)
     ends = _pick(rng, list(LETTERS), count)
     make = (
         lambda i: f"ORD-{a[i]:04d}-{b[i] % 1000:03d}{ends[i]}",

@@ -43,7 +43,8 @@ def p_value(coins: int, guesses: int, correct: int, epsilon: float, delta: float
         raise ValueError(f"Expected 0 <= {correct=} <= {guesses=} <= {coins=}")
     if correct == 0:
         return 1.0
-    right, wrong = log_expit(epsilon), log_expit(-epsilon)
+    right = log_expit(epsilon)
+    wrong = log_expit(-epsilon)
     tail = float(betainc(correct, guesses - correct + 1, math.exp(right)))
     below = np.arange(correct - 1, -1, -1)  # v - 1, v - 2, ..., 0
     ways = gammaln(guesses + 1) - gammaln(below + 1) - gammaln(guesses - below + 1)
@@ -73,12 +74,14 @@ def gdp_refuted(coins: int, guesses: int, correct: int, mu: float, level: float 
     """
     if not 0 <= correct <= guesses <= coins:
         raise ValueError(f"Expected 0 <= {correct=} <= {guesses=} <= {coins=}")
-    right, wrong = level * correct / coins, level * (guesses - correct) / coins
+    right = level * correct / coins
+    wrong = level * (guesses - correct) / coins
     for i in range(correct - 1, -1, -1):
         least = float(ndtr(ndtri(right) - mu))
         if least <= wrong:  # then neither changes any more
             break
-        right, wrong = min(1.0, right + i / (guesses - i) * (least - wrong)), least
+        right = min(1.0, right + i / (guesses - i) * (least - wrong))
+        wrong = least
     return right + wrong > guesses / coins
 
 
@@ -130,7 +133,8 @@ def parting(ascending: np.ndarray) -> np.ndarray:
     deviations).
     """
     count = ascending.shape[1]
-    middle, reach = count // 2, math.isqrt(count)
+    middle = count // 2
+    reach = math.isqrt(count)
     near = sorted(
         range(max(1, middle - reach), min(count, middle + reach + 1)),
         key=lambda below: abs(below - middle),
@@ -139,7 +143,8 @@ def parting(ascending: np.ndarray) -> np.ndarray:
         return np.zeros(len(ascending), dtype=int)
     below = np.array(near)
     sums = ascending.cumsum(1)
-    first, total = sums[:, below - 1], sums[:, -1:]
+    first = sums[:, below - 1]
+    total = sums[:, -1:]
     gap = (total - first) / (count - below) - first / below
     return below[(below * (count - below) * gap**2).argmax(1)]
 
@@ -154,7 +159,8 @@ def right_guesses(scores: np.ndarray, coins: np.ndarray, tried: Sequence[int]) -
         [np.zeros((len(heads), 1), dtype=heads.dtype), heads], axis=1
     )  # among the i lowest scores
     below = parting(np.take_along_axis(scores, order, axis=1))
-    count, rows = scores.shape[1], np.arange(len(scores))
+    count = scores.shape[1]
+    rows = np.arange(len(scores))
     found = []
     for guesses in tried:
         high = guessed_true(below, guesses, count)
@@ -208,9 +214,11 @@ def _largest(refuted: Callable[[float], bool]) -> float:
     """
     if not refuted(0.0):
         return 0.0
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while refuted(high):
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > TOLERANCE:
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)

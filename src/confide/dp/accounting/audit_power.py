@@ -44,9 +44,11 @@ def mu_of(epsilon: float, delta: float) -> float:
     """Gaussian noise with that epsilon at delta: how far apart the two means are, in standard
     deviations.
     """
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while gaussian_curve(high).log_delta(epsilon) < math.log(delta):
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
         if gaussian_curve(middle).log_delta(epsilon) < math.log(delta):
@@ -63,13 +65,15 @@ def power(points: Points, epsilon: float, delta: float, coins: int, level: float
 
     Guarantees: a function of its arguments alone, since the games are seeded.
     """
-    claim, tried = trade_off(points), numbers(coins, SHARES)
+    claim = trade_off(points)
+    tried = numbers(coins, SHARES)
     if not tried:
         return Power(0, 1, (0.0,) * len(TIMES))
     needed = np.array([fewest(claim, coins, guesses, level) for guesses in tried])
     games = min(GAMES[1], max(GAMES[0], DRAWN // coins))
     rng = np.random.default_rng(0)
-    flips, noise = rng.random((games, coins)) < 0.5, rng.normal(size=(games, coins))
+    flips = rng.random((games, coins)) < 0.5
+    noise = rng.normal(size=(games, coins))
     rings = []  # of each number of guesses, at each multiple
     for times in (CLOSE, *TIMES):
         scores = mu_of(times * base_of(epsilon), delta) * flips + noise

@@ -9,7 +9,8 @@ from confide.dp.accounting.price import RELATIONS, epsilon
 from confide.errors import InputError
 from confide.types import Release, Step
 
-SMALLEST, LARGEST = 1e-3, 1e6
+SMALLEST = 1e-3
+LARGEST = 1e6
 RELATIVE = (
     1e-3  # the epsilon reached lies at most so far below the target (unless SMALLEST is enough)
 )
@@ -38,7 +39,8 @@ def calibrate(
 
     low = high = 1.0
     while spent(high) > target:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
         if high > LARGEST:
             raise InputError(
                 f"cannot be reached at delta = {delta} by any noise",
@@ -53,7 +55,8 @@ def calibrate(
     while reached < target * (1 - RELATIVE) and high - low > 1e-9 * high:
         middle = math.sqrt(low * high)
         if (value := spent(middle)) <= target:
-            high, reached = middle, value
+            high = middle
+            reached = value
         else:
             low = middle
     return high

@@ -12,7 +12,9 @@ import math
 
 from confide.dp.accounting.curves import Mechanisms, Relation, grid, pld_curve
 
-BELOW, ABOVE = 5e-3, 2e-2  # relative: ours below theirs would be unsound, ours above would be loose
+# relative: ours below theirs would be unsound, ours above would be loose
+BELOW = 5e-3
+ABOVE = 2e-2
 ABSOLUTE = 1e-6  # of an epsilon that is next to nothing
 FINEST = 1e-7  # a finer grid of theirs is mostly rounding
 

@@ -96,7 +96,8 @@ def pld_curve(
     updates = [pair_of(one, relation, group) for one in mechanisms]
     if max(pairs.scale(pair)[0] for pair in updates) > SPAN:
         return unsampled_curve(mechanisms, relation, group)
-    width, counts = interval or grid(mechanisms, relation, group), [one.count for one in mechanisms]
+    width = interval or grid(mechanisms, relation, group)
+    counts = [one.count for one in mechanisms]
     losses = zip(
         *(pld.one_update(pair, width) for pair in updates), strict=True
     )  # P against Q; if it differs, Q against P
@@ -136,7 +137,8 @@ def grid(mechanisms: Mechanisms, relation: Relation, group: int = 1) -> float:
     variance = sum(
         one.count * spread**2 for one, (_, spread) in zip(mechanisms, scales, strict=True)
     )
-    spread, whole = math.sqrt(variance / total), 16 * math.sqrt(variance)
+    spread = math.sqrt(variance / total)
+    whole = 16 * math.sqrt(variance)
     wanted = min(max(whole / 2**15, spread / 200), min(spread / 20, 0.05))
     most = 10_000 if group > 1 else 60_000 if total < 10_000 else 200_000
     return max(wanted, FINEST, whole / 2**20, max(width for width, _ in scales) / most)

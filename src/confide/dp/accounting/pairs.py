@@ -84,7 +84,8 @@ def outcomes(pair: Pair) -> tuple[float, float]:
 def scale(pair: Pair) -> tuple[float, float]:
     """Range of the losses, and their standard deviation under P (a few digits)."""
     x = np.linspace(*outcomes(pair), 2001)
-    losses, mass = loss(pair, x), _masses(pair, x)
+    losses = loss(pair, x)
+    mass = _masses(pair, x)
     middle = (losses[1:] + losses[:-1]) / 2
     return float(losses[-1] - losses[0]), math.sqrt(mass @ (middle - mass @ middle) ** 2)
 
@@ -95,7 +96,8 @@ def threshold(pair: Pair, losses: np.ndarray) -> np.ndarray:
     """
     if pair.group > 1:
         return _search(pair, losses)
-    rate, variance = pair.rate, pair.sigma**2
+    rate = pair.rate
+    variance = pair.sigma**2
     with np.errstate(divide="ignore"):
         if not pair.replace:  # exp(loss) = 1 - q + q exp((2x - 1) / 2s2)
             rest = np.maximum(-1.0, -(1 - rate) * np.exp(np.minimum(-losses, LARGE)))
@@ -121,7 +123,8 @@ def _search(pair: Pair, losses: np.ndarray) -> np.ndarray:
     x = np.linspace(*outcomes(pair), 4001)
     table = loss(pair, x)
     place = np.clip(np.searchsorted(table, losses), 1, len(x) - 1)
-    found, little = np.interp(losses, table, x), 1e-6 * (x[1] - x[0])
+    found = np.interp(losses, table, x)
+    little = 1e-6 * (x[1] - x[0])
     for _ in range(6):
         value = loss(pair, found)
         slope = np.maximum((loss(pair, found + little) - value) / little, 1e-300)

@@ -49,7 +49,8 @@ class Profile(NamedTuple):
 def one_update(pair: Pair, interval: float) -> tuple[Losses, ...]:
     """Losses of P against Q and of Q against P; only once where these are the same (`replace`)."""
     low, high = loss(pair, np.array(outcomes(pair))) / interval
-    start, stop = math.floor(low), max(math.floor(low) + 1, math.ceil(high))
+    start = math.floor(low)
+    stop = max(math.floor(low) + 1, math.ceil(high))
     losses = np.arange(start, stop + 1) * interval
     # beyond `outcomes` are 1e-15 of the masses, which may as well be on the outermost points: delta
     # falls by no more
@@ -67,7 +68,8 @@ def spread(upper: np.ndarray, lower: np.ndarray, losses: np.ndarray) -> np.ndarr
     """Masses (n + 1,) at the losses, from those of P and Q in the n cells between: one linear
     equation each for P and Q.
     """
-    low, interval = losses[:-1], losses[1] - losses[0]
+    low = losses[:-1]
+    interval = losses[1] - losses[0]
     excess = upper - np.exp(np.minimum(low, LARGE)) * lower + ROUND * (1 + np.abs(low))
     moved = np.where(low > LARGE, upper, np.clip(excess / -np.expm1(-interval), 0, upper))
     return np.append(upper - moved, 0.0) + np.append(0.0, moved)
@@ -100,7 +102,8 @@ def power(values: np.ndarray, count: int) -> np.ndarray:
     while count:
         if count & 1:
             result *= values
-        values, count = values * values, count >> 1
+        values = values * values
+        count = count >> 1
     return result
 
 
@@ -132,7 +135,8 @@ def window(parts: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
         least = bound(order)
         for factor in (0.6, 1.6):
             while (other := bound(order * factor)) < least and abs(order) < 1e3:
-                order, least = order * factor, other
+                order = order * factor
+                least = other
         return least
 
     least = sum(count * one.start for one, count in parts)
@@ -143,7 +147,9 @@ def window(parts: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
 
 def discounted(values: np.ndarray, interval: float) -> np.ndarray:
     """Sums over j >= i of values[j] exp(-(j - i) interval), (n,)."""
-    found, block, carry = np.empty_like(values), max(1, int(BLOCK / interval)), 0.0
+    found = np.empty_like(values)
+    block = max(1, int(BLOCK / interval))
+    carry = 0.0
     for stop in range(len(values), 0, -block):
         part = slice(max(0, stop - block), stop)
         factor = np.exp(-interval * np.arange(stop - part.start + 1))
@@ -173,7 +179,8 @@ def epsilon_at(profile: Profile, delta: float) -> float:
     )  # the first that is small enough: there is one, since the last is 0
     if place == 0:
         return max(0.0, start * interval + math.log((1 - delta) / (1 - float(deltas[0]))))
-    above, below = float(deltas[place - 1]), float(deltas[place])
+    above = float(deltas[place - 1])
+    below = float(deltas[place])
     return (start + place - 1) * interval + math.log1p(
         (above - delta) / (above - below) * math.expm1(interval)
     )

@@ -121,13 +121,16 @@ def bracket(bound: Bound, log_delta: float, holds: Callable[[float], bool]) -> t
     """(value that fails, value that holds or infinity). With several hops the condition is not
     monotone: small strides.
     """
-    low, high, stride = 0.0, 1e-6, 2.0 if bound.hops == 1 else 1.02
+    low = 0.0
+    high = 1e-6
+    stride = 2.0 if bound.hops == 1 else 1.02
     while not holds(high):
         if high > 1e15 or (bound.hops > 1 and hopeless(bound, high, log_delta)):
             return high, math.inf
         # a hop alone must meet delta first: reach that with long strides
         far = bound.hops > 1 and bound.curve.log_delta(2 * high) > log_delta
-        low, high = high, high * (2.0 if far else stride)
+        low = high
+        high = high * (2.0 if far else stride)
     return low, high
 
 

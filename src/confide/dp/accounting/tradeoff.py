@@ -140,11 +140,14 @@ def epsilon_lower(
 
     own = points[0][0]
     if impossible(own):
-        low, high = own, 2 * own + 1
+        low = own
+        high = 2 * own + 1
         while high < MOST and impossible(high):
-            low, high = high, 2 * high
+            low = high
+            high = 2 * high
     else:
-        low, high = 0.0, own
+        low = 0.0
+        high = own
     while high - low > TOLERANCE * max(1.0, low):
         middle = (low + high) / 2
         if impossible(middle):
@@ -158,7 +161,8 @@ def fewest(claim: TradeOff, coins: int, guesses: int, level: float) -> int:
     """The smallest number of right guesses that refutes the claim; guesses + 1 if not even all of
     them do.
     """
-    low, high = 0, guesses + 1
+    low = 0
+    high = guesses + 1
     while high - low > 1:
         middle = (low + high) // 2
         if refuted(claim, coins, guesses, middle, level):

@@ -54,7 +54,8 @@ class PerExampleClipper:
     """
 
     def __init__(self, model: nn.Module, max_grad_norm: float):
-        self.model, self.max_grad_norm = model, max_grad_norm
+        self.model = model
+        self.max_grad_norm = max_grad_norm
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.names: dict[nn.Module, str] = {}
         self.records: list[tuple[nn.Module, Tensor, Tensor]] = []
@@ -187,7 +188,9 @@ class PerExampleClipper:
         """Per-example gradients of all parameters, in the parameters' type; empties records and
         grads as it goes.
         """
-        trainable, found, uses = set(self.parameters), {}, {}
+        trainable = set(self.parameters)
+        found = {}
+        uses = {}
         left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
         while self.records:
             (module, inputs, output), grad = self.records.pop(), grads.pop()

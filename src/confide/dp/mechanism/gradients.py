@@ -46,7 +46,8 @@ class Units:
 
 def units_of(number: Tensor) -> Units:
     """From the unit (B,) of each example, numbered from 0."""
-    counts, order = number.bincount(), number.argsort(stable=True)
+    counts = number.bincount()
+    order = number.argsort(stable=True)
     place = (
         torch.arange(len(number), device=number.device) - (counts.cumsum(0) - counts)[number[order]]
     )
@@ -188,13 +189,12 @@ class Factored:
 
     def add_weighted(self, total: Tensor, weights: Tensor, clean: bool) -> None:
         for use in self.uses:
-            left, right = use.left, use.right
+            left = use.left
+            right = use.right
             if not clean:  # 0 * nan is nan
                 keep = (weights > 0).view(-1, 1, 1)
-                left, right = (
-                    left if use.onehot else torch.where(keep, left, 0.0),
-                    torch.where(keep, right, 0.0),
-                )
+                left = left if use.onehot else torch.where(keep, left, 0.0)
+                right = torch.where(keep, right, 0.0)
             if use.onehot:
                 total.index_add_(0, left.flatten(), (right * weights.view(-1, 1, 1)).flatten(0, 1))
                 continue

@@ -88,7 +88,8 @@ class Stream(Noise):
     """A keystream and the place in it, counted in its blocks of 16 bytes."""
 
     def __init__(self, seed: int, name: str):
-        self.key, self.place = key_of(seed, name)[:16], 0
+        self.key = key_of(seed, name)[:16]
+        self.place = 0
 
     def bits(self, count: int, kind: type[np.generic] = np.int32) -> Tensor:
         """The next `count` integers (count,), uniform over all of their type; a new call begins at
@@ -122,7 +123,8 @@ class Stream(Noise):
     def set_state(self, state: Tensor) -> None:
         """Continue from a state."""
         stored = state.numpy().tobytes()
-        self.key, self.place = stored[:16], int.from_bytes(stored[16:], "big")
+        self.key = stored[:16]
+        self.place = int.from_bytes(stored[16:], "big")
 
 
 @contextmanager

@@ -50,7 +50,8 @@ def by_author(
 
     What is left of the authors, less than a batch each, is cut into batches author by author.
     """
-    batches, rest = [], []
+    batches = []
+    rest = []
     points = torch.randperm(len(authors), generator=source)
     points = points[authors[points].argsort(stable=True)]
     groups = points.split(authors.unique(return_counts=True)[1].tolist())

@@ -51,10 +51,8 @@ def runs_of(view: View, points: np.ndarray, bos: int) -> list[Run]:
     `batches.selected`.
     """
     batch = padded(view, points, bos)
-    private, lengths = (
-        private_positions(view, points, tuple(batch.targets.shape)),
-        np.diff(view.starts)[points] + 1,
-    )
+    private = private_positions(view, points, tuple(batch.targets.shape))
+    lengths = np.diff(view.starts)[points] + 1
     found: dict[int, list[tuple[int, int, int]]] = {}
     for row, length in enumerate(lengths.tolist()):
         for number, start, end in pieces(private[row], length):
@@ -117,7 +115,8 @@ def read(model: nn.Module, run: Run, state: State) -> tuple[Tensor, State]:
     """Summed losses (n,) of a run's points, and their states after it, without gradient. `state`:
     of the batch, not changed.
     """
-    device, lengths = model.head.weight.device, torch.tensor([len(ids) for ids in run.inputs])
+    device = model.head.weight.device
+    lengths = torch.tensor([len(ids) for ids in run.inputs])
     ids, targets = (
         nn.utils.rnn.pad_sequence(side, True).to(device) for side in (run.inputs, run.targets)
     )
@@ -138,7 +137,9 @@ def noised_gradient(
     `hand_on`; mean loss ().
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    grads, loss, tokens = [torch.zeros_like(one) for one in parameters], torch.zeros(()), 0
+    grads = [torch.zeros_like(one) for one in parameters]
+    loss = torch.zeros(())
+    tokens = 0
     for runs, size in zip(batches, sizes, strict=True):
         state = start(model, size)
         for i, run in enumerate(runs):
@@ -149,10 +150,8 @@ def noised_gradient(
                     grads, torch.autograd.grad(losses.sum(), parameters), strict=True
                 ):
                     total.add_(grad)
-                loss, tokens = (
-                    loss + losses.detach().sum().cpu(),
-                    tokens + sum(map(len, run.targets)),
-                )
+                loss = loss + losses.detach().sum().cpu()
+                tokens = tokens + sum(map(len, run.targets))
             elif i + 1 < len(runs):  # what nothing follows is not released
                 on = torch.isin(run.rows, runs[i + 1].rows)
                 rows = on.nonzero().flatten().to(losses.device)
@@ -183,15 +182,11 @@ def published_updates(
     Guarantees: none. Exact and noisy updates share the batch, and sums are divided by how many of
     its points have the run.
     """
-    parameters, state = (
-        [parameter for parameter in model.parameters() if parameter.requires_grad],
-        start(model, size),
-    )
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    state = start(model, size)
     for run in runs:
-        rows, before = (
-            run.rows.to(model.head.weight.device),
-            model.take(state, run.rows.to(model.head.weight.device)),
-        )
+        rows = run.rows.to(model.head.weight.device)
+        before = model.take(state, run.rows.to(model.head.weight.device))
         if not run.private:
             losses, after = read(model, run, state)
             mean = losses.sum() / sum(map(len, run.targets))

@@ -31,7 +31,8 @@ def exact_gradient(
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     model.zero_grad(set_to_none=True)
-    losses, counts = [], []
+    losses = []
+    counts = []
     for batch in batches:
         for loss, count, grads in budget.run(
             lambda piece: summed(model, parameters, piece, half), batch
@@ -41,16 +42,12 @@ def exact_gradient(
             for parameter, grad in zip(parameters, grads, strict=True):
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
     if not losses:
-        losses, counts = (
-            [parameters[0].new_zeros(())],
-            [parameters[0].new_zeros((), dtype=torch.int64)],
-        )
+        losses = [parameters[0].new_zeros(())]
+        counts = [parameters[0].new_zeros((), dtype=torch.int64)]
         no_gradient(parameters)
-    grads, loss, tokens = (
-        [parameter.grad for parameter in parameters],
-        torch.stack(losses).sum(),
-        torch.stack(counts).sum(),
-    )
+    grads = [parameter.grad for parameter in parameters]
+    loss = torch.stack(losses).sum()
+    tokens = torch.stack(counts).sum()
     group.sum([*grads, loss, tokens])
     tokens.clamp_(min=1)  # none: a batch without a public position
     torch._foreach_div_(grads, tokens)

@@ -30,7 +30,9 @@ def author_exposure(spec: ReportSpec, results: list[Result]) -> Figure:
     of the sample sheet.
     """
     known = [result for result in results if _canaries(result.attacks)]
-    names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
+    names = corpora(known)
+    shown = levels(spec, known, KIND)
+    gamma = chosen_gamma(spec.gamma, known)
     below = 0.16 * len({result.run.name for result in known})
     if not names:
         return blank("no run of this study was attacked by its authors' canaries")
@@ -68,7 +70,8 @@ def _panel(
     axes: Axes, own: list[Result], drawn: list[Series], level: float | None, gamma: float
 ) -> None:
     _bounds(axes, own)
-    notes, ticks = [], set()
+    notes = []
+    ticks = set()
     for number, series in enumerate(drawn):
         found = [one for one in moments(series.at(gamma), level, KIND) if _canaries(one.attacks)]
         if not found:

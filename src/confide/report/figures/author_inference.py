@@ -28,7 +28,8 @@ def author_inference(spec: ReportSpec, results: list[Result]) -> Figure:
     is needed for.
     """
     known = [result for result in results if result.metric(KIND, "accuracy") is not None]
-    names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
+    names = corpora(known)
+    gamma = chosen_gamma(spec.gamma, known)
     rows = [group(known, name) for name in names]
     heights = [max(2, len(row)) for row in rows]
     if not names:

@@ -13,7 +13,8 @@ import numpy as np
 from confide.report.figures.levels import Moment
 from confide.report.results import Json, Result
 
-REPEATS, CONFIDENCE = 2000, 0.95
+REPEATS = 2000
+CONFIDENCE = 0.95
 FEW = 5  # authors of a group, as in the paper
 
 

@@ -31,7 +31,8 @@ def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
     known = [
         result for result in results if any(metrics["pairs"] for metrics in result.all_of(KIND))
     ]
-    gamma, asked = chosen_gamma(spec.gamma, known), judges(known, KIND)
+    gamma = chosen_gamma(spec.gamma, known)
+    asked = judges(known, KIND)
     who = [
         judge
         for judge in asked
@@ -190,7 +191,8 @@ def _constants(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: flo
     pairs = list(dict.fromkeys((pair["prompt"], pair["target"]) for _, pair in rows))
     rows = [(series, pair) for series, pair in rows if pair.get("c_low") is not None]
     inner = [value for _, pair in rows for value in _numbers(pair) if 0 < value < math.inf]
-    left, right = min([*inner, 0.5]) / 2, max([*inner, 2]) * 2
+    left = min([*inner, 0.5]) / 2
+    right = max([*inner, 2]) * 2
     counts = dict.fromkeys(pairs, 0)
     height = 0.8 / max(1, len(runs))
     for series, pair in rows:
@@ -218,7 +220,8 @@ def _numbers(pair: Json) -> list[float]:
 
 def _interval(axes: Axes, series: Series, pair: Json, y: float, edges: tuple[float, float]) -> None:
     left, right = edges
-    low, high = float(pair["c_low"]), float(pair["c_high"])
+    low = float(pair["c_low"])
+    high = float(pair["c_high"])
     color = series.look.color
     if pair["c"] is not None:
         value = float(pair["c"])

@@ -26,7 +26,8 @@ from confide.report.results import Result
 from confide.specs import ReportSpec
 
 PANELS = {"game": "of one secret, replace-one", "inclusion": "of one record, add-or-remove"}
-COLOURS, REFUTED = "viridis_r", "#f6dcd6"
+COLOURS = "viridis_r"
+REFUTED = "#f6dcd6"
 
 
 class Point(NamedTuple):
@@ -91,7 +92,8 @@ def points(results: list[Result], audit: str) -> list[Point]:
                 else "record_replace_one_rdp"
             )
             loose = result.claim(by_rdp)
-            guesses, correct = int(value["guesses"]), int(value["correct"])
+            guesses = int(value["guesses"])
+            correct = int(value["correct"])
             cap = odds(1 - 0.5 / guesses)  # of half a guess wrong: all right would be infinity
             measured = min(cap, odds(correct / guesses))
             high = min(cap, odds(clopper_pearson(correct, guesses, 0.975)))
@@ -110,7 +112,8 @@ def odds(share: float) -> float:
 
 def spread(values: list[float]) -> tuple[float, float]:
     """Limits of a logarithmic colour scale."""
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     return (low, high) if high > low else (low / 1.1, high * 1.1)
 
 

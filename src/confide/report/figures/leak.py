@@ -36,7 +36,8 @@ def leak(spec: ReportSpec, results: list[Result]) -> Figure:
     column per judge.
     """
     known = [result for result in results if questions([result])]
-    gamma, who = chosen_gamma(spec.gamma, known), judges(known)
+    gamma = chosen_gamma(spec.gamma, known)
+    who = judges(known)
     asked = [
         (name, one)
         for name in corpora(known)
@@ -52,7 +53,7 @@ def leak(spec: ReportSpec, results: list[Result]) -> Figure:
             grid[2 * number : 2 * number + 2], (question.prompt, None), strict=True
         ):
             for axes, judge in zip(line, who, strict=True):
-                _panel(axes, own, question, judge, domain, gamma)
+                _panel(axes, own=own, question=question, judge=judge, domain=domain, gamma=gamma)
                 axes.set_title(f"judge: {judge}", loc="left")
                 shown = real_text(own, question, judge).items()
                 axes.set_title(

@@ -189,10 +189,8 @@ def _grid(results: list[Result], panels: Panels) -> Figure:
     names = corpora(results)
     if not names:
         return blank("no run of this study has these measurements")
-    rows, of = (
-        _rows(results),
-        {name: [result for result in results if result.corpus == name] for name in names},
-    )
+    rows = _rows(results)
+    of = {name: [result for result in results if result.corpus == name] for name in names}
     shown = [panels(own) for own in of.values()]
     heights = [0.27 * max(3, len(group(results, name))) + 0.75 if rows else 2.75 for name in names]
     drawn = figure(10.6, 1.9 + sum(heights))

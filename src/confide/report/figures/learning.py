@@ -34,7 +34,8 @@ class Curve(NamedTuple):
 
 def learning(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per corpus, a panel per share of the tokens, a curve per row of the sample sheet."""
-    names, gamma = corpora(results), chosen_gamma(spec.gamma, results)
+    names = corpora(results)
+    gamma = chosen_gamma(spec.gamma, results)
     drawn = figure(12.4, 1.6 + 3.3 * len(names))
     grid = drawn.subplots(len(names), len(PANELS), squeeze=False)
     for line, name in zip(grid, names, strict=True):

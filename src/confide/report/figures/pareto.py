@@ -71,7 +71,8 @@ def pareto(spec: ReportSpec, results: list[Result]) -> Figure:
     """Two rows of two panels per corpus: certified above, measured below, each over the perplexity
     of public tokens.
     """
-    names, gamma = corpora(results), chosen_gamma(spec.gamma, results)
+    names = corpora(results)
+    gamma = chosen_gamma(spec.gamma, results)
     drawn = figure(10.6, 1.9 + 6.4 * len(names))
     grid = drawn.subplots(2 * len(names), 2, squeeze=False)
     for number, name in enumerate(names):
@@ -157,7 +158,8 @@ def _model(
     if any(None in pair for pair in found):
         return None
     xs, ys = zip(*found, strict=True)
-    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    x = sum(xs) / len(xs)
+    y = sum(ys) / len(ys)
     return Model(
         series, x, y, (min(xs), max(xs)), (min(ys), max(ys)), max(y, band[1]) if band else y
     )

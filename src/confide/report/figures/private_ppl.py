@@ -17,7 +17,8 @@ from confide.report.results import Meaning, Result
 from confide.specs import ReportSpec
 
 CLAIM = "secret_caught"
-RAW, FAIR = "ppl_marked", "ppl_marked_backoff"
+RAW = "ppl_marked"
+FAIR = "ppl_marked_backoff"
 REFERENCES = {  # field of an evaluation -> its line and what it is
     "ppl_uniform": ((0, (1, 1.5)), "all tokens alike"),
     "ppl_unigram_private": ((0, (6, 2)), "each token as often as in\nthe training text (unigram)"),
@@ -80,7 +81,8 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
     found = []
     for series in drawn:
         runs = series.at(gamma)
-        raw, fair = _point(runs, RAW), _point(runs, FAIR)
+        raw = _point(runs, RAW)
+        fair = _point(runs, FAIR)
         if raw is None:
             continue
         if raw.epsilon == 0:

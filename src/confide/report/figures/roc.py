@@ -32,7 +32,8 @@ def roc(spec: ReportSpec, results: list[Result]) -> Figure:
     per method.
     """
     known = [result for result in results if result.metric("lira", "roc") is not None]
-    names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
+    names = corpora(known)
+    gamma = chosen_gamma(spec.gamma, known)
     if not names:
         return blank("no run of this study has these measurements")
     drawn = figure(10.6, 1.8 + 3.5 * len(names))

@@ -167,7 +167,8 @@ def against_gamma(
         x = [point.gamma + offsets.get(series.label, 0.0) for point in points]
         if points and series.flat():
             axes.axhline(points[0].mean, **series.marks(marker="", linewidth=1.3))
-            x, place = [1.0], {"transform": axes.get_yaxis_transform(), "clip_on": False}
+            x = [1.0]
+            place = {"transform": axes.get_yaxis_transform(), "clip_on": False}
         for number, point in enumerate(points):
             ends = [point.low, point.high]
             if bounds and len(point.values) == 1:

@@ -21,7 +21,9 @@ from matplotlib.text import Text
 from confide.output import escaping
 
 DPI = 170
-INK, FAINT, NULL = "#222222", "#8a8a8a", "#e4e4e4"
+INK = "#222222"
+FAINT = "#8a8a8a"
+NULL = "#e4e4e4"
 BOX = {
     "facecolor": "white",
     "edgecolor": "none",

@@ -25,7 +25,8 @@ from confide.report.figures.style import BOX, FAINT, INK, blank, figure, legend,
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
-MOST, LEAST = "^", "v"
+MOST = "^"
+LEAST = "v"
 FAR, LINEAR = (
     500,
     10,
@@ -94,7 +95,8 @@ def _two_ends(axes: Axes, place: int, series: Series, authors: list[Change]) -> 
     authors as a dot.
     """
     for values, marker, shift in zip(ends(authors), (MOST, LEAST), (0.14, -0.14), strict=True):
-        mean, color = mean_over(values), series.look.color
+        mean = mean_over(values)
+        color = series.look.color
         axes.plot([mean.low, mean.high], [place + shift] * 2, color=color, linewidth=1.3)
         fill = {"markerfacecolor": color if marker == MOST else "white", "markeredgewidth": 1.2}
         axes.plot(

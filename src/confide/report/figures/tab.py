@@ -34,7 +34,9 @@ MARKS: dict[str, dict[str, Any]] = {  # what else is drawn of a group
 def tab(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row of panels per corpus, a panel per perplexity level and one of the final models."""
     known = [result for result in results if KIND in result.attacks]
-    names, shown, gamma = corpora(known), levels(spec, known, KIND), chosen_gamma(spec.gamma, known)
+    names = corpora(known)
+    shown = levels(spec, known, KIND)
+    gamma = chosen_gamma(spec.gamma, known)
     if not names:
         return blank("no run of this study was given first tokens to go on from")
     rows = max(len(group(known, name)) for name in names)

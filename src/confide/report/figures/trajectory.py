@@ -61,7 +61,8 @@ def trajectory(spec: ReportSpec, results: list[Result]) -> Figure:
         for result in results
         if any(result.along(panel.kind, panel.name) for panel in panels)
     ]
-    names, gamma = corpora(known), chosen_gamma(spec.gamma, known)
+    names = corpora(known)
+    gamma = chosen_gamma(spec.gamma, known)
     if not names:
         return blank("no run of this study was attacked after its epochs")
     drawn = figure(3.0 + 3.6 * max(2, len(panels)), 1.9 + 3.4 * len(names))

@@ -19,7 +19,8 @@ PANELS = (
 
 def utility(spec: ReportSpec, results: list[Result]) -> Figure:
     """One dot per method and panel, whiskers over seeds; one row of panels per corpus."""
-    names, gamma = corpora(results), chosen_gamma(spec.gamma, results)
+    names = corpora(results)
+    gamma = chosen_gamma(spec.gamma, results)
     rows = [group(results, name) for name in names]
     heights = [max(len(row), 2) for row in rows]
     drawn = figure(10.6, 1.7 + 0.42 * sum(heights) + 0.5 * len(rows))

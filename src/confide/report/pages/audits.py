@@ -24,7 +24,12 @@ def compared(result: Result, name: str) -> Comparison | None:
     if float(claim["epsilon"]) == math.inf:
         return None
     return against(
-        result.certificate, claim, coins, attempts, Path("game.json"), f"{name}_attempts"
+        result.certificate,
+        claim=claim,
+        coins=coins,
+        attempts=attempts,
+        audit=Path("game.json"),
+        key=f"{name}_attempts",
     )
 
 

@@ -59,7 +59,8 @@ def leak(row: Row) -> Key:
     """How far the largest exposure is above what chance gives; not attacked comes between no leak
     and a leak.
     """
-    found, chance = row.get("exposure_max"), row.get("exposure_null_max_high")
+    found = row.get("exposure_max")
+    chance = row.get("exposure_null_max_high")
     if found is None or chance is None:
         return (1.0, 0.0)
     return (2.0, found - chance) if found > chance else (0.0, 0.0)
@@ -108,7 +109,8 @@ def choose(table: Iterable[Row]) -> Advice:
 def why(row: Row) -> str:
     """The numbers of a model, and what speaks against it."""
     known = [f"{words} {show(row[name])}" for name, words in SHOWN.items() if row[name] is not None]
-    found, chance = row.get("exposure_max"), row.get("exposure_null_max_high")
+    found = row.get("exposure_max")
+    chance = row.get("exposure_null_max_high")
     if found is None:
         known.append("what it remembers was not measured")
     elif chance is not None and found > chance:

@@ -75,7 +75,8 @@ def worse_than_unigram(row: Row) -> bool:
     """Whether a model's perplexity on public tokens is above that of guessing each token by its
     frequency in redacted text.
     """
-    own, guess = row.get("ppl_public"), row.get("ppl_unigram_redacted")
+    own = row.get("ppl_public")
+    guess = row.get("ppl_unigram_redacted")
     return own is not None and guess is not None and own > guess
 
 

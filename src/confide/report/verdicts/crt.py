@@ -52,10 +52,8 @@ def missed(study: Study, prefix: str) -> Verdict:
     """
     row = f"{prefix}redacted"
     gamma = max(study.gammas(row))
-    found, chance = (
-        study.number(row, "exposure_max", gamma),
-        study.number(row, "exposure_null_max_high", gamma),
-    )
+    found = study.number(row, "exposure_max", gamma)
+    chance = study.number(row, "exposure_null_max_high", gamma)
     return decide(
         found > chance,
         f"γ = {gamma:g}: largest exposure {show(found)} bits, by chance up to {show(chance)}",
@@ -67,7 +65,9 @@ def membership(study: Study, prefix: str, group: str = "") -> Verdict:
     """CRT's AUC against guessing, and against what tells members by their form: without a model, or
     without the secrets.
     """
-    row, gammas, open_row = f"{prefix}crt", study.gammas(f"{prefix}crt"), f"{prefix}nonprivate"
+    row = f"{prefix}crt"
+    gammas = study.gammas(f"{prefix}crt")
+    open_row = f"{prefix}nonprivate"
     blind = study.metric(row, "membership", f"{group}blind_ngram_auc")
     value, low, high = (
         [study.metric(row, "membership", f"{group}auc{end}", gamma) for gamma in gammas]
@@ -79,7 +79,14 @@ def membership(study: Study, prefix: str, group: str = "") -> Verdict:
     words = f"AUC {between(value)} at γ = {between(gammas)}; by guessing up to {show(band)}; "
     words += f"a baseline without the model {show(blind)}; "
     words += f"a model that never saw a secret {show(ignorant)}; " if ignorant is not None else ""
-    found = guessing(value, low, high, max(0.5, blind, ignorant or 0.0), band, open_[1])
+    found = guessing(
+        value,
+        low=low,
+        high=high,
+        explained=max(0.5, blind, ignorant or 0.0),
+        band=band,
+        open_low=open_[1],
+    )
     return Verdict(found, words + f"non-private {show(open_[0])}")
 
 
@@ -96,7 +103,8 @@ def _ignorant(study: Study, row: str, auc: str) -> float | None:
 
 def utility(study: Study, prefix: str) -> Verdict:
     """Perplexity and Bayesian epsilon at the paper's miss rate, against DP-SGD's."""
-    crt, dpsgd = f"{prefix}crt", f"{prefix}dpsgd"
+    crt = f"{prefix}crt"
+    dpsgd = f"{prefix}dpsgd"
     spent = [study.number(row, "epsilon_bayesian") for row in (crt, dpsgd)]
     kinds = {"all": "ppl", "public": "ppl_public", "masked": "ppl_masked"}
     ppl = {
@@ -126,7 +134,8 @@ def amplified(study: Study) -> Verdict:
         amplification(spec),
         key=lambda row: abs(row["epsilon_prime"] - same[0]) + abs(row["gamma"] - same[1]),
     )
-    honest, scaled = own["replace_one_epsilon_upper"], own["epsilon_scaled"]
+    honest = own["replace_one_epsilon_upper"]
+    scaled = own["epsilon_scaled"]
     words = f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} (add-or-remove, γ known); "
     words += f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled secrets"
     return Verdict(FAILS if abs(scaled - PRINTED["epsilon"]) > 0.01 else PUBLISHED, words)
@@ -152,7 +161,14 @@ def claims(study: str, prefix: str, what: str) -> list[Claim]:
         ("Figure 2", "lower perplexity than DP-SGD at a smaller Bayesian ε", "tradeoff", utility),
     )
     return [
-        Claim(PAPER, where, f"{what}: {words}", (study,), figure, partial(verdict, prefix=prefix))
+        Claim(
+            PAPER,
+            where=where,
+            words=f"{what}: {words}",
+            studies=(study,),
+            figure=figure,
+            verdict=partial(verdict, prefix=prefix),
+        )
         for where, words, figure, verdict in each
     ]
 
@@ -164,10 +180,10 @@ CLAIMS = [
     *claims("crt_wikitext", "wikitext_", "WikiText-2, LSTM"),
     Claim(
         PAPER,
-        "Figure 6",
-        "redaction shrinks ε' = 1 to 0.12 at γ = 0.1",
-        ("crt_customersim",),
-        "amplification",
-        amplified,
+        where="Figure 6",
+        words="redaction shrinks ε' = 1 to 0.12 at γ = 0.1",
+        studies=("crt_customersim",),
+        figure="amplification",
+        verdict=amplified,
     ),
 ]

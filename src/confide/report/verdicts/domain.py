@@ -53,7 +53,8 @@ def leaks(study: Study, prefix: str, policy: str) -> Verdict:
     open_ = rates(study, f"{prefix}_nonprivate")
     base = [one.value for one in open_.values()]
     told = any(one.low > _errs(study, asked) for asked, one in open_.items())
-    above, found = 0, []
+    above = 0
+    found = []
     for method in NOISED:
         for asked, one in rates(study, f"{prefix}_{policy}_{method}").items():
             above += one.low > _errs(study, asked)
@@ -102,7 +103,8 @@ def without_tokens(plain: Study, tokens: Study) -> Verdict:
     """Leaks of the non-private model where no token names the domain, against those where one
     does.
     """
-    without, named = rates(plain, "plain_nonprivate"), rates(tokens, "dogo_nonprivate")
+    without = rates(plain, "plain_nonprivate")
+    named = rates(tokens, "dogo_nonprivate")
     pairs = [(without[asked], one) for asked, one in named.items() if asked in without]
     much = sum(one.low > 2 * other.high for one, other in pairs)
     words = (
@@ -134,24 +136,24 @@ def ratio(study: Study, prefix: str) -> Verdict:
 def claims(study: str, prefix: str, what: str) -> list[Claim]:
     """The claims on one corpus."""
     each = [
-        Claim(PAPER, "Figures 1, 4, 6", f"{what}, {policy}: redacted models leak no more than a judge errs", (study,),
-              "leak", partial(leaks, prefix=prefix, policy=policy))
+        Claim(PAPER, where="Figures 1, 4, 6", words=f"{what}, {policy}: redacted models leak no more than a judge errs", studies=(study,),
+              figure="leak", verdict=partial(leaks, prefix=prefix, policy=policy))
         for policy in ("keyword", "classifier")
     ]  # fmt: skip
     each += [
-        Claim(PAPER, "Figures 2, 5, 7", f"{what}, {policy}: a redaction schedule has lower perplexity than JFT", (study,),
-              "domain_epsilon", partial(utility, prefix=prefix, policy=policy))
+        Claim(PAPER, where="Figures 2, 5, 7", words=f"{what}, {policy}: a redaction schedule has lower perplexity than JFT", studies=(study,),
+              figure="domain_epsilon", verdict=partial(utility, prefix=prefix, policy=policy))
         for policy in ("keyword", "classifier")
     ]  # fmt: skip
     return [
         *each,
         Claim(
             PAPER,
-            "Tables 2, 3",
-            f"{what}: likelihood ratios find leaks",
-            (study,),
-            "domain_roc",
-            partial(ratio, prefix=prefix),
+            where="Tables 2, 3",
+            words=f"{what}: likelihood ratios find leaks",
+            studies=(study,),
+            figure="domain_roc",
+            verdict=partial(ratio, prefix=prefix),
         ),
     ]
 
@@ -159,7 +161,7 @@ def claims(study: str, prefix: str, what: str) -> list[Claim]:
 CLAIMS = [
     *claims("dpt_dogo", "dogo", "MultiDoGO"),
     *claims("dpt_sgd", "sgd", "Schema-Guided"),
-    Claim(PAPER, "Figure 2", "a schedule's ε is 35 % below JFT's", ("dpt_dogo",), "domain_epsilon", saving),
-    Claim(PAPER, "Figures 8, 9", "leaks are similar or slightly higher without tokens that name the domain",
-          ("dpt_dogo_plain", "dpt_dogo"), "leak", without_tokens),
+    Claim(PAPER, where="Figure 2", words="a schedule's ε is 35 % below JFT's", studies=("dpt_dogo",), figure="domain_epsilon", verdict=saving),
+    Claim(PAPER, where="Figures 8, 9", words="leaks are similar or slightly higher without tokens that name the domain",
+          studies=("dpt_dogo_plain", "dpt_dogo"), figure="leak", verdict=without_tokens),
 ]  # fmt: skip

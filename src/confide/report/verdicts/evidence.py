@@ -14,7 +14,10 @@ from confide.report.results import Result
 from confide.report.tables.table import Row, groups, rows, show
 from confide.specs import ReportSpec
 
-HOLDS, PUBLISHED, FAILS, OPEN = "holds", "holds only as published", "does not hold", "not shown"
+HOLDS = "holds"
+PUBLISHED = "holds only as published"
+FAILS = "does not hold"
+OPEN = "not shown"
 UNKNOWN = "not measured"
 # an attack to which guessing may look like a larger AUC than this tells nothing of guessing
 WIDEST = 0.65
@@ -95,7 +98,8 @@ def mean(values: Iterable[float], what: str) -> float:
 def between(values: Iterable[float]) -> str:
     """ "1.2" or "1.2 to 3.4"."""
     found = list(values)
-    low, high = show(min(found)), show(max(found))
+    low = show(min(found))
+    high = show(max(found))
     return low if low == high else f"{low} to {high}"
 
 

@@ -77,10 +77,8 @@ def against_noise(study: Study) -> Verdict:
     certify anything.
     """
     level = study.spec.ppl_levels[0]
-    noise, own = (
-        exposed(study, "writers_clip_noise", level, OFTEN),
-        {kind: exposed(study, f"writers_{kind}", level, OFTEN) for kind in KINDS},
-    )
+    noise = exposed(study, "writers_clip_noise", level, OFTEN)
+    own = {kind: exposed(study, f"writers_{kind}", level, OFTEN) for kind in KINDS}
     words = ", ".join(f"{kind} {words_of(one)}" for kind, one in own.items())
     words = f"at validation perplexity {level:g}, {OFTEN} copies and more: {words} bits, clip + noise (ε = ∞) {words_of(noise)}"
     if all(one.high < noise.low for one in own.values()):
@@ -163,17 +161,17 @@ def claims(study: str, prefix: str, what: str) -> list[Claim]:
         ("Figure 4", "an epoch takes a little longer (triplet: at most 1.8 times), DP-SGD's much longer", "train_time", quick),
         ("section 2", "what the model computes does not tell who wrote the text", "author_inference", hidden),
     )  # fmt: skip
-    return [Claim(PAPER, where, f"{what}: {words}", (study,), figure, partial(verdict, prefix=prefix))
+    return [Claim(PAPER, where=where, words=f"{what}: {words}", studies=(study,), figure=figure, verdict=partial(verdict, prefix=prefix))
             for where, words, figure, verdict in each]  # fmt: skip
 
 
 CLAIMS = [
     *claims("pr_writers", "writers", "simulated authors"),
-    Claim(PAPER, "section 3", "canaries of more than 9 copies are less exposed than with DP", ("pr_writers",),
-          "author_exposure", against_noise),
-    Claim(PAPER, "Figure 3c", "simulated authors: a smaller gap between authors than with DP", ("pr_writers",), "subgroups",
-          partial(fair, prefix="writers", other="clip_noise")),
+    Claim(PAPER, where="section 3", words="canaries of more than 9 copies are less exposed than with DP", studies=("pr_writers",),
+          figure="author_exposure", verdict=against_noise),
+    Claim(PAPER, where="Figure 3c", words="simulated authors: a smaller gap between authors than with DP", studies=("pr_writers",), figure="subgroups",
+          verdict=partial(fair, prefix="writers", other="clip_noise")),
     *claims("pr_speeches", "speeches", "tiny Shakespeare"),
-    Claim(PAPER, "Figure 3c", "tiny Shakespeare: a smaller gap between authors than with DP", ("pr_speeches",), "subgroups",
-          partial(fair, prefix="speeches", other="dpsgd")),
+    Claim(PAPER, where="Figure 3c", words="tiny Shakespeare: a smaller gap between authors than with DP", studies=("pr_speeches",), figure="subgroups",
+          verdict=partial(fair, prefix="speeches", other="dpsgd")),
 ]  # fmt: skip

@@ -112,7 +112,12 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
         for kind, found in auc.items()
     )
     found = guessing(
-        [auc["of one form"][1]], [low], [high], max(0.5, blind["of one form"]), band, open_low
+        [auc["of one form"][1]],
+        low=[low],
+        high=[high],
+        explained=max(0.5, blind["of one form"]),
+        band=band,
+        open_low=open_low,
     )
     memory = (
         auc["of one form"][0] > max(0.5, blind["of one form"])
@@ -156,29 +161,29 @@ def twice(study: Study) -> Verdict:
 
 
 CLAIMS = [
-    Claim(PAPER, "Table 2, Figure 4a", "CustomerSim: lower perplexity than DP-SGD at equal ε", ("sdp_customersim",), "tradeoff",
-          partial(utility, selective="sdp_selective", dpsgd="sdp_dpsgd")),
-    Claim(PAPER, "Table 2, Figure 3a", "WikiText-2: lower perplexity than DP-SGD at equal ε", ("sdp_wikitext",), "tradeoff",
-          partial(utility, selective="sdp_wikitext_selective", dpsgd="sdp_wikitext_dpsgd")),
-    Claim(PAPER, "Table 2", "CustomerSim: the ε that is printed", ("sdp_customersim",), "frontier",
-          partial(printed_epsilon, published="sdp_selective_published")),
-    Claim(PAPER, "Table 2", "WikiText-2: the ε that is printed", ("sdp_wikitext",), "frontier",
-          partial(printed_epsilon, published="sdp_wikitext_published")),
-    Claim(PAPER, "Figure 4b", "CustomerSim: canaries stay at chance", ("sdp_customersim",), "trajectory",
-          partial(canaries, honest="sdp_selective", published="sdp_selective_published", nonprivate="sdp_nonprivate")),
-    Claim(PAPER, "Figure 3b", "WikiText-2: canaries stay at chance", ("sdp_wikitext",), "trajectory",
-          partial(canaries, honest="sdp_wikitext_selective", published="sdp_wikitext_published",
+    Claim(PAPER, where="Table 2, Figure 4a", words="CustomerSim: lower perplexity than DP-SGD at equal ε", studies=("sdp_customersim",), figure="tradeoff",
+          verdict=partial(utility, selective="sdp_selective", dpsgd="sdp_dpsgd")),
+    Claim(PAPER, where="Table 2, Figure 3a", words="WikiText-2: lower perplexity than DP-SGD at equal ε", studies=("sdp_wikitext",), figure="tradeoff",
+          verdict=partial(utility, selective="sdp_wikitext_selective", dpsgd="sdp_wikitext_dpsgd")),
+    Claim(PAPER, where="Table 2", words="CustomerSim: the ε that is printed", studies=("sdp_customersim",), figure="frontier",
+          verdict=partial(printed_epsilon, published="sdp_selective_published")),
+    Claim(PAPER, where="Table 2", words="WikiText-2: the ε that is printed", studies=("sdp_wikitext",), figure="frontier",
+          verdict=partial(printed_epsilon, published="sdp_wikitext_published")),
+    Claim(PAPER, where="Figure 4b", words="CustomerSim: canaries stay at chance", studies=("sdp_customersim",), figure="trajectory",
+          verdict=partial(canaries, honest="sdp_selective", published="sdp_selective_published", nonprivate="sdp_nonprivate")),
+    Claim(PAPER, where="Figure 3b", words="WikiText-2: canaries stay at chance", studies=("sdp_wikitext",), figure="trajectory",
+          verdict=partial(canaries, honest="sdp_wikitext_selective", published="sdp_wikitext_published",
                   nonprivate="sdp_wikitext_nonprivate")),
-    Claim(PAPER, "Figure 4c", "CustomerSim: membership of names is guessing", ("sdp_customersim",), "membership",
-          partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective")),
-    Claim(PAPER, "Figure 8", "CustomerSim as published: membership of names is guessing", ("sdp_authors",), "membership",
-          partial(membership, nonprivate="sdp_authors_nonprivate", selective="sdp_authors_selective")),
-    Claim(PAPER, "Figure 3c", "WikiText-2: membership of numbers is guessing, and is not without privacy", ("sdp_wikitext",),
-          "membership", partial(membership, nonprivate="sdp_wikitext_nonprivate", selective="sdp_wikitext_selective")),
-    Claim(PAPER, "Figure 5", "it learns private tokens, which an anonymised model cannot", ("sdp_wikitext",), "private_ppl",
-          private_tokens),
-    Claim(PAPER, "Figure 6", "a canary that the policy misses is extracted as if there were no noise", ("sdp_missed",),
-          "trajectory", missed),
-    Claim(PAPER, "Figure 7", "a clip of 0.01 is too large, one of 5e-6 too small", ("sdp_parameters",), "learning", parameters),
-    Claim(PAPER, "Table 3", "GPT-2, fine-tuned twice: better than DP-SGD and than redaction", ("sdp_gpt2",), "utility", twice),
+    Claim(PAPER, where="Figure 4c", words="CustomerSim: membership of names is guessing", studies=("sdp_customersim",), figure="membership",
+          verdict=partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective")),
+    Claim(PAPER, where="Figure 8", words="CustomerSim as published: membership of names is guessing", studies=("sdp_authors",), figure="membership",
+          verdict=partial(membership, nonprivate="sdp_authors_nonprivate", selective="sdp_authors_selective")),
+    Claim(PAPER, where="Figure 3c", words="WikiText-2: membership of numbers is guessing, and is not without privacy", studies=("sdp_wikitext",),
+          figure="membership", verdict=partial(membership, nonprivate="sdp_wikitext_nonprivate", selective="sdp_wikitext_selective")),
+    Claim(PAPER, where="Figure 5", words="it learns private tokens, which an anonymised model cannot", studies=("sdp_wikitext",), figure="private_ppl",
+          verdict=private_tokens),
+    Claim(PAPER, where="Figure 6", words="a canary that the policy misses is extracted as if there were no noise", studies=("sdp_missed",),
+          figure="trajectory", verdict=missed),
+    Claim(PAPER, where="Figure 7", words="a clip of 0.01 is too large, one of 5e-6 too small", studies=("sdp_parameters",), figure="learning", verdict=parameters),
+    Claim(PAPER, where="Table 3", words="GPT-2, fine-tuned twice: better than DP-SGD and than redaction", studies=("sdp_gpt2",), figure="utility", verdict=twice),
 ]  # fmt: skip

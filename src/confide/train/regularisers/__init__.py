@@ -25,7 +25,8 @@ def author_classes(partition: Partition) -> np.ndarray:
     """(N,) int64 class of each training point's author among those of the training points, -1 for
     all others.
     """
-    pool, found = partition.pool("all"), np.full(len(partition.owner), -1, dtype=np.int64)
+    pool = partition.pool("all")
+    found = np.full(len(partition.owner), -1, dtype=np.int64)
     owned = pool[partition.owner[pool] >= 0]
     found[owned] = np.unique(partition.owner[owned], return_inverse=True)[1]
     return found
@@ -59,7 +60,12 @@ def regulariser_of(
     source = generator(spec.seed, kind)
     if kind == "adversarial":
         return Adversarial(
-            authors, width, recipe.discriminator_hidden, recipe.discriminator_lr, source, device
+            authors,
+            width=width,
+            hidden=recipe.discriminator_hidden,
+            lr=recipe.discriminator_lr,
+            source=source,
+            device=device,
         )
     single = int((sizes == 1).sum())
     if single and recipe.same_author > 0:

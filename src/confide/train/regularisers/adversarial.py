@@ -39,7 +39,8 @@ class Adversarial:
         source: torch.Generator,
         device: str,
     ):
-        self.authors, self.classes = authors, int(authors.max()) + 1
+        self.authors = authors
+        self.classes = int(authors.max()) + 1
         sizes = (width, hidden, self.classes)
         layers = [nn.utils.skip_init(nn.Linear, a, b) for a, b in pairwise(sizes)]
         for layer in layers:  # torch's usual start, which would draw from the global generator
@@ -65,17 +66,17 @@ class Adversarial:
         twice, with the same dropout, since the first piece needs a discriminator that has seen the
         last.
         """
-        pieces, learned, group = list(pieces), [], training.group
+        pieces = list(pieces)
+        learned = []
+        group = training.group
         if (
             len(pieces) > 1
             or group.size > 1
             or any(len(rows) > training.budget.size for rows in pieces)
         ):
             own = training.own(pieces)
-            authors, states = (
-                [pieces[0].authors[:0], *(rows.authors for rows in own)],
-                self._states(training, own),
-            )
+            authors = [pieces[0].authors[:0], *(rows.authors for rows in own)]
+            states = self._states(training, own)
             learned.append(self.learn(states, torch.cat(authors).to(states.device), group))
 
         def privacy_loss(states: Tensor, rows: Rows) -> Tensor:
@@ -91,7 +92,8 @@ class Adversarial:
         """One step on -log Pr(y | h); returns how many texts it had recognised before, and how many
         have an author, ().
         """
-        scores, texts = self.discriminator(states), (authors >= 0).sum()
+        scores = self.discriminator(states)
+        texts = (authors >= 0).sum()
         hits = (scores.argmax(1) == authors).sum()
         group.sum([hits, texts])
         self.optimizer.zero_grad(set_to_none=True)

@@ -38,7 +38,8 @@ class AuthorPairs:
     edges: np.ndarray = field(init=False)  # (M + 1,) where an author's points begin in by_author
 
     def __post_init__(self) -> None:
-        lengths, owned = np.diff(self.view.starts), np.flatnonzero(self.authors >= 0)
+        lengths = np.diff(self.view.starts)
+        owned = np.flatnonzero(self.authors >= 0)
         self.by_author = owned[np.lexsort((lengths[owned], self.authors[owned]))]
         self.by_length = owned[np.argsort(lengths[owned], kind="stable")]
         self.places = np.zeros((2, len(self.authors)), dtype=np.int64)
@@ -53,18 +54,32 @@ class AuthorPairs:
         coins, far, *near = torch.rand(
             2 + TRIES, len(points), dtype=torch.float64, generator=self.source
         ).numpy()
-        authors, found = self.authors[points], points.copy()
+        authors = self.authors[points]
+        found = points.copy()
         owned = authors >= 0
-        first, end = self.edges[authors], self.edges[authors + 1]
+        first = self.edges[authors]
+        end = self.edges[authors + 1]
         same = owned & (coins < self.same_author) & (end - first > 1)
-        found[same] = _nearby(self.by_author, self.places[0, points], first, end, near[0], same)
+        found[same] = _nearby(
+            self.by_author,
+            places=self.places[0, points],
+            first=first,
+            end=end,
+            draws=near[0],
+            rows=same,
+        )
         other = owned & ~same
         for draws in near:
             again = other & (
                 self.authors[found] == authors
             )  # as is the point itself, which is not drawn yet
             found[again] = _nearby(
-                self.by_length, self.places[1, points], 0, len(self.by_length), draws, again
+                self.by_length,
+                places=self.places[1, points],
+                first=0,
+                end=len(self.by_length),
+                draws=draws,
+                rows=again,
             )
         again = other & (self.authors[found] == authors)  # hardly anyone else is near: anyone, then
         place = (far * (len(self.by_author) - (end - first))).astype(np.int64)
@@ -83,6 +98,7 @@ def _nearby(
     """For the chosen rows a point of order[first:end] at most NEAR away from the own place, which
     is not drawn.
     """
-    low, high = np.maximum(first, places - NEAR), np.minimum(end, places + NEAR + 1)
+    low = np.maximum(first, places - NEAR)
+    high = np.minimum(end, places + NEAR + 1)
     drawn = low + (draws * (high - low - 1)).astype(np.int64)
     return order[(drawn + (drawn >= places))[rows]]

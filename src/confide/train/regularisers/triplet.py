@@ -30,14 +30,17 @@ class Triplet:
     """
 
     def __init__(self, pairs: AuthorPairs, weight: float, bounded: bool):
-        self.pairs, self.weight, self.bounded = pairs, weight, bounded
+        self.pairs = pairs
+        self.weight = weight
+        self.bounded = bounded
         self.seen: list[Tensor] = []  # of the epoch: mean privacy loss () of each batch
 
     def rows(self, view: View, points: np.ndarray, bos: int) -> Rows:
         """What an update reads of some points; with lambda = 0 nobody is compared, which is
         ordinary training.
         """
-        batch, authors = padded(view, points, bos), torch.from_numpy(self.pairs.authors[points])
+        batch = padded(view, points, bos)
+        authors = torch.from_numpy(self.pairs.authors[points])
         if self.weight == 0:
             return Rows(batch, authors)
         partners = self.pairs.partners(points)

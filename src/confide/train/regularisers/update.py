@@ -78,7 +78,8 @@ def read(model: nn.Module, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
     partners (B or 2B, d).
     """
     batch = rows.batch
-    inputs, ends = batch.inputs, tokens_of(batch) - 1
+    inputs = batch.inputs
+    ends = tokens_of(batch) - 1
     if rows.partners is not None:
         long = max(inputs.shape[1], rows.partners.inputs.shape[1])
         both = (batch.inputs, rows.partners.inputs)
@@ -100,7 +101,8 @@ def regularised_gradient(
     pieces: of the whole batch, of which a process computes its part. privacy_loss: sum () over the
     texts that have an author, from last states and rows. The second mean is NaN without any.
     """
-    model, budget = training.model, training.budget
+    model = training.model
+    budget = training.budget
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     device = parameters[0].device
     tokens = sum(int(tokens_of(rows.batch).sum()) for rows in pieces)
@@ -113,7 +115,8 @@ def regularised_gradient(
 
     def summed(rows: Rows) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         losses, states = read(model, rows := rows.to(device), training.half)
-        loss, extra = losses.sum(), privacy_loss(states, rows)
+        loss = losses.sum()
+        extra = privacy_loss(states, rows)
         grads = torch.autograd.grad(loss + scale * extra, parameters)
         return loss.detach(), extra.detach(), grads
 
