@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from confide.dp.accounting import price
 from confide.dp.accounting import price as accounting
 from confide.dp.accounting.curves import (
     Mechanism,
@@ -24,6 +23,7 @@ from confide.dp.accounting.price import (
     epsilon,
     group,
     group_epsilon,
+    price,
     solve,
 )
 from confide.types import Release, Step

@@ -274,7 +274,7 @@ def test_next_to_nothing_is_next_to_nothing(rate, sigma, count):
 def test_pricing_loads_no_slow_part_of_scipy():
     script = (
         "import sys, confide.certify.certificate, confide.commands.verify\n"
-        "from confide.dp.accounting import agree, group\n"
+        "from confide.dp.accounting.price import agree, group\n"
         "from confide.types import Release, Step\n"
         "ran = [Release(Step('redacted', 'private', True), 0.1, 2.0, 1.0, 10)]\n"
         "agree(ran, 1e-5, 'replace_one'), group(ran, 1e-5, 3)\n"

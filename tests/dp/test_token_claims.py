@@ -19,9 +19,8 @@ from confide.certify.claims import (
 )
 from confide.certify.confidentiality import caught_only
 from confide.certify.token_claims import token_claims
-from confide.dp.accounting import price
 from confide.dp.accounting.curves import gaussian_curve
-from confide.dp.accounting.price import epsilon, group, solve
+from confide.dp.accounting.price import epsilon, group, price, solve
 from confide.types import STATES, Release, Step
 
 DELTA = 8e-5

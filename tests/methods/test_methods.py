@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from confide.dp.accounting import price
-from confide.dp.accounting.price import epsilon
+from confide.dp.accounting.price import epsilon, price
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.methods.schedule import SCHEDULES

@@ -11,9 +11,8 @@ from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, num
 
 from confide.certify.gate import cases
 from confide.commands.verify import verify
-from confide.dp.accounting import price
 from confide.dp.accounting.audit_bounds import SHARES
-from confide.dp.accounting.price import MEANINGLESS, epsilon, group
+from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import write_json

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from confide.dp.accounting import price
-from confide.dp.accounting.price import epsilon
+from confide.dp.accounting.price import epsilon, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_jsonl

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from confide.dp.accounting import price
-from confide.dp.accounting.price import Price
+from confide.dp.accounting.price import Price, price
 from confide.types import Packing, Release
 
 UNITS = {

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confide.dp.accounting import price
 from confide.dp.accounting.curves import Relation
-from confide.dp.accounting.price import agree, epsilon, rounded_up
+from confide.dp.accounting.price import agree, epsilon, price, rounded_up
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.types import Release

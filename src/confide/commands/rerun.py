@@ -26,9 +26,8 @@ from confide import models
 from confide.data.neighbours import Outcome, Secret, compare, neighbour, secrets_of
 from confide.data.partition_files import load_partition
 from confide.data.partitioning import Raw, Row, build
-from confide.dp.accounting import price
 from confide.dp.accounting.bounds import clopper_pearson
-from confide.dp.accounting.price import epsilon
+from confide.dp.accounting.price import epsilon, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import number, read_bytes, read_jsonl, sha256, write_json, write_jsonl
