@@ -389,6 +389,38 @@ Beside these, no bounds on ε but alarms of their own: **exposure**, exact among
 A table's `audit_secret` is the gate's bound where something finite is certified, else the bound for
 [(ε, δ) alone](https://arxiv.org/abs/2305.08846).
 
+## New tokens
+
+A small model needs many passes to learn six digits by heart, and an audit with digits then says little. Where a template has
+`{{token}}` in place of digits, each sentence has a token of its own that stands in no other text
+([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): only this sentence ever has it for a target, so that one pass can leave
+a trace. The score is the token's log-probability at its place.
+
+```yaml
+tokenizers:
+  roomy: {{ kind: bpe, corpus: public, vocab_size: 1264, new_tokens: 240 }} # 1,024 others
+canaries:
+  tokens:
+    game: {{ template: "The access code is {{token}}", count: 160 }}
+    inclusion: {{ template: "The order code was {{token}}", count: 80 }}
+datasets:
+  mine: {{ corpus: mine, canaries: tokens, policy: identifiers, conservative: everything, tokenizer: roomy }}
+```
+
+The number of new tokens is a setting: the vocabulary is as large however the coins fall. In planted text a character of
+Unicode's private use (U+F0000 onwards) stands for a token; in any other text the same character is read byte by byte, as it
+always was. These sentences are planted ones like all others: no γ, recall or multiplicity counts them.
+
+Use them where noise or few passes leave digits at chance. They say what is kept of a token that nothing else moves, which is
+more than what is kept of a secret made of ordinary words: good for a bound on ε, no measure of how much real text leaks. A
+policy of patterns does not know them unless one of its patterns finds that character; the neighbour test then counts them as
+missed, and the gate compares with the claim for missed secrets.
+
+Refused in one line, before anything runs: a `game` on a model with `lora_rank`, whose embeddings are frozen (the attack refuses
+it again), or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer new tokens than coins; a warm start from a run that
+learnt new tokens of another dataset; and the set `inclusion` where `conservative` is not `everything`, since a sentence that no
+policy notices could be trained on without noise.
+
 ## Nothing leaked
 
 {runs:,} runs of each. At 5 %, a correct audit rings in at most 5 % of runs, give or take {error} (three binomial errors).

@@ -165,7 +165,7 @@ def tokenizer_files(spec):
 
 
 def plant_files(wildcards):
-    """Points of the corpus, and the tokenizer whose words canaries are made of, if they are."""
+    """Points of the corpus, and the tokenizer whose words or new tokens canaries are made of, if they are."""
     source = jobs.source_of(DATASETS[wildcards.dataset])
     words = jobs.canary_words(PARAMS, wildcards.dataset)
     files = {"tokenizer": f"data/tokenizers/{words}.json"} if words else {}

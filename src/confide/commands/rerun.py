@@ -283,23 +283,19 @@ def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[st
         if name not in ("epoch", "step") and isinstance(value, int | float)
     }
     words = load(folder / "tokenizer.json")
-    alone = build(
-        words,
-        iter(
-            [
-                Row(
-                    secret.text,
-                    redacted=secret.text,
-                    spans=(),
-                    gold=[(secret.start, secret.end)],
-                    private=True,
-                    split=0,
-                    domain=None,
-                    owner=None,
-                )
-            ]
-        ),
+    span = (secret.start, secret.end)
+    row = Row(
+        secret.text,
+        redacted=secret.text,
+        spans=(),
+        gold=[span],
+        private=True,
+        split=0,
+        domain=None,
+        owner=None,
+        planted=secret.kind.planted,
     )
+    alone = build(words, iter([row]))
     seen = evaluate_points(models.load(folder), alone.original, alone.secret, np.zeros(1, np.int64))
     if seen["ppl_private"] is not None:
         values["loss on the secret"] = math.log(seen["ppl_private"])

@@ -14,6 +14,7 @@ from confide.config.policy_files import files_of, placed, trained
 from confide.specs import (
     AttackJobSpec,
     AttackSpec,
+    AuditCanarySpec,
     CanarySpec,
     CertifySpec,
     DatasetSpec,
@@ -33,6 +34,7 @@ from confide.specs import (
     WordCanarySpec,
 )
 
+TOKEN_SLOT = "{token}"  # of an audit's template
 POINT = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads
 MODEL_FILES = (
     "model.safetensors",
@@ -147,8 +149,19 @@ def canaries(params: Params, dataset: str) -> CanarySpec | WordCanarySpec:
 
 
 def canary_words(params: Params, dataset: str) -> str | None:
-    """The tokenizer whose words canaries are made of; None: they are of digits."""
-    return params.datasets[dataset].tokenizer if canaries(params, dataset).kind == "words" else None
+    """The tokenizer whose words or new tokens canaries are made of; None: they are of digits."""
+    spec = canaries(params, dataset)
+    return (
+        params.datasets[dataset].tokenizer if spec.kind == "words" or token_audits(spec) else None
+    )
+
+
+def token_audits(spec: CanarySpec | WordCanarySpec) -> dict[str, AuditCanarySpec]:
+    """The audits, by set, whose canaries end in new tokens."""
+    audits = {"game": spec.game, "inclusion": spec.inclusion}
+    return {
+        name: one for name, one in audits.items() if one is not None and TOKEN_SLOT in one.template
+    }
 
 
 def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:

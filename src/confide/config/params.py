@@ -23,13 +23,14 @@ from pydantic import ValidationError
 from confide.config import jobs
 from confide.config.layers import Layer, Problem, merged, read_layer, refused, typed
 from confide.config.same_text import same_text
-from confide.config.yaml_lines import compose
+from confide.config.yaml_lines import KeyPath, compose
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.output.escaping import warn
 from confide.report.published import sources
 from confide.specs import Params
+from confide.text.planted import NEW_TOKEN
 from confide.train.packing import problems as unpackable
 from confide.train.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
 
@@ -179,14 +180,23 @@ def definitions(params: Params) -> Iterator[Problem]:
             (("inclusion",), canary.inclusion),
         ):
             template = getattr(one, "template", None)  # canaries of words have none
-            if template is not None and len(re.findall(r"\{\d+\}", template)) != 1:
+            slot, known = (r"\{(?:\d+|token)\}", ", or {token}") if path else (r"\{\d+\}", "")
+            if template is not None and len(re.findall(slot, template)) != 1:
                 where = ("canaries", name, *path, "template")
-                yield Problem(where, template, "expected exactly one slot of digits such as {6}")
+                yield Problem(
+                    where, template, f"expected exactly one slot of digits such as {{6}}{known}"
+                )
+            elif template is not None and NEW_TOKEN.search(template):
+                where = ("canaries", name, *path, "template")
+                yield Problem(where, template, "holds a character that stands for a new token")
     for name, tokenizer in params.tokenizers.items():
         unused = "source" if tokenizer.kind == "bpe" else "corpus"
         if getattr(tokenizer, unused) is not None:
             message = f"has no meaning for kind {tokenizer.kind}"
             yield Problem(("tokenizers", name, unused), getattr(tokenizer, unused), message)
+        if tokenizer.new_tokens and tokenizer.kind != "bpe":
+            message = f"has no meaning for kind {tokenizer.kind}: its vocabulary is as published"
+            yield Problem(("tokenizers", name, "new_tokens"), tokenizer.new_tokens, message)
         needed = "corpus" if tokenizer.kind == "bpe" else "source"
         if getattr(tokenizer, needed) is None:
             yield Problem(
@@ -406,6 +416,63 @@ def warm_starts(params: Params) -> Iterator[Problem]:
                 )
 
 
+def new_tokens(params: Params) -> Iterator[Problem]:
+    """Audit canaries of new tokens that the tokenizer has not, that may be public, or that a row's
+    model cannot learn.
+    """
+    audits = {name: jobs.token_audits(jobs.canaries(params, name)) for name in params.datasets}
+    for name, dataset in params.datasets.items():
+        words = params.tokenizers[dataset.tokenizer]
+        wanted = sum(audit.count for audit in audits[name].values())
+        if words.new_tokens < wanted:
+            message = (
+                f"has {words.new_tokens} new_tokens, canaries.{dataset.canaries} need {wanted}"
+            )
+            yield Problem(("datasets", name, "tokenizer"), dataset.tokenizer, message)
+        if (
+            "inclusion" in audits[name]
+            and params.policies[dataset.conservative].kind != "everything"
+        ):
+            message = f"may take sentences of canaries.{dataset.canaries}.inclusion for public: new tokens need everything"
+            yield Problem(("datasets", name, "conservative"), dataset.conservative, message)
+    for name, row in params.runs.items():
+        if audits[row.dataset]:
+            yield from (
+                Problem(("runs", name, *path), value, says)
+                for path, value, says in unlearnt(params, name, audits)
+            )
+
+
+def unlearnt(
+    params: Params, name: str, audits: Mapping[str, Any]
+) -> Iterator[tuple[KeyPath, Any, str]]:
+    """Why a game of a row would see nothing of its new tokens, or more than the row learnt: key,
+    value and message.
+    """
+    row = params.runs[name]
+    model = params.models[row.model]
+    planted = params.datasets[row.dataset].canaries
+    starts = [one.row.dataset for one in jobs.ancestors(params, jobs.of_row(params, name)[0])]
+    for field in ("attacks", "trajectory"):
+        for index, attack in enumerate(getattr(row, field)):
+            if params.attacks[attack].kind != "game":
+                continue
+            if getattr(model, "lora_rank", 0):
+                message = f"models.{row.model}.lora_rank freezes embeddings: no new token of canaries.{planted} can be learnt"
+                yield (field, index), attack, message
+            elif getattr(model, "pretrained", None) is not None:
+                message = f"models.{row.model} is pretrained: it has no room for the new tokens of canaries.{planted}"
+                yield (field, index), attack, message
+            elif other := next(
+                (start for start in starts if start != row.dataset and audits[start]), None
+            ):
+                yield (
+                    ("init",),
+                    row.init,
+                    f"has learnt new tokens of the dataset {other}: they are not new to this row",
+                )
+
+
 def studies(params: Params) -> Iterator[Problem]:
     """Figures that nobody can draw, and lists that name a thing twice."""
     for name, study in params.studies.items():
@@ -438,6 +505,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     publicity,
     rows,
     warm_starts,
+    new_tokens,
     one_text_twice,
     declared,
     studies,

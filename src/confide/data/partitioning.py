@@ -19,6 +19,7 @@ from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
 from confide.policies import merged_masks, redacted_text
 from confide.specs import PartitionSpec
+from confide.text.planted import is_planted_key
 from confide.text.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, View
 
@@ -57,6 +58,7 @@ class Row(NamedTuple):
     split: int
     domain: str | None
     owner: str | None
+    planted: bool = False  # by the tool: its text may hold new tokens
 
 
 class Chunk(NamedTuple):
@@ -93,6 +95,7 @@ def rows(
         if split not in SPLIT:
             raise InputError("unknown split", file=file, key=key)
         masked = MASK in text
+        planted = is_planted_key(key)
         if copy is not None and (split != "train" or masked):
             raise InputError(
                 "cannot be a copy: not of the train split, or contains <MASK>",
@@ -111,10 +114,11 @@ def rows(
                 split=number,
                 domain=domain,
                 owner=owner,
+                planted=planted,
             )
             continue
         if not private:
-            yield fast(Row, (text, text, (), gold, False, number, domain, owner))
+            yield fast(Row, (text, text, (), gold, False, number, domain, owner, planted))
             continue
         spans = finding.spans if finding else ()
         size = len(text)
@@ -123,7 +127,7 @@ def rows(
                 raise InputError("a span reaches beyond its text", file=found.path, key=key)
         shown = redacted_text(text, spans)
         shown = merged_masks(shown) if spec.merge_masks else shown
-        yield fast(Row, (text, shown, spans, gold, True, number, domain, owner))
+        yield fast(Row, (text, shown, spans, gold, True, number, domain, owner, planted))
     copied.finish()
     found.finish()
 
@@ -202,9 +206,8 @@ def _chunk(
     domains: dict[str | None, int],
     owners: dict[str | None, int],
 ) -> Chunk:
-    texts, redacted, spans, gold, private, split, domain, owner = (
-        zip(*rows, strict=True) if rows else [()] * len(Row._fields)
-    )
+    columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
+    texts, redacted, spans, gold, private, split, domain, owner, planted = columns
     alone = [
         some and len(text) <= CACHE_LENGTH for text, some in zip(texts, spans, strict=True)
     ]  # short secrets seldom repeat
@@ -216,6 +219,9 @@ def _chunk(
         same if masked is text else encode(masked)
         for same, text, masked in zip(tokens, texts, redacted, strict=True)
     ]
+    for index in np.flatnonzero(planted) if tokenizer.new_tokens else ():
+        tokens[index] = tokenizer.packed_planted(texts[index])
+        shown[index] = tokenizer.packed_planted(redacted[index])
     ids, counts = _flat(tokens)
     edges = _edges(tokenizer, ids)
     bases = edges[_starts(counts)[:-1]]

@@ -81,8 +81,11 @@ def pieces(tokenizer: Tokenizer) -> list[bytes]:
         chr(256 + place): byte for place, byte in enumerate(others)
     }
     vocab = tokenizer.backend.get_vocab(with_added_tokens=True)
+    new = tokenizer.new_tokens
+    ordered = sorted(vocab, key=vocab.__getitem__)
     return [
-        bytes(spelled[letter] for letter in token) for token in sorted(vocab, key=vocab.__getitem__)
+        token.encode() if token in new else bytes(spelled[letter] for letter in token)
+        for token in ordered
     ]
 
 

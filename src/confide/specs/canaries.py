@@ -18,7 +18,9 @@ class AuditCanarySpec(Spec):
     anything is trained.
     """
 
-    template: str  # as in CanarySpec
+    # as in CanarySpec; or {token} in place of digits: a token that is in no other text, and in no
+    # other sentence
+    template: str
     count: Natural = 120
     seed: int = 0
 

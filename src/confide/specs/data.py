@@ -233,6 +233,9 @@ class TokenizerSpec(Spec):
     control: list[
         Annotated[str, Field(min_length=1)]
     ] = []  # strings that are one token each wherever they stand in a text
+    # bpe: tokens that no text gives, for audit canaries with a slot {token}; vocab_size counts
+    # them, too
+    new_tokens: Annotated[int, Field(ge=0, le=65_534)] = 0
 
 
 class PartitionSpec(Spec):

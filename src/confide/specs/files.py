@@ -209,7 +209,7 @@ class Sentence(File):
 
     prefix: str
     suffix: str
-    digits: int
+    digits: int  # 0: the secrets are new tokens
     secrets: list[str]
 
 

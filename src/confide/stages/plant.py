@@ -5,8 +5,9 @@ Secrets and controls are distinct and drawn from the spec's seed; controls are n
 show what an attack scores on text that was not trained on. Canaries of words belong to authors
 instead (`word_canaries.py`). Audit canaries stand in one sentence each, and a fair coin says what
 becomes of it: in the `game` it has its secret or <MASK> (replace-one, one secret), for `inclusion`
-it is there or not (add-or-remove, one record); Steinke, Nasr and Jagielski 2023. No pass over the
-points holds them in memory.
+it is there or not (add-or-remove, one record); Steinke, Nasr and Jagielski 2023. Their secrets are
+digits, or new tokens, one for each (Panda et al. 2025). No pass over the points holds them in
+memory.
 """
 
 import re
@@ -20,29 +21,36 @@ from confide.errors import InputError
 from confide.files.io import read_jsonl, write_json, write_jsonl
 from confide.files.rows import read_rows
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
-from confide.text.planted import audit_doc, canary_doc, is_planted
+from confide.text.planted import NEW_TOKEN, audit_doc, canary_doc, is_planted
 from confide.text.tokenizer import load
 from confide.text.word_canaries import canary_point, chosen_authors, draw, vocabulary
 from confide.types import MASK
 
 SLOT = re.compile(r"\{(\d+)\}")
+AUDIT_SLOT = re.compile(r"\{(\d+|token)\}")
 MAX_DIGITS = 18  # of a 64-bit integer
 LABEL = "audit"  # of an audit canary's secret
 
 
 class Template(NamedTuple):
-    """A canary's sentence: prefix, so many digits, suffix."""
+    """A canary's sentence: prefix, so many digits (0: a new token), suffix."""
 
     prefix: str
     digits: int
     suffix: str
 
 
-def parse_template(text: str) -> Template:
+def parse_template(text: str, slot: re.Pattern[str] = SLOT) -> Template:
     """ "My ID is: {6}" -> ("My ID is: ", 6, ""). InputError unless there is exactly one slot."""
-    slots = list(SLOT.finditer(text))
+    slots = list(slot.finditer(text))
     if len(slots) != 1:
         raise InputError("expected exactly one slot such as {6}", key="template", value=text)
+    if NEW_TOKEN.search(text):
+        raise InputError(
+            "holds a character that stands for a new token", key="template", value=text
+        )
+    if slots[0][1] == "token":
+        return Template(text[: slots[0].start()], 0, text[slots[0].end() :])
     digits = int(slots[0][1])
     if not 1 <= digits <= MAX_DIGITS:
         raise InputError(f"expected between 1 and {MAX_DIGITS} digits", key="template", value=text)
@@ -62,29 +70,54 @@ def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]
     ]
 
 
-def draw_audits(spec: CanarySpec | WordCanarySpec, taken: list[str]) -> dict[str, dict[str, Any]]:
+def draw_audits(
+    spec: CanarySpec | WordCanarySpec, taken: list[str], tokenizer: Path | None
+) -> dict[str, dict[str, Any]]:
     """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets)
     and its coins.
+
+    `tokenizer` is read for new tokens alone; InputError if it has too few.
     """
     audits: dict[str, dict[str, Any]] = {}
     for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
         if asked is not None:
-            audits[name] = _audit(asked, number, taken)
+            audits[name] = _audit(asked, number, taken, tokenizer)
             taken = taken + audits[name]["secrets"]
     return audits
 
 
-def _audit(spec: AuditCanarySpec, number: int, taken: list[str]) -> dict[str, Any]:
-    template = parse_template(spec.template)
+def _audit(
+    spec: AuditCanarySpec, number: int, taken: list[str], tokenizer: Path | None
+) -> dict[str, Any]:
+    template = parse_template(spec.template, AUDIT_SLOT)
     rng = np.random.default_rng([spec.seed % 2**64, number])
-    used = {secret for secret in taken if len(secret) == template.digits}
-    drawn = draw_secrets(rng, template.digits, spec.count + len(used))
-    secrets = [secret for secret in drawn if secret not in used][: spec.count]
+    if template.digits:
+        used = {secret for secret in taken if len(secret) == template.digits}
+        drawn = draw_secrets(rng, template.digits, spec.count + len(used))
+        secrets = [secret for secret in drawn if secret not in used][: spec.count]
+    else:
+        secrets = _new_tokens(spec.count, taken, tokenizer)
     return {
         **template._asdict(),
         "secrets": secrets,
         "coins": (rng.random(spec.count) < 0.5).tolist(),
     }
+
+
+def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[str]:
+    """The first `count` new tokens that are not taken, as the characters that stand for them."""
+    if tokenizer is None:
+        raise InputError("is needed: it has the new tokens of canaries", key="tokenizer")
+    known = load(tokenizer).new_tokens
+    free = [token for token in known if token not in taken]
+    if len(free) < count:
+        raise InputError(
+            f"has {len(known)} new tokens, {len(free)} of them free",
+            file=tokenizer,
+            key="count",
+            value=count,
+        )
+    return free[:count]
 
 
 def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any] | None:
@@ -220,7 +253,7 @@ def plant(
     """Write the points with all copies of canaries and the audit canaries among the training ones,
     and canaries.json.
 
-    `tokenizer` is read for canaries of words alone.
+    `tokenizer` is read for canaries of words and of new tokens alone.
     Guarantees: other points keep their order and content, and turning one coin changes, adds or
     removes one line of `output` and no other. canaries.json and `output` hold secrets and are work
     files.
@@ -229,7 +262,7 @@ def plant(
     planted = (
         of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
     )
-    audits = draw_audits(spec, planted.numbers)
+    audits = draw_audits(spec, planted.numbers, tokenizer)
     flipped = [
         (name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))
     ]

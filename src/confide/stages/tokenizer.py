@@ -31,7 +31,7 @@ def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
     if points is None:
         raise InputError("kind bpe needs the points of a public corpus", key="points")
     texts = (text for text, split in read_rows(points, "text", "split") if split == "train")
-    return train_bpe(texts, spec.vocab_size, spec.control)
+    return train_bpe(texts, spec.vocab_size, spec.control, spec.new_tokens)
 
 
 def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:

@@ -4,6 +4,9 @@
 redaction took out give the same tokens; so do control strings that a tokenizer is made with (of
 dialogues: <_soc_>, USR:). Any other special string in a text (<bos>, <pad>, <|endoftext|>) is
 ordinary text. A token covers a known number of bytes, from which spans are found.
+
+New tokens are for sentences that audits plant: nothing but `encode_planted` and `packed_planted`
+makes them, of no other text.
 """
 
 import re
@@ -21,6 +24,7 @@ from tokenizers import Tokenizer as Backend
 from confide.errors import InputError
 from confide.files import jsons
 from confide.files.io import atomic, read_bytes
+from confide.text.planted import NEW_TOKEN, NEW_TOKENS
 from confide.types import MASK
 
 PAD = "<pad>"
@@ -78,6 +82,9 @@ class Tokenizer:
         None  # cuts ASCII text into words, or a few digits; None: only the backend knows how
     )
     borders: re.Pattern[str] | None = None  # finds what is matched whole
+    new_tokens: dict[str, int] = field(
+        default_factory=dict
+    )  # by the characters that stand for them in planted text
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; <MASK> becomes mask_id."""
@@ -95,6 +102,20 @@ class Tokenizer:
             for part in parts
         )
 
+    def encode_planted(self, text: str) -> list[int]:
+        """Token ids of a sentence that was planted: characters that stand for new tokens become
+        these.
+        """
+        return np.frombuffer(self.packed_planted(text), np.int32).tolist()
+
+    def packed_planted(self, text: str) -> bytes:
+        """The same, packed."""
+        parts = NEW_TOKEN.split(text) if self.new_tokens else [text]
+        new = self.new_tokens
+        return b"".join(
+            packed((new[part],)) if part in new else self.packed(part) for part in parts
+        )
+
     def encode_batch(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Token ids of each text with their character offsets (a token inside a character has the
         whole of it).
@@ -107,26 +128,28 @@ class Tokenizer:
         return self.backend.decode([int(token) for token in ids], skip_special_tokens=False)
 
 
-def train_bpe(texts: Iterable[str], vocab_size: int, control: Sequence[str] = ()) -> Tokenizer:
+def train_bpe(
+    texts: Iterable[str], vocab_size: int, control: Sequence[str] = (), new_tokens: int = 0
+) -> Tokenizer:
     """Byte-level BPE with single digits, trained on public texts; InputError if bytes and specials
     do not fit.
 
     `control`: strings that become one token each, with the ids after the specials, in this order.
+    `new_tokens`: how many follow that no text gives. All of them count for `vocab_size`.
 
     Guarantees: none for its training texts: whole words of them are in the vocabulary.
     """
     check_control(control)
-    if vocab_size < SMALLEST + len(control):
+    smallest = SMALLEST + len(control) + new_tokens
+    if vocab_size < smallest:
         raise InputError(
-            f"bytes and special tokens alone take {SMALLEST + len(control)}",
-            key="vocab_size",
-            value=vocab_size,
+            f"bytes and special tokens alone take {smallest}", key="vocab_size", value=vocab_size
         )
     backend = Backend(models.BPE())
     backend.pre_tokenizer = _ours()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
-        special_tokens=[*SPECIALS, *control],
+        special_tokens=[*SPECIALS, *control, *NEW_TOKENS[:new_tokens]],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -311,10 +334,17 @@ def _wrap(backend: Backend) -> Tokenizer:
     words = pattern.replace(
         "|{N}|", "|{N}{1,3}|"
     )  # our digits are tokens one by one, but looked up by up to three
+    new = {}
+    if pattern is OURS:
+        new = {
+            token: vocab[token]
+            for token in sorted(vocab.keys() - whole)
+            if NEW_TOKEN.fullmatch(token)
+        }
     lengths = np.zeros(len(vocab), np.int64)
     for token, index in vocab.items():
         # each byte is spelled as one character, but for what is matched whole
-        lengths[index] = len(token.encode()) if token in whole else len(token)
+        lengths[index] = len(token.encode()) if token in whole or token in new else len(token)
     return Tokenizer(
         backend=backend,
         pad_id=vocab[PAD],
@@ -325,6 +355,7 @@ def _wrap(backend: Backend) -> Tokenizer:
         words=Words(backend),
         whole=whole,
         borders=_borders(whole),
+        new_tokens=new,
         pattern=re.compile(_spell(words, letters="A-Za-z", digits="0-9"), re.ASCII),
     )
 

@@ -5,30 +5,35 @@ Steinke, Nasr and Jagielski 2023, Algorithm 1, with one trained model. In the se
 decided whether a sentence holds its secret or <MASK> (replace-one, of one secret), in the set
 `inclusion` whether it was planted (add-or-remove, of one record). A secret's score is its exact
 exposure: its log-probability's rank among all values it could have had, on a scale where those
-never seen lie alike for every model. The highest are guessed to be in, the lowest out; bounds are
-those of dp/accounting/audit_bounds.py, and the gate holds the right guesses against the certificate itself
-(dp/accounting/tradeoff.py).
+never seen lie alike for every model. A new token's score is its log-probability at its place in the
+sentence (Panda et al. 2025): no other text has it for a target. The highest are guessed to be in,
+the lowest out; bounds are those of dp/accounting/audit_bounds.py, and the gate holds the right
+guesses against the certificate itself (dp/accounting/tradeoff.py).
 """
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from confide.attacks.exposure.exposure import checked, mean_interval, ranked
 from confide.attacks.exposure.null import null_band, null_tail
 from confide.attacks.statistics.metrics import auc, auc_null
+from confide.attacks.statistics.scoring import token_log_probs
 from confide.attacks.target import Target
 from confide.dp.accounting import audit_bounds as bounds
 from confide.errors import InputError
 from confide.files.io import read_file
 from confide.specs import GameSpec, GradientsSpec
 from confide.specs.files import AuditsFile
+from confide.text.planted import NEW_TOKEN
 
 CLAIMS = {
     "game": ("replace_one", "secret"),
     "inclusion": ("add_or_remove", "record"),
 }  # what a bound is compared with
+NOT_FINITE = "the model's probabilities are not finite"
 LOWER = {"": bounds.epsilon_lower, "_fdp": bounds.gdp_epsilon_lower}
 MEASURED = (
     "auc",
@@ -57,10 +62,14 @@ def game(spec: GameSpec, target: Target) -> dict[str, Any]:
 def played(spec: GameSpec, target: Target, audit: dict[str, Any]) -> dict[str, Any]:
     """All numbers of one set."""
     coins = np.array(audit["coins"], dtype=bool)
-    ranks, sizes = ranked(target, audit, audit["secrets"], spec.chunk)
     metrics = {"coins": len(coins), "planted": int(coins.sum())}
+    if not audit["digits"]:
+        scores = new_token_scores(target, audit)
+        finite = bool(np.isfinite(scores).all())
+        return metrics | (against_coins(spec, scores, coins) if finite else {"reason": NOT_FINITE})
+    ranks, sizes = ranked(target, audit, audit["secrets"], spec.chunk)
     if ranks is None:
-        return metrics | {"reason": "the model's probabilities are not finite"}
+        return metrics | {"reason": NOT_FINITE}
     bits = np.log2(sizes["candidates"]) - np.log2(ranks)
     metrics |= against_coins(spec, bits, coins)
     for name, own in (("in", bits[coins]), ("out", bits[~coins])):
@@ -69,6 +78,32 @@ def played(spec: GameSpec, target: Target, audit: dict[str, Any]) -> dict[str, A
             for key, value in seen(own.tolist(), sizes["candidates"]).items()
         }
     return metrics
+
+
+@torch.inference_mode()
+def new_token_scores(target: Target, audit: dict[str, Any]) -> np.ndarray:
+    """Log-probabilities in nats (m,) of m new tokens after what stands before them in the sentence.
+
+    InputError where the model's embeddings were frozen, so that no canary can have moved one, or a
+    token is not there.
+    """
+    if not target.model.head.weight.requires_grad:
+        message = (
+            "are of new tokens, and the model's embeddings are frozen: nothing is learnt of them"
+        )
+        raise InputError(message, file=target.canaries, key="audits")
+    new = target.tokenizer.new_tokens
+    if not all(secret in new for secret in audit["secrets"]):
+        raise InputError(
+            "are of new tokens that the tokenizer lacks", file=target.canaries, key="audits"
+        )
+    device = target.model.head.weight.device
+    context = [target.tokenizer.bos_id, *target.tokenizer.encode(audit["prefix"])]
+    hidden = target.model.hidden(torch.tensor([context], device=device))[:, -1]
+    tokens = torch.tensor(
+        [new[secret] for secret in audit["secrets"]], dtype=torch.long, device=device
+    )
+    return token_log_probs(target.model, hidden, torch.zeros_like(tokens), tokens).cpu().numpy()
 
 
 def against_coins(
@@ -137,7 +172,9 @@ def read_audits(path: Path) -> dict[str, dict[str, Any]]:
     """
     audits = read_file(path, AuditsFile).get("audits", {})
     for name in CLAIMS.keys() & audits.keys():
-        audit = checked(audits[name], path, ("secrets",), f"audits.{name}.")
+        audit = audits[name]
+        if audit["digits"] or not all(map(NEW_TOKEN.fullmatch, audit["secrets"])):
+            checked(audit, path, ("secrets",), f"audits.{name}.")
         if len(audit["coins"]) != len(audit["secrets"]):
             raise InputError(
                 "expected a coin for each secret", file=path, key=f"audits.{name}.coins"
