@@ -173,9 +173,15 @@ def jobs(folder: Path, point: str) -> Iterator[tuple[str, dict[str, Any], dict[s
         {"policy": POLICY, "conservative": CONSERVATIVE},
         {"points": at["points"], "output": at["spans"]},
     )
+    redact = {"policy": POLICY, "conservative": CONSERVATIVE}
+    measured = {
+        "text": {"dataset": "lines", "corpus": "", "cut": "", "point": point},
+        "redact": redact,
+        "reads": [],
+    }
     yield (
         "recall",
-        {},
+        measured,
         {"points": at["points"], "spans": at["spans"], "output": folder / "recall.json"},
     )
     views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
@@ -183,11 +189,7 @@ def jobs(folder: Path, point: str) -> Iterator[tuple[str, dict[str, Any], dict[s
         "tokenizer": folder / "tokenizer.json"
     }
     yield "partition", {}, inputs | views
-    spec = {
-        "redact": {"policy": POLICY, "conservative": CONSERVATIVE},
-        "partition": {},
-        "sample": 200,
-    }
+    spec = measured | {"partition": {}, "sample": 200}
     tested = {
         "points": at["points"],
         "tokenizer": folder / "tokenizer.json",

@@ -7,5 +7,6 @@ TERMS = {
     "policies": "d" * 64,
     "dedup": False,
 }
+TEXT = {key: TERMS[key] for key in ("dataset", "corpus", "cut")}
 POOLS = {"all": 640, "public": 320, "private": 320, "marked": 320}
 WEIGHTS = "e" * 64  # SHA-256 of weights that nobody needs

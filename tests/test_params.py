@@ -2,13 +2,28 @@
 
 from pathlib import Path
 
+import orjson
 import pytest
 import yaml
 
 from confide.config import jobs, studies
 from confide.config.params import FIGURES, SCHEMA, check, load, schema
 from confide.errors import InputError
-from confide.specs import GPT2Spec, NerPolicySpec, TokenizerSpec, UnionPolicySpec
+from confide.provenance.terms import PARTITION, TEXT, terms
+from confide.specs import (
+    ClassifierFitSpec,
+    ClassifierPolicySpec,
+    DomainPolicySpec,
+    GPT2Spec,
+    KeywordPolicySpec,
+    NeighboursSpec,
+    NerPolicySpec,
+    PipelineSpec,
+    RecallSpec,
+    TokenizerSpec,
+    UnionPolicySpec,
+    parse,
+)
 
 ROOT = Path(__file__).parents[1]
 TINY = ROOT / "tests/params.tiny.yaml"
@@ -480,6 +495,54 @@ def test_what_the_workflow_does_not_make_is_public_only_if_it_is_declared(params
             )
     archive = TokenizerSpec(kind="gpt2", source="archive")
     assert ("tokenizer", True, None) in reads_of(tokenizers={"bpe": archive})
+
+
+def test_a_policy_is_made_of_what_it_names_and_not_of_another_kind_s_namesake(params):
+    """A pipeline and a domain classifier may share a name: what the classifier started from is in
+    no pipeline.
+    """
+    fit = ClassifierFitSpec(kind="classifier", pretrained="roberta-base")
+    pipeline = PipelineSpec(treebank="ud-ewt")
+    fitted = DomainPolicySpec(corpus="public", fit=fit)
+    both = params.model_copy(
+        update={"pipelines": {"small": pipeline}, "domain_policies": {"small": fitted}}
+    )
+    entities = jobs.policy_reads(both, "names", NerPolicySpec(kind="ner", model="small"))
+    assert [read.artefact for read in entities] == ["data/work/pipelines/small.spacy"]
+    domains = jobs.policy_reads(
+        both, "topics", ClassifierPolicySpec(kind="classifier", model="small")
+    )
+    assert [read.artefact for read in domains] == [
+        "data/work/domain_policies/small.safetensors",
+        "roberta-base",
+    ]
+    keywords = jobs.policy_reads(
+        both, "words", KeywordPolicySpec(kind="keyword", model="small")
+    )  # of a fit that is none
+    assert [read.artefact for read in keywords] == ["data/work/domain_policies/small.json"]
+
+
+@pytest.mark.parametrize("file", [ROOT / "params.yaml", TINY])
+def test_what_stages_measure_on_is_what_training_says_it_was_trained_on(file):
+    """Recall and neighbours get the run's own terms, as a command line carries them; and reads, but
+    for the model's own.
+    """
+    params = load(file)
+    for run in jobs.runs_of(params, params.studies).values():
+        trained = jobs.data(params, run).model_dump()
+        before = jobs.reads(params, run)
+        told = jobs.recall(params, run.row.dataset, float(jobs.gamma_text(run.gamma)))
+        told = parse(RecallSpec, orjson.loads(told.model_dump_json()))
+        assert terms(told.text, told.redact) == {key: trained[key] for key in TEXT}
+        assert told.reads == [read for read in before if read.stage == "policy"] != []
+        told = jobs.neighbours(
+            params, run.row.dataset, float(jobs.gamma_text(run.gamma)), run.row.dedup
+        )
+        told = parse(NeighboursSpec, orjson.loads(told.model_dump_json()))
+        found = terms(told.text, told.redact, told.partition)
+        assert found == {key: trained[key] for key in (*TEXT, *PARTITION)}
+        assert trained.keys() - found.keys() == {"public"}
+        assert told.reads == [read for read in before if read.stage != "pretrained"]
 
 
 def test_a_start_read_through_what_is_not_public_is_not_public(params):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from confide.attacks.registry import ATTACKS
 
 from confide import models
 from confide.attacks.audits.game import new_token_scores
+from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_json

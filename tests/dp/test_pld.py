@@ -39,8 +39,8 @@ def test_connecting_the_dots_is_exact_on_the_grid_and_above_between(pair):
     truth = lambda e, p, q: quad(  # noqa: E731
         lambda x: max(0.0, p(x) - math.exp(e) * q(x)), *outcomes(pair), limit=1000, points=(0, 1)
     )[0]
-    p = lambda x: density(pair, x)
-    q = lambda x: other(pair, x)
+    p = lambda x: density(pair, x)  # noqa: E731
+    q = lambda x: other(pair, x)  # noqa: E731
     for one, (upper, lower) in zip(pld.one_update(pair, interval), ((p, q), (q, p)), strict=False):
         profile = pld.compose([(one, 1)], interval)
         for epsilon in (0.0, 0.05, 0.2, 1.0):

@@ -16,7 +16,8 @@ from confide.certify import certificate as certificates
 from confide.certify.gate import cases
 from confide.dp.ledger import START, digest
 from confide.files.io import sha256
-from confide.specs import ReportSpec, parse
+from confide.provenance.terms import terms
+from confide.specs import PartitionSpec, RedactSpec, ReportSpec, TextSpec, parse
 from confide.text import tokenizer
 
 RUN = "crt/g0.1-s0"
@@ -24,22 +25,18 @@ REDACT = {
     "policy": {"kind": "regex", "patterns": {"code": r"S3\w+-\d+-\w+|\d{4}"}},
     "conservative": {"kind": "everything"},
 }
+TEXT = {"dataset": "own", "corpus": "", "cut": "", "point": "sentence"}
+POLICY = {"stage": "policy", "source": "code", "public": True}
+TOKENIZER = {"stage": "tokenizer", "source": "bpe", "public": True}
 TRAIN = {
     "run": RUN,
     "method": "crt",
-    "data": {
-        "dataset": "own",
-        "corpus": "",
-        "cut": "",
-        "policies": "",
-        "point": "sentence",
-        "everything_private": True,
-    },
+    "data": terms(TextSpec(**TEXT), RedactSpec(**REDACT), PartitionSpec()),
     "model": {"kind": "lstm", "embedding": 4, "hidden": 4},
     "recipe": {"epochs": 2, "batch_size": 8, "noisy_batch_size": 8},
     "privacy": {"noise_multiplier": 1.0},
     "every_epoch": True,
-    "reads": [{"stage": "tokenizer", "source": "bpe", "public": True}],
+    "reads": [TOKENIZER, POLICY],
 }
 CERTIFY = {"train": TRAIN, "miss_rate": 0.1}
 ATTACKS = {
@@ -104,7 +101,8 @@ def redact(folder: Path) -> None:
 
 
 def recall(folder: Path) -> None:
-    stage("recall", {}, folder, points="points.jsonl", spans="spans.jsonl", output="recall.json")
+    spec = {"text": TEXT, "redact": REDACT, "reads": [POLICY]}
+    stage("recall", spec, folder, points="points.jsonl", spans="spans.jsonl", output="recall.json")
 
 
 def partition(folder: Path) -> None:
@@ -125,7 +123,13 @@ def partition(folder: Path) -> None:
 
 
 def neighbours(folder: Path) -> None:
-    spec = {"redact": REDACT, "partition": {}, "sample": 5}
+    spec = {
+        "text": TEXT,
+        "redact": REDACT,
+        "partition": {},
+        "reads": [TOKENIZER, POLICY],
+        "sample": 5,
+    }
     stage(
         "neighbours",
         spec,

@@ -31,6 +31,7 @@ from confide.stages.pipeline import entities
 from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
 from confide.types import Span
+from tests.terms import TEXT
 
 NAMES = ["Ada", "Bo", "Cy", "Dee", "Eva", "Flo", "Gus", "Hal", "Ida", "Jon"]
 LAST = ["Stone", "Wood", "Field", "Hill", "Lake"]
@@ -340,9 +341,8 @@ def test_a_context_makes_a_policy_unstable_and_a_list_of_names_does_not(tmp_path
     ]
     (tmp_path / "points").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     save(train_bpe(texts, 300), tmp_path / "words")
-    spec = NeighboursSpec(
-        redact={"policy": ner(rules), "conservative": {"kind": "everything"}}, partition={}
-    )
+    redact = {"policy": ner(rules), "conservative": {"kind": "everything"}}
+    spec = NeighboursSpec(text=TEXT, redact=redact, partition={}, reads=[])
     neighbours(
         spec, points=tmp_path / "points", tokenizer=tmp_path / "words", output=tmp_path / "out"
     )

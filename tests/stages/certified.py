@@ -1,11 +1,14 @@
 """Made-up ledgers and measurements, and the certificates that follow from them."""
 
+import hashlib
 import json
 from dataclasses import replace
 from itertools import count
 
+from confide.certify.certificate import reads_of
 from confide.dp.ledger import Ledger, settings_digest
 from confide.files.io import sha256
+from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.stages.certify import certify
 from confide.types import Release, Step
@@ -44,6 +47,7 @@ UNKNOWN = dict.fromkeys(
 UNKNOWN |= dict.fromkeys(
     ("gamma_upper", "delta2_upper", "gamma_literal_upper", "doubled_literal_upper", "worst_label")
 )
+TOKENIZER = hashlib.sha256(b"tokenizer").hexdigest()  # of the file that `files_of` writes
 HASHED = ("model", "config", "original", "redacted", "tokenizer")
 TRAIN = {"method": "crt", "model": {"kind": "lstm"}, "privacy": {"noise_multiplier": 2.0}}
 RECIPE = {"epochs": 3, "batch_size": 64, "noisy_batch_size": 16}
@@ -111,12 +115,33 @@ def source_of(releases, **terms):
     return closed(ledger, by_author(ledger), **terms)
 
 
-def closed(ledger, authors=False, states=0, weights=WEIGHTS, **terms):
+def closed(ledger, authors=False, states=0, weights=WEIGHTS, left_out=(), **terms):
     """The ledger with what it was trained on, and its end."""
+    read_usual(ledger, left_out)
     data = DataSpec(**(TERMS | {"dedup": not authors} | terms))
     ledger.data(data.model_dump(), pools=POOLS, authors=POOLS if authors else None, states=states)
     ledger.end(weights=weights)
     return ledger
+
+
+def read_usual(ledger, left_out=()):
+    """A tokenizer and a policy, of which every ledger has a line, where none is there yet; some
+    stages may be left out.
+    """
+    there = {line["stage"] for line in ledger.events("read")}
+    for stage, source, digest in (("tokenizer", "bpe", TOKENIZER), ("policy", "codes", None)):
+        if stage not in there and stage not in left_out:
+            ledger.read(stage, source, public=True, digest=digest)
+
+
+def measured_on(name, ledger):
+    """The terms and the models that the ledger has, as the stage of this name writes them."""
+    (data,) = ledger.events("data")
+    keys, stages = (
+        (TEXT, ("policy",)) if name == "recall" else ((*TEXT, *PARTITION), ("tokenizer", "policy"))
+    )
+    reads = [line for line in reads_of(ledger) if line["stage"] in stages]
+    return {"terms": {key: data["terms"][key] for key in keys}, "reads": reads}
 
 
 def by_author(ledger):
@@ -140,8 +165,12 @@ def spec_of(**given):
     return CertifySpec(**({"train": train, "miss_rate": 0.1} | given))
 
 
-def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, **given):
-    """Flags of a certify job whose input files now lie in the folder."""
+def files_of(
+    folder, releases, measured=None, start_ledgers=None, ledger=None, left_out=(), **given
+):
+    """Flags of a certify job whose input files now lie in the folder; `left_out`: stages that
+    nothing names as read.
+    """
     ledger = Ledger.load((ledger or ledger_of(releases)).dump())
     authors = by_author(ledger)
     if authors:
@@ -153,7 +182,9 @@ def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, *
         } | given
     if (started := ledger.events("init")) and "init" not in given:
         given |= {"init": started[0]["source"], "init_public": started[0]["public"]}
-    if (made := ledger.events("read")) and "reads" not in given:
+    read_usual(ledger, left_out)
+    if "reads" not in given:
+        made = ledger.events("read")
         given["reads"] = [
             {key: line[key] for key in ("stage", "source", "public")} for line in made
         ]
@@ -169,12 +200,13 @@ def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, *
         noise=noise,
     )
     states = STATES_OF_A_POINT if spec.train.recipe.private_state == "noise" else 0
-    closed(ledger, authors, states, sha256(folder / "model"), **spec.train.data.model_dump())
+    closed(
+        ledger, authors, states, sha256(folder / "model"), left_out, **spec.train.data.model_dump()
+    )
     (folder / "ledger").write_text(ledger.dump())
     for name, value in (("recall", RECALL), ("neighbours", MISSED)):
-        (folder / name).write_text(
-            json.dumps(value | {key: new for key, new in measured.items() if key in value})
-        )
+        found = value | {key: new for key, new in measured.items() if key in value}
+        (folder / name).write_text(json.dumps(found | measured_on(name, ledger)))
     places = {name: folder / name for name in ("ledger", "recall", "neighbours", *HASHED)}
     places |= {
         "output": folder / "certificate.json",

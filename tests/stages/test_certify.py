@@ -9,6 +9,7 @@ from certified import (
     DELTA,
     HASHED,
     METHODS,
+    TOKENIZER,
     append,
     certificate,
     closed,
@@ -255,7 +256,7 @@ def test_a_stage_that_read_protected_text_unaccounted_makes_everything_infinite(
         (False, ["the tokenizer bpe was made from protected text without accounting"]),
     ):
         ledger = ledger_of(METHODS["crt"])
-        ledger.read("tokenizer", "bpe", public=public, digest="1" * 64)
+        ledger.read("tokenizer", "bpe", public=public, digest=TOKENIZER)
         if not public:
             assert claimed(tmp_path, ledger=ledger) == reasons
         else:

@@ -13,9 +13,10 @@ from confide.data import neighbours as core
 from confide.data.neighbours import Kind, Secret, compare, counted, draw, quotas
 from confide.data.partition_files import load_partition
 from confide.data.redaction import finder_of
-from confide.files.io import read_json
+from confide.files.io import read_json, sha256
 from confide.policies import POLICIES
 from confide.policies.regex import regex
+from confide.provenance.terms import digest_of_specs
 from confide.specs import (
     CanarySpec,
     CustomerSimSpec,
@@ -35,6 +36,7 @@ from confide.stages.redact import redact
 from confide.stages.split import split
 from confide.text.tokenizer import load, save, train_bpe
 from confide.types import MASK, Span
+from tests.terms import TEXT
 
 POLICY = yaml.safe_load((Path(__file__).parents[2] / "params.yaml").read_text())["policies"]
 SIMULATED = RedactSpec(
@@ -165,11 +167,9 @@ def test_the_local_result_is_that_of_the_complete_stages(
 def test_all_secrets_of_a_context_free_policy_agree_with_recall(tmp_path, corpus, gamma):
     redaction = SIMULATED.model_copy(update={"miss_rate": gamma})
     redact(redaction, points=corpus / "points", output=tmp_path / "spans")
+    spec = RecallSpec(text=TEXT, redact=redaction, reads=[])
     recall(
-        RecallSpec(),
-        points=corpus / "points",
-        spans=tmp_path / "spans",
-        output=tmp_path / "recall.json",
+        spec, points=corpus / "points", spans=tmp_path / "spans", output=tmp_path / "recall.json"
     )
     known = read_json(tmp_path / "recall.json")
     found = run(tmp_path / "n", corpus / "points", redaction)
@@ -344,6 +344,23 @@ def test_without_gold_rates_are_null(tmp_path, points):
         None
     ] * 4
     assert (found["secrets"], found["labels"]) == (0, {}) and "names no secrets" in found["note"]
+
+
+def test_it_says_what_it_was_measured_on(tmp_path):
+    """A tokenizer that told no texts apart would find no secret that leaves a trace: its digest
+    stands there, too.
+    """
+    reads = [
+        {"stage": "tokenizer", "source": "bpe", "public": True},
+        {"stage": "policy", "source": "code", "public": True},
+    ]
+    given = {"partition": PartitionSpec(dedup=False, scope="all"), "reads": reads}
+    found = run(tmp_path, corpus_of("my code is [123456]"), CODE, **given)
+    assert found["terms"] == TEXT | {
+        **{"point": "turn", "policies": digest_of_specs(CODE), "everything_private": False},
+        **{"dedup": False, "scope": "all", "merge_masks": False},
+    }
+    assert [read["digest"] for read in found["reads"]] == [sha256(tmp_path / "tokenizer"), None]
 
 
 def test_no_text_is_written(tmp_path):

@@ -2,6 +2,8 @@
 misses.
 """
 
+import hashlib
+
 import orjson
 import pytest
 from hypothesis import given
@@ -12,8 +14,9 @@ from confide.dp.accounting.bounds import clopper_pearson
 from confide.errors import InputError
 from confide.files.io import read_json
 from confide.policies import covered
-from confide.specs import RecallSpec
+from confide.specs import ReadSpec, RecallSpec
 from confide.stages.recall import recall
+from tests.terms import TEXT
 
 
 @given(
@@ -94,18 +97,50 @@ FINDINGS = [
 ]
 
 
+REDACT = {
+    "policy": {"kind": "regex", "patterns": {"digits": r"\d+"}},
+    "conservative": {"kind": "everything"},
+}
+READS = [{"stage": "policy", "source": "digits", "public": True}]
+SPEC = RecallSpec(text=TEXT, redact=REDACT, reads=READS, confidence=0.9)
+
+
 def run(tmp_path, points=POINTS, findings=FINDINGS):
     rows = [dict(zip(("key", "text", "split", "gold"), point, strict=True)) for point in points]
     rows = [row | {"owner": OWNERS.get(row["key"])} for row in rows]
     for name, lines in (("p", rows), ("s", findings)):
         (tmp_path / name).write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    recall(
-        RecallSpec(confidence=0.9),
-        points=tmp_path / "p",
-        spans=tmp_path / "s",
-        output=tmp_path / "recall.json",
-    )
+    recall(SPEC, points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
     return read_json(tmp_path / "recall.json")
+
+
+def test_it_says_what_it_was_measured_on(tmp_path):
+    """The text as it was named, and policies by the digest of the specification that the stage
+    itself was given.
+    """
+    result = run(tmp_path)
+    policies = hashlib.sha256(SPEC.redact.model_dump_json().encode()).hexdigest()
+    assert result["terms"] == TEXT | {
+        "point": "turn",
+        "policies": policies,
+        "everything_private": True,
+    }
+    assert result["reads"] == [READS[0] | {"digest": None}]
+
+
+def test_models_of_policies_are_named_by_their_bytes_or_not_called_public(tmp_path):
+    model = tmp_path / "model"
+    output = tmp_path / "recall.json"
+    read = READS[0] | {"source": "digits: model", "artefact": str(model)}
+    spec = SPEC.model_copy(update={"reads": [ReadSpec(**read)]})
+    run(tmp_path)
+    with pytest.raises(
+        InputError, match=r"reads\.policy = .*model': is declared public, but was not found"
+    ):
+        recall(spec, points=tmp_path / "p", spans=tmp_path / "s", output=output)
+    model.write_bytes(b"weights")
+    recall(spec, points=tmp_path / "p", spans=tmp_path / "s", output=output)
+    assert read_json(output)["reads"][0]["digest"] == hashlib.sha256(b"weights").hexdigest()
 
 
 def test_hand_counts(tmp_path):

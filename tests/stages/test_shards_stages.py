@@ -20,12 +20,14 @@ from confide.stages.partition import partition
 from confide.stages.recall import recall
 from confide.stages.redact import redact
 from confide.text.tokenizer import save, train_bpe
+from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
 REDACT = RedactSpec(
     policy={"kind": "regex", "patterns": {"number": r"\d+"}},
     conservative={"kind": "regex", "patterns": {"capital": "[A-Z]"}},
 )
+RECALL = RecallSpec(text=TEXT, redact=REDACT, reads=[])
 WRITTEN = ("copies", "spans", "original", "redacted", "recall")
 
 
@@ -38,11 +40,7 @@ def chain(folder: Path, threads: int) -> dict[str, bytes]:
     dedup(DedupSpec(), points=at["points"], output=at["copies"], threads=threads)
     redact(REDACT, points=at["points"], output=at["spans"], threads=threads)
     recall(
-        RecallSpec(),
-        points=at["points"],
-        spans=at["spans"],
-        output=folder / "recall",
-        threads=threads,
+        RECALL, points=at["points"], spans=at["spans"], output=folder / "recall", threads=threads
     )
     partition(PartitionSpec(scope="all"), **at, threads=threads)
     assert {path.name for path in folder.iterdir()} == {*at, "recall"}  # nothing temporary is left
@@ -182,9 +180,7 @@ def test_findings_without_the_place_of_their_point_are_refused(corpus, monkeypat
         b"".join(orjson.dumps({k: v for k, v in row.items() if k != "at"}) + b"\n" for row in lines)
     )
     with pytest.raises(InputError, match=r"spans:\d+: at: missing"):
-        recall(
-            RecallSpec(), points=corpus / "points", spans=corpus / "spans", output=corpus / "out"
-        )
+        recall(RECALL, points=corpus / "points", spans=corpus / "spans", output=corpus / "out")
 
 
 def test_a_killed_process_is_an_error(corpus, monkeypatch):

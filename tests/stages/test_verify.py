@@ -294,7 +294,10 @@ def test_the_pretrained_model_is_among_what_was_read(tmp_path):
 
 
 def test_what_was_read_before_training_is_what_the_settings_say(tmp_path):
-    reads = [{"stage": "tokenizer", "source": "bpe", "public": False}]
+    reads = [
+        {"stage": "tokenizer", "source": "bpe", "public": False},
+        {"stage": "policy", "source": "codes", "public": True},
+    ]
     with pytest.raises(InputError, match="what the settings say was read before training"):
         forged(tmp_path, CRT, reads=reads)
     for digest, right in ((hashlib.sha256(b"tokenizer").hexdigest(), True), ("1" * 64, False)):

@@ -10,6 +10,7 @@ from confide.files.io import read_json
 from confide.specs import NeighboursSpec, PartitionSpec, RedactSpec
 from confide.stages.neighbours import neighbours
 from confide.text.tokenizer import save, train_bpe
+from tests.terms import TEXT
 
 CODE = RedactSpec(
     policy={"kind": "regex", "patterns": {"code": r"\b\d{6}\b"}},
@@ -47,9 +48,8 @@ def run(folder, points, redaction, **spec):
     tokenizer = points.parent / "tokenizer"
     if not tokenizer.exists():
         save(train_bpe(["my code is 123456"], 300), tokenizer)
-    ready = NeighboursSpec(
-        redact=redaction, partition=spec.pop("partition", PartitionSpec()), **spec
-    )
+    given = {"text": TEXT, "partition": PartitionSpec(), "reads": []} | spec
+    ready = NeighboursSpec(redact=redaction, **given)
     neighbours(ready, points=points, tokenizer=tokenizer, output=folder / "neighbours.json")
     return read_json(folder / "neighbours.json")
 

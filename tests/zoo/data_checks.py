@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 from scipy.stats import beta
-from toys import LSTM, TERMS
+from toys import LSTM, TERMS, TEXT
 
 from confide.commands import rerun
 from confide.data.neighbours import Outcome, Raw, Tester, process_of, secrets_of, touched
@@ -154,7 +154,7 @@ def the_miss_rate_is_that_of_the_worst_label() -> None:
                 b"".join(orjson.dumps(point._asdict()) + b"\n" for point in points)
             )
             spec, output = (
-                NeighboursSpec(redact=FINDS, partition=PartitionSpec()),
+                NeighboursSpec(text=TEXT, redact=FINDS, partition=PartitionSpec(), reads=[]),
                 folder / str(number),
             )
             measure(spec, points=folder / "points", tokenizer=folder / "tokenizer", output=output)

@@ -2,8 +2,8 @@
 
 from mutation import Fault, both, edit
 
+from confide import terms
 from confide.dp.mechanism import randomness, sampling, sequential
-from confide.stages import train
 from confide.train import checkpoint, planning
 from confide.train import job as training
 from confide.train.job import Job
@@ -289,7 +289,7 @@ FAULTS = [
         "private vocabulary called public",
         "The tokenizer was trained on protected text; the ledger says that it was public.",
         LEDGER,
-        edit(train.open_ledger, ("public=made.public", "public=True")),
+        edit(terms.read_before, ('"public": made.public', '"public": True')),
     ),
     Fault(
         "recurrent states not recorded",

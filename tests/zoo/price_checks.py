@@ -3,7 +3,7 @@
 import hashlib
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 from scipy.stats import beta, binom, norm
 
-from confide.certify.certificate import certificate
+from confide.certify.certificate import certificate, reads_of
 from confide.certify.confidentiality import bayesian_at
 from confide.certify.rounding import count_up, rate_up
 from confide.dp.accounting.audit_bounds import p_value
@@ -164,11 +164,22 @@ def source_of(
     """
     ledger = ledger_of(*releases, state=100)
     ledger.start("source", settings="", code="", noise=noise)
-    if reads:
-        ledger.read("tokenizer", "own", public=False, digest=None)
+    read_usual(ledger, public=not reads)
     ledger.data(terms(ledger) | others, pools=POOLS, authors=None, states=0)
     ledger.end(weights=WEIGHTS)
     return ledger
+
+
+def read_usual(ledger: Ledger, *, public: bool = True, unread: Sequence[str] = ()) -> None:
+    """What every run has read: a tokenizer, public or not, and a policy; without those stages that
+    are `unread`.
+    """
+    if "tokenizer" not in unread:
+        ledger.read(
+            "tokenizer", "own", public=public, digest=hashlib.sha256(b"tokenizer").hexdigest()
+        )
+    if "policy" not in unread:
+        ledger.read("policy", "codes", public=True, digest=None)
 
 
 def terms(ledger: Ledger, dedup: bool | None = None) -> dict[str, Any]:
@@ -203,11 +214,20 @@ def certificate_of(
     start: Ledger | None = None,
     alter: Callable[[str], str] = str,
     weights: bytes = b"model",
+    unread: Sequence[str] = (),
+    swapped: dict[str, dict[str, Any]] | None = None,
     **missed: Any,
 ) -> dict[str, Any]:
-    """The certificate of a ledger that ends with the weights of the bytes "model"."""
+    """The certificate of a ledger that ends with the weights of the bytes "model".
+
+    unread: stages that nothing names as read. swapped: of recall.json and neighbours.json, keys
+    that another run's have.
+    """
     data = terms(ledger, missed.pop("dedup", None))
     ledger = Ledger.load(ledger.dump())
+    if not ledger.events("read"):
+        read_usual(ledger, unread=unread)
+    reads = reads_of(ledger)
     authors = any(release.step.unit == "author" for release in ledger.releases())
     unit = {"unit": "author"} if authors else {}
     train = {
@@ -218,15 +238,26 @@ def certificate_of(
         "privacy": {"epsilon": 3} | unit,
     }
     started = ledger.events("init")
+    train["reads"] = [{key: read[key] for key in ("stage", "source", "public")} for read in reads]
     train |= {"data": data, "noise_seed": None, "init": "source" if started else None}
     spec = CertifySpec(train=train, miss_rate=0.05)
     digest = settings_digest(spec.train.model_dump_json())
     ledger.start(spec.train.run, settings=digest, code="abc", noise="system")
     ledger.data(data, pools=POOLS, authors=POOLS if authors else None, states=0)
     ledger.end(weights=hashlib.sha256(b"model").hexdigest())
-    rates = {"misaligned": 0, "gamma": 0.1, "gamma_upper": 0.2, "delta2": 0.0, "delta2_upper": 0.01}
+    measured_on = {"terms": data, "reads": reads}
+    rates = measured_on | {
+        "misaligned": 0,
+        "gamma": 0.1,
+        "gamma_upper": 0.2,
+        "delta2": 0.0,
+        "delta2_upper": 0.01,
+    }
     rates |= {"confidence": 0.95, "sampled": 10, "secrets": 10} | missed
-    recall = {"multiplicity": 4, "multiplicity_distinct": 3, "pools": {"public": 4, "private": 4}}
+    recall = {"terms": data, "reads": [read for read in reads if read["stage"] == "policy"]}
+    recall |= {"multiplicity": 4, "multiplicity_distinct": 3, "pools": {"public": 4, "private": 4}}
+    for key, value in (swapped or {}).items():
+        {"recall": recall, "neighbours": rates}[key].update(value)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "ledger").write_text(alter(ledger.dump()))
@@ -234,7 +265,10 @@ def certificate_of(
         (folder / "recall").write_bytes(orjson.dumps(recall))
         (folder / "neighbours").write_bytes(orjson.dumps(rates))
         (folder / "model").write_bytes(weights)
-        files = {key: [folder / key] for key in ("ledger", "model", "recall", "neighbours")}
+        (folder / "tokenizer").write_bytes(b"tokenizer")
+        files = {
+            key: [folder / key] for key in ("ledger", "model", "recall", "neighbours", "tokenizer")
+        }
         return certificate(spec, files | {"start_ledgers": [folder / "start"] if start else []})
 
 
@@ -279,8 +313,8 @@ def certificate_follows_from_the_ledger() -> None:
 
 
 def certificate_is_infinite_where_nothing_holds() -> None:
-    """Exact updates on private text, unaccounted reads, repeated noise, an unknown miss rate;
-    altered ledgers are refused.
+    """Exact updates on private text, unaccounted reads, an unknown miss rate; altered ledgers,
+    others' measures are refused.
     """
     ran = noisy(0.05, 2.0, 60)
     bare = claims_of(ledger_of(exact("original", "all")))
@@ -310,7 +344,7 @@ def certificate_is_infinite_where_nothing_holds() -> None:
     mixed = claims_of(ledger_of(ran, by_author(ran)))
     assert set(mixed.values()) == {math.inf}, "noise for points and noise for authors are composed"
     read = ledger_of(ran)
-    read.read("tokenizer", "own", public=False, digest=None)
+    read_usual(read, public=False)
     twice = Ledger()
     for release in (*ran, *exact("redacted", "public"), *ran):
         twice.append(release, f"{1:064x}" if release.step.noisy else None)
@@ -348,6 +382,22 @@ def certificate_is_infinite_where_nothing_holds() -> None:
     assert not [name for name in unknown if name.startswith("bayesian")], (
         "an unknown miss rate is taken for a known one"
     )
+    for unread in (("tokenizer",), ("policy",), ("tokenizer", "policy")):
+        assert refused(ledger_of(ran), unread=unread), (
+            f"nothing says what the {' and the '.join(unread)} were made of"
+        )
+    another = {"terms": terms(ledger_of(ran)) | {"policies": "0" * 64}}
+    model = {"reads": [{"stage": "policy", "source": "codes", "public": True, "digest": "1" * 64}]}
+    for file in ("recall", "neighbours"):
+        assert refused(ledger_of(ran), swapped={file: another}), (
+            f"{file} of another policy is taken for this run's"
+        )
+        assert refused(ledger_of(ran), swapped={file: model}), (
+            f"{file} of another model is taken for this run's"
+        )
+        assert refused(ledger_of(ran), swapped={file: {"terms": {}}}), (
+            f"{file} does not say what it was measured on"
+        )
     assert refused(ledger_of(ran), lambda text: text.replace(":2.0", ":9.0")), (
         "an altered ledger is priced"
     )

@@ -286,6 +286,27 @@ FAULTS = [
         ),
     ),
     Fault(
+        "another policy's recall",
+        "The certificate takes what another policy misses, or what was measured on another text, for its own.",
+        INFINITE,
+        edit(certificate.bound, ('if terms[key] != data["terms"][key]', "if False")),
+    ),
+    Fault(
+        "measured with another model",
+        "What a policy's model misses counts for another model of that name, which the run had.",
+        INFINITE,
+        edit(certificate.bound, ('if found["reads"] != ', "if False and found != ")),
+    ),
+    Fault(
+        "reads left out",
+        "A ledger may leave out what its tokenizer and its policies were made of, where the settings do, too.",
+        INFINITE,
+        edit(
+            certificate._check_reads,
+            ('if stage not in {read["stage"] for read in reads}', "if False"),
+        ),
+    ),
+    Fault(
         "misaligned neighbours ignored",
         "That masking one secret changed several points does not spoil the certificate.",
         INFINITE,

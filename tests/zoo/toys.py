@@ -24,6 +24,7 @@ TERMS = {
     "policies": "d" * 64,
     "dedup": False,
 }  # on which the made-up runs are trained
+TEXT = {key: TERMS[key] for key in ("dataset", "corpus", "cut")}
 VOCAB, BOS = 40, 1
 # Clipping bound, noise multiplier and learning rate of a toy job: so little noise that a wrong sum
 # shows through it.

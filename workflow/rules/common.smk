@@ -15,7 +15,7 @@ from confide.provenance.code_hash import code_hash
 from confide.errors import InputError
 from confide.config.params import FILE, load_layers
 from confide.provenance.records import check_opening, check_records, redate
-from confide.specs import RecallSpec, FetchSpec
+from confide.specs import FetchSpec
 
 # Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
 os.environ["PYTHONPATH"] = os.pathsep.join(

@@ -26,12 +26,17 @@ from confide.certify.token_claims import token_claims
 from confide.dp.ledger import EVENTS, Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
+from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.files import NeighboursFile, RecallFile
 from confide.types import STATES, Packing, Release
 
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
+EVERY_RUN_READS = (
+    "tokenizer",
+    "policy",
+)  # stages of which a ledger has a line at least, public or not
 RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper", "gamma_literal", "gamma_literal_upper")
 ASSUMPTIONS = (
     "the attacker sees the released model and every update, but neither the noise nor the Poisson batches",
@@ -55,6 +60,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     paths = {name: found[0] for name, found in files.items() if len(found) == 1}
     ran = _ledger(paths["ledger"])
     started = _started(ran, spec, named["model"][0]["sha256"], paths["ledger"])
+    _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
     *starts, _ = history = lineage(
         ran, paths["ledger"], [_ledger(path) for path in files.get("start_ledgers", [])]
     )
@@ -62,6 +68,10 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     releases = [*before, *ran.releases()]
     measured = _measured(paths["recall"], spec)
     missed = _missed(paths["neighbours"])
+    bound(measured, ran, paths["recall"], keys=TEXT, stages=("policy",))
+    bound(
+        missed, ran, paths["neighbours"], keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
+    )
     packing = packing_of(spec, ran, paths["ledger"])
     facts = facts_of(
         spec,
@@ -90,10 +100,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "epochs": epoch_claims(facts, before, ran.epochs()),
         "policy": policy(spec, measured, missed),
         "updates": updates(ran.releases()),
-        "reads": [
-            {key: line[key] for key in ("stage", "source", "public", "digest")}
-            for line in ran.events("read")
-        ],
+        "reads": reads_of(ran),
         "warm_start": [
             {key: line[key] for key in ("source", "public", "ledger")}
             for line in ran.events("init")
@@ -195,6 +202,68 @@ def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[s
     return found[0]
 
 
+def _check_reads(
+    ran: Ledger, spec: CertifySpec, tokenizers: list[dict[str, str]], path: Path
+) -> None:
+    """InputError unless a ledger names what the settings say was read before, a tokenizer and
+    policies in any case.
+    """
+    reads = reads_of(ran)
+    named = [(read["stage"], read["source"], read["public"]) for read in reads]
+    if named != [(read.stage, read.source, read.public) for read in spec.train.reads]:
+        raise InputError(
+            "does not name what the settings say was read before training", file=path, key="read"
+        )
+    for stage in EVERY_RUN_READS:
+        if stage not in {read["stage"] for read in reads}:
+            raise InputError(
+                f"does not say what its {stage} was made of", file=path, key=f"read.{stage}"
+            )
+    pretrained = getattr(spec.train.model, "pretrained", None)
+    sources = [read["source"] for read in reads if read["stage"] == "pretrained"]
+    if sources != ([] if pretrained is None else [pretrained]):
+        raise InputError(
+            "does not name the pretrained model that the settings have", file=path, key="read"
+        )
+    digests = [read["digest"] for read in reads if read["stage"] == "tokenizer"]
+    if digests != [file["sha256"] for file in tokenizers]:
+        raise InputError(
+            "names another tokenizer than the certificate", file=path, key="read.digest"
+        )
+
+
+def reads_of(ledger: Ledger) -> list[dict[str, Any]]:
+    """What a ledger says was read before training, as recall.json and neighbours.json have it,
+    too.
+    """
+    return [{key: line[key] for key in EVENTS["read"]} for line in ledger.events("read")]
+
+
+def bound(
+    found: dict[str, Any], ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
+) -> None:
+    """InputError unless a file of measurements names the ledger's own terms, and models: those of
+    another run say nothing.
+    """
+    (data,) = ran.events("data")
+    terms = found.get("terms") or {}
+    for key in keys:
+        if key not in terms:
+            raise InputError(
+                "is missing: nothing says on what this was measured", file=path, key=f"terms.{key}"
+            )
+        if terms[key] != data["terms"][key]:
+            message = "is not what the ledger says, so this was not measured on what the run was trained on"
+            raise InputError(message, file=path, key=f"terms.{key}")
+    if found.get("reads") is None:
+        raise InputError(
+            "is missing: nothing says with which models this was measured", file=path, key="reads"
+        )
+    if found["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]:
+        message = f"is not what the ledger says of stages {' and '.join(stages)}, so this was measured with other models"
+        raise InputError(message, file=path, key="reads")
+
+
 def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
     """recall.json, whose public pool must be empty if everything is said to be private."""
     measured = read_file(path, RecallFile)
@@ -255,9 +324,17 @@ def lineage(ran: Ledger, path: Path, given: list[Ledger]) -> list[Ledger]:
 def saw_public_text(ledger: Ledger) -> bool:
     """Whether all that a run itself has read is public: its text, and what went into its tokenizer,
     policies and weights.
+
+    A ledger that does not say what these were made of does not say that it was public.
     """
     terms = [line["terms"].get("public") is True for line in ledger.events("data")]
-    return terms == [True] and all(line["public"] for line in ledger.events("read"))
+    reads = ledger.events("read")
+    told = {line["stage"] for line in reads}
+    return (
+        terms == [True]
+        and told.issuperset(EVERY_RUN_READS)
+        and all(line["public"] for line in reads)
+    )
 
 
 def recorded(ledger: Ledger) -> bool:
@@ -328,14 +405,17 @@ def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
 
 
 def terms_of(ledger: Ledger) -> dict[str, Any]:
-    """On what terms a run was trained: its data, and the models of its policies."""
+    """On what terms a run was trained: its data, its tokenizer, and the models of its policies."""
     (data,) = ledger.events("data")
-    models = [
-        (line["source"], line["digest"])
-        for line in ledger.events("read")
-        if line["stage"] == "policy"
-    ]
-    return data["terms"] | {"models of policies": models}
+    made = {
+        stage: [
+            (line["source"], line["digest"])
+            for line in ledger.events("read")
+            if line["stage"] == stage
+        ]
+        for stage in EVERY_RUN_READS
+    }
+    return data["terms"] | {"tokenizer": made["tokenizer"], "models of policies": made["policy"]}
 
 
 def facts_of(

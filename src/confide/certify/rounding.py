@@ -52,6 +52,7 @@ def released_neighbours(found: dict[str, Any]) -> dict[str, Any]:
             "rounded": True,
             "note": NOTE if known else found.get("note"),
         }
+        | measured_on(found)
     )
 
 
@@ -60,12 +61,20 @@ def released_recall(found: dict[str, Any]) -> dict[str, Any]:
     point is public.
     """
     often = {name: count_up(found.get(name)) for name in OFTEN}
-    return often | {
+    told = {
         "pools": {"public": count_up(found["pools"]["public"])},
         "recall": None,
         "rounded": True,
         "note": NOTE,
     }
+    return often | told | measured_on(found)
+
+
+def measured_on(found: dict[str, Any]) -> dict[str, Any]:
+    """What binds a measurement to a run; the ledger of a release says the same, so it tells nobody
+    anything more.
+    """
+    return {"terms": found["terms"], "reads": found["reads"]}
 
 
 ROUNDED = {

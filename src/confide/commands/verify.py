@@ -53,7 +53,7 @@ def verify(
     folders = [root] if root is not None else [*certificate_file.resolve().parents]
     files, unreachable = reached(found["files"], folders, certificate_file)
     again = certificate(spec, files, found["files"])
-    check_training(spec.train, files["ledger"][0], found["files"])
+    check_training(spec.train, files["ledger"][0])
     again["code"]["version"] = found["code"].get("version")  # this program's own may be another
     for field, says, holds in differences(found, again):
         raise InputError(
@@ -76,7 +76,7 @@ def verify(
         say(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders))
 
 
-def check_training(spec: TrainSpec, path: Path, named: dict[str, Any]) -> None:
+def check_training(spec: TrainSpec, path: Path) -> None:
     """InputError unless the ledger is that of the training that these settings ask for, on the
     pools that it names.
     """
@@ -86,23 +86,6 @@ def check_training(spec: TrainSpec, path: Path, named: dict[str, Any]) -> None:
     authors = None if data["authors"] is None else unused | data["authors"]
     sizes = Sizes(pools=unused | data["pools"], authors=authors, states=data["states"])
     check_ledger(spec, ran, sizes, path)
-    reads = [(line["stage"], line["source"], line["public"]) for line in ran.events("read")]
-    if reads != [(read.stage, read.source, read.public) for read in spec.reads]:
-        raise InputError(
-            "does not name what the settings say was read before training", file=path, key="read"
-        )
-    pretrained = getattr(spec.model, "pretrained", None)
-    named_there = [read.source for read in spec.reads if read.stage == "pretrained"]
-    if named_there != ([] if pretrained is None else [pretrained]):
-        raise InputError(
-            "does not name the pretrained model that the settings have", file=path, key="read"
-        )
-    tokenizers = [line["digest"] for line in ran.events("read") if line["stage"] == "tokenizer"]
-    certified = [file["sha256"] for file in named.get("tokenizer", [])]
-    if tokenizers and tokenizers != certified:
-        raise InputError(
-            "names another tokenizer than the certificate", file=path, key="read.digest"
-        )
     started = [line["public"] for line in ran.events("init")]
     if started != [spec.init_public for _ in started]:
         raise InputError(

@@ -5,12 +5,12 @@ A specification holds exactly what its job depends on, so that a changed key rer
 touches and no others. A run is one row at one gamma and seed; its name is "row/g<gamma>-s<seed>".
 """
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
 from confide.config.policy_files import files_of, placed, trained
+from confide.provenance.terms import digest_of_specs, terms
 from confide.specs import (
     AttackJobSpec,
     AttackSpec,
@@ -25,10 +25,11 @@ from confide.specs import (
     PartitionSpec,
     PolicySpec,
     ReadSpec,
+    RecallSpec,
     RedactSpec,
     RunSpec,
-    Spec,
     SplitSpec,
+    TextSpec,
     TrainSpec,
     TrajectorySpec,
     WordCanarySpec,
@@ -180,9 +181,32 @@ def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
     )
 
 
+def text(params: Params, name: str) -> TextSpec:
+    """Which text a dataset's points are of, as a training and a measurement name it."""
+    dataset = params.datasets[name]
+    source = split_spec(params, dataset.corpus, dataset.point, dataset.window)
+    return TextSpec(
+        dataset=name,
+        corpus=digest_of_specs(source.corpus),
+        cut=digest_of_specs(source, canaries(params, name), dataset.dedup),
+        point=dataset.point,
+    )
+
+
+def recall(params: Params, dataset: str, gamma: float) -> RecallSpec:
+    return RecallSpec(
+        text=text(params, dataset),
+        redact=redaction(params, dataset, gamma),
+        reads=policies_reads(params, dataset),
+    )
+
+
 def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> NeighboursSpec:
     return NeighboursSpec(
-        redact=redaction(params, dataset, gamma), partition=partition(params, dataset, dedup)
+        text=text(params, dataset),
+        redact=redaction(params, dataset, gamma),
+        partition=partition(params, dataset, dedup),
+        reads=data_reads(params, dataset),
     )
 
 
@@ -240,16 +264,29 @@ def reads(params: Params, run: Run) -> list[ReadSpec]:
     What it does not make (a pretrained model, a vocabulary, an installed pipeline) is public only
     where params.yaml declares it.
     """
-    dataset = params.datasets[run.row.dataset]
-    found = [tokenizer_read(params, dataset.tokenizer)]
-    for name in (dataset.policy, dataset.conservative):
-        found += policy_reads(params, name, params.policies[name])
+    found = data_reads(params, run.row.dataset)
     model = params.models[run.row.model]
     if (source := getattr(model, "pretrained", None)) is not None:
         found.append(
             ReadSpec(stage="pretrained", source=source, public=model.public, artefact=source)
         )
     return found
+
+
+def data_reads(params: Params, dataset: str) -> list[ReadSpec]:
+    """Those of them that a dataset brings with it: its vocabulary, and the models of its
+    policies.
+    """
+    return [
+        tokenizer_read(params, params.datasets[dataset].tokenizer),
+        *policies_reads(params, dataset),
+    ]
+
+
+def policies_reads(params: Params, dataset: str) -> list[ReadSpec]:
+    """The same of its policies alone; at least one for each of the two."""
+    names = (params.datasets[dataset].policy, params.datasets[dataset].conservative)
+    return [read for name in names for read in policy_reads(params, name, params.policies[name])]
 
 
 def tokenizer_read(params: Params, name: str) -> ReadSpec:
@@ -275,7 +312,10 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
         found = [
             ReadSpec(stage="policy", source=f"{name}: {policy.model}", public=public, artefact=file)
         ]
-        fit = getattr(params.domain_policies.get(policy.model), "fit", None)
+        fitted = params.domain_policies.get(
+            policy.model
+        )  # which may be of another kind: pipelines have names of their own
+        fit = fitted.fit if fitted is not None and fitted.fit.kind == policy.kind else None
         if (start := getattr(fit, "pretrained", None)) is not None:
             found.append(
                 ReadSpec(
@@ -297,26 +337,13 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
 
 def data(params: Params, run: Run) -> DataSpec:
     """What a run's text goes through, and on which terms."""
-    dataset = params.datasets[run.row.dataset]
-    source = split_spec(params, dataset.corpus, dataset.point, dataset.window)
-    parting = partition(params, run.row.dataset, run.row.dedup)
-    return DataSpec(
-        dataset=run.row.dataset,
-        public=dataset.public,
-        corpus=digest_of_specs(source.corpus),
-        cut=digest_of_specs(source, canaries(params, run.row.dataset), dataset.dedup),
-        policies=digest_of_specs(redaction(params, run.row.dataset, run.gamma)),
-        point=dataset.point,
-        everything_private=params.policies[dataset.conservative].kind == "everything",
-        dedup=parting.dedup,
-        scope=parting.scope,
-        merge_masks=parting.merge_masks,
+    name = run.row.dataset
+    found = terms(
+        text(params, name),
+        redaction(params, name, run.gamma),
+        partition(params, name, run.row.dedup),
     )
-
-
-def digest_of_specs(*specs: Spec) -> str:
-    """SHA-256 of specifications: no text, but settings such as paths, seeds and patterns."""
-    return hashlib.sha256("\n".join(spec.model_dump_json() for spec in specs).encode()).hexdigest()
+    return DataSpec(public=params.datasets[name].public, **found)
 
 
 def training(params: Params, run: Run) -> TrainSpec:

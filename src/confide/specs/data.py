@@ -211,7 +211,38 @@ class RedactSpec(Spec):
     miss_seed: int = 0
 
 
+class TextSpec(Spec):
+    """Which text points are of, as the ledger of a training says it, too."""
+
+    dataset: str  # its name in params.yaml
+    corpus: str  # SHA-256 of the corpus's specification: which text it is, and not the text
+    # SHA-256 of the specifications of how it is cut into points, what is planted, and what counts
+    # as a copy
+    cut: str
+    point: str = "turn"  # what a record is
+
+
+class ReadSpec(Spec):
+    """A stage before training whose product is in the model, and whether what it read is public.
+
+    `artefact`: the file, folder, installed package or name at the hub whose digest goes into the
+    ledger; None: there is none.
+    """
+
+    stage: Literal["tokenizer", "policy", "pretrained"]
+    source: str
+    public: bool
+    artefact: str | None = None
+
+
 class RecallSpec(Spec):
+    """`redact` has found what is counted here; nothing that comes after it, such as deduplication,
+    changes the counts.
+    """
+
+    text: TextSpec
+    redact: RedactSpec
+    reads: list[ReadSpec]  # what its policies were made of
     confidence: Fraction = 0.95
 
 
@@ -251,8 +282,10 @@ class NeighboursSpec(Spec):
     masked in the raw text?
     """
 
+    text: TextSpec
     redact: RedactSpec
     partition: PartitionSpec
+    reads: list[ReadSpec]  # what the tokenizer and the policies were made of
     sample: Natural = 10_000  # occurrences tested; all if there are fewer
     confidence: Fraction = 0.95
     seed: int = 0

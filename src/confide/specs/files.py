@@ -23,11 +23,31 @@ class File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 
 
+class ReadOfFile(File):
+    """A product of an earlier stage, as a line of a ledger has it."""
+
+    stage: str
+    source: str
+    public: bool
+    digest: str | None
+
+
+class MeasuredFile(File):
+    """On what terms policies were measured, and with which models: what a certificate compares with
+    the ledger of a run.
+    """
+
+    terms: dict[str, Any] | None = (
+        None  # files of earlier versions have none, and no certificate takes them
+    )
+    reads: list[ReadOfFile] | None = None
+
+
 class Pools(File):
     public: int
 
 
-class RecallFile(File):
+class RecallFile(MeasuredFile):
     multiplicity: Often
     multiplicity_distinct: Often
     multiplicity_authors: Often = None
@@ -51,7 +71,7 @@ class LiteralOfFile(File):
     points: Annotated[int, Field(ge=0, le=1000)] = 2
 
 
-class NeighboursFile(File):
+class NeighboursFile(MeasuredFile):
     """Bounds are known together or not at all; a rate that is not told has a bound all the same,
     where any is known.
     """

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from confide.specs.audits import GameSpec, GradientsSpec
 from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+from confide.specs.data import ReadSpec, TextSpec
 from confide.specs.policies import PolicySpec
 
 
@@ -107,34 +108,16 @@ class RecipeSpec(Spec):
     discriminator_lr: Positive = 1e-3
 
 
-class ReadSpec(Spec):
-    """A stage before training whose product is in the model, and whether what it read is public.
-
-    `artefact`: the file, folder, installed package or name at the hub whose digest goes into the
-    ledger; None: there is none.
-    """
-
-    stage: Literal["tokenizer", "policy", "pretrained"]
-    source: str
-    public: bool
-    artefact: str | None = None
-
-
-class DataSpec(Spec):
+class DataSpec(TextSpec):
     """What the text of a training job went through, as far as claims depend on it. Its ledger says
     so, too.
 
-    A run that starts from another one is composed with it only where all of this is the same.
+    A run that starts from another one is composed with it only where all of this is the same. What
+    policies miss counts for it only if it was measured on the same terms (`confide.provenance.terms`).
     """
 
-    dataset: str  # its name in params.yaml
     public: bool = False  # nothing in it needs protection: the dataset says so
-    corpus: str  # SHA-256 of the corpus's specification: which text it is, and not the text
-    # SHA-256 of the specifications of how it is cut into points, what is planted, and what counts
-    # as a copy
-    cut: str
     policies: str  # SHA-256 of the specification of both policies and of what they are made to miss
-    point: str = "turn"  # what a record is
     everything_private: bool = (
         False  # pi_c fires on every text, so that nothing can slip into the public pool
     )

@@ -41,6 +41,7 @@ from confide.dp.accounting.bounds import clopper_pearson, each_of
 from confide.files.io import write_json
 from confide.files.rows import read_rows
 from confide.policies import covered
+from confide.provenance.terms import read_before, terms
 from confide.specs import NeighboursSpec
 from confide.text.tokenizer import load
 
@@ -94,6 +95,8 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
     """Write neighbours.json for gold secrets of the train split; all its bounds hold together with
     spec.confidence.
 
+    It says on what terms it was measured, and with which tokenizer and models, as recall.json does.
+
     Guarantees: only counts, rates and labels are written, never text.
     """
     there = counted(secrets_of(read(points)))
@@ -111,7 +114,11 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
         outcome, literal = tester.test(secret)
         inside = covered(secret.start, secret.end, find(secret.text).get("spans", []))
         tally(counts[secret.kind.planted], secret, outcome, literal, inside)
-    write_json(output, summary(counts, there, spec.confidence))
+    measured_on = {
+        "terms": terms(spec.text, spec.redact, spec.partition),
+        "reads": list(read_before(spec.reads, tokenizer)),
+    }
+    write_json(output, measured_on | summary(counts, there, spec.confidence))
 
 
 def read(points: Path) -> Iterator[Raw]:

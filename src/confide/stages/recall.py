@@ -22,6 +22,7 @@ from confide.files.io import Range, size_of, write_json
 from confide.files.rows import Found, Join, located_rows, stretch
 from confide.files.shards import scatter, shards
 from confide.policies import covered
+from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import digest, digests
 from confide.text.planted import is_planted
@@ -83,6 +84,9 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     """Write recall.json for the train split, before deduplication; bounds hold with probability
     spec.confidence.
 
+    It says on what terms it was measured, and with which models, so that no certificate takes it
+    for that of another run.
+
     Guarantees: only counts and rates are written, never a secret.
     """
     ranges = shards(points)
@@ -107,7 +111,8 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
         label: digested(label.encode()).rstrip(b"\0") for label in count.secrets
     }  # as numpy gives them back
     unique = {label: together.labels.get(found, Flags()) for label, found in digests_of.items()}
-    write_json(output, summary(count, unique, together, spec.confidence))
+    measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
+    write_json(output, measured_on | summary(count, unique, together, spec.confidence))
 
 
 def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:

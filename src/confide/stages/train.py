@@ -26,8 +26,8 @@ from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import atomic, sha256, write_jsonl
 from confide.output.escaping import terminal
-from confide.provenance.artefacts import digest_of
 from confide.provenance.code_hash import code_hash
+from confide.provenance.terms import read_before
 from confide.runtime.memory import keep_pages, peak_mb
 from confide.runtime.parallel import ALONE, Group, joined
 from confide.specs import TrainSpec
@@ -202,12 +202,8 @@ def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
     job.ledger.data(
         spec.data.model_dump(), pools=sizes.pools, authors=sizes.authors, states=sizes.states
     )
-    for made in spec.reads:
-        digest = sha256(tokenizer) if made.stage == "tokenizer" else digest_of(made.artefact)
-        if made.public and made.artefact is not None and digest is None:
-            message = "is declared public, but was not found, so that the certificate could not name its digest"
-            raise InputError(message, key=f"reads.{made.stage}", value=made.artefact)
-        job.ledger.read(made.stage, made.source, public=made.public, digest=digest)
+    for made in read_before(spec.reads, tokenizer):
+        job.ledger.read(**made)
 
 
 def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) -> None:
