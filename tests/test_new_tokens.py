@@ -32,6 +32,7 @@ from confide.stages.tokenizer import tokenizer as make_tokenizer
 from confide.text.planted import NEW_TOKEN, NEW_TOKENS, audit_doc
 from confide.text.tokenizer import SMALLEST, from_vocab, load, save, train_bpe
 from confide.types import MASK
+from tests.terms import TEXT
 
 TEXTS = ["My code is 12, and it's yours", "café 😀 naïve", "a  b\n\nc"] * 5
 COUNT = 30
@@ -165,8 +166,9 @@ def stages(folder, **audits):
     dedup(DedupSpec(), points=points, output=at["copies"])
     redact(REDACTION, points=points, output=at["spans"])
     partition(PartitionSpec(), points=points, tokenizer=at.pop("words"), **at)
-    recall(RecallSpec(), points=points, spans=at["spans"], output=folder / "recall.json")
-    tested = NeighboursSpec(redact=REDACTION, partition=PartitionSpec())
+    counted = RecallSpec(text=TEXT, redact=REDACTION, reads=[])
+    recall(counted, points=points, spans=at["spans"], output=folder / "recall.json")
+    tested = NeighboursSpec(text=TEXT, redact=REDACTION, partition=PartitionSpec(), reads=[])
     neighbours(tested, points=points, tokenizer=folder / "words", output=folder / "neighbours.json")
     found = [
         read_json(folder / name) for name in ("canaries.json", "recall.json", "neighbours.json")
