@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from safetensors import SafetensorError, safe_open
 
 from confide.dp.author_claims import author_claims
 from confide.dp.chunk_claims import chunk_claims
@@ -31,12 +32,17 @@ from confide.types import STATES, Packing, Release
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
 RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper", "gamma_literal", "gamma_literal_upper")
+FLOATS = "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), floats for real numbers"
 ASSUMPTIONS = (
     "the attacker sees the released model and every update, but neither the noise nor the Poisson batches",
-    "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), floats for real numbers",
+    FLOATS,
     "policies, hyper-parameters and what is listed under public_constants do not depend on the protected text",
     "what is listed as public under reads and warm_start was made from no protected text, as whoever trained declares",
     "replace_one: (1-q)N(0,s2) + qN(1,s2) against (1-q)N(0,s2) + qN(-1,s2) dominates; the claim by RDP does not need that",
+)
+ON_INTEGERS = (
+    "pseudo-random numbers stand for randomness (AES-CTR; of dropout torch's generator), and a gradient that is computed alone "
+    "depends on its own unit and the weights; sums and noise are exact, of integers"
 )
 ROUNDED = "bounds of what the policy misses are public: rounded up to a grid, one secret moves them where it crosses a step"
 Files = dict[str, list[Path]]
@@ -56,6 +62,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     *starts, _ = history = lineage(ran, paths["ledger"], [_ledger(path) for path in files.get("start_ledgers", [])])
     before = [release for ledger in starts for release in ledger.releases()]
     releases = [*before, *ran.releases()]
+    check_size(spec, ran, paths["ledger"], paths["model"])
     measured, missed = _measured(paths["recall"], spec), _missed(paths["neighbours"])
     packing = packing_of(spec, ran, paths["ledger"])
     facts = facts_of(spec, releases, measured, missed, unaccounted(history, missed), packing)
@@ -77,7 +84,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "data": {key: value for key, value in ran.events("data")[0].items() if key in EVENTS["data"]},
         "unaccounted": list(facts.unaccounted),
         "public_constants": public_constants(spec, ran.releases(), packing),
-        "assumptions": [*ASSUMPTIONS, *([ROUNDED] if missed.get("rounded") else [])],
+        "assumptions": [*assumptions(releases), *([ROUNDED] if missed.get("rounded") else [])],
         "noise_reproducible": reproducible,
         "release_note": RECORDED if reproducible else None,
         "asked": orjson.loads(spec.model_dump_json()),
@@ -131,6 +138,32 @@ def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[s
     if [line["weights"] for line in ran.events("end")] != [weights]:
         raise InputError("these weights are not the ones that this training ended with", file=path, key="weights")
     return found[0]
+
+
+def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
+    """InputError unless discrete noise was added to as many numbers as the weights are.
+
+    With LoRA the file of weights holds others, too, and it may be fewer.
+    """
+    found = {release.discrete_coordinates for release in ran.releases() if release.discrete_coordinates}
+    if not found:
+        return
+    try:
+        with safe_open(model, "numpy") as stored:
+            held = sum(math.prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"cannot be read as safetensors: {error}", file=model) from None
+    in_part = getattr(spec.train.model, "lora_rank", 0) > 0
+    if not all(count == held or (in_part and count < held) for count in found):
+        message = f"is not the number of weights that were trained: their file holds {held}"
+        raise InputError(message, file=file, key="discrete_coordinates", value=max(found))
+
+
+def assumptions(releases: Sequence[Release]) -> list[str]:
+    """What every certificate assumes; floats do not stand for real numbers where all noise is discrete."""
+    exact = all(release.discrete_coordinates for release in releases if release.step.noisy)
+    noised = any(release.step.noisy for release in releases)
+    return [ON_INTEGERS if exact and noised and one == FLOATS else one for one in ASSUMPTIONS]
 
 
 def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
@@ -297,6 +330,7 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
 def public_constants(spec: CertifySpec, releases: Sequence[Release], packing: Packing | None) -> dict[str, Any]:
     """Numbers that shape the updates and are taken as known to everybody."""
     noisy = [release for release in releases if release.step.noisy and release.step != STATES]
+    coordinates = {release.discrete_coordinates for release in noisy} - {0}
     sizes = sorted({round(spec.train.recipe.noisy_batch_size / release.sample_rate) for release in noisy})
     return {
         "expected_batch_size": spec.train.recipe.noisy_batch_size if noisy else None,
@@ -304,6 +338,7 @@ def public_constants(spec: CertifySpec, releases: Sequence[Release], packing: Pa
         "numbers_of_authors" if any(release.step.unit == "author" for release in noisy) else "pool_sizes": sizes,
         "noise_multipliers": sorted({release.noise_multiplier for release in noisy}),
         "max_grad_norms": sorted({release.max_grad_norm for release in noisy}),
+        **({"discrete_coordinates": sorted(coordinates)} if coordinates else {}),
         "number_of_updates": sum(release.count for release in releases),
         **({"tokens_of_a_chunk": packing.tokens, "chunks_of_a_point": packing.most} if packing else {}),
         "pretrained": getattr(spec.train.model, "pretrained", None),
@@ -322,6 +357,8 @@ def updates(releases: Sequence[Release]) -> dict[str, int]:
             kind += f", {step.regulariser} regulariser"
         if step.unit == "author":
             kind += ", drawn author by author"
+        if release.discrete_coordinates:
+            kind += ", discrete Gaussian noise"
         if step == STATES:
             kind = "noised recurrent states of one point, not sampled"
         counts[kind] = counts.get(kind, 0) + release.count

@@ -188,6 +188,8 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
         yield Problem(("runs", name, "model"), row.model, f"is no recurrent model, which {row.method} needs")
     elif tells_apart and state == "published" and params.privacy[row.privacy].noise_multiplier is None:
         yield Problem(("runs", name, "privacy"), row.privacy, "has no noise_multiplier, which published training needs")
+    elif tells_apart and state in ("noise", "published") and params.privacy[row.privacy].discrete:
+        yield Problem(("runs", name, "privacy"), row.privacy, f"has discrete noise, and private_state: {state} adds another")
     elif tells_apart and params.privacy[row.privacy].unit == "author":
         yield Problem(("runs", name, "privacy"), row.privacy, f"protects authors, but {row.method} tells tokens apart")
 

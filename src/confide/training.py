@@ -18,12 +18,12 @@ from confide.dp.clipping import PerExampleClipper
 from confide.dp.ledger import Ledger
 from confide.dp.randomness import Noise, Stream, dropout_from, fresh_seed, generator_of, noise_of, usual_generator
 from confide.dp.sampling import by_author, generator, poisson, shuffled
-from confide.dp.update import exact_gradient, noisy_gradient
+from confide.dp.update import discrete_gradient, exact_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.memory import Budget
 from confide.models.lstm import State
 from confide.parallel import ALONE, Group
-from confide.planning import Sizes
+from confide.planning import Sizes, discrete
 from confide.pools import pool_sizes
 from confide.regularisers import Regulariser
 from confide.regularisers.update import Training
@@ -80,7 +80,8 @@ class Job:
         # the private stream decides what the accountant assumes secret, so it is as fresh as the noise
         # and as no other run's: two models with the same noise would give it away
         self.sampler = Stream(noise_seed, f"{self.spec.run}: private batches")
-        self.noise = noise_of(noise_seed, f"{self.spec.run}: noise", self.device)
+        self.discrete, name = discrete(self.spec), f"{self.spec.run}: noise"
+        self.noise = Stream(noise_seed, name) if self.discrete else noise_of(noise_seed, name, self.device)
         self.dropout = generator(noise_seed, f"{self.spec.run}: private dropout", self.device)
         # noise of recurrent states that are handed on, where they are
         self.states = noise_of(name=f"{self.spec.run}: states", seed=noise_seed, device=self.device)
@@ -117,7 +118,8 @@ class Job:
         step = step if self.spec.redact else replace(step, view="original")
         if not step.noisy:
             return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=1)
-        return Release(step, self.sample_rate(step), self.noise_multiplier, self.spec.privacy.max_grad_norm, 1)
+        coordinates = len(self.clipper.flat) if self.discrete else 0
+        return Release(step, self.sample_rate(step), self.noise_multiplier, self.spec.privacy.max_grad_norm, 1, coordinates)
 
     def _exact(self, step: Step) -> Tensor:
         recipe = self.spec.recipe
@@ -149,9 +151,12 @@ class Job:
     def _noisy(self, step: Step) -> None:
         chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)
         expected, batches = self.spec.recipe.noisy_batch_size, self._physical(step, chosen)
-        how = (self.noise, self.budget, self.half, self.group)
+        given, how = (self.clipper, batches, self.noise_multiplier, expected, self.noise), (self.half, self.group)
         with self._dropout(noisy=True):
-            noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, *how)
+            if self.discrete:
+                discrete_gradient(*given, *how)
+            else:
+                noisy_gradient(*given, self.budget, *how)
 
     def _dropout(self, noisy: bool) -> AbstractContextManager[None]:
         """Private batches have a generator of their own, and in a group each process has one for its part of a batch."""
@@ -160,13 +165,13 @@ class Job:
         return dropout_from(generator_of(self.group.rank, self.dropout if noisy else usual_generator(self.device)))
 
     def _physical(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
-        view = self.view(step)
+        view, size = self.view(step), 1 if step.noisy and self.discrete else self.budget.size  # 1: each unit is read alone
         if step.unit == "author":
             given = drawn(self.authors[step.pool], chosen, self.spec.recipe.author_points, self.sampler)
-            whole = packed(given, self._counts(step), self.budget.size, self.group.part)
+            whole = packed(given, self._counts(step), size, self.group.part)
             return (replace(self._batch(step, view, points), units=units) for points, units in whole)
         points, part = self.pools[step.pool][chosen.numpy()], self.group.part
-        return (self._batch(step, view, piece) for piece in by_length(view, points, self.budget.size, self._counts(step), part))
+        return (self._batch(step, view, piece) for piece in by_length(view, points, size, self._counts(step), part))
 
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
         if step.tokens == "all":

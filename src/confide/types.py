@@ -136,3 +136,4 @@ class Release:
     noise_multiplier: float  # standard deviation of the noise over max_grad_norm; 0 for an exact step
     max_grad_norm: float  # 0 for an exact step
     count: int
+    discrete_coordinates: int = 0  # how many numbers each update added discrete Gaussian noise to; 0: Gaussian noise

@@ -97,7 +97,7 @@ def spec_of(**given):
     return CertifySpec(**({"train": train, "miss_rate": 0.1} | given))
 
 
-def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, **given):
+def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, weights=b"model", **given):
     """Flags of a certify job whose input files now lie in the folder."""
     ledger = Ledger.load((ledger or ledger_of(releases)).dump())
     authors = by_author(ledger)
@@ -112,6 +112,7 @@ def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, *
     noise = "system" if spec.train.noise_seed is None else "recorded"
     for name in HASHED:
         (folder / name).write_text(name)
+    (folder / "model").write_bytes(weights)
     ledger.start(spec.train.run, settings=settings_digest(spec.train.model_dump_json()), code="abc", noise=noise)
     states = STATES_OF_A_POINT if spec.train.recipe.private_state == "noise" else 0
     closed(ledger, authors, states, sha256(folder / "model"), **spec.train.data.model_dump())

@@ -53,6 +53,8 @@ def cases() -> dict[str, Case]:
     found["less than an example each"] = still(test_train.spec("crt"), noisy_batch_size=1, batch_size=1, epochs=2), plain
     found["gpt2"] = still(test_train.spec("crt").model_copy(update={"model": GPT2})), plain
     found["not finite"] = still(test_train.spec("dpsgd")), plain
+    discrete = test_train.PRIVACY.model_copy(update={"noise": "discrete_gaussian"})
+    found["discrete noise"] = still(test_train.spec("dpsgd", privacy=discrete)), plain
     found["bfloat16"] = still(test_train.spec("crt"), precision="bfloat16"), plain
     return found
 

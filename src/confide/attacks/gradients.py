@@ -12,7 +12,7 @@ It tells whether clipping, sampling and noise do what the ledger says of them, a
 has. It does not look at the model's own layers or weights. Recurrent states that were released are left out.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from confide.dp.ledger import Ledger
 from confide.dp.pairs import Pair, loss
 from confide.dp.randomness import Stream, noise_of
 from confide.dp.sampling import poisson
-from confide.dp.update import noisy_gradient
+from confide.dp.update import discrete_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.memory import Budget
 from confide.models.head import Head
@@ -95,7 +95,7 @@ def repeatable(release: Release) -> bool:
     return release.step.noisy and release.step != STATES and release.step.state != "published" and release.count > 0
 
 
-def scored(made: Iterable[Release], coins: dict[str, np.ndarray], *, seed: int, device: str) -> dict[str, np.ndarray]:
+def scored(made: Sequence[Release], coins: dict[str, np.ndarray], *, seed: int, device: str) -> dict[str, np.ndarray]:
     """Make the updates and score every coin by all of them: scores (m,) by set.
 
     The records of `replacement` come first, heads and tails alike; those of `inclusion` are there where the coin is heads.
@@ -104,7 +104,9 @@ def scored(made: Iterable[Release], coins: dict[str, np.ndarray], *, seed: int, 
     records = torch.cat([torch.arange(len(replaced)), len(replaced) + present.nonzero().flatten()])
     signs = torch.cat([(~replaced).long(), torch.zeros(int(present.sum()), dtype=torch.int64)])  # which target: which side
     model = Directions(len(replaced) + len(present)).to(device)
-    sampler, noise = Stream(seed, "audit of gradients: batches"), noise_of(seed, "audit of gradients: noise", device)
+    sampler = Stream(seed, "audit of gradients: batches")
+    discrete, name = any(release.discrete_coordinates for release in made), "audit of gradients: noise"
+    noise = Stream(seed, name) if discrete else noise_of(seed, name, device)
     budget = Budget(PIECE)
     totals = {name: np.zeros(len(own)) for name, own in coins.items()}
     clipper = PerExampleClipper(model, max_grad_norm=1.0)
@@ -114,7 +116,11 @@ def scored(made: Iterable[Release], coins: dict[str, np.ndarray], *, seed: int, 
         for _ in range(release.count):
             chosen = poisson(len(records), release.sample_rate, sampler)
             batches = batch_of(records[chosen], signs[chosen], by_unit=release.step.unit == "author")
-            noisy_gradient(clipper, batches, release.noise_multiplier, expected, noise, budget)
+            given = (clipper, batches, release.noise_multiplier, expected, noise)
+            if release.discrete_coordinates:
+                discrete_gradient(*given)
+            else:
+                noisy_gradient(*given, budget)
             seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
             parts = np.split(seen, [len(replaced)])
             for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):

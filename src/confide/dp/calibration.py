@@ -12,9 +12,17 @@ RELATIVE = 1e-3  # the epsilon reached lies at most so far below the target (unl
 
 
 def calibrate(
-    target: float, delta: float, sample_rate: float, steps: int, relation: str = "replace_one", shown: int = 0
+    target: float,
+    delta: float,
+    sample_rate: float,
+    steps: int,
+    relation: str = "replace_one",
+    shown: int = 0,
+    coordinates: int = 0,
 ) -> float:
     """Noise multiplier for `steps` noisy updates and `shown` releases that are not sampled.
+
+    coordinates: numbers that each update adds discrete Gaussian noise to, 0 where it is Gaussian.
 
     InputError where no noise reaches the target or a value is out of range.
 
@@ -23,7 +31,7 @@ def calibrate(
     check_ranges(target, delta, sample_rate, steps, relation)
 
     def spent(sigma: float) -> float:
-        release = Release(Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps)
+        release = Release(Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps, coordinates)
         return epsilon([release, replace(release, sample_rate=1.0, count=shown)], delta, relation)
 
     low = high = 1.0

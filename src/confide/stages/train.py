@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import nullcontext, redirect_stderr
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -31,7 +32,7 @@ from confide.memory import keep_pages, peak_mb
 from confide.outward import terminal
 from confide.packing import pack
 from confide.parallel import ALONE, Group, joined
-from confide.planning import Sizes, enumerate_steps, noise_for
+from confide.planning import Sizes, discrete, enumerate_steps, noise_for
 from confide.regularisers import regulariser_of
 from confide.specs import TrainSpec
 from confide.tokenizer import load as load_tokenizer
@@ -139,6 +140,8 @@ def prepare(
     kinds, width = {step.regulariser for steps in epochs for step in steps}, network.head.weight.shape[1]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         regulariser = regulariser_of(kinds, spec, partition, width, device)
+    if discrete(spec):
+        sizes = replace(sizes, coordinates=sum(one.numel() for one in network.parameters() if one.requires_grad))
     network = network.to(device).train()
     noise = noise_for(spec, epochs, sizes)
     job = Job(spec, partition, network, noise, updates, device, regulariser, group)
