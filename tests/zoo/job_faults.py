@@ -161,8 +161,8 @@ FAULTS = [
         edit(
             Job._noisy,
             (
-                "how)",
-                "how)\n    return torch.tensor(float(len(chosen)))",
+                "self.budget, *how)",
+                "self.budget, *how)\n    return torch.tensor(float(len(chosen)))",
             ),
         ),
     ),
