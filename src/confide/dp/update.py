@@ -131,8 +131,9 @@ def in_steps(clipper: PerExampleClipper, unit: Batch, *, noise_multiplier: float
     clipper.add_unit([lambda piece=piece: per_example(clipper.model, piece, half) / len(unit) for piece in pieces])
     steps = clipper.flat.mul_((1 - SHORTER) / step).trunc_()
     longest = 2.0**BITS / noise_multiplier  # C in steps
-    fits = torch.linalg.vector_norm(steps) <= longest * (1 - SHORTER / 2)
-    return torch.where(fits, steps, 0.0).long()
+    if torch.linalg.vector_norm(steps) > longest * (1 - SHORTER / 2):
+        steps.zero_()
+    return steps.long()
 
 
 def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> None:
