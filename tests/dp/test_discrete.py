@@ -149,6 +149,32 @@ def test_a_distance_is_added_to_delta_on_both_sides() -> None:
         assert solve(Bound(plain), 1e-5) < solve(Bound(moved), 1e-5) < solve(Bound(plain), 1e-5) * (1 + 1e-3)
 
 
+def exact_delta(bits: int, shift: int, rate: float, relation: str, count: int, value: float) -> float:
+    """delta of `count` Poisson-sampled sums with discrete noise of deviation 2^bits, summed over all outcomes."""
+    values, mass = law(2**bits, 14 * 2**bits + 2 * shift)
+    shifted = {place: np.interp(values - place, values, mass) for place in (-shift, 0, shift)}
+    one = (1 - rate) * shifted[0] + rate * shifted[shift]
+    other = (1 - rate) * shifted[0] + rate * shifted[-shift] if relation == "replace_one" else shifted[0]
+    for _ in range(count - 1):
+        one, other = (np.multiply.outer(side, first).ravel() for side, first in ((one, one), (other, other)))
+    excess = (np.maximum(p - math.exp(value) * q, 0).sum() for p, q in ((one, other), (other, one)))
+    return float(max(excess))
+
+
+@pytest.mark.parametrize("relation", ["add_or_remove", "replace_one"])
+@pytest.mark.parametrize(("bits", "shift"), [(2, 4), (4, 16), (4, 20), (5, 16)])
+@pytest.mark.parametrize(("rate", "count"), [(1.0, 1), (0.2, 1), (0.2, 2)])
+def test_the_price_bounds_what_the_discrete_mechanism_tells(
+    bits: int, shift: int, rate: float, count: int, relation: str
+) -> None:
+    mechanism = Mechanism(rate, 2**bits / shift, count, 1 / (16 * 4**bits))
+    curve, usual = (pld_curve((one,), relation) for one in (mechanism, mechanism._replace(distance=0.0)))
+    for value in (0.0, 0.3, 1.0, 2.0):
+        exact = exact_delta(bits, shift, rate, relation, count, value)
+        assert exact <= math.exp(curve.log_delta(value))
+        assert exact == pytest.approx(math.exp(usual.log_delta(value)), rel=0.3, abs=0.02)  # and it is of that size
+
+
 def noised(coordinates: int, count: int = 400) -> list[Release]:
     return [Release(Step("redacted", "private", True), 0.02, 0.9, 1.0, count, coordinates)]
 
