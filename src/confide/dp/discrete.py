@@ -1,26 +1,26 @@
 """Exact samples of the discrete Gaussian, and how far it is from the Gaussian that accountants price.
 
-The discrete Gaussian of deviation s gives an integer n with a probability proportional to exp(-n^2
-/ (2 s^2)) (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy"). It
-is drawn as in their Algorithms 1 to 3, whose two rejections after the geometric number are one
-here: v has probability proportional to exp(-v), u is uniform on 0, ..., s - 1, and m = s v + u is
-kept with probability exp(-x), x = ((m / s)^2 - 2 v + 1) / 2, which is never negative. So m has a
-probability proportional to exp(-v) exp(-x), which is exp(-m^2 / (2 s^2)) times a constant. A sign
-follows; minus zero is drawn again.
+The discrete Gaussian of deviation s gives an integer n with a probability proportional to
+exp(-n^2 / (2 s^2)) (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential
+Privacy"). It is drawn as in their Algorithms 1 to 3, with two rejections made one: v has a
+probability proportional to exp(-v), u is uniform on 0, ..., s - 1, and m = s v + u is kept with
+probability exp(-x), where x = ((m / s)^2 - 2 v + 1) / 2 is never negative. So m has a probability
+proportional to exp(-v - x), a constant times exp(-m^2 / (2 s^2)). A sign follows; minus zero is
+drawn again.
 
 Whether a uniform number lies below exp(-x) is seen from its first 53 bits and a float, unless the
 two are closer than MARGIN, thousands of times what a float's exponential is off. Then fractions
 decide, with as many more bits as that takes. So the probabilities are exact: no float is rounded
 into a sample.
 
-**Distance.** Let f be the density of N(0, s^2), q(n) its integral from n - 1/2 to n + 1/2, and p(n)
-= f(n) / Z, where Z is the sum of all f(n). Taylor's formula with the remainder as an integral gives
-q(n) - f(n) = integral of K(t) f''(n + t) over |t| <= 1/2, where K(t) = (1/2 - |t|)^2 / 2 <= 1/8.
-Hence the sum of |q(n) - f(n)| is at most the integral of |f''| over 8, which is 4 exp(-1/2) /
-sqrt(2 pi) / (8 s^2) < 0.121 / s^2. By Poisson's summation formula 0 < Z - 1 < 2.1 exp(-2 pi^2 s^2),
-which is less than 0.001 / s^2 where s >= 1. The total variation of p and q, half the sum of |p(n) -
-q(n)|, is at most half of both together: less than 1 / (16 s^2). And q is what rounding a sum of an
-integer and N(0, s^2) to the next integer gives: post-processing of the Gaussian.
+**Distance.** Let f be the density of N(0, s^2), q(n) its integral from n - 1/2 to n + 1/2, and
+p(n) = f(n) / Z, where Z is the sum of all f(n). Taylor's formula with the remainder as an integral
+gives q(n) - f(n) as the integral of K(t) f''(n + t) over |t| <= 1/2, K(t) = (1/2 - |t|)^2 / 2,
+which is at most 1/8. So the sum of |q(n) - f(n)| is at most an eighth of the integral of |f''|,
+which is 4 exp(-1/2) / sqrt(2 pi) / s^2: less than 0.121 / s^2. By Poisson's summation formula
+0 < Z - 1 < 2.1 exp(-2 pi^2 s^2), less than 0.001 / s^2 where s >= 1. The total variation of p and
+q, half the sum of |p(n) - q(n)|, is at most half of both together: less than 1 / (16 s^2). And q is
+what rounding an integer plus N(0, s^2) gives, around that integer: post-processing of the Gaussian.
 """
 
 import math
@@ -31,7 +31,7 @@ import numpy as np
 
 BITS = 40  # of the deviation: 2^40 steps of the grid
 DISTANCE = 1 / (16 * 4**BITS)  # total variation of one number, at most
-MOST = 2.0**61  # steps that a sum of contributions may reach, and the noise on top of it, within an int64
+MOST = 2.0**61  # steps that a sum of contributions may reach, so that with noise an int64 holds it
 MARGIN = 2.0**-40  # a uniform number and a probability that are closer are compared exactly
 BLOCK = 1 << 16  # proposals made at once
 
