@@ -1,4 +1,6 @@
-"""Fixtures that several folders of tests share: a copy of the project, and one that has been built from the tiny parameters."""
+"""Fixtures that several folders of tests share: a copy of the project, and one that has been built
+from the tiny parameters.
+"""
 
 from collections import Counter
 
@@ -13,14 +15,18 @@ hypothesis.settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items):
-    """Files with many slow tests come first, so that processes that take a file each end at about the same time."""
+    """Files with many slow tests come first, so that processes that take a file each end at about
+    the same time.
+    """
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory) -> dict[str, str]:
-    """Environment of a shell in which the project is installed; nothing of the user's configuration."""
+    """Environment of a shell in which the project is installed; nothing of the user's
+    configuration.
+    """
     return environment_in(tmp_path_factory.mktemp("bin"))
 
 
@@ -32,10 +38,13 @@ def fresh(tmp_path_factory, environment) -> Project:
 
 @pytest.fixture(scope="session")
 def built(fresh, tmp_path_factory, worker_id) -> Project:
-    """The project with everything built (a minute or two), once for all processes of tests. Not to be changed: copy it."""
+    """The project with everything built (a minute or two), once for all processes of tests. Not to
+    be changed: copy it.
+    """
     own = tmp_path_factory.getbasetemp()
     shared = own if worker_id == "master" else own.parent
-    folder, output = shared / "built/project", shared / "built/output.txt"
+    folder = shared / "built/project"
+    output = shared / "built/output.txt"
     folder.parent.mkdir(exist_ok=True)
     with FileLock(shared / "built.lock"):
         if not folder.exists():

@@ -11,11 +11,9 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from confide.batches import Batch
-from confide.dp.accounting import Bound, agree, epsilon, group, mechanisms_of, solve
-from confide.dp.calibration import calibrate
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.curves import Mechanism, pld_curve, rdp_curve
+from confide.dp.accounting.calibration import calibrate
+from confide.dp.accounting.curves import Mechanism, pld_curve, rdp_curve
+from confide.dp.accounting.price import Bound, agree, epsilon, group, mechanisms_of, solve
 from confide.dp.discrete import (
     BITS,
     DISTANCE,
@@ -26,9 +24,11 @@ from confide.dp.discrete import (
     discrete_gaussian,
     geometric,
 )
-from confide.dp.randomness import Stream
-from confide.dp.update import discrete_gradient, in_steps
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import Stream
+from confide.dp.mechanism.update import discrete_gradient, in_steps
 from confide.models import build
+from confide.models.batches import Batch
 from confide.models.head import IGNORE
 from confide.specs import LSTMSpec
 from confide.types import Release, Step
@@ -54,7 +54,11 @@ def law(sigma: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
 def test_samples_have_the_exact_law(bits: int, margin: float, count: int) -> None:
     values, expected = law(2**bits, 12 * 2**bits)
     found = discrete_gaussian(count, bits, words(bits), margin)
-    observed = (found[:, None] == values).sum(0) if count < 10_000 else np.bincount(found - values[0], minlength=len(values))
+    observed = (
+        (found[:, None] == values).sum(0)
+        if count < 10_000
+        else np.bincount(found - values[0], minlength=len(values))
+    )
     assert observed.sum() == count
     common = expected * count >= 5
     observed = np.append(observed[common], observed[~common].sum())
@@ -71,13 +75,19 @@ def test_samples_of_the_usual_deviation_are_normal_and_independent() -> None:
     assert stats.kstest(standard.numpy(), "norm").pvalue > 1e-3
     assert abs(float(standard.mean())) < 4 / math.sqrt(len(standard))
     assert float(standard.var()) == pytest.approx(1.0, abs=5 * math.sqrt(2 / len(standard)))
-    assert abs(torch.corrcoef(torch.stack([standard[1:], standard[:-1]]))[0, 1]) < 4.5 / math.sqrt(len(standard))
-    last = np.bincount(found.numpy() & 255, minlength=256)  # the low bits carry no trace of how a number was made
+    assert abs(torch.corrcoef(torch.stack([standard[1:], standard[:-1]]))[0, 1]) < 4.5 / math.sqrt(
+        len(standard)
+    )
+    last = np.bincount(
+        found.numpy() & 255, minlength=256
+    )  # the low bits carry no trace of how a number was made
     assert stats.chisquare(last).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("margin", [MARGIN, EVERYTHING])
-@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(40)])
+@pytest.mark.parametrize(
+    "exponent", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(40)]
+)
 def test_events_have_probability_exp(exponent: Fraction, margin: float) -> None:
     count = 200_000 if margin == MARGIN else 2_000
     found = bernoulli(float(exponent), count, lambda _: exponent, words(1), margin)
@@ -94,19 +104,28 @@ def test_geometric_numbers(margin: float) -> None:
 
 def test_fractions_decide_as_floats_do_where_these_are_sure() -> None:
     source = np.random.default_rng(0)
-    for head, exponent in zip(source.integers(0, 2**53, 400), source.integers(0, 2**42, 400), strict=True):
+    for head, exponent in zip(
+        source.integers(0, 2**53, 400), source.integers(0, 2**42, 400), strict=True
+    ):
         exactly = Fraction(int(exponent), 2**40)
         assert below(int(head), exactly, words(0)) == (head * 2.0**-53 < math.exp(-exactly))
 
 
-@pytest.mark.parametrize("exponent", [Fraction(1), Fraction(1, 2**40), Fraction(123, 7), Fraction(39)])
+@pytest.mark.parametrize(
+    "exponent", [Fraction(1), Fraction(1, 2**40), Fraction(123, 7), Fraction(39)]
+)
 def test_a_tie_of_53_bits_is_decided_by_those_that_follow(exponent: Fraction) -> None:
     with localcontext(prec=80):
         exact = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
         scaled = exact * 2**53
         head = int(scaled)
         following = int((scaled - head) * 2**64)
-    for word, expected in ((following - 1, True), (following + 1, False), (0, True), (2**64 - 1, False)):
+    for word, expected in (
+        (following - 1, True),
+        (following + 1, False),
+        (0, True),
+        (2**64 - 1, False),
+    ):
         drawn = []
 
         def source(count: int, word: int = word, drawn: list[int] = drawn) -> np.ndarray:
@@ -129,7 +148,9 @@ def test_bounds_hold_the_exponential_between_them(exponent: Fraction) -> None:
 @pytest.mark.parametrize("sigma", [1, 2, 3, 4, 8, 16, 32, 64])
 def test_distance_from_the_rounded_gaussian(sigma: int) -> None:
     values, discrete = law(sigma, 40 * sigma)
-    tail = stats.norm.sf((np.abs(values) - 0.5) / sigma) - stats.norm.sf((np.abs(values) + 0.5) / sigma)
+    tail = stats.norm.sf((np.abs(values) - 0.5) / sigma) - stats.norm.sf(
+        (np.abs(values) + 0.5) / sigma
+    )
     found = np.abs(discrete - tail).sum() / 2
     assert 0.016 / sigma**2 < found < 1 / (16 * sigma**2)
     assert DISTANCE == 2.0**-84  # the same at 2^40
@@ -144,19 +165,33 @@ def test_a_distance_is_added_to_delta_on_both_sides() -> None:
             expected = math.exp(plain.log_delta(value)) + (1 + math.exp(value)) * 1e-12
             assert math.exp(moved.log_delta(value)) == pytest.approx(expected, rel=1e-9)
         values = [moved.log_delta(value) for value in (*np.linspace(0, 40, 801), 1e3, 1e15)]
-        assert all(np.array(values) <= np.minimum.accumulate(values) + math.log(4))  # else exp(40) would count
+        assert all(
+            np.array(values) <= np.minimum.accumulate(values) + math.log(4)
+        )  # else exp(40) would count
         assert values[-1] > math.log(1e-12)
-        assert solve(Bound(plain), 1e-5) < solve(Bound(moved), 1e-5) < solve(Bound(plain), 1e-5) * (1 + 1e-3)
+        assert (
+            solve(Bound(plain), 1e-5)
+            < solve(Bound(moved), 1e-5)
+            < solve(Bound(plain), 1e-5) * (1 + 1e-3)
+        )
 
 
-def exact_delta(bits: int, shift: int, rate: float, relation: str, count: int, value: float) -> float:
+def exact_delta(
+    bits: int, shift: int, rate: float, relation: str, count: int, value: float
+) -> float:
     """delta of `count` Poisson-sampled sums with discrete noise of deviation 2^bits, summed over all outcomes."""
     values, mass = law(2**bits, 14 * 2**bits + 2 * shift)
     shifted = {place: np.interp(values - place, values, mass) for place in (-shift, 0, shift)}
     one = (1 - rate) * shifted[0] + rate * shifted[shift]
-    other = (1 - rate) * shifted[0] + rate * shifted[-shift] if relation == "replace_one" else shifted[0]
+    other = (
+        (1 - rate) * shifted[0] + rate * shifted[-shift]
+        if relation == "replace_one"
+        else shifted[0]
+    )
     for _ in range(count - 1):
-        one, other = (np.multiply.outer(side, first).ravel() for side, first in ((one, one), (other, other)))
+        one, other = (
+            np.multiply.outer(side, first).ravel() for side, first in ((one, one), (other, other))
+        )
     excess = (np.maximum(p - math.exp(value) * q, 0).sum() for p, q in ((one, other), (other, one)))
     return float(max(excess))
 
@@ -168,11 +203,15 @@ def test_the_price_bounds_what_the_discrete_mechanism_tells(
     bits: int, shift: int, rate: float, count: int, relation: str
 ) -> None:
     mechanism = Mechanism(rate, 2**bits / shift, count, 1 / (16 * 4**bits))
-    curve, usual = (pld_curve((one,), relation) for one in (mechanism, mechanism._replace(distance=0.0)))
+    curve, usual = (
+        pld_curve((one,), relation) for one in (mechanism, mechanism._replace(distance=0.0))
+    )
     for value in (0.0, 0.3, 1.0, 2.0):
         exact = exact_delta(bits, shift, rate, relation, count, value)
         assert exact <= math.exp(curve.log_delta(value))
-        assert exact == pytest.approx(math.exp(usual.log_delta(value)), rel=0.3, abs=0.02)  # and it is of that size
+        assert exact == pytest.approx(
+            math.exp(usual.log_delta(value)), rel=0.3, abs=0.02
+        )  # and it is of that size
 
 
 def noised(coordinates: int, count: int = 400) -> list[Release]:
@@ -236,22 +275,34 @@ def test_an_update_is_a_function_of_an_exact_sum_of_integers(model: nn.Module) -
     total = own.sum(0) + Stream(0, "noise").discrete(own.shape[1], BITS)
     expected = (total.double() * (SIGMA * BOUND * 2.0**-BITS) / EXPECTED).float()
     assert torch.equal(updated(clipper, batches), expected)
-    assert torch.equal(updated(clipper, batches[::-1]), expected)  # in any order, and beside other numbers of units
+    assert torch.equal(
+        updated(clipper, batches[::-1]), expected
+    )  # in any order, and beside other numbers of units
     assert torch.equal(steps_of(clipper, batches[2]), own[2])
     exact = sum(int(number) ** 2 for number in own[0])
     assert 0.999 < exact * (SIGMA / 2**BITS) ** 2 <= 1  # clipped: of length C, in integers
 
 
-def test_a_contribution_is_the_clipped_gradient_but_for_less_than_a_millionth(model: nn.Module) -> None:
+def test_a_contribution_is_the_clipped_gradient_but_for_less_than_a_millionth(
+    model: nn.Module,
+) -> None:
     clipper = PerExampleClipper(model, 5.0)
     for unit in units():
-        found = in_steps(clipper, unit, noise_multiplier=SIGMA, step=SIGMA * 5.0 * 2.0**-BITS, half=False)
+        found = in_steps(
+            clipper, unit, noise_multiplier=SIGMA, step=SIGMA * 5.0 * 2.0**-BITS, half=False
+        )
         loss = nn.functional.cross_entropy(model(unit.inputs).flatten(0, 1), unit.targets.flatten())
-        wanted = torch.cat([grad.flatten() for grad in torch.autograd.grad(loss, list(model.parameters()))])
-        torch.testing.assert_close((found.double() * (SIGMA * 5.0 * 2.0**-BITS)).float(), wanted, rtol=1e-4, atol=1e-6)
+        wanted = torch.cat(
+            [grad.flatten() for grad in torch.autograd.grad(loss, list(model.parameters()))]
+        )
+        torch.testing.assert_close(
+            (found.double() * (SIGMA * 5.0 * 2.0**-BITS)).float(), wanted, rtol=1e-4, atol=1e-6
+        )
 
 
-def test_what_is_too_long_or_not_finite_adds_nothing(model: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_long_or_not_finite_adds_nothing(
+    model: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clipper, (unit, *_) = PerExampleClipper(model, BOUND), units()
     assert steps_of(clipper, unit).any()
     scale = PerExampleClipper._scale
@@ -274,7 +325,9 @@ def test_a_unit_of_several_examples_is_clipped_as_a_whole(model: nn.Module) -> N
     targets[0, 3:] = IGNORE
     author = Batch(ids, targets, units=torch.zeros(count, dtype=torch.int64))
     own = steps_of(clipper, author)
-    assert float(torch.linalg.vector_norm(own.double())) * SIGMA / 2**BITS == pytest.approx(1.0, rel=1e-4)
+    assert float(torch.linalg.vector_norm(own.double())) * SIGMA / 2**BITS == pytest.approx(
+        1.0, rel=1e-4
+    )
     total = own + Stream(0, "noise").discrete(len(own), BITS)
     expected = (total.double() * (SIGMA * BOUND * 2.0**-BITS) / EXPECTED).float()
     assert torch.equal(updated(clipper, [author]), expected)

@@ -14,15 +14,15 @@ from certified import DELTA, METHODS, certificate, number
 from safetensors.numpy import save
 from safetensors.torch import load_file
 
+from confide.commands.verify import verify
 from confide.dp.discrete import BITS
 from confide.dp.ledger import Ledger
-from confide.dp.randomness import Stream
+from confide.dp.mechanism.randomness import Stream
 from confide.errors import InputError
 from confide.models import build
 from confide.specs import PrivacySpec, TrainSpec
 from confide.stages import train as stage
-from confide.stages.verify import verify
-from confide.training import Job
+from confide.train.job import Job
 from tests.stages import test_train_authors
 from tests.stages.test_train import PRIVACY, RECIPE, partition, run, spec, vocabulary
 
@@ -84,7 +84,9 @@ def test_usual_noise_leaves_no_trace_of_the_option(tmp_path: Path, vocabulary: P
 def test_pieces_and_order_of_a_batch_do_not_move_a_bit(tmp_path: Path, vocabulary: Path) -> None:
     found = []
     for size in (1, 100):
-        wanted = asked().model_copy(update={"recipe": RECIPE.model_copy(update={"physical_batch_size": size})})
+        wanted = asked().model_copy(
+            update={"recipe": RECIPE.model_copy(update={"physical_batch_size": size})}
+        )
         found.append(run(tmp_path / str(size), vocabulary, wanted)["model"].read_bytes())
     assert found[0] == found[1]
 
@@ -121,18 +123,26 @@ def test_an_author_adds_one_clipped_vector(most: int | None) -> None:
 
 def test_noise_on_recurrent_states_is_refused(tmp_path: Path, vocabulary: Path) -> None:
     recipe = RECIPE.model_copy(update={"private_state": "noise"})
-    with pytest.raises(InputError, match=r"privacy\.noise = 'discrete_gaussian': is for gradients alone"):
+    with pytest.raises(
+        InputError, match=r"privacy\.noise = 'discrete_gaussian': is for gradients alone"
+    ):
         run(tmp_path, vocabulary, asked("selective").model_copy(update={"recipe": recipe}))
 
 
-def test_so_little_noise_that_integers_could_overflow_is_refused(tmp_path: Path, vocabulary: Path) -> None:
+def test_so_little_noise_that_integers_could_overflow_is_refused(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     privacy = DISCRETE.model_copy(update={"noise_multiplier": 48 * 2.0 ** (BITS - 61) * 0.99})
-    with pytest.raises(InputError, match=r"privacy\.noise_multiplier = .*is too little for discrete noise"):
+    with pytest.raises(
+        InputError, match=r"privacy\.noise_multiplier = .*is too little for discrete noise"
+    ):
         run(tmp_path, vocabulary, asked(privacy=privacy))
 
 
 def test_noise_comes_from_the_cipher_on_any_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("confide.training.noise_of", lambda **_: None)  # that of states, which are not noised here
+    monkeypatch.setattr(
+        "confide.train.job.noise_of", lambda **_: None
+    )  # that of states, which are not noised here
     job = Job(asked(), partition(), build(asked().model, 270, 1), 0.8, {True: 1, False: 0}, "cpu")
     assert isinstance(job.noise, Stream)
 
@@ -146,19 +156,30 @@ def test_a_target_epsilon_is_met_with_the_distance(tmp_path: Path, vocabulary: P
 
     stage.noise_for = noted
     try:
-        made = run(tmp_path, vocabulary, asked(privacy=PrivacySpec(epsilon=3.0, noise="discrete_gaussian")))
+        made = run(
+            tmp_path, vocabulary, asked(privacy=PrivacySpec(epsilon=3.0, noise="discrete_gaussian"))
+        )
     finally:
         stage.noise_for = usual
     assert seen == [sum(weight.numel() for weight in load_file(made["model"]).values())]
 
 
 def noised(method: str = "crt", coordinates: int = COORDINATES) -> list[Any]:
-    return [replace(one, discrete_coordinates=coordinates if one.step.noisy else 0) for one in METHODS[method]]
+    return [
+        replace(one, discrete_coordinates=coordinates if one.step.noisy else 0)
+        for one in METHODS[method]
+    ]
 
 
-def certified(folder: Path, coordinates: int = COORDINATES, **given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def certified(
+    folder: Path, coordinates: int = COORDINATES, **given: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     privacy = {"noise_multiplier": 2.0, "noise": "discrete_gaussian"}
-    return certificate(folder, noised(coordinates=coordinates), **({"privacy": privacy, "weights": WEIGHTS} | given))
+    return certificate(
+        folder,
+        noised(coordinates=coordinates),
+        **({"privacy": privacy, "weights": WEIGHTS} | given),
+    )
 
 
 def test_a_certificate_of_discrete_noise_holds_at_nearly_the_same_epsilon(tmp_path: Path) -> None:
@@ -169,18 +190,26 @@ def test_a_certificate_of_discrete_noise_holds_at_nearly_the_same_epsilon(tmp_pa
     verify(tmp_path / "discrete/certificate.json", root=tmp_path / "discrete")
     for name in usual:
         assert number(found[name]) == number(usual[name]) or (
-            number(usual[name]) * (1 - 1e-7) <= number(found[name]) < number(usual[name]) * (1 + 1e-3)
+            number(usual[name]) * (1 - 1e-7)
+            <= number(found[name])
+            < number(usual[name]) * (1 + 1e-3)
         )
     assert 0 < number(found["record_replace_one_pld"]) < math.inf and DELTA == 8e-5
     assert value["public_constants"]["discrete_coordinates"] == [COORDINATES]
     assert any("discrete Gaussian noise" in kind for kind in value["updates"])
     assert not any("floats for real numbers" in one for one in value["assumptions"])
-    assert any("floats for real numbers" in one for one in certificate(tmp_path / "usual", METHODS["crt"])[0]["assumptions"])
+    assert any(
+        "floats for real numbers" in one
+        for one in certificate(tmp_path / "usual", METHODS["crt"])[0]["assumptions"]
+    )
 
 
 def test_a_ledger_with_another_count_than_the_weights_is_refused(tmp_path: Path) -> None:
     for count in (1, COORDINATES - 1, 10**18):
-        with pytest.raises(InputError, match=rf"ledger: discrete_coordinates = {count}: .*their file holds {COORDINATES}"):
+        with pytest.raises(
+            InputError,
+            match=rf"ledger: discrete_coordinates = {count}: .*their file holds {COORDINATES}",
+        ):
             certified(tmp_path, count)
     lora = {"kind": "gpt2", "lora_rank": 2}
     certified(tmp_path, 100, model=lora)
@@ -201,7 +230,9 @@ def test_a_ledger_with_another_count_than_the_weights_is_refused(tmp_path: Path)
         ),
     ],
 )
-def test_other_noise_than_was_asked_for_is_refused(tmp_path: Path, releases: list[Any], privacy: dict[str, Any]) -> None:
+def test_other_noise_than_was_asked_for_is_refused(
+    tmp_path: Path, releases: list[Any], privacy: dict[str, Any]
+) -> None:
     certificate(tmp_path, releases, privacy=privacy, weights=WEIGHTS)
     with pytest.raises(InputError, match="discrete_coordinates.*the noise that was asked for"):
         verify(tmp_path / "certificate.json", root=tmp_path)
@@ -210,7 +241,11 @@ def test_other_noise_than_was_asked_for_is_refused(tmp_path: Path, releases: lis
 def test_a_line_that_was_altered_is_refused(tmp_path: Path) -> None:
     certified(tmp_path)
     path = tmp_path / "ledger"
-    path.write_text(path.read_text().replace(f'"discrete_coordinates":{COORDINATES}', '"discrete_coordinates":5001', 1))
+    path.write_text(
+        path.read_text().replace(
+            f'"discrete_coordinates":{COORDINATES}', '"discrete_coordinates":5001', 1
+        )
+    )
     with pytest.raises(InputError, match="was altered"):
         Ledger.from_file(path)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from confide.provenance import record, unrecorded
+from confide.provenance.records import record, unrecorded
 
 
 def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
@@ -35,7 +35,12 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
 
 @pytest.mark.parametrize(
     ("target", "last"),
-    [("prepare", "partition"), ("train_all", "train"), ("attack_all", "certify"), ("report_all", "report_tiny")],
+    [
+        ("prepare", "partition"),
+        ("train_all", "train"),
+        ("attack_all", "certify"),
+        ("report_all", "report_tiny"),
+    ],
 )
 def test_coarse_targets_plan_no_further(fresh, target, last):
     order = ["partition", "train", "certify", "report_tiny"]
@@ -52,7 +57,8 @@ def asked_on_slurm(project, attempt: int) -> list[tuple[int, int]]:
 
 def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
-    first, second = asked_on_slurm(fresh, 1), asked_on_slurm(fresh, 2)
+    first = asked_on_slurm(fresh, 1)
+    second = asked_on_slurm(fresh, 2)
     assert len(first) == 68 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
 
 
@@ -60,13 +66,17 @@ def test_a_submission_asks_for_one_gpu_until_told_otherwise(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
     several = ("train_all", "--profile", "profiles/slurm", "-n", "--set-resources", "train:gpu=2")
     assert re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several)) == ["1"] * 7
-    assert re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several, "--resources", "gpu=2")) == ["2"] * 7
+    assert (
+        re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several, "--resources", "gpu=2"))
+        == ["2"] * 7
+    )
 
 
 def test_the_papers_sizes_can_be_planned(fresh, tmp_path):
     project = fresh.copy(tmp_path / "project")
     shutil.copy(Path(__file__).parents[2] / "params.yaml", project.folder)
-    small, large = ("--config", "select=[crt_customersim]"), ("--profile", "profiles/gpu")
+    small = ("--config", "select=[crt_customersim]")
+    large = ("--profile", "profiles/gpu")
     assert project.planned(*small, *large)["train"] > project.planned(*small)["train"]
 
 
@@ -93,7 +103,11 @@ def test_results_without_records_are_refused(fresh, tmp_path):
     stray.parent.mkdir(parents=True)
     stray.touch()
     output = project.snakemake("-n", check=False)
-    assert project.status != 0 and "model.safetensors: has no record of how it was made" in output and "Traceback" not in output
+    assert (
+        project.status != 0
+        and "model.safetensors: has no record of how it was made" in output
+        and "Traceback" not in output
+    )
     assert "has no record" not in project.snakemake("-n", "--touch", "--forceall", check=False)
 
 
@@ -103,7 +117,9 @@ def test_records_are_found_where_snakemake_puts_them(tmp_path):
     from snakemake.persistence.file import FilePersistence
 
     for name in ("models/a/g0-s0/model.safetensors", "results/runs/" + "long" * 100):
-        theirs = FilePersistence._record_path(SimpleNamespace(_fetch_max_len=lambda subject: 255), str(tmp_path), name)
+        theirs = FilePersistence._record_path(
+            SimpleNamespace(_fetch_max_len=lambda subject: 255), str(tmp_path), name
+        )
         assert str(record(tmp_path, name)) == theirs
 
 
@@ -118,11 +134,19 @@ def test_interrupted_jobs_and_hidden_files_need_no_record(tmp_path):
 
 
 def test_a_title_is_no_template(fresh, tmp_path):
-    """Braces, tags and controls in a study's title are neither wildcards nor anything else but words."""
+    """Braces, tags and controls in a study's title are neither wildcards nor anything else but
+    words.
+    """
     project = fresh.copy(tmp_path / "project")
     title = r'"<script>alert(1)</script> {x} $\\frac{$ \e[2J =cmd| {{7*7}}"'
     path = project.folder / "params.yaml"
-    path.write_text(re.sub(r"(?m)^( +title:) .*$", lambda line: f"{line[1]} {title}", path.read_text(), count=1))
+    path.write_text(
+        re.sub(r"(?m)^( +title:) .*$", lambda line: f"{line[1]} {title}", path.read_text(), count=1)
+    )
     assert "report_tiny" in project.planned()
     shown = project.snakemake("-n", "-p", "--quiet", "progress")
-    assert "\x1b[2J" not in shown and "<script>alert" not in shown and r"\u003cscript\u003ealert(1)" in shown
+    assert (
+        "\x1b[2J" not in shown
+        and "<script>alert" not in shown
+        and r"\u003cscript\u003ealert(1)" in shown
+    )

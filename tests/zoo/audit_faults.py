@@ -2,11 +2,14 @@
 
 from mutation import Fault, edit
 
-from confide import gate
-from confide.attacks import metrics
-from confide.dp import audit_power, tradeoff
+from confide.attacks.statistics import metrics
+from confide.certify import gate
+from confide.dp.accounting import audit_power, tradeoff
 
-RINGS, CLOSED = "the_gate_rings_for_what_is_certified_of_these_weights", "a_claim_is_refuted_as_in_the_closed_form"
+RINGS, CLOSED = (
+    "the_gate_rings_for_what_is_certified_of_these_weights",
+    "a_claim_is_refuted_as_in_the_closed_form",
+)
 OFTEN, COVER = "an_audit_rings_as_often_as_it_says", "intervals_of_rates_cover_them"
 
 FAULTS = [
@@ -42,6 +45,9 @@ FAULTS = [
         "a threshold taken for known",
         "The interval of a true positive rate leaves out that its threshold was estimated.",
         COVER,
-        edit(metrics.tpr_interval, ("rng.binomial(len(other), fpr, size=DRAWS)", "np.full(DRAWS, int(fpr * len(other)))")),
+        edit(
+            metrics.tpr_interval,
+            ("rng.binomial(len(other), fpr, size=DRAWS)", "np.full(DRAWS, int(fpr * len(other)))"),
+        ),
     ),
 ]

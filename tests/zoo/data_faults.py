@@ -2,13 +2,18 @@
 
 from mutation import Fault, edit
 
-from confide import deduplication, neighbours, partitioning, planted, redaction, rerun
-from confide.dp import bounds
+from confide.commands import rerun
+from confide.data import neighbours, partitioning, redaction
+from confide.dp.accounting import bounds
 from confide.policies import spans
 from confide.stages import neighbours as measured
 from confide.stages import redact
+from confide.text import deduplication, planted
 
-CAUGHT, MISSED = "a_secret_that_the_policy_finds_leaves_no_trace", "a_missed_secret_changes_one_private_point"
+CAUGHT, MISSED = (
+    "a_secret_that_the_policy_finds_leaves_no_trace",
+    "a_missed_secret_changes_one_private_point",
+)
 FAILS, SEES = "a_policy_that_fails_makes_its_text_private", "the_neighbour_test_sees_what_is_missed"
 WORST = "the_miss_rate_is_that_of_the_worst_label"
 RERUN = "a_rerun_on_a_neighbour_is_the_same"
@@ -30,7 +35,13 @@ FAULTS = [
         "tail of a span left",
         "Redaction leaves the last character of a secret.",
         CAUGHT,
-        edit(spans.redacted_text, ("position = last = max(last, end)", "position, last = max(last, end) - 1, max(last, end)")),
+        edit(
+            spans.redacted_text,
+            (
+                "position = last = max(last, end)",
+                "position, last = max(last, end) - 1, max(last, end)",
+            ),
+        ),
     ),
     Fault(
         "as many masks as characters",
@@ -51,7 +62,10 @@ FAULTS = [
         "masked point in the public pool",
         "A text that holds <MASK> is public unless a policy says something of it.",
         CAUGHT,
-        edit(partitioning.rows, ("private = masked or finding is not None", "private = finding is not None")),
+        edit(
+            partitioning.rows,
+            ("private = masked or finding is not None", "private = finding is not None"),
+        ),
     ),
     Fault(
         "long texts skipped",
@@ -63,7 +77,10 @@ FAULTS = [
         "a failing policy fails open",
         "A text on which a policy raises is taken for one without secrets.",
         FAILS,
-        edit(redaction.failure, ('return {"spans": [], "conservative": True, "failed": True}', "return {}")),
+        edit(
+            redaction.failure,
+            ('return {"spans": [], "conservative": True, "failed": True}', "return {}"),
+        ),
     ),
     Fault(
         "conservative policy ignored",

@@ -2,14 +2,15 @@
 
 from mutation import Fault, both, edit
 
-from confide import batches, evaluation
-from confide.dp import gradients, randomness, update
-from confide.dp.clipping import PerExampleClipper, vectors_of
-from confide.dp.randomness import Noise
-from confide.memory import Budget
+from confide.dp.mechanism import gradients, randomness, update
+from confide.dp.mechanism.clipping import PerExampleClipper, vectors_of
+from confide.dp.mechanism.randomness import Noise
+from confide.models import batches
 from confide.models.gpt2 import GPT2Model
 from confide.models.recurrence import Recurrence
+from confide.runtime.memory import Budget
 from confide.stages import train
+from confide.train import evaluation
 
 LOOP, MOVES, NOISE = (
     "clipped_sum_is_that_of_a_loop",
@@ -35,7 +36,9 @@ FAULTS = [
         "clipping per batch",
         "The sum over a batch is clipped to C, not each example.",
         LOOP,
-        edit(PerExampleClipper.add, ("self._scale(most)", "self._scale(most.sum().expand_as(most))")),
+        edit(
+            PerExampleClipper.add, ("self._scale(most)", "self._scale(most.sum().expand_as(most))")
+        ),
     ),
     Fault(
         "clipping bound ignored",
@@ -58,7 +61,11 @@ FAULTS = [
         "Biases and LayerNorm are trained on, but their gradients do not count when norms are taken.",
         LOOP,
         edit(
-            PerExampleClipper.add, ("for found in gradients.values()", "for one, found in gradients.items() if one.dim() > 1")
+            PerExampleClipper.add,
+            (
+                "for found in gradients.values()",
+                "for one, found in gradients.items() if one.dim() > 1",
+            ),
         ),
     ),
     Fault(
@@ -91,14 +98,21 @@ FAULTS = [
         LOOP,
         edit(
             gradients.grams,
-            ("(one.left.unsqueeze(2) == other.left.unsqueeze(1)).double()", "torch.eye(one.left.shape[1]).expand_as(right)"),
+            (
+                "(one.left.unsqueeze(2) == other.left.unsqueeze(1)).double()",
+                "torch.eye(one.left.shape[1]).expand_as(right)",
+            ),
         ),
     ),
     Fault(
         "one row of positions for all examples",
         "Position embeddings are looked up once per batch, so that their gradient belongs to no example.",
         LOOP,
-        edit(GPT2Model.hidden, (".expand(ids.shape)", "[None]"), ("repeated(positions, ends)", "positions")),
+        edit(
+            GPT2Model.hidden,
+            (".expand(ids.shape)", "[None]"),
+            ("repeated(positions, ends)", "positions"),
+        ),
     ),
     Fault(
         "accumulator not emptied",
@@ -130,14 +144,20 @@ FAULTS = [
         STORED,
         both(
             edit(PerExampleClipper.add, ("found.most for found in", "found.norms for found in")),
-            edit(PerExampleClipper._scale, ("slack = 1 + 4 * torch.finfo(self.spare.dtype).eps", "slack = 1.0")),
+            edit(
+                PerExampleClipper._scale,
+                ("slack = 1 + 4 * torch.finfo(self.spare.dtype).eps", "slack = 1.0"),
+            ),
         ),
     ),
     Fault(
         "factor in half precision",
         "The clipping factor is stored in bfloat16: a contribution may be half a per cent above C.",
         STORED,
-        edit(PerExampleClipper._scale, (".to(self.spare.dtype)\n", ".bfloat16().to(self.spare.dtype)\n")),
+        edit(
+            PerExampleClipper._scale,
+            (".to(self.spare.dtype)\n", ".bfloat16().to(self.spare.dtype)\n"),
+        ),
     ),
     Fault(
         "padding reads foreign weights",
@@ -202,13 +222,21 @@ FAULTS = [
         "noise not scaled by C",
         "The noise multiplier is taken for the standard deviation.",
         NOISE,
-        edit(PerExampleClipper.finish, ("noise_multiplier * self.max_grad_norm", "noise_multiplier")),
+        edit(
+            PerExampleClipper.finish, ("noise_multiplier * self.max_grad_norm", "noise_multiplier")
+        ),
     ),
     Fault(
         "noise drawn once",
         "Every step adds the same noise.",
         NOISE,
-        edit(Noise.add, ("for part in values.split(BLOCK):", "self.place = 0\n    for part in values.split(BLOCK):")),
+        edit(
+            Noise.add,
+            (
+                "for part in values.split(BLOCK):",
+                "self.place = 0\n    for part in values.split(BLOCK):",
+            ),
+        ),
     ),
     Fault(
         "noise once per physical batch",
@@ -238,7 +266,10 @@ FAULTS = [
         NOISE,
         edit(
             PerExampleClipper.finish,
-            (DRAW, "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * self.max_grad_norm))"),
+            (
+                DRAW,
+                "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * self.max_grad_norm))",
+            ),
         ),
     ),
     Fault(
@@ -247,7 +278,10 @@ FAULTS = [
         NOISE,
         edit(
             Noise.add,
-            ("box_muller(self.pairs((len(part) + 1) // 2))[: len(part)]", "(self.uniform(len(part)) - 0.5) * 12**0.5"),
+            (
+                "box_muller(self.pairs((len(part) + 1) // 2))[: len(part)]",
+                "(self.uniform(len(part)) - 0.5) * 12**0.5",
+            ),
         ),
     ),
     # losses and states
@@ -261,7 +295,10 @@ FAULTS = [
         "loss over the batch's tokens",
         "An example's loss is divided by the number of tokens of all examples of the batch.",
         LOOP,
-        edit(update.per_example, ("(batch.targets != IGNORE).sum(1)", "(batch.targets != IGNORE).sum()")),
+        edit(
+            update.per_example,
+            ("(batch.targets != IGNORE).sum(1)", "(batch.targets != IGNORE).sum()"),
+        ),
     ),
     Fault(
         "state carried to the next batch",
@@ -283,7 +320,13 @@ FAULTS = [
         "resets ignored",
         "The recurrent state is not set to zero where public text follows private text.",
         STATES,
-        edit(Recurrence.forward, ("keep = None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)", "keep = None")),
+        edit(
+            Recurrence.forward,
+            (
+                "keep = None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)",
+                "keep = None",
+            ),
+        ),
     ),
     Fault(
         "reset missing in the gradient",
@@ -305,6 +348,9 @@ FAULTS = [
         "private token as a public input",
         "A position counts as public though the token that it reads is private.",
         BLIND,
-        edit(batches.private_positions, ("return predicts | F.pad(predicts[:, :-1], (1, 0))", "return predicts")),
+        edit(
+            batches.private_positions,
+            ("return predicts | F.pad(predicts[:, :-1], (1, 0))", "return predicts"),
+        ),
     ),
 ]

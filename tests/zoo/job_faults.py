@@ -2,22 +2,30 @@
 
 from mutation import Fault, both, edit
 
-from confide import checkpoint, planning, training
-from confide.dp import randomness, sampling, sequential
-from confide.stages import train
-from confide.training import Job
+from confide import terms
+from confide.dp.mechanism import randomness, sampling, sequential
+from confide.train import checkpoint, planning
+from confide.train import job as training
+from confide.train.job import Job
 
 POISSON, UPDATES, LEDGER = (
     "batches_are_poisson_at_the_recorded_rate",
     "updates_are_those_of_the_ledger",
     "ledger_prices_what_ran",
 )
-HANDED, WHOLE = "states_handed_on_are_clipped_and_in_the_ledger", "authors_are_drawn_and_clipped_whole"
+HANDED, WHOLE = (
+    "states_handed_on_are_clipped_and_in_the_ledger",
+    "authors_are_drawn_and_clipped_whole",
+)
 FRESH, RESUMED = "private_randomness_is_fresh", "resumed_equals_uninterrupted"
 BATCH = "torch.nonzero(source.uniform(size) < sample_rate).flatten()"
 APPEND = "self.ledger.append(self.release(step), self.random() if step.noisy else None)"
 SKIP = edit(
-    Job._noisy, ("expected, batches =", "if not len(chosen):\n        return self.model.zero_grad()\n    expected, batches =")
+    Job._noisy,
+    (
+        "expected, batches =",
+        "if not len(chosen):\n        return self.model.zero_grad()\n    expected, batches =",
+    ),
 )
 
 FAULTS = [
@@ -26,13 +34,18 @@ FAULTS = [
         "shuffled batches for Poisson",
         "Batches have a fixed size, and the accountant takes them for Poisson samples.",
         POISSON,
-        edit(sampling.poisson, (BATCH, "source.uniform(size).argsort()[: round(size * sample_rate)]")),
+        edit(
+            sampling.poisson, (BATCH, "source.uniform(size).argsort()[: round(size * sample_rate)]")
+        ),
     ),
     Fault(
         "points drawn in pairs",
         "Two neighbouring points are always in the same batch.",
         POISSON,
-        edit(sampling.poisson, ("source.uniform(size)", "source.uniform((size + 1) // 2).repeat_interleave(2)[:size]")),
+        edit(
+            sampling.poisson,
+            ("source.uniform(size)", "source.uniform((size + 1) // 2).repeat_interleave(2)[:size]"),
+        ),
     ),
     Fault(
         "drawn more often than recorded",
@@ -51,7 +64,11 @@ FAULTS = [
         "The ledger has the batch size over all points; drawn is from the smaller private pool.",
         POISSON,
         edit(
-            Job.release, ("Release(step, self.sample_rate(step)", "Release(step, self.sample_rate(replace(step, pool='all'))")
+            Job.release,
+            (
+                "Release(step, self.sample_rate(step)",
+                "Release(step, self.sample_rate(replace(step, pool='all'))",
+            ),
         ),
     ),
     Fault(
@@ -60,7 +77,10 @@ FAULTS = [
         LEDGER,
         edit(
             planning.budgeted,
-            ('"sample_rate": spec.recipe.noisy_batch_size /', '"sample_rate": spec.recipe.physical_batch_size /'),
+            (
+                '"sample_rate": spec.recipe.noisy_batch_size /',
+                '"sample_rate": spec.recipe.physical_batch_size /',
+            ),
         ),
     ),
     Fault(
@@ -104,7 +124,13 @@ FAULTS = [
         "divided by the realised batch size",
         "The sum is divided by the number of points drawn, which is private.",
         UPDATES,
-        edit(Job._noisy, ("self.spec.recipe.noisy_batch_size, self._physical", "max(1, len(chosen)), self._physical")),
+        edit(
+            Job._noisy,
+            (
+                "self.spec.recipe.noisy_batch_size, self._physical",
+                "max(1, len(chosen)), self._physical",
+            ),
+        ),
     ),
     Fault(
         "normaliser from the data set's size",
@@ -119,7 +145,10 @@ FAULTS = [
         ),
     ),
     Fault(
-        "empty batch skipped", "An update without points is not made, so no noise hides that there were none.", UPDATES, SKIP
+        "empty batch skipped",
+        "An update without points is not made, so no noise hides that there were none.",
+        UPDATES,
+        SKIP,
     ),
     Fault(
         "empty batch not counted",
@@ -140,7 +169,9 @@ FAULTS = [
         "less noise than recorded",
         "Updates run with half the noise multiplier in the ledger.",
         UPDATES,
-        edit(Job._noisy, ("self.noise_multiplier, expected", "self.noise_multiplier / 2, expected")),
+        edit(
+            Job._noisy, ("self.noise_multiplier, expected", "self.noise_multiplier / 2, expected")
+        ),
     ),
     Fault(
         "original text for redacted",
@@ -152,7 +183,10 @@ FAULTS = [
         "points of another pool",
         "Noisy updates draw from the first points of all instead of the private pool.",
         UPDATES,
-        edit(Job._physical, ("self.pools[step.pool][chosen.numpy()]", 'self.pools["all"][chosen.numpy()]')),
+        edit(
+            Job._physical,
+            ("self.pools[step.pool][chosen.numpy()]", 'self.pools["all"][chosen.numpy()]'),
+        ),
     ),
     Fault(
         "private batches in the metrics",
@@ -203,7 +237,11 @@ FAULTS = [
         "The ledger has the rate of one point among all points; drawn are authors.",
         WHOLE,
         edit(
-            Job.release, ("Release(step, self.sample_rate(step)", "Release(step, self.sample_rate(replace(step, unit='point'))")
+            Job.release,
+            (
+                "Release(step, self.sample_rate(step)",
+                "Release(step, self.sample_rate(replace(step, unit='point'))",
+            ),
         ),
     ),
     # ledger
@@ -217,7 +255,13 @@ FAULTS = [
         "an exact step recorded as noisy",
         "Updates without noise are in the ledger as if they had some.",
         LEDGER,
-        edit(Job.run, (APPEND, "self.ledger.append(self.release(Step(step.view, step.pool, True)), self.random())")),
+        edit(
+            Job.run,
+            (
+                APPEND,
+                "self.ledger.append(self.release(Step(step.view, step.pool, True)), self.random())",
+            ),
+        ),
     ),
     Fault(
         "a noisy step run as exact",
@@ -225,8 +269,14 @@ FAULTS = [
         LEDGER,
         edit(
             Job.run,
-            ("self._noisy(step) if step.noisy else", "self._noisy(step) if step.noisy and self.done % 2 else"),
-            ("self.losses.append(", "self.queue.clear()\n    self.losses.append("),  # its batches are of another pool
+            (
+                "self._noisy(step) if step.noisy else",
+                "self._noisy(step) if step.noisy and self.done % 2 else",
+            ),
+            (
+                "self.losses.append(",
+                "self.queue.clear()\n    self.losses.append(",
+            ),  # its batches are of another pool
         ),
     ),
     Fault(
@@ -239,7 +289,7 @@ FAULTS = [
         "private vocabulary called public",
         "The tokenizer was trained on protected text; the ledger says that it was public.",
         LEDGER,
-        edit(train.open_ledger, ("public=made.public", "public=True")),
+        edit(terms.read_before, ('"public": made.public', '"public": True')),
     ),
     Fault(
         "recurrent states not recorded",

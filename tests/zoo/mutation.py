@@ -1,7 +1,8 @@
-"""Seeded faults: a function of the project runs with a part of its source text replaced, wherever it has been imported to.
+"""Seeded faults: a function of the project runs with a part of its source text replaced, wherever
+it has been imported to.
 
-What is changed is the real code, so a fault reads like the slip of a programmer. One whose text is no longer there is an
-error that names it: it has to follow the code.
+What is changed is the real code, so a fault reads like the slip of a programmer. One whose text is
+no longer there is an error that names it: it has to follow the code.
 """
 
 import inspect
@@ -14,11 +15,17 @@ from typing import Any, NamedTuple
 from confide.errors import InputError
 
 FAULTY = "<fault>"  # the file name of faulty code, for tracebacks
-NOTICED = (AssertionError, InputError, ArithmeticError)  # a check fails, or the project itself refuses
+NOTICED = (
+    AssertionError,
+    InputError,
+    ArithmeticError,
+)  # a check fails, or the project itself refuses
 
 
 class Fault(NamedTuple):
-    """`by`: a check that must notice it; table.py finds out which others do. `inject` makes it true while it is open."""
+    """`by`: a check that must notice it; table.py finds out which others do. `inject` makes it true
+    while it is open.
+    """
 
     name: str
     says: str
@@ -26,19 +33,29 @@ class Fault(NamedTuple):
     inject: Callable[[], AbstractContextManager[Any]]
 
 
-def edit(function: Callable[..., Any], *changes: tuple[str, str]) -> Callable[[], AbstractContextManager[None]]:
-    """A fault: in the function's source each first text, which stands there once, is replaced by the second."""
+def edit(
+    function: Callable[..., Any], *changes: tuple[str, str]
+) -> Callable[[], AbstractContextManager[None]]:
+    """A fault: in the function's source each first text, which stands there once, is replaced by
+    the second.
+    """
     target = inspect.unwrap(function)
-    original = textwrap.dedent(inspect.getsource(target))  # now: the file may have changed by the time of the fault
+    original = textwrap.dedent(
+        inspect.getsource(target)
+    )  # now: the file may have changed by the time of the fault
 
     @contextmanager
     def injected() -> Iterator[None]:
         source, own = original, target.__code__
         if own.co_filename == FAULTY:
-            raise LookupError(f"{target.__qualname__} is faulty already: put both changes into one edit")
+            raise LookupError(
+                f"{target.__qualname__} is faulty already: put both changes into one edit"
+            )
         for old, new in changes:
             if source.count(old) != 1:
-                raise LookupError(f"the fault is out of date: {target.__qualname__} does not hold once: {old}")
+                raise LookupError(
+                    f"the fault is out of date: {target.__qualname__} does not hold once: {old}"
+                )
             source = source.replace(old, new)
         made: dict[str, Any] = {}
         exec(compile(source, FAULTY, "exec"), target.__globals__, made)
@@ -53,7 +70,9 @@ def edit(function: Callable[..., Any], *changes: tuple[str, str]) -> Callable[[]
     return injected
 
 
-def both(*faults: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
+def both(
+    *faults: Callable[[], AbstractContextManager[None]],
+) -> Callable[[], AbstractContextManager[None]]:
     """A fault of several edits."""
 
     @contextmanager
@@ -76,7 +95,9 @@ def forget() -> None:
 
 
 def noticed(check: Callable[[], None]) -> bool:
-    """Whether a check fails, or the project refuses to do what it asks; any other exception is an error of the zoo."""
+    """Whether a check fails, or the project refuses to do what it asks; any other exception is an
+    error of the zoo.
+    """
     try:
         check()
     except NOTICED:

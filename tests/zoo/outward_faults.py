@@ -2,8 +2,9 @@
 
 from mutation import Fault, edit
 
-from confide import jsons, outward
+from confide.files import jsons
 from confide.models import pretrained
+from confide.output import escaping
 
 WORDS, FILES = "words_from_outside_stay_words", "files_from_outside_say_one_thing"
 
@@ -12,25 +13,25 @@ FAULTS = [
         "HTML in Markdown",
         "Pages are rendered with HTML on, so a tag in a title is executed.",
         WORDS,
-        edit(outward.rendered, ('{"html": False}', '{"html": True}')),
+        edit(escaping.rendered, ('{"html": False}', '{"html": True}')),
     ),
     Fault(
         "raw cells",
         "A label that begins with = is written into a CSV file as it is.",
         WORDS,
-        edit(outward.cell, ('f"\'{words}" if', "words if")),
+        edit(escaping.cell, ('f"\'{words}" if', "words if")),
     ),
     Fault(
         "raw lines",
         "A name is printed with the terminal's own escapes and ends of lines in it.",
         WORDS,
-        edit(outward.terminal, ("visible(text)", "str(text)")),
+        edit(escaping.terminal, ("visible(text)", "str(text)")),
     ),
     Fault(
         "a title is a template",
         "Braces of a title reach Snakemake as a wildcard.",
         WORDS,
-        edit(outward.category, ('r"[{<]"', 'r"[<]"')),
+        edit(escaping.category, ('r"[{<]"', 'r"[<]"')),
     ),
     Fault(
         "the last of two keys wins",

@@ -2,11 +2,16 @@
 
 from mutation import Fault, both, edit
 
-from confide import certificate, planning, rounding
-from confide.dp import accounting, audit_bounds, author_claims, bounds, claims, confidentiality, curves, literal, pld
+from confide.certify import author_claims, certificate, claims, confidentiality, literal, rounding
+from confide.dp.accounting import audit_bounds, bounds, curves, pld
+from confide.dp.accounting import price as accounting
 from confide.dp.ledger import Ledger
+from confide.train import planning
 
-CLOSED, PUBLISHED = "epsilon_is_never_below_the_closed_form", "epsilon_is_that_of_published_settings"
+CLOSED, PUBLISHED = (
+    "epsilon_is_never_below_the_closed_form",
+    "epsilon_is_that_of_published_settings",
+)
 BINOMIAL, FOLLOWS = "bounds_are_those_of_the_binomial", "certificate_follows_from_the_ledger"
 PLANNED = "a_ledger_holds_what_its_settings_ask_for"
 GROUPS, INFINITE = "groups_cost_what_they_shift", "certificate_is_infinite_where_nothing_holds"
@@ -24,7 +29,10 @@ FAULTS = [
         "optimistic grid",
         "Privacy losses are rounded down to the grid.",
         CLOSED,
-        edit(pld.spread, ("np.append(upper - moved, 0.0) + np.append(0.0, moved)", "np.append(upper, 0.0)")),
+        edit(
+            pld.spread,
+            ("np.append(upper - moved, 0.0) + np.append(0.0, moved)", "np.append(upper, 0.0)"),
+        ),
     ),
     Fault(
         "one hop for two",
@@ -54,14 +62,21 @@ FAULTS = [
         "an estimate for a bound",
         "The share seen in a sample stands for the upper bound of the share.",
         BINOMIAL,
-        edit(bounds.clopper_pearson, ("float(betaincinv(events + 1, trials - events, confidence))", "events / trials")),
+        edit(
+            bounds.clopper_pearson,
+            ("float(betaincinv(events + 1, trials - events, confidence))", "events / trials"),
+        ),
     ),
     Fault(
         "audit off by one",
         "The p-value of an audit is that of one more right guess: it refutes what is true.",
         BINOMIAL,
         edit(
-            audit_bounds.p_value, ("betainc(correct, guesses - correct + 1,", "betainc(correct + 1, max(1, guesses - correct),")
+            audit_bounds.p_value,
+            (
+                "betainc(correct, guesses - correct + 1,",
+                "betainc(correct + 1, max(1, guesses - correct),",
+            ),
         ),
     ),
     Fault(
@@ -74,7 +89,10 @@ FAULTS = [
         "group of one",
         "A secret in many points is priced as if it stood in one.",
         FOLLOWS,
-        edit(claims.group_claims, ("group(missed, facts.delta, size)", "group(missed, facts.delta, 1)")),
+        edit(
+            claims.group_claims,
+            ("group(missed, facts.delta, size)", "group(missed, facts.delta, 1)"),
+        ),
     ),
     Fault(
         "group shifts by its square root",
@@ -86,38 +104,60 @@ FAULTS = [
         "starts on other terms added up",
         "What was trained on other text, by other policies or for another unit is priced as if it were the same.",
         INFINITE,
-        edit(certificate.unaccounted, ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", "")),
+        edit(
+            certificate.unaccounted,
+            ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", ""),
+        ),
     ),
     Fault(
         "recorded noise of a start forgotten",
         "That an ancestor's noise can be drawn again is not said of its descendants.",
         INFINITE,
-        edit(certificate.certificate, ("any(recorded(ledger) for ledger in history)", "recorded(ran)")),
+        edit(
+            certificate.certificate,
+            ("any(recorded(ledger) for ledger in history)", "recorded(ran)"),
+        ),
     ),
     Fault(
         "authors and copies",
         "Deduplication lets one author's text decide what another's holds, and each is still priced alone.",
         INFINITE,
-        edit(certificate.unaccounted, ('and line["authors"] is not None for line in data', "and False for line in data")),
+        edit(
+            certificate.unaccounted,
+            ('and line["authors"] is not None for line in data', "and False for line in data"),
+        ),
     ),
     Fault(
         "weights of another training",
         "The certificate does not compare the weights with those that its ledger ends with.",
         INFINITE,
-        edit(certificate._started, ('[line["weights"] for line in ran.events("end")] != [weights]', "False")),
+        edit(
+            certificate._started,
+            ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
+        ),
     ),
     Fault(
         "public because it says so",
         "A start counts as public text though its own ledger says otherwise.",
         INFINITE,
-        edit(certificate.lineage, ('if start["public"] is not all(saw_public_text(ledger) for ledger in before)', "if False")),
+        edit(
+            certificate.lineage,
+            (
+                'if start["public"] is not all(saw_public_text(ledger) for ledger in before)',
+                "if False",
+            ),
+        ),
     ),
     Fault(
         "number of updates not compared",
         "Verification looks at the kinds of updates, not at how many there are.",
         PLANNED,
         edit(
-            planning.check_ledger, ("counted(releases) != expected", "{r.step for r in releases} != {r.step for r in expected}")
+            planning.check_ledger,
+            (
+                "counted(releases) != expected",
+                "{r.step for r in releases} != {r.step for r in expected}",
+            ),
         ),
     ),
     Fault(
@@ -130,7 +170,10 @@ FAULTS = [
         "warm start ignored",
         "What the starting weights have cost is not in the certificate.",
         FOLLOWS,
-        edit(certificate.certificate, ("releases = [*before, *ran.releases()]", "releases = ran.releases()")),
+        edit(
+            certificate.certificate,
+            ("releases = [*before, *ran.releases()]", "releases = ran.releases()"),
+        ),
     ),
     Fault(
         "simulated miss rate claimed",
@@ -148,13 +191,21 @@ FAULTS = [
         "exact updates are free",
         "Updates without noise on private text cost nothing.",
         INFINITE,
-        edit(accounting.price, ('not release.step.noisy and release.step.pool != "public"', "False")),
+        edit(
+            accounting.price, ('not release.step.noisy and release.step.pool != "public"', "False")
+        ),
     ),
     Fault(
         "public tokens are no secrets",
         "Exact updates on the tokens that the policy calls public cost nothing, whatever it misses.",
         INFINITE,
-        edit(accounting.price, ('release.step.pool != "public"]', '"public" not in (release.step.pool, release.step.tokens)]')),
+        edit(
+            accounting.price,
+            (
+                'release.step.pool != "public"]',
+                '"public" not in (release.step.pool, release.step.tokens)]',
+            ),
+        ),
     ),
     Fault(
         "private tokens taken for public ones",
@@ -178,7 +229,10 @@ FAULTS = [
         "noised states are free",
         "What is released without sampling, such as recurrent states, is left out of the price.",
         FOLLOWS,
-        edit(accounting.mechanisms_of, ("and release.count:", "and release.count and release.step.pool != 'all':")),
+        edit(
+            accounting.mechanisms_of,
+            ("and release.count:", "and release.count and release.step.pool != 'all':"),
+        ),
     ),
     Fault(
         "points and authors composed",
@@ -190,7 +244,10 @@ FAULTS = [
         "one point more is one contribution more",
         "Where noise hides authors, adding a point is priced as adding an author; it replaces his mean.",
         FOLLOWS,
-        edit(author_claims.author_claims, ("spent(facts.price.record)", "spent(facts.price.record, 'add_or_remove')")),
+        edit(
+            author_claims.author_claims,
+            ("spent(facts.price.record)", "spent(facts.price.record, 'add_or_remove')"),
+        ),
     ),
     Fault(
         "missed secrets priced as caught ones",
@@ -209,7 +266,11 @@ FAULTS = [
         "A warm start from a model that is not accounted for launders it.",
         INFINITE,
         edit(
-            certificate.unaccounted, ("reads = [line for ledger in history for", "reads = [line for ledger in history[-1:] for")
+            certificate.unaccounted,
+            (
+                "reads = [line for ledger in history for",
+                "reads = [line for ledger in history[-1:] for",
+            ),
         ),
     ),
     Fault(
@@ -218,7 +279,31 @@ FAULTS = [
         INFINITE,
         both(
             edit(certificate._ledger, ("if not ledger.ended()", "if False")),
-            edit(certificate._started, ('[line["weights"] for line in ran.events("end")] != [weights]', "False")),
+            edit(
+                certificate._started,
+                ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
+            ),
+        ),
+    ),
+    Fault(
+        "another policy's recall",
+        "The certificate takes what another policy misses, or what was measured on another text, for its own.",
+        INFINITE,
+        edit(certificate.bound, ('if terms[key] != data["terms"][key]', "if False")),
+    ),
+    Fault(
+        "measured with another model",
+        "What a policy's model misses counts for another model of that name, which the run had.",
+        INFINITE,
+        edit(certificate.bound, ('if found["reads"] != ', "if False and found != ")),
+    ),
+    Fault(
+        "reads left out",
+        "A ledger may leave out what its tokenizer and its policies were made of, where the settings do, too.",
+        INFINITE,
+        edit(
+            certificate._check_reads,
+            ('if stage not in {read["stage"] for read in reads}', "if False"),
         ),
     ),
     Fault(

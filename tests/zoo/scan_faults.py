@@ -2,8 +2,8 @@
 
 from mutation import Fault, edit
 
-from confide import jobs, outgoing
-from confide.leaks import plain, readings, unfolding, variants
+from confide.config import jobs, outgoing
+from confide.scan import plain, readings, unfolding, variants
 
 PUBLIC, WRITTEN = "only_declared_text_is_public", "a_secret_is_found_however_it_is_written"
 PUSHED, BOUNDED = "all_that_is_pushed_is_known", "what_unfolds_is_bounded"
@@ -49,7 +49,10 @@ FAULTS = [
         "summary not searched",
         "The list of what is pushed leaves out the summary of all studies.",
         PUSHED,
-        edit(outgoing.pushed, ("dict.fromkeys(found)", 'name for name in found if "summary" not in name')),
+        edit(
+            outgoing.pushed,
+            ("dict.fromkeys(found)", 'name for name in found if "summary" not in name'),
+        ),
     ),
     Fault(
         "no bound on what unfolds",

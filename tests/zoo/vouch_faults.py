@@ -2,7 +2,7 @@
 
 from mutation import Fault, edit
 
-from confide import together
+from confide.certify import together
 from confide.signing import checked, envelope
 
 SIGNED, THIS = "signatures_are_over_payload_and_type", "an_attestation_is_of_this_certificate"
@@ -13,7 +13,10 @@ FAULTS = [
         "signature over the payload alone",
         "What is signed does not hold the payload's type: a document of one kind passes for another.",
         SIGNED,
-        edit(envelope.pae, ('b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)', "payload")),
+        edit(
+            envelope.pae,
+            ('b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)', "payload"),
+        ),
     ),
     Fault(
         "a key id for a signature",
@@ -25,13 +28,18 @@ FAULTS = [
         "attestation of another certificate",
         "The digest that was signed is not compared with the certificate's.",
         THIS,
-        edit(checked.check_certificate, ("if subjects[roles[CERTIFICATE][0]] != sha256(certificate)", "if False")),
+        edit(
+            checked.check_certificate,
+            ("if subjects[roles[CERTIFICATE][0]] != sha256(certificate)", "if False"),
+        ),
     ),
     Fault(
         "attestation of other weights",
         "Digests of the certificate's files are not compared with those that were signed.",
         THIS,
-        edit(checked.check_certificate, ("if role in roles and signed !=", "if False and signed !=")),
+        edit(
+            checked.check_certificate, ("if role in roles and signed !=", "if False and signed !=")
+        ),
     ),
     Fault(
         "predicate not compared",
@@ -45,25 +53,37 @@ FAULTS = [
         TOGETHER,
         edit(
             together.total,
-            ("{ledger.head: ledger for model in priced", "{(model.run, ledger.head): ledger for model in priced"),
+            (
+                "{ledger.head: ledger for model in priced",
+                "{(model.run, ledger.head): ledger for model in priced",
+            ),
         ),
     ),
     Fault(
         "starts left out of a sum",
         "Of a model that started from another one, only its own updates are counted.",
         TOGETHER,
-        edit(together.total, ("for ledger in model.history or ()}", "for ledger in (model.history or ())[-1:]}")),
+        edit(
+            together.total,
+            ("for ledger in model.history or ()}", "for ledger in (model.history or ())[-1:]}"),
+        ),
     ),
     Fault(
         "deltas of claims spent twice",
         "What is left of delta for the updates is not reduced by what the claims without ledgers use.",
         TOGETHER,
-        edit(together.total, ("left = at - sum(model.stated(name).delta for model in worded)", "left = at")),
+        edit(
+            together.total,
+            ("left = at - sum(model.stated(name).delta for model in worded)", "left = at"),
+        ),
     ),
     Fault(
         "models that share their noise",
         "Two trainings that drew the same noise are composed as if each had its own.",
         TOGETHER,
-        edit(together.hopeless, ("return TWICE if len(set(states)) < len(states) else None", "return None")),
+        edit(
+            together.hopeless,
+            ("return TWICE if len(set(states)) < len(states) else None", "return None"),
+        ),
     ),
 ]

@@ -61,7 +61,9 @@ def proposals(count: int, bits: int, words: Words, margin: float) -> np.ndarray:
         fraction, steps = Fraction(int(offset[place]), 1 << bits), int(whole[place])
         return ((steps + fraction) ** 2 - 2 * steps + 1) / 2
 
-    kept = bernoulli(((whole - 1) ** 2 + part * (2 * whole + part)) / 2, count, exponent, words, margin)
+    kept = bernoulli(
+        ((whole - 1) ** 2 + part * (2 * whole + part)) / 2, count, exponent, words, margin
+    )
     size = (whole << bits) | offset
     kept &= ~negative | (size != 0)
     return np.where(negative, -size, size)[kept]
@@ -77,7 +79,11 @@ def geometric(count: int, words: Words, margin: float) -> np.ndarray:
 
 
 def bernoulli(
-    exponent: np.ndarray | float, count: int, exactly: Callable[[int], Fraction], words: Words, margin: float = MARGIN
+    exponent: np.ndarray | float,
+    count: int,
+    exactly: Callable[[int], Fraction],
+    words: Words,
+    margin: float = MARGIN,
 ) -> np.ndarray:
     """Independent events (count,) bool of probabilities exp(-x), for x >= 0 of which `exponent` (count,) is close to.
 
