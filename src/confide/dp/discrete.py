@@ -1,4 +1,4 @@
-"""Exact samples of the discrete Gaussian, and how far it is from the Gaussian that accountants price.
+"""Exact samples of the discrete Gaussian, and how far it is from the Gaussian that is priced.
 
 The discrete Gaussian of deviation s gives an integer n with a probability proportional to
 exp(-n^2 / (2 s^2)) (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential
@@ -39,7 +39,7 @@ Words = Callable[[int], np.ndarray]  # the next so many uniform words (n,) uint6
 
 
 def discrete_gaussian(count: int, bits: int, words: Words, margin: float = MARGIN) -> np.ndarray:
-    """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, 0 <= bits <= 50."""
+    """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, at most 50."""
     found, filled = np.empty(count, dtype=np.int64), 0
     while filled < count:
         wanted = int(2.2 * (count - filled)) + 16  # of proposals 48 % are kept
@@ -87,7 +87,8 @@ def bernoulli(
 ) -> np.ndarray:
     """Independent events (count,) bool of probabilities exp(-x), for x >= 0 of which `exponent` (count,) is close to.
 
-    exactly: x itself, by its place. A float's x and exponential are off by less than 2^-49, far less than the margin.
+    exactly: x itself, by its place. A float's x and exponential are off by less than 2^-49, far
+    less than the margin.
     """
     heads = (words(count) >> np.uint64(11)).view(np.int64)
     gap = heads * 2.0**-53 - np.exp(-exponent)
@@ -98,7 +99,10 @@ def bernoulli(
 
 
 def below(head: int, exponent: Fraction, words: Words) -> bool:
-    """Whether a uniform number whose first 53 bits are `head` lies below exp(-exponent): bits are drawn until that is sure."""
+    """Whether a uniform number whose first 53 bits are `head` lies below exp(-exponent).
+
+    More bits are drawn until that is sure.
+    """
     bits, terms = 53, 2 * math.ceil(exponent) + 20
     while True:
         least, most = bounds(exponent, terms)
@@ -112,9 +116,10 @@ def below(head: int, exponent: Fraction, words: Words) -> bool:
 
 
 def bounds(exponent: Fraction, terms: int) -> tuple[Fraction, Fraction]:
-    """Fractions around exp(-exponent), from so many terms of Taylor's series of exp(exponent), at least 2 exponent.
+    """Fractions around exp(-exponent), from so many terms, at least 2 exponent, of Taylor's series.
 
-    From there on each term is at most half of the one before, so that all that are left out come to no more than the last.
+    From there on each term is at most half of the one before, so that all that are left out come to
+    no more than the last.
     """
     total = term = Fraction(1)
     for number in range(1, terms + 1):
