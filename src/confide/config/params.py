@@ -272,6 +272,12 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
             row.privacy,
             "has no noise_multiplier, which published training needs",
         )
+    elif tells_apart and state in ("noise", "published") and params.privacy[row.privacy].discrete:
+        yield Problem(
+            ("runs", name, "privacy"),
+            row.privacy,
+            f"has discrete noise, and private_state: {state} adds another",
+        )
     elif tells_apart and params.privacy[row.privacy].unit == "author":
         yield Problem(
             ("runs", name, "privacy"),
