@@ -2,11 +2,10 @@
 
 from mutation import Fault, both, edit
 
-from confide import certificate, planning, rounding
-from confide.dp import accounting, audit_bounds, author_claims, bounds, claims, confidentiality, curves, literal, pld
-from confide.dp.ledger import Ledger
-
-CLOSED, PUBLISHED = "epsilon_is_never_below_the_closed_form", "epsilon_is_that_of_published_settings"
+CLOSED, PUBLISHED = (
+    "epsilon_is_never_below_the_closed_form",
+    "epsilon_is_that_of_published_settings",
+)
 BINOMIAL, FOLLOWS = "bounds_are_those_of_the_binomial", "certificate_follows_from_the_ledger"
 PLANNED = "a_ledger_holds_what_its_settings_ask_for"
 GROUPS, INFINITE = "groups_cost_what_they_shift", "certificate_is_infinite_where_nothing_holds"
@@ -18,198 +17,306 @@ FAULTS = [
         "add_or_remove for replace_one",
         "The accountant prices one record more or less and calls it the price of replacing one.",
         CLOSED,
-        edit(curves.pair_of, ('relation == "replace_one"', "False")),
+        edit(
+            "confide.dp.curves:pair_of",
+            ('relation == "replace_one"', "False"),
+        ),
     ),
     Fault(
         "optimistic grid",
         "Privacy losses are rounded down to the grid.",
         CLOSED,
-        edit(pld.spread, ("np.append(upper - moved, 0.0) + np.append(0.0, moved)", "np.append(upper, 0.0)")),
+        edit(
+            "confide.dp.pld:spread",
+            ("np.append(upper - moved, 0.0) + np.append(0.0, moved)", "np.append(upper, 0.0)"),
+        ),
     ),
     Fault(
         "one hop for two",
         "Replacing is one removal and one addition; the Renyi accountant prices only one of them.",
         CLOSED,
-        edit(accounting.rdp, ('2 if relation == "replace_one" else 1', "1")),
+        edit(
+            "confide.dp.accounting:rdp",
+            ('2 if relation == "replace_one" else 1', "1"),
+        ),
     ),
     Fault(
         "lines of a ledger not added up",
         "Of updates that stand in several lines, only the last line is priced.",
         CLOSED,
-        edit(accounting.mechanisms_of, ("counts.get(key, 0) + release.count", "release.count")),
+        edit(
+            "confide.dp.accounting:mechanisms_of",
+            ("counts.get(key, 0) + release.count", "release.count"),
+        ),
     ),
     Fault(
         "amplification squared",
         "Moments of a sampled update are taken at the square of its rate.",
         PUBLISHED,
-        edit(curves.integer_moment, ("j * math.log(rate)", "2 * j * math.log(rate)")),
+        edit(
+            "confide.dp.curves:integer_moment",
+            ("j * math.log(rate)", "2 * j * math.log(rate)"),
+        ),
     ),
     Fault(
         "delta divided twice",
         "The mechanism is read at delta / gamma^2.",
         BINOMIAL,
-        edit(confidentiality.spend, ("left / gamma", "left / gamma**2")),
+        edit(
+            "confide.dp.confidentiality:spend",
+            ("left / gamma", "left / gamma**2"),
+        ),
     ),
     Fault(
         "an estimate for a bound",
         "The share seen in a sample stands for the upper bound of the share.",
         BINOMIAL,
-        edit(bounds.clopper_pearson, ("float(betaincinv(events + 1, trials - events, confidence))", "events / trials")),
+        edit(
+            "confide.dp.bounds:clopper_pearson",
+            ("float(betaincinv(events + 1, trials - events, confidence))", "events / trials"),
+        ),
     ),
     Fault(
         "audit off by one",
         "The p-value of an audit is that of one more right guess: it refutes what is true.",
         BINOMIAL,
         edit(
-            audit_bounds.p_value, ("betainc(correct, guesses - correct + 1,", "betainc(correct + 1, max(1, guesses - correct),")
+            "confide.dp.audit_bounds:p_value",
+            (
+                "betainc(correct, guesses - correct + 1, math.exp(right))",
+                "betainc(correct + 1, max(1, guesses - correct), math.exp(right))",
+            ),
         ),
     ),
     Fault(
         "audit without its delta",
         "The p-value of an audit charges delta once instead of for every coin.",
         BINOMIAL,
-        edit(audit_bounds.p_value, ("2 * coins * delta", "2 * delta")),
+        edit(
+            "confide.dp.audit_bounds:p_value",
+            ("2 * coins", "2"),
+        ),
     ),
     Fault(
         "group of one",
         "A secret in many points is priced as if it stood in one.",
         FOLLOWS,
-        edit(claims.group_claims, ("group(missed, facts.delta, size)", "group(missed, facts.delta, 1)")),
+        edit(
+            "confide.dp.claims:group_claims",
+            ("group(missed, facts.delta, size)", "group(missed, facts.delta, 1)"),
+        ),
     ),
     Fault(
         "group shifts by its square root",
         "Without sampling, a group of k is taken to shift the sum by the square root of k.",
         GROUPS,
-        edit(curves.shift, ("return group *", "return group**0.5 *")),
+        edit(
+            "confide.dp.curves:shift",
+            (
+                'group * (2.0 if relation == "replace_one" else 1.0)',
+                'group**0.5 * (2.0 if relation == "replace_one" else 1.0)',
+            ),
+        ),
     ),
     Fault(
         "starts on other terms added up",
         "What was trained on other text, by other policies or for another unit is priced as if it were the same.",
         INFINITE,
-        edit(certificate.unaccounted, ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", "")),
+        edit(
+            "confide.certificate:unaccounted",
+            ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", ""),
+        ),
     ),
     Fault(
         "recorded noise of a start forgotten",
         "That an ancestor's noise can be drawn again is not said of its descendants.",
         INFINITE,
-        edit(certificate.certificate, ("any(recorded(ledger) for ledger in history)", "recorded(ran)")),
+        edit(
+            "confide.certificate:certificate",
+            ("any((recorded(ledger) for ledger in history))", "recorded(ran)"),
+        ),
     ),
     Fault(
         "authors and copies",
         "Deduplication lets one author's text decide what another's holds, and each is still priced alone.",
         INFINITE,
-        edit(certificate.unaccounted, ('and line["authors"] is not None for line in data', "and False for line in data")),
+        edit(
+            "confide.certificate:unaccounted",
+            ('line["authors"] is not None', "False"),
+        ),
     ),
     Fault(
         "weights of another training",
         "The certificate does not compare the weights with those that its ledger ends with.",
         INFINITE,
-        edit(certificate._started, ('[line["weights"] for line in ran.events("end")] != [weights]', "False")),
+        edit(
+            "confide.certificate:_started",
+            ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
+        ),
     ),
     Fault(
         "public because it says so",
         "A start counts as public text though its own ledger says otherwise.",
         INFINITE,
-        edit(certificate.lineage, ('if start["public"] is not all(saw_public_text(ledger) for ledger in before)', "if False")),
+        edit(
+            "confide.certificate:lineage",
+            ('start["public"] is not all((saw_public_text(ledger) for ledger in before))', "False"),
+        ),
     ),
     Fault(
         "number of updates not compared",
         "Verification looks at the kinds of updates, not at how many there are.",
         PLANNED,
         edit(
-            planning.check_ledger, ("counted(releases) != expected", "{r.step for r in releases} != {r.step for r in expected}")
+            "confide.planning:check_ledger",
+            (
+                "counted(releases) != expected",
+                "{r.step for r in releases} != {r.step for r in expected}",
+            ),
         ),
     ),
     Fault(
         "too much noise believed",
         "A ledger may claim more noise than its settings ask for, and so a smaller epsilon than they do.",
         PLANNED,
-        edit(planning.meets, ("enough and (no_more or", "enough and (True or")),
+        edit(
+            "confide.planning:meets",
+            ("no_more", "True"),
+        ),
     ),
     Fault(
         "warm start ignored",
         "What the starting weights have cost is not in the certificate.",
         FOLLOWS,
-        edit(certificate.certificate, ("releases = [*before, *ran.releases()]", "releases = ran.releases()")),
+        edit(
+            "confide.certificate:certificate",
+            ("[*before, *ran.releases()]", "ran.releases()"),
+        ),
     ),
     Fault(
         "simulated miss rate claimed",
         "The certificate takes the miss rate that was asked for, not the one that was measured.",
         FOLLOWS,
-        edit(certificate.facts_of, ('missed["gamma"],', "spec.miss_rate,")),
+        edit(
+            "confide.certificate:facts_of",
+            ('missed["gamma"]', "spec.miss_rate"),
+        ),
     ),
     Fault(
         "no miss rate is none missed",
         "Where no secret is known, the policy is taken to miss none.",
         INFINITE,
-        edit(certificate.facts_of, ('missed["gamma"],', 'missed["gamma"] or 0.0,')),
+        edit(
+            "confide.certificate:facts_of",
+            ('missed["gamma"]', 'missed["gamma"] or 0.0'),
+        ),
     ),
     Fault(
         "exact updates are free",
         "Updates without noise on private text cost nothing.",
         INFINITE,
-        edit(accounting.price, ('not release.step.noisy and release.step.pool != "public"', "False")),
+        edit(
+            "confide.dp.accounting:price",
+            ('not release.step.noisy and release.step.pool != "public"', "False"),
+        ),
     ),
     Fault(
         "public tokens are no secrets",
         "Exact updates on the tokens that the policy calls public cost nothing, whatever it misses.",
         INFINITE,
-        edit(accounting.price, ('release.step.pool != "public"]', '"public" not in (release.step.pool, release.step.tokens)]')),
+        edit(
+            "confide.dp.accounting:price",
+            (
+                'release.step.pool != "public"',
+                '"public" not in (release.step.pool, release.step.tokens)',
+            ),
+        ),
     ),
     Fault(
         "private tokens taken for public ones",
         "Exact updates on private tokens cost a secret that the policy catches nothing.",
         INFINITE,
-        edit(accounting.price, ('release.step.tokens != "public"', 'release.step.tokens == "all"')),
+        edit(
+            "confide.dp.accounting:price",
+            ('release.step.tokens != "public"', 'release.step.tokens == "all"'),
+        ),
     ),
     Fault(
         "a carried state is free",
         "Public text is read in the state that private text left behind, and the certificate does not mind.",
         INFINITE,
-        edit(accounting.unbounded, ('release.step.state == "carry" and', "False and")),
+        edit(
+            "confide.dp.accounting:unbounded",
+            ('release.step.state == "carry"', "False"),
+        ),
     ),
     Fault(
         "published training priced",
         "Batches that exact updates have read are priced as if they were secret.",
         INFINITE,
-        edit(accounting.unbounded, ('if "published" in states', "if False")),
+        edit(
+            "confide.dp.accounting:unbounded",
+            ('"published" in states', "False"),
+        ),
     ),
     Fault(
         "noised states are free",
         "What is released without sampling, such as recurrent states, is left out of the price.",
         FOLLOWS,
-        edit(accounting.mechanisms_of, ("and release.count:", "and release.count and release.step.pool != 'all':")),
+        edit(
+            "confide.dp.accounting:mechanisms_of",
+            (
+                "release.step.noisy and release.count",
+                'release.step.noisy and release.count and (release.step.pool != "all")',
+            ),
+        ),
     ),
     Fault(
         "points and authors composed",
         "Noise that hid points and noise that hid authors are priced together, as if both hid the same.",
         INFINITE,
-        edit(accounting.unbounded, ("if len(units) > 1", "if False")),
+        edit(
+            "confide.dp.accounting:unbounded",
+            ("len(units) > 1", "False"),
+        ),
     ),
     Fault(
         "one point more is one contribution more",
         "Where noise hides authors, adding a point is priced as adding an author; it replaces his mean.",
         FOLLOWS,
-        edit(author_claims.author_claims, ("spent(facts.price.record)", "spent(facts.price.record, 'add_or_remove')")),
+        edit(
+            "confide.dp.author_claims:author_claims",
+            ("spent(facts.price.record)", 'spent(facts.price.record, "add_or_remove")'),
+        ),
     ),
     Fault(
         "missed secrets priced as caught ones",
         "The Bayesian epsilon of selective training is that of a secret that the policy catches.",
         INFINITE,
-        edit(claims.bayesian_epsilon, ("if facts.price.caught_alone:", "if False:")),
+        edit(
+            "confide.dp.claims:bayesian_epsilon",
+            ("facts.price.caught_alone", "False"),
+        ),
     ),
     Fault(
         "unaccounted reads ignored",
         "A tokenizer made of protected text does not spoil the certificate.",
         INFINITE,
-        edit(certificate.unaccounted, ('if not line["public"]', "if False")),
+        edit(
+            "confide.certificate:unaccounted",
+            ('not line["public"]', "False"),
+        ),
     ),
     Fault(
         "reads of a start ignored",
         "A warm start from a model that is not accounted for launders it.",
         INFINITE,
         edit(
-            certificate.unaccounted, ("reads = [line for ledger in history for", "reads = [line for ledger in history[-1:] for")
+            "confide.certificate:unaccounted",
+            (
+                '[line for ledger in history for line in ledger.events("read") if not line["public"]]',
+                '[line for ledger in history[-1:] for line in ledger.events("read") if not line["public"]]',
+            ),
         ),
     ),
     Fault(
@@ -217,44 +324,68 @@ FAULTS = [
         "The last epochs of a ledger may be missing: the rest is priced as if it were all.",
         INFINITE,
         both(
-            edit(certificate._ledger, ("if not ledger.ended()", "if False")),
-            edit(certificate._started, ('[line["weights"] for line in ran.events("end")] != [weights]', "False")),
+            edit(
+                "confide.certificate:_ledger",
+                ("not ledger.ended()", "False"),
+            ),
+            edit(
+                "confide.certificate:_started",
+                ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
+            ),
         ),
     ),
     Fault(
         "misaligned neighbours ignored",
         "That masking one secret changed several points does not spoil the certificate.",
         INFINITE,
-        edit(certificate.unaccounted, ('if missed["misaligned"]', "if False")),
+        edit(
+            "confide.certificate:unaccounted",
+            ('if missed["misaligned"]:\n    ...', "if False:\n    ..."),
+        ),
     ),
     Fault(
         "repeated noise overlooked",
         "The same noise drawn twice does not spoil the certificate.",
         INFINITE,
-        edit(certificate.unaccounted, ("if len(set(states)) < len(states)", "if False")),
+        edit(
+            "confide.certificate:unaccounted",
+            ("len(set(states)) < len(states)", "False"),
+        ),
     ),
     Fault(
         "a copy that comes back is free",
         "Masking one copy of a caught secret alone is priced as if all its copies were masked.",
         ONE_COPY,
-        edit(literal.records_changed, ("return 1 if caught", "return 0 if caught")),
+        edit(
+            "confide.dp.literal:records_changed",
+            ("1", "0"),
+        ),
     ),
     Fault(
         "two records priced as one",
         "A missed secret of which one copy alone is masked is priced as one record, though two change.",
         ONE_COPY,
-        edit(literal.records_changed, ("else max(2, facts.points_literal)", "else 1")),
+        edit(
+            "confide.dp.literal:records_changed",
+            ("max(2, facts.points_literal)", "1"),
+        ),
     ),
     Fault(
         "bounds rounded to the nearest",
         "A release rounds what the policy misses to the nearest step of its grid, which may lie below.",
         ROUNDED,
-        edit(rounding.rate_up, ("if one >= value)", "if one >= 0.8 * value)")),
+        edit(
+            "confide.rounding:rate_up",
+            ("one >= value", "one >= 0.8 * value"),
+        ),
     ),
     Fault(
         "altered ledger accepted",
         "Lines of a ledger are not held against their hashes.",
         INFINITE,
-        edit(Ledger._take, ('if line["hash"] != digest(content)', "if False")),
+        edit(
+            "confide.dp.ledger:Ledger._take",
+            ('line["hash"] != digest(content)', "False"),
+        ),
     ),
 ]

@@ -2,9 +2,6 @@
 
 from mutation import Fault, edit
 
-from confide import together
-from confide.signing import checked, envelope
-
 SIGNED, THIS = "signatures_are_over_payload_and_type", "an_attestation_is_of_this_certificate"
 TOGETHER = "models_of_one_corpus_cost_what_took_place"
 
@@ -13,57 +10,81 @@ FAULTS = [
         "signature over the payload alone",
         "What is signed does not hold the payload's type: a document of one kind passes for another.",
         SIGNED,
-        edit(envelope.pae, ('b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)', "payload")),
+        edit(
+            "confide.signing.envelope:pae",
+            ('b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)', "payload"),
+        ),
     ),
     Fault(
         "a key id for a signature",
         "A statement counts as signed by whom its key id names, whatever the signature.",
         SIGNED,
-        edit(envelope._holds, ("return False", "return True")),
+        edit(
+            "confide.signing.envelope:_holds",
+            ("False", "True"),
+        ),
     ),
     Fault(
         "attestation of another certificate",
         "The digest that was signed is not compared with the certificate's.",
         THIS,
-        edit(checked.check_certificate, ("if subjects[roles[CERTIFICATE][0]] != sha256(certificate)", "if False")),
+        edit(
+            "confide.signing.checked:check_certificate",
+            ("subjects[roles[CERTIFICATE][0]] != sha256(certificate)", "False"),
+        ),
     ),
     Fault(
         "attestation of other weights",
         "Digests of the certificate's files are not compared with those that were signed.",
         THIS,
-        edit(checked.check_certificate, ("if role in roles and signed !=", "if False and signed !=")),
+        edit(
+            "confide.signing.checked:check_certificate",
+            ("role in roles", "False"),
+        ),
     ),
     Fault(
         "predicate not compared",
         "The claims that a statement repeats need not be the certificate's.",
         THIS,
-        edit(checked.check_certificate, ("if predicate[key] != found[key]", "if False")),
+        edit(
+            "confide.signing.checked:check_certificate",
+            ("predicate[key] != found[key]", "False"),
+        ),
     ),
     Fault(
         "a common start counted twice",
         "What two models have started from is in their sum as often as it is in their certificates.",
         TOGETHER,
         edit(
-            together.total,
-            ("{ledger.head: ledger for model in priced", "{(model.run, ledger.head): ledger for model in priced"),
+            "confide.together:total",
+            ("ledger.head", "(model.run, ledger.head)"),
         ),
     ),
     Fault(
         "starts left out of a sum",
         "Of a model that started from another one, only its own updates are counted.",
         TOGETHER,
-        edit(together.total, ("for ledger in model.history or ()}", "for ledger in (model.history or ())[-1:]}")),
+        edit(
+            "confide.together:total",
+            ("model.history or ()", "(model.history or ())[-1:]"),
+        ),
     ),
     Fault(
         "deltas of claims spent twice",
         "What is left of delta for the updates is not reduced by what the claims without ledgers use.",
         TOGETHER,
-        edit(together.total, ("left = at - sum(model.stated(name).delta for model in worded)", "left = at")),
+        edit(
+            "confide.together:total",
+            ("at - sum((model.stated(name).delta for model in worded))", "at"),
+        ),
     ),
     Fault(
         "models that share their noise",
         "Two trainings that drew the same noise are composed as if each had its own.",
         TOGETHER,
-        edit(together.hopeless, ("return TWICE if len(set(states)) < len(states) else None", "return None")),
+        edit(
+            "confide.together:hopeless",
+            ("TWICE if len(set(states)) < len(states) else None", "None"),
+        ),
     ),
 ]
