@@ -6,7 +6,7 @@ do. A package's `__init__` belongs to each of its modules, as Python runs it. Mo
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,12 +33,30 @@ def closure(root: Path, module: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@cache
 def imports(root: Path, module: str) -> tuple[str, ...]:
     """Names that may be modules of the same package and that the module's import statements mention, wherever they stand."""
-    tree, package = parse(root, module), module if is_package(root, module) else module.rpartition(".")[0]
-    names = (name for node in ast.walk(tree) for name in mentioned(node, package))
-    return tuple(name for name in names if name.split(".")[0] == module.split(".")[0])
+    return read(root, module)[0]
+
+
+def module_hash(root: Path, module: str) -> str:
+    """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
+    return read(root, module)[1]
+
+
+@cache
+def read(root: Path, module: str) -> tuple[tuple[str, ...], str]:
+    """What the module imports, and its hash. Its tree is not kept: a few hundred of them take longer to keep than to make."""
+    file = file_of(root, module)
+    tree = ast.parse(file.read_bytes())
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    names = (name for node in statements for name in mentioned(node, package))
+    top = module.split(".")[0]
+    found = hashlib.sha256(canonical(tree).encode())
+    table = file.with_suffix(".csv")
+    if table.is_file():
+        found.update(table.read_bytes())
+    return tuple(name for name in names if name.split(".")[0] == top), found.hexdigest()
 
 
 def mentioned(node: ast.AST, package: str) -> Iterator[str]:
@@ -52,38 +70,32 @@ def mentioned(node: ast.AST, package: str) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-@cache
-def module_hash(root: Path, module: str) -> str:
-    """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
-    found, table = hashlib.sha256("".join(canonical(parse(root, module))).encode()), file_of(root, module).with_suffix(".csv")
-    if table.is_file():
-        found.update(table.read_bytes())
-    return found.hexdigest()
-
-
-def canonical(value: object) -> Iterator[str]:
+def canonical(value: object) -> str:
     """Syntax tree as text, without docstrings, positions and empty fields (which differ between versions of Python)."""
-    if isinstance(value, list):
-        yield "["
-        for item in value:
-            yield from canonical(item)
-        yield "]"
-    elif isinstance(value, ast.AST):
-        yield f"({type(value).__name__}"
-        for name, content in ast.iter_fields(value):
+    pieces: list[str] = []
+    write_canonical(value, pieces.append)
+    return "".join(pieces)
+
+
+def write_canonical(value: object, write: Callable[[str], None]) -> None:
+    """Write a part of the text. A list of pieces: generators within generators would take most of the time of a dry run."""
+    if isinstance(value, ast.AST):
+        write(f"({type(value).__name__}")
+        for name in value._fields:
+            content = getattr(value, name, None)
             if name == "body" and isinstance(value, DOCUMENTED) and ast.get_docstring(value, clean=False) is not None:
                 content = content[1:]
             if (content is not None and content != []) or isinstance(value, ast.Constant):
-                yield f" {name}="
-                yield from canonical(content)
-        yield ")"
+                write(f" {name}=")
+                write_canonical(content, write)
+        write(")")
+    elif isinstance(value, list):
+        write("[")
+        for item in value:
+            write_canonical(item, write)
+        write("]")
     else:
-        yield repr(value)
-
-
-@cache
-def parse(root: Path, module: str) -> ast.Module:
-    return ast.parse(file_of(root, module).read_bytes())
+        write(repr(value))
 
 
 def file_of(root: Path, module: str) -> Path:
@@ -94,7 +106,3 @@ def file_of(root: Path, module: str) -> Path:
 
 def is_module(root: Path, module: str) -> bool:
     return bool(module) and file_of(root, module).is_file()
-
-
-def is_package(root: Path, module: str) -> bool:
-    return file_of(root, module).name == "__init__.py"

@@ -126,6 +126,7 @@ def command(folder: Path, vocabulary: Path, wanted: TrainSpec, *more: str) -> li
     return [sys.executable, "-m", "confide.cli", "train", "--spec", wanted.model_dump_json(), *flags, *more]
 
 
+@pytest.mark.nightly
 def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(tmp_path: Path, vocabulary: Path) -> None:
     """Its noise comes from the system's entropy, which the first process has drawn for both."""
     long = spec("crt", checkpoint_every=1, noise_seed=None, device="cpu")

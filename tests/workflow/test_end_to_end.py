@@ -15,8 +15,27 @@ SHOWN = {"report_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1}
 AUDITED = SHOWN | {"gate_tiny": 1}
 ALONG = {"trajectory": 1}
 ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}
-CHANGES = [  # where, from, to, the jobs that it touches
+# Where, from, to, the jobs that it touches. The rest of them, CHANGES_TOO, are nightly.
+CHANGES = [
     ("params.yaml", "{ kind: exposure }", "{ kind: exposure, chunk: 100 }", {"attack": 5, **ALONG, **SHOWN}),
+    (
+        "params.yaml",
+        "epsilon: 3.0",
+        "epsilon: 2.0",
+        {"train": 4, "certify": 4, "evaluate": 4, "attack": 12, **ALONG, **AUDITED},
+    ),
+    (
+        "params.yaml",
+        "copies: 4",
+        "copies: 5",
+        {"plant": 1, "dedup": 1, "redact": 2, "recall": 2, "partition": 2, "neighbours": 2, "train": 6}
+        | ALL
+        | {"certify": 6, "evaluate": 6},
+    ),
+    ("src/confide/stages/certify.py", '"""', '"""Another word: ', {}),
+    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 7, **AUDITED}),
+]
+CHANGES_TOO = [
     ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 5, **SHOWN}),
     ("params.yaml", "title: Tiny", "title: Small", {**SHOWN}),
     ("params.yaml", "experiment: tiny", "experiment: small", {}),
@@ -25,12 +44,6 @@ CHANGES = [  # where, from, to, the jobs that it touches
         "pretrain: { lr: 0.02",
         "pretrain: { lr: 0.03",
         {"train": 2, "certify": 2, "evaluate": 2, "attack": 5, **ALONG, **AUDITED},  # and what has it for a reference
-    ),
-    (
-        "params.yaml",
-        "epsilon: 3.0",
-        "epsilon: 2.0",
-        {"train": 4, "certify": 4, "evaluate": 4, "attack": 12, **ALONG, **AUDITED},
     ),
     (
         "params.yaml",
@@ -45,16 +58,6 @@ CHANGES = [  # where, from, to, the jobs that it touches
         {"redact": 1, "recall": 1, "partition": 1, "neighbours": 1},
     ),
     ("params.yaml", "vocab_size: 300", "vocab_size: 320", {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 7, **ALL}),
-    (
-        "params.yaml",
-        "copies: 4",
-        "copies: 5",
-        {"plant": 1, "dedup": 1, "redact": 2, "recall": 2, "partition": 2, "neighbours": 2, "train": 6}
-        | ALL
-        | {"certify": 6, "evaluate": 6},
-    ),
-    ("src/confide/stages/certify.py", '"""', '"""Another word: ', {}),
-    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 7, **AUDITED}),
     ("src/confide/attacks/exposure.py", "\ndef ", "\nNEW = 1\n\n\ndef ", {"shadows": 1, "attack": 20, **ALONG, **AUDITED}),
 ]
 
@@ -87,7 +90,10 @@ def test_nothing_to_be_done_afterwards_whatever_the_dates_or_processes(project):
     assert "Nothing to be done" in project.snakemake("-n")
 
 
-@pytest.mark.parametrize(("file", "old", "new", "jobs"), CHANGES)
+@pytest.mark.parametrize(
+    ("file", "old", "new", "jobs"),
+    [*CHANGES, *(pytest.param(*change, marks=pytest.mark.nightly) for change in CHANGES_TOO)],
+)
 def test_a_change_reruns_what_it_touches(project, file, old, new, jobs):
     project.edit(file, old, new)
     planned = project.planned()
@@ -141,6 +147,7 @@ def test_html_report_works_offline(project):
     assert "What is certified" in opening and "<style" not in opening and "#app .prose table" in text
 
 
+@pytest.mark.nightly
 def test_same_numbers_in_a_second_run(project):
     """Training is reproducible: forget the models, train again, same bytes."""
     models = sorted(project.folder.glob("models/*/*/model.safetensors"))
@@ -149,6 +156,7 @@ def test_same_numbers_in_a_second_run(project):
     assert len(models) == 7 and [path.read_bytes() for path in models] == before
 
 
+@pytest.mark.nightly
 def test_tracking_is_idempotent_and_hears_of_a_dead_server(project):
     import sqlite3
 

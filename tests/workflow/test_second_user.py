@@ -122,6 +122,7 @@ def test_what_another_user_has_planted_is_refused(place, fresh, folder):
     assert lines[0].startswith(f"{planted}: belongs to another user, and DVC runs what it holds: delete {planted.parents[3]}")
 
 
+@pytest.mark.nightly
 def test_a_run_by_dvc_can_be_neither_read_nor_changed(place, fresh):
     """`dvc repro` of the data stages: text, canaries, caches, records, temporary files."""
     project = checkout(place, fresh)

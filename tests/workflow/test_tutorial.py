@@ -63,6 +63,7 @@ def test_lines_are_compared():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tutorial_does_what_it_says(fresh, tmp_path):
     project, page = fresh.copy(tmp_path / "project"), blocks(PAGE.read_text())
     assert len(page) >= 8 and sum(bool(block.shown) for block in page) >= 6
