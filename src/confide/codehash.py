@@ -6,7 +6,7 @@ do. A package's `__init__` belongs to each of its modules, as Python runs it. Mo
 
 import ast
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def closure(root: Path, module: str) -> frozenset[str]:
 
 
 def imports(root: Path, module: str) -> tuple[str, ...]:
-    """Names that may be modules of the same package and that the module's import statements mention, wherever they stand."""
+    """Modules of the same package that the module's import statements mention, wherever they stand."""
     return read(root, module)[0]
 
 
@@ -47,16 +47,16 @@ def module_hash(root: Path, module: str) -> str:
 def read(root: Path, module: str) -> tuple[tuple[str, ...], str]:
     """What the module imports, and its hash. Its tree is not kept: a few hundred of them take longer to keep than to make."""
     file = file_of(root, module)
-    tree = ast.parse(file.read_bytes())
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    statements = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    names = (name for node in statements for name in mentioned(node, package))
+    text, statements = canonical(ast.parse(file.read_bytes()))
+    names = dict.fromkeys(name for node in statements for name in mentioned(node, package))
     top = module.split(".")[0]
-    found = hashlib.sha256(canonical(tree).encode())
+    found = hashlib.sha256(text.encode())
     table = file.with_suffix(".csv")
     if table.is_file():
         found.update(table.read_bytes())
-    return tuple(name for name in names if name.split(".")[0] == top), found.hexdigest()
+    own = (name for name in names if name.split(".")[0] == top and is_module(root, name))
+    return tuple(own), found.hexdigest()
 
 
 def mentioned(node: ast.AST, package: str) -> Iterator[str]:
@@ -70,32 +70,38 @@ def mentioned(node: ast.AST, package: str) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def canonical(value: object) -> str:
-    """Syntax tree as text, without docstrings, positions and empty fields (which differ between versions of Python)."""
+def canonical(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
+    """Syntax tree as text, and the import statements in it.
+
+    The text has no docstrings, positions or empty fields (which differ between versions of Python).
+    """
     pieces: list[str] = []
-    write_canonical(value, pieces.append)
-    return "".join(pieces)
+    statements: list[ast.Import | ast.ImportFrom] = []
 
+    def write(value: object) -> None:
+        """Add a part of the tree. Generators within generators would take most of the time of a dry run."""
+        if isinstance(value, ast.AST):
+            pieces.append(f"({type(value).__name__}")
+            for name in value._fields:
+                content = getattr(value, name, None)
+                if name == "body" and isinstance(value, DOCUMENTED) and ast.get_docstring(value, clean=False) is not None:
+                    content = content[1:]
+                if (content is not None and content != []) or isinstance(value, ast.Constant):
+                    pieces.append(f" {name}=")
+                    write(content)
+            pieces.append(")")
+            if isinstance(value, ast.Import | ast.ImportFrom):
+                statements.append(value)
+        elif isinstance(value, list):
+            pieces.append("[")
+            for item in value:
+                write(item)
+            pieces.append("]")
+        else:
+            pieces.append(repr(value))
 
-def write_canonical(value: object, write: Callable[[str], None]) -> None:
-    """Write a part of the text. A list of pieces: generators within generators would take most of the time of a dry run."""
-    if isinstance(value, ast.AST):
-        write(f"({type(value).__name__}")
-        for name in value._fields:
-            content = getattr(value, name, None)
-            if name == "body" and isinstance(value, DOCUMENTED) and ast.get_docstring(value, clean=False) is not None:
-                content = content[1:]
-            if (content is not None and content != []) or isinstance(value, ast.Constant):
-                write(f" {name}=")
-                write_canonical(content, write)
-        write(")")
-    elif isinstance(value, list):
-        write("[")
-        for item in value:
-            write_canonical(item, write)
-        write("]")
-    else:
-        write(repr(value))
+    write(tree)
+    return "".join(pieces), statements
 
 
 def file_of(root: Path, module: str) -> Path:
