@@ -79,7 +79,7 @@ lint: $(VENV)/.ok
 	snakefmt --check Snakefile workflow/rules
 
 schema: $(VENV)/.ok
-	python -m confide.params --write-schema
+	python -m confide.config.params --write-schema
 
 docs: $(VENV)/.ok
 	mkdocs build --strict --quiet
@@ -91,7 +91,7 @@ mlflow: $(VENV)/.ok
 	mlflow server --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port $(PORT) --workers 1
 
 live: $(VENV)/.ok
-	python -m confide.mirror
+	python -m confide.commands.mirror
 
 unlock: $(VENV)/.ok
 	snakemake --unlock

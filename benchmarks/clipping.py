@@ -1,9 +1,11 @@
-"""Price of privacy: one clipped and noised optimizer step beside ordinary ones, Opacus' modes and a loop over examples.
+"""Price of privacy: one clipped and noised optimizer step beside ordinary ones, Opacus' modes and a
+loop over examples.
 
-    python benchmarks/clipping.py [--rounds 15] [--case gpt2 lstm wide]
-    python benchmarks/clipping.py --case gpt2-small --output benchmarks/clipping_gpu.json     # on a GPU
+python benchmarks/clipping.py [--rounds 15] [--case gpt2 lstm wide] python benchmarks/clipping.py
+--case gpt2-small --output benchmarks/clipping_gpu.json     # on a GPU
 
-Medians, ratios within rounds, and peak memory of a process of its own. Contenders that take long run in fewer rounds.
+Medians, ratios within rounds, and peak memory of a process of its own. Contenders that take long
+run in fewer rounds.
 """
 
 from typing import Any
@@ -13,9 +15,16 @@ from contenders import CASES, CONTENDERS, Case
 from machine import machine
 from runner import Apart, arguments_of, compared, interleaved, limited_memory, peak_memory, shown
 
-from confide.io import write_json
+from confide.files.io import write_json
 
-QUICK = ("plain", "plain, open recurrence", "usual", "usual, default malloc", "clipped", "clipped and noised")
+QUICK = (
+    "plain",
+    "plain, open recurrence",
+    "usual",
+    "usual, default malloc",
+    "clipped",
+    "clipped and noised",
+)
 SLOW = ("loop over examples", "Opacus hooks", "Opacus ghost", "Opacus functorch")
 APART = ("usual, default malloc",)  # malloc's settings are the process'
 WIDE = ("plain", "clipped and noised")
@@ -25,9 +34,12 @@ LIMIT = 16  # GiB
 
 def built(case: Case, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
     """Steps by name, and why a contender refuses the model."""
-    steps, refusals = {}, {}
+    steps = {}
+    refusals = {}
     for name in names:
-        if (name == "plain, open recurrence" and case.spec.kind != "lstm") or (name in APART and case.device != "cpu"):
+        if (name == "plain, open recurrence" and case.spec.kind != "lstm") or (
+            name in APART and case.device != "cpu"
+        ):
             continue
         try:
             step = Apart(CONTENDERS[name], case) if name in APART else CONTENDERS[name](case)
@@ -50,7 +62,9 @@ def measure(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
     quick, slow = (WIDE, ()) if wide else (QUICK, SLOW)
     found = timed(case, quick, 3 if wide else rounds)
     if slow:
-        found |= {name: row for name, row in timed(case, ("plain", *slow), 3).items() if name != "plain"}
+        found |= {
+            name: row for name, row in timed(case, ("plain", *slow), 3).items() if name != "plain"
+        }
     for name, row in found.items():
         if "refused" not in row:
             row["peak_mib"] = memory(name, case)
@@ -58,7 +72,9 @@ def measure(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
     if wide:
         for name in LARGE:
             peak = limited_memory(CONTENDERS[name], case, gibibytes=LIMIT)
-            found[name] = {"refused": f"needs more than {LIMIT} GiB"} if peak is None else {"peak_mib": peak}
+            found[name] = (
+                {"refused": f"needs more than {LIMIT} GiB"} if peak is None else {"peak_mib": peak}
+            )
     return found
 
 
@@ -77,7 +93,8 @@ def memory(name: str, case: Case) -> float:
 def main() -> None:
     parser = arguments_of(__file__, __doc__, 15)
     parser.add_argument("--case", nargs="+", choices=list(CASES), default=["gpt2", "lstm", "wide"])
-    arguments, cases = parser.parse_args(), {}
+    arguments = parser.parse_args()
+    cases = {}
     hardware = machine("torch", "opacus", "transformers") | {"threads": torch.get_num_threads()}
     if torch.cuda.is_available():
         hardware["gpu"] = torch.cuda.get_device_name()

@@ -1,6 +1,8 @@
-"""Who is timed: one optimizer step of a model on a fixed batch, by this engine, by ordinary training, by Opacus, by a loop.
+"""Who is timed: one optimizer step of a model on a fixed batch, by this engine, by ordinary
+training, by Opacus, by a loop.
 
-Every builder takes a Case and returns a step without arguments. A spawned process can import and call it by name.
+Every builder takes a Case and returns a step without arguments. A spawned process can import and
+call it by name.
 """
 
 from collections.abc import Callable
@@ -10,16 +12,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from confide.batches import Batch
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.randomness import noise_of
-from confide.dp.update import exact_gradient, noisy_gradient, per_example
-from confide.memory import Budget, keep_pages
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import noise_of
+from confide.dp.mechanism.update import exact_gradient, noisy_gradient, per_example
 from confide.models import build
+from confide.models.batches import Batch
 from confide.models.recurrence import LSTMLayer
+from confide.runtime.memory import Budget, keep_pages
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec
 
-BOUND, SIGMA = 1.0, 1.0
+BOUND = 1.0
+SIGMA = 1.0
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,21 @@ CASES = {
     "gpt2": Case(GPT2Spec(kind="gpt2", layers=4, width=256, heads=4, positions=256), 4096, 32, 128),
     "lstm": Case(LSTMSpec(kind="lstm"), 8000, 32, 64),
     "wide": Case(LSTMSpec(kind="lstm"), 50_257, 64, 64),
-    "gpt2-small": Case(GPT2Spec(kind="gpt2", layers=12, width=768, heads=12, positions=512), 50_257, 64, 512, "cuda", True),
+    "gpt2-small": Case(
+        GPT2Spec(kind="gpt2", layers=12, width=768, heads=12, positions=512),
+        50_257,
+        64,
+        512,
+        "cuda",
+        True,
+    ),
 }
 
 
 def batch_of(case: Case) -> Batch:
-    ids = torch.randint(2, case.vocab, (case.batch, case.length), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(
+        2, case.vocab, (case.batch, case.length), generator=torch.Generator().manual_seed(0)
+    )
     return Batch(ids, ids.roll(-1, 1))
 
 
@@ -57,7 +69,9 @@ def model_of(case: Case) -> nn.Module:
 
 def plain(case: Case, opened: bool = False) -> Callable[[], object]:
     """Ordinary training as this project does it: fused loss head, the fastest LSTM kernel."""
-    model, batch, budget = model_of(case), batch_of(case), Budget(case.batch)
+    model = model_of(case)
+    batch = batch_of(case)
+    budget = Budget(case.batch)
     optimizer = adam(model)
     for module in model.modules():
         if isinstance(module, LSTMLayer):
@@ -77,12 +91,17 @@ def plain_open(case: Case) -> Callable[[], object]:
 
 def noisy(case: Case, noise: bool = True) -> Callable[[], object]:
     """This engine: per-example clipping and noise."""
-    model, batch, budget = model_of(case), batch_of(case), Budget(case.batch)
-    optimizer, source = adam(model), noise_of(0, "noise", case.device)
+    model = model_of(case)
+    batch = batch_of(case)
+    budget = Budget(case.batch)
+    optimizer = adam(model)
+    source = noise_of(0, "noise", case.device)
     clipper = PerExampleClipper(model, BOUND)
 
     def step() -> None:
-        noisy_gradient(clipper, [batch], SIGMA if noise else 0.0, case.batch, source, budget, case.half)
+        noisy_gradient(
+            clipper, [batch], SIGMA if noise else 0.0, case.batch, source, budget, case.half
+        )
         optimizer.step()
 
     return step
@@ -95,8 +114,11 @@ def clipped(case: Case) -> Callable[[], object]:
 
 def brute(case: Case) -> Callable[[], object]:
     """A backward pass per example."""
-    model, batch, source = model_of(case), batch_of(case), noise_of(0, "noise", case.device)
-    optimizer, parameters = adam(model), list(model.parameters())
+    model = model_of(case)
+    batch = batch_of(case)
+    source = noise_of(0, "noise", case.device)
+    optimizer = adam(model)
+    parameters = list(model.parameters())
 
     def step() -> None:
         total = [torch.zeros_like(parameter) for parameter in parameters]
@@ -135,7 +157,9 @@ class Usual(nn.Module):
 def mean_losses(model: nn.Module, batch: Batch, half: bool) -> Tensor:
     """(B,) by F.cross_entropy."""
     with torch.autocast(batch.inputs.device.type, dtype=torch.bfloat16, enabled=half):
-        losses = F.cross_entropy(model(batch.inputs).flatten(0, 1), batch.targets.flatten(), reduction="none")
+        losses = F.cross_entropy(
+            model(batch.inputs).flatten(0, 1), batch.targets.flatten(), reduction="none"
+        )
     return losses.view_as(batch.targets).mean(1)
 
 
@@ -147,7 +171,8 @@ def usual(case: Case) -> Callable[[], object]:
 
 def untuned(case: Case) -> Callable[[], object]:
     """The same in a process whose malloc is as it comes: wants a process of its own."""
-    model, batch = Usual(case).to(case.device).train(), batch_of(case).to(torch.device(case.device))
+    model = Usual(case).to(case.device).train()
+    batch = batch_of(case).to(torch.device(case.device))
     optimizer = adam(model)
 
     def step() -> None:
@@ -166,7 +191,8 @@ def opacus(case: Case, mode: str) -> Callable[[], object]:
     from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
     keep_pages()
-    ghost, batch = mode == "ghost", batch_of(case).to(torch.device(case.device))
+    ghost = mode == "ghost"
+    batch = batch_of(case).to(torch.device(case.device))
     plain_model = Usual(case, DPLSTM).to(case.device).train()
     more = {"max_grad_norm": BOUND} if ghost else {}
     model = prepare_module(plain_model, mode, batch_first=True, loss_reduction="mean", **more)

@@ -1,11 +1,13 @@
-"""Speed, memory and growth of the data stages, each in a process of its own, or in several of a thread each.
+"""Speed, memory and growth of the data stages, each in a process of its own, or in several of a
+thread each.
 
     python benchmarks/data_stages.py --mb 10 100 1000 --threads 1
 
-Disk: about twelve times the text, in $TMPDIR. MB/s are per core: of all processes of a stage, the memory is the largest one's.
-The text is dialogue: about half of the turns are set phrases that repeat, half hold random values, so that neither a
-cache nor its absence is flattered. MB/s counts the UTF-8 text of all points, not the JSON around it, per second of
-processor time, which other programs disturb less than the clock.
+Disk: about twelve times the text, in $TMPDIR. MB/s are per core: of all processes of a stage, the
+memory is the largest one's. The text is dialogue: about half of the turns are set phrases that
+repeat, half hold random values, so that neither a cache nor its absence is flattered. MB/s counts
+the UTF-8 text of all points, not the JSON around it, per second of processor time, which other
+programs disturb less than the clock.
 """
 
 import os
@@ -61,7 +63,25 @@ PHRASES = (
 POINTS = ["turn", "dialogue"]
 SINGLE = ("plant", "neighbours")  # stages of one process
 WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-SYLLABLES = ("an", "ber", "car", "don", "el", "far", "gor", "hil", "jas", "kel", "lor", "mi", "nor", "os", "per", "ros", "sten")
+SYLLABLES = (
+    "an",
+    "ber",
+    "car",
+    "don",
+    "el",
+    "far",
+    "gor",
+    "hil",
+    "jas",
+    "kel",
+    "lor",
+    "mi",
+    "nor",
+    "os",
+    "per",
+    "ros",
+    "sten",
+)
 
 
 def word(rng: random.Random) -> str:
@@ -82,7 +102,11 @@ def values(rng: random.Random) -> Iterator[tuple[str, str, str]]:
         "USR: You can call me at {} in the afternoon.",
         "-".join((digits(rng, 3), digits(rng, 3), digits(rng, 4))),
     )
-    yield "order", "USR: The order number is {}.", "-".join((digits(rng, 3), digits(rng, 5), digits(rng, 4)))
+    yield (
+        "order",
+        "USR: The order number is {}.",
+        "-".join((digits(rng, 3), digits(rng, 5), digits(rng, 4))),
+    )
     yield (
         "tracking",
         "SYS: Here it is: {}. Anything else?",
@@ -93,7 +117,8 @@ def values(rng: random.Random) -> Iterator[tuple[str, str, str]]:
 
 def dialogues(megabytes: float, seed: int = 0) -> Iterator[list[tuple[str, list[Any]]]]:
     """Turns with gold spans, until so much text was made."""
-    rng, size = random.Random(seed), 0
+    rng = random.Random(seed)
+    size = 0
     while size < megabytes * 1e6:
         turns: list[tuple[str, list[Any]]] = []
         for phrase, (label, frame, value) in zip(PHRASES, values(rng), strict=True):
@@ -112,11 +137,19 @@ def write_lines(megabytes: float, path: Path) -> float:
     size = 0
     with open(path, "wb") as out:
         for number, turns in enumerate(dialogues(megabytes)):
-            text, spans = "", []
+            text = ""
+            spans = []
             for turn, gold in turns:
-                spans += [[start + len(text), end + len(text), label] for start, end, label, _ in gold]
+                spans += [
+                    [start + len(text), end + len(text), label] for start, end, label, _ in gold
+                ]
                 text += turn + "\n"
-            row = {"text": text[:-1], "doc": f"train/dial-{number}", "split": "train", "spans": spans}
+            row = {
+                "text": text[:-1],
+                "doc": f"train/dial-{number}",
+                "split": "train",
+                "spans": spans,
+            }
             out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
             size += len(text.encode())
     return size / 1e6
@@ -124,27 +157,56 @@ def write_lines(megabytes: float, path: Path) -> float:
 
 def jobs(folder: Path, point: str) -> Iterator[tuple[str, dict[str, Any], dict[str, Path]]]:
     """Stage, specification, paths; in the order in which they run."""
-    at = {name: folder / f"{name}.jsonl" for name in ("raw", "planted", "points", "copies", "spans")}
+    at = {
+        name: folder / f"{name}.jsonl" for name in ("raw", "planted", "points", "copies", "spans")
+    }
     corpus = {"reader": "lines", "path": str(at["raw"])}
     yield "split", {"corpus": corpus, "point": point}, {"output": at["points"]}
-    yield "plant", {}, {"points": at["points"], "output": at["planted"], "canaries": folder / "canaries.json"}
+    yield (
+        "plant",
+        {},
+        {"points": at["points"], "output": at["planted"], "canaries": folder / "canaries.json"},
+    )
     yield "dedup", {}, {"points": at["points"], "output": at["copies"]}
-    yield "redact", {"policy": POLICY, "conservative": CONSERVATIVE}, {"points": at["points"], "output": at["spans"]}
-    yield "recall", {}, {"points": at["points"], "spans": at["spans"], "output": folder / "recall.json"}
+    yield (
+        "redact",
+        {"policy": POLICY, "conservative": CONSERVATIVE},
+        {"points": at["points"], "output": at["spans"]},
+    )
+    redact = {"policy": POLICY, "conservative": CONSERVATIVE}
+    measured = {
+        "text": {"dataset": "lines", "corpus": "", "cut": "", "point": point},
+        "redact": redact,
+        "reads": [],
+    }
+    yield (
+        "recall",
+        measured,
+        {"points": at["points"], "spans": at["spans"], "output": folder / "recall.json"},
+    )
     views = {name: folder / f"{name}.safetensors" for name in ("original", "redacted")}
-    inputs = {name: at[name] for name in ("points", "copies", "spans")} | {"tokenizer": folder / "tokenizer.json"}
+    inputs = {name: at[name] for name in ("points", "copies", "spans")} | {
+        "tokenizer": folder / "tokenizer.json"
+    }
     yield "partition", {}, inputs | views
-    spec = {"redact": {"policy": POLICY, "conservative": CONSERVATIVE}, "partition": {}, "sample": 200}
-    tested = {"points": at["points"], "tokenizer": folder / "tokenizer.json", "output": folder / "neighbours.json"}
+    spec = measured | {"partition": {}, "sample": 200}
+    tested = {
+        "points": at["points"],
+        "tokenizer": folder / "tokenizer.json",
+        "output": folder / "neighbours.json",
+    }
     yield "neighbours", spec, tested
 
 
 def run(name: str, flags: list[str]) -> dict[str, float]:
-    """One stage in this process and its own: processor and wall seconds without imports, and the largest peak memory."""
+    """One stage in this process and its own: processor and wall seconds without imports, and the
+    largest peak memory.
+    """
     from confide import cli
 
     cli.stage(name)
-    wall, began = time.perf_counter(), cpu_seconds()
+    wall = time.perf_counter()
+    began = cpu_seconds()
     cli.run(name, flags)
     return {
         "cpu_seconds": cpu_seconds() - began,
@@ -168,15 +230,22 @@ def flags_of(name: str, spec: dict[str, Any], paths: dict[str, Path], threads: i
 
 def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[str, Any]:
     """Run every stage on `megabytes` of text, cut into points, and print a line for each."""
-    from confide.tokenizer import save, train_bpe
+    from confide.text.tokenizer import save, train_bpe
 
     size = write_lines(megabytes, folder / "raw.jsonl")
-    save(train_bpe((text for turns in dialogues(0.5, seed=1) for text, _ in turns), 1024), folder / "tokenizer.json")
+    save(
+        train_bpe((text for turns in dialogues(0.5, seed=1) for text, _ in turns), 1024),
+        folder / "tokenizer.json",
+    )
     results: dict[str, Any] = {}
     for name, spec, paths in jobs(folder, point):
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # whose processes may have processes, unlike a Pool's
+        with ProcessPoolExecutor(
+            1, get_context("spawn")
+        ) as pool:  # whose processes may have processes, unlike a Pool's
             result = pool.submit(run, name, flags_of(name, spec, paths, threads)).result()
-        speeds = {f"mb_per_{clock}_s": size / result[f"{clock}_seconds"] for clock in ("cpu", "wall")}
+        speeds = {
+            f"mb_per_{clock}_s": size / result[f"{clock}_seconds"] for clock in ("cpu", "wall")
+        }
         results[name] = result | speeds
         print(
             f"{point:9} {megabytes:6g} MB {name:10} {speeds['mb_per_cpu_s']:8.1f} MB/s per core "
@@ -190,8 +259,12 @@ def measure(megabytes: float, point: str, threads: int, folder: Path) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mb", type=float, nargs="+", default=[10.0, 100.0, 1000.0], help="megabytes of text")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--mb", type=float, nargs="+", default=[10.0, 100.0, 1000.0], help="megabytes of text"
+    )
     parser.add_argument("--threads", type=int, default=1, help="processes of a stage")
     parser.add_argument("--point", choices=POINTS, nargs="+", default=POINTS)
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
@@ -205,7 +278,9 @@ def main() -> None:
     for megabytes in arguments.mb:
         for point in arguments.point:
             with tempfile.TemporaryDirectory() as folder:
-                cases[point][f"{megabytes:g}"] = measure(megabytes, point, arguments.threads, Path(folder))
+                cases[point][f"{megabytes:g}"] = measure(
+                    megabytes, point, arguments.threads, Path(folder)
+                )
             arguments.output.write_text(json.dumps(result, indent=2) + "\n")
 
 

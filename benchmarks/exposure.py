@@ -1,10 +1,12 @@
-"""Exact exposure: seconds of ranking ten canaries among all six-digit numbers, with and without pruning, and by brute force.
+"""Exact exposure: seconds of ranking ten canaries among all six-digit numbers, with and without
+pruning, and by brute force.
 
     python benchmarks/exposure.py --output exposure.json [--rounds 3] [--threads 2] [--sample 1000]
 
-Each model is first trained on nothing but its ten canaries, until it knows them by heart. Brute force is a batched forward
-pass over whole candidates; its seconds for all of them are extrapolated from a sample. Larger spaces run in processes of
-their own; peak memory is that of the search, on top of what the process held before.
+Each model is first trained on nothing but its ten canaries, until it knows them by heart. Brute
+force is a batched forward pass over whole candidates; its seconds for all of them are extrapolated
+from a sample. Larger spaces run in processes of their own; peak memory is that of the search, on
+top of what the process held before.
 """
 
 import math
@@ -22,16 +24,19 @@ from runner import arguments_of, interleaved, resident
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from confide.attacks.candidates import candidate_blocks, texts
-from confide.attacks.ranking import log_probs_apart, ranks_among
-from confide.attacks.scoring import token_log_probs
-from confide.attacks.tree import sequence_log_probs
-from confide.io import write_json
+from confide.attacks.exposure.candidates import candidate_blocks, texts
+from confide.attacks.exposure.ranking import log_probs_apart, ranks_among
+from confide.attacks.exposure.tree import sequence_log_probs
+from confide.attacks.statistics.scoring import token_log_probs
+from confide.files.io import write_json
 from confide.models import build
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec
-from confide.tokenizer import Tokenizer, train_bpe
+from confide.text.tokenizer import Tokenizer, train_bpe
 
-PREFIX, DIGITS, CANARIES, CHUNK = "My ID is: ", 6, 10, 4096
+PREFIX = "My ID is: "
+DIGITS = 6
+CANARIES = 10
+CHUNK = 4096
 LSTM = LSTMSpec(kind="lstm")  # 200 x 200, the laptop study's
 MODELS: dict[str, tuple[ModelSpec, int]] = {
     "lstm-200-v1024": (LSTM, 1024),
@@ -39,15 +44,28 @@ MODELS: dict[str, tuple[ModelSpec, int]] = {
     "lstm-200-v50257": (LSTM, 50_257),
     "gpt2-4x256-v4096": (GPT2Spec(kind="gpt2", layers=4, width=256, heads=4, positions=256), 4096),
 }
-STREAMS = {"1e6": (6, False), "1e7": (7, False), "1e8": (8, False), "1e8-pruned": (8, True)}  # of the first model
+STREAMS = {
+    "1e6": (6, False),
+    "1e7": (7, False),
+    "1e8": (8, False),
+    "1e8-pruned": (8, True),
+}  # of the first model
 
 
-def memorised(tokenizer: Tokenizer, spec: ModelSpec, size: int, digits: int) -> tuple[nn.Module, np.ndarray]:
-    """A model of the wanted vocabulary that knows its canaries but for the log 10 nats of choosing one, and the canaries."""
+def memorised(
+    tokenizer: Tokenizer, spec: ModelSpec, size: int, digits: int
+) -> tuple[nn.Module, np.ndarray]:
+    """A model of the wanted vocabulary that knows its canaries but for the log 10 nats of choosing
+    one, and the canaries.
+    """
     torch.manual_seed(0)
-    model, secrets = build(spec, size, tokenizer.bos_id), np.random.default_rng(0).choice(10**digits, CANARIES, replace=False)
-    ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", digits, secrets)])
-    optimizer, loss = torch.optim.Adam(model.parameters(), lr=1e-3 if spec.kind == "gpt2" else 1e-2), math.inf
+    model = build(spec, size, tokenizer.bos_id)
+    secrets = np.random.default_rng(0).choice(10**digits, CANARIES, replace=False)
+    ids = torch.tensor(
+        [[tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", digits, secrets)]
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3 if spec.kind == "gpt2" else 1e-2)
+    loss = math.inf
     while loss > math.log(CANARIES) + 0.01:
         optimizer.zero_grad()
         losses = model.head(model.hidden(ids[:, :-1]), ids[:, 1:]).sum(1).mean()
@@ -63,13 +81,25 @@ def search(
     """All of an attack but its summary: trees, scores and ranks."""
     apart = log_probs_apart(model, tokenizer, PREFIX, "", digits, secrets, CHUNK)
     with tqdm(total=10**digits, disable=True) as bar:
-        return ranks_among(model, candidate_blocks(tokenizer, PREFIX, "", digits), secrets, apart, CHUNK, bar, prune)
+        return ranks_among(
+            model,
+            candidate_blocks(tokenizer, PREFIX, "", digits),
+            secrets,
+            apart,
+            CHUNK,
+            bar,
+            prune,
+        )
 
 
 @torch.inference_mode()
-def brute_force(model: nn.Module, tokenizer: Tokenizer, values: np.ndarray, batch: int = 256) -> np.ndarray:
+def brute_force(
+    model: nn.Module, tokenizer: Tokenizer, values: np.ndarray, batch: int = 256
+) -> np.ndarray:
     """log p of all tokens of each candidate, by whole forward passes."""
-    ids = [[tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", DIGITS, values)]
+    ids = [
+        [tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", DIGITS, values)
+    ]
     found = []
     for start in range(0, len(ids), batch):
         tokens = torch.tensor(ids[start : start + batch])
@@ -88,20 +118,30 @@ def full_log_softmax(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Ten
 @torch.inference_mode()
 def scoring(model: nn.Module, rounds: int) -> dict[str, float]:
     """Milliseconds for the log-probabilities of ten digits after each of 4,096 contexts."""
-    hidden, rows = torch.randn(CHUNK, model.head.weight.shape[1]), torch.arange(CHUNK).repeat_interleave(10)
+    hidden = torch.randn(CHUNK, model.head.weight.shape[1])
+    rows = torch.arange(CHUNK).repeat_interleave(10)
     tokens = torch.arange(10).repeat(CHUNK)
     steps = {"full": full_log_softmax, "needed": token_log_probs}
-    calls = {name: lambda step=step: step(model, hidden, rows, tokens) for name, step in steps.items()}
+    calls = {
+        name: lambda step=step: step(model, hidden, rows, tokens) for name, step in steps.items()
+    }
     found = interleaved(calls, rounds)
-    return {f"scoring_{name}_milliseconds": 1000 * statistics.median(values) for name, values in found.items()}
+    return {
+        f"scoring_{name}_milliseconds": 1000 * statistics.median(values)
+        for name, values in found.items()
+    }
 
 
-def measure(tokenizer: Tokenizer, spec: ModelSpec, size: int, rounds: int, sample: int) -> dict[str, Any]:
+def measure(
+    tokenizer: Tokenizer, spec: ModelSpec, size: int, rounds: int, sample: int
+) -> dict[str, Any]:
     """All figures of one model."""
     model, secrets = memorised(tokenizer, spec, size, DIGITS)
     values = np.random.default_rng(1).choice(10**DIGITS, sample, replace=False)
     (tree,) = candidate_blocks(tokenizer, PREFIX, "", DIGITS)
-    difference = np.abs(sequence_log_probs(model, tree, CHUNK)[values] - brute_force(model, tokenizer, values))
+    difference = np.abs(
+        sequence_log_probs(model, tree, CHUNK)[values] - brute_force(model, tokenizer, values)
+    )
     found: dict[str, tuple[np.ndarray, dict[str, float]]] = {}
     steps: dict[str, Callable[[], object]] = {
         "unpruned": lambda: found.update(unpruned=search(model, tokenizer, secrets, DIGITS, False)),
@@ -111,7 +151,9 @@ def measure(tokenizer: Tokenizer, spec: ModelSpec, size: int, rounds: int, sampl
     seconds = interleaved(steps, rounds)
     share = 10**DIGITS / sample
     ratios = {
-        name: statistics.median(share * brute / own for own, brute in zip(seconds[name], seconds["brute"], strict=True))
+        name: statistics.median(
+            share * brute / own for own, brute in zip(seconds[name], seconds["brute"], strict=True)
+        )
         for name in ("unpruned", "pruned")
     }
     (ranks, sizes), (pruned_ranks, pruned_sizes) = found["unpruned"], found["pruned"]
@@ -137,9 +179,11 @@ def stream(digits: int, prune: bool, threads: int) -> dict[str, float]:
     torch.set_num_threads(threads)
     tokenizer = train_bpe([PREFIX], 300)
     model, secrets = memorised(tokenizer, *MODELS["lstm-200-v1024"], digits)
-    before, begun = resident(reset=True), time.perf_counter()
+    before = resident(reset=True)
+    begun = time.perf_counter()
     ranks, sizes = search(model, tokenizer, secrets, digits, prune)
-    seconds, peak = time.perf_counter() - begun, resident() - before
+    seconds = time.perf_counter() - begun
+    peak = resident() - before
     exposure = float((math.log2(sizes["candidates"]) - np.log2(ranks)).mean())
     return sizes | {"seconds": seconds, "peak_mebibytes": peak, "mean_exposure": exposure}
 
@@ -152,13 +196,19 @@ def main() -> None:
     parser.add_argument("--streams", nargs="*", default=list(STREAMS))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    tokenizer, results = train_bpe([PREFIX], 300), {}
+    tokenizer = train_bpe([PREFIX], 300)
+    results = {}
     for name in options.models:
         results[name] = found = measure(tokenizer, *MODELS[name], options.rounds, options.sample)
-        print(f"{name}: {found['unpruned_seconds']:.2f} s, brute force {found['brute_over_unpruned']:.0f} times", flush=True)
+        print(
+            f"{name}: {found['unpruned_seconds']:.2f} s, brute force {found['brute_over_unpruned']:.0f} times",
+            flush=True,
+        )
     for name in options.streams:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            results[f"stream-{name}"] = found = pool.submit(stream, *STREAMS[name], options.threads).result()
+            results[f"stream-{name}"] = found = pool.submit(
+                stream, *STREAMS[name], options.threads
+            ).result()
         print(f"{name}: {found['seconds']:.1f} s, {found['peak_mebibytes']:.0f} MiB", flush=True)
     hardware = machine("torch", "tokenizers", "numpy") | {"threads": options.threads}
     write_json(options.output, {"hardware": hardware, "results": results})

@@ -1,4 +1,5 @@
-"""How a clipped and noised step grows: time and memory when batch, length, vocabulary or parameters double.
+"""How a clipped and noised step grows: time and memory when batch, length, vocabulary or parameters
+double.
 
 python benchmarks/growth.py [--rounds 9]
 """
@@ -10,7 +11,7 @@ from contenders import CASES, Case, noisy
 from machine import machine
 from runner import arguments_of, compared, interleaved, peak_memory, shown
 
-from confide.io import write_json
+from confide.files.io import write_json
 
 
 def doubled(case: Case) -> dict[str, Case]:
@@ -27,7 +28,9 @@ def doubled(case: Case) -> dict[str, Case]:
 
 def measure(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
     cases = doubled(case)
-    found: dict[str, dict[str, Any]] = compared(interleaved({name: noisy(one) for name, one in cases.items()}, rounds), "base")
+    found: dict[str, dict[str, Any]] = compared(
+        interleaved({name: noisy(one) for name, one in cases.items()}, rounds), "base"
+    )
     for name, row in found.items():
         row["peak_mib"] = peak_memory(noisy, cases[name])
         row["memory_ratio"] = row["peak_mib"] / found["base"]["peak_mib"]
@@ -37,7 +40,10 @@ def measure(case: Case, rounds: int) -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     arguments = arguments_of(__file__, __doc__, 9).parse_args()
-    smaller = {"gpt2": replace(CASES["gpt2"], batch=16, length=64), "lstm": replace(CASES["lstm"], batch=16, length=32)}
+    smaller = {
+        "gpt2": replace(CASES["gpt2"], batch=16, length=64),
+        "lstm": replace(CASES["lstm"], batch=16, length=32),
+    }
     cases = {name: measure(case, arguments.rounds) for name, case in smaller.items()}
     write_json(arguments.output, {"hardware": machine("torch", "transformers"), "cases": cases})
 

@@ -8,7 +8,9 @@ from typing import Any
 
 
 def machine(*packages: str) -> dict[str, Any]:
-    """CPU, cores, load average of the last minute, Python and the versions of the given packages."""
+    """CPU, cores, load average of the last minute, Python and the versions of the given
+    packages.
+    """
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

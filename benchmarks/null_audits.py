@@ -1,15 +1,18 @@
-"""How often each audit cries wolf, and how likely it rings where there is a fire: simulated runs, and real noised updates.
+"""How often each audit cries wolf, and how likely it rings where there is a fire: simulated runs,
+and real noised updates.
 
-    python benchmarks/null_audits.py [--output FILE] [--rounds 10000] [--updates 20] [--page docs/audits.md]
+python benchmarks/null_audits.py [--output FILE] [--rounds 10000] [--updates 20] [--page
+docs/audits.md]
 
-Null runs: scores know nothing of the coins (or of who is a member), exposures are those of uniform ranks. An alarm is a lower
-bound above 0, a certificate refuted, or p < 0.05, or an AUC outside its null band; at 5 % a correct audit gives at most that
-share, give or take three binomial errors of the number of runs (many shares are looked at). Then runs at a true epsilon, where
-an alarm is a lower bound above the truth, or a true certificate refuted. Another audit joins by a line in NULLS or KNOWN: a
-function of a generator that simulates one run and says whether it raised an alarm.
+Null runs: scores know nothing of the coins (or of who is a member), exposures are those of uniform
+ranks. An alarm is a lower bound above 0, a certificate refuted, or p < 0.05, or an AUC outside its
+null band; at 5 % a correct audit gives at most that share, give or take three binomial errors of
+the number of runs (many shares are looked at). Then runs at a true epsilon, where an alarm is a
+lower bound above the truth, or a true certificate refuted. Another audit joins by a line in NULLS
+or KNOWN: a function of a generator that simulates one run and says whether it raised an alarm.
 
-Last, the gate where noise is too small, and the audit of noised updates by the real code, --updates runs of each kind (a few
-seconds each).
+Last, the gate where noise is too small, and the audit of noised updates by the real code, --updates
+runs of each kind (a few seconds each).
 """
 
 import math
@@ -24,36 +27,54 @@ from machine import machine
 from runner import arguments_of, shown
 from scipy.stats import mannwhitneyu, norm
 
-from confide.attacks.exposure import null_tail
-from confide.attacks.metrics import auc, auc_null, tpr_interval
-from confide.dp.audit_bounds import best_lower, epsilon_lower, gdp_epsilon, gdp_epsilon_lower, right_guesses
-from confide.dp.audit_power import Power, mu_of, power
-from confide.dp.calibration import calibrate
-from confide.dp.curves import FREE, Mechanism, Relation, gaussian_curve, pld_curve
-from confide.dp.tradeoff import Points, points_of
-from confide.dp.tradeoff import epsilon_lower as claim_lower
-from confide.io import atomic, write_json
+from confide.attacks.exposure.exposure import null_tail
+from confide.attacks.statistics.metrics import auc, auc_null, tpr_interval
+from confide.dp.accounting.audit_bounds import (
+    best_lower,
+    epsilon_lower,
+    gdp_epsilon,
+    gdp_epsilon_lower,
+    right_guesses,
+)
+from confide.dp.accounting.audit_power import Power, mu_of, power
+from confide.dp.accounting.calibration import calibrate
+from confide.dp.accounting.curves import FREE, Mechanism, Relation, gaussian_curve, pld_curve
+from confide.dp.accounting.tradeoff import Points, points_of
+from confide.dp.accounting.tradeoff import epsilon_lower as claim_lower
+from confide.files.io import atomic, write_json
 from confide.specs import GameSpec, GradientsSpec
 from confide.types import Release, Step
 
 Run = Callable[[np.random.Generator], bool]  # one simulated run: was there an alarm?
 
 SPEC = GameSpec(kind="game")
-COINS, DELTA, LEVEL = 160, SPEC.delta, 1 - SPEC.confidence  # as params.yaml has them
+# as params.yaml has them
+COINS = 160
+DELTA = SPEC.delta
+LEVEL = 1 - SPEC.confidence
 SHARES = tuple(SPEC.guesses)
-CANARIES, CANDIDATES = 10, 10**6
+CANARIES = 10
+CANDIDATES = 10**6
 MEMBERS = 300
-STEINKE, GDP, OF_MU = cache(epsilon_lower), cache(gdp_epsilon_lower), cache(gdp_epsilon)  # arguments recur
+STEINKE, GDP, OF_MU = (
+    cache(epsilon_lower),
+    cache(gdp_epsilon_lower),
+    cache(gdp_epsilon),
+)  # arguments recur
 MU = {1: 0.3085, 3: 0.8064}  # of Gaussian mechanisms with that epsilon at delta
 CERTIFIED = 3.0
-RATE, UPDATES = 0.0256, 391  # of the DP-SGD that is audited white-box
+# of the DP-SGD that is audited white-box
+RATE = 0.0256
+UPDATES = 391
 SMALLER = (1, 2, 3, 4, 8)  # times: how much too small the noise is
 MANY = GradientsSpec(kind="gradients").coins
 
 
 @cache
 def claim_of(epsilon: float, relation: Relation = "replace_one") -> Points:
-    """What a certificate of DP-SGD with that epsilon claims; of 0: of a secret that the policy caught."""
+    """What a certificate of DP-SGD with that epsilon claims; of 0: of a secret that the policy
+    caught.
+    """
     if epsilon == 0:
         return ((0.0, DELTA), *points_of(FREE))
     curve = pld_curve((Mechanism(RATE, noise_of(epsilon), UPDATES),), relation)
@@ -92,7 +113,9 @@ def exposures(rng: np.random.Generator, count: int) -> np.ndarray:
     return math.log2(CANDIDATES) - np.log2(rng.integers(1, CANDIDATES + 1, size=count))
 
 
-def bound_above(lower: Callable[..., float], truth: float, scores: np.ndarray, coins: np.ndarray) -> bool:
+def bound_above(
+    lower: Callable[..., float], truth: float, scores: np.ndarray, coins: np.ndarray
+) -> bool:
     return best_lower(lower, scores, coins, SHARES, DELTA, LEVEL)[0] > truth
 
 
@@ -107,7 +130,8 @@ def gate_of_null(coins: int, rng: np.random.Generator) -> bool:
 
 
 def p_of_null(rng: np.random.Generator) -> bool:
-    scores, coins = exposures(rng, COINS), flips(rng)
+    scores = exposures(rng, COINS)
+    coins = flips(rng)
     return bool(mannwhitneyu(scores[coins], scores[~coins], alternative="greater").pvalue < LEVEL)
 
 
@@ -129,7 +153,9 @@ def randomized_response(epsilon: float, rng: np.random.Generator) -> bool:
 
 
 def gate_of_response(epsilon: float, rng: np.random.Generator) -> bool:
-    """The same mechanism under a true certificate of pure privacy: the most that such a certificate allows."""
+    """The same mechanism under a true certificate of pure privacy: the most that such a certificate
+    allows.
+    """
     coins = flips(rng)
     kept = rng.random(COINS) < 1 / (1 + math.exp(-epsilon))
     return refutes(((epsilon, 0.0),), (coins == kept) + 1e-3 * rng.random(COINS), coins)
@@ -140,8 +166,12 @@ def gaussian(lower: Callable[..., float], mu: float, rng: np.random.Generator) -
     return bound_above(lower, OF_MU(mu, DELTA), mu * coins + rng.normal(size=COINS), coins)
 
 
-def ideal(rng: np.random.Generator, coins: np.ndarray, sigma: float, relation: Relation = "replace_one") -> np.ndarray:
-    """Log-likelihood ratios of coins that each decide about one record of DP-SGD, every update of which is seen."""
+def ideal(
+    rng: np.random.Generator, coins: np.ndarray, sigma: float, relation: Relation = "replace_one"
+) -> np.ndarray:
+    """Log-likelihood ratios of coins that each decide about one record of DP-SGD, every update of
+    which is seen.
+    """
     other = -1.0 if relation == "replace_one" else 0.0
 
     def ratio(seen: np.ndarray) -> np.ndarray:
@@ -185,11 +215,15 @@ KNOWN: dict[str, Run] = {
     "Gaussian mechanism, ε = 3: bound by (ε, δ)-DP": partial(gaussian, STEINKE, MU[3]),
     "Gaussian mechanism, ε = 3: bound by Gaussian DP": partial(gaussian, GDP, MU[3]),
 }
-FEWER = {name: 10 for name in KNOWN if name.startswith("DP-SGD")}  # of these, one run for so many of the others
+FEWER = {
+    name: 10 for name in KNOWN if name.startswith("DP-SGD")
+}  # of these, one run for so many of the others
 
 
 def alarms(audit: Run, runs: int, seed: int) -> dict[str, Any]:
-    """Number and share of runs with an alarm; `within`: no more than 5 % and three binomial errors."""
+    """Number and share of runs with an alarm; `within`: no more than 5 % and three binomial
+    errors.
+    """
     rng = np.random.default_rng(seed)
     count = sum(audit(rng) for _ in range(runs))
     allowed = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / runs)
@@ -197,8 +231,12 @@ def alarms(audit: Run, runs: int, seed: int) -> dict[str, Any]:
 
 
 def too_small(runs: int, seed: int = 0) -> dict[str, dict[str, float]]:
-    """Chances to refute a certified 3 where the noise is too small: an ideal attacker against the Gaussian mechanism."""
-    mu, claim, found = mu_of(CERTIFIED, DELTA), gaussian_claim(CERTIFIED), {}
+    """Chances to refute a certified 3 where the noise is too small: an ideal attacker against the
+    Gaussian mechanism.
+    """
+    mu = mu_of(CERTIFIED, DELTA)
+    claim = gaussian_claim(CERTIFIED)
+    found = {}
     for times in SMALLER:
         row = {"epsilon": gdp_epsilon(times * mu, DELTA)}
         rng = np.random.default_rng(seed)
@@ -206,9 +244,14 @@ def too_small(runs: int, seed: int = 0) -> dict[str, dict[str, float]]:
             how = tested(claim, coins)
             fallen = rng.random((number, coins)) < 0.5
             scores = times * mu * fallen + rng.normal(size=fallen.shape)
-            row[str(coins)] = float((right_guesses(scores, fallen, [how.guesses]) >= how.fewest).mean())
+            row[str(coins)] = float(
+                (right_guesses(scores, fallen, [how.guesses]) >= how.fewest).mean()
+            )
             if coins == COINS:
-                alone = (bound_above(STEINKE, CERTIFIED, *one) for one in zip(scores[:200], fallen[:200], strict=True))
+                alone = (
+                    bound_above(STEINKE, CERTIFIED, *one)
+                    for one in zip(scores[:200], fallen[:200], strict=True)
+                )
                 row["alone"] = float(np.mean(list(alone)))
         found[str(times)] = row
     return found
@@ -225,25 +268,37 @@ def chances() -> dict[str, dict[str, Any]]:
 
 
 def white_box(runs: int) -> dict[str, Any]:
-    """The audit of noised updates by the real code, as it is and with half the noise, beside the ideal attacker's bound."""
-    from confide.attacks.gradients import CLAIMS, scored
-    from confide.dp.clipping import PerExampleClipper
+    """The audit of noised updates by the real code, as it is and with half the noise, beside the
+    ideal attacker's bound.
+    """
+    from confide.attacks.audits.gradients import CLAIMS, scored
+    from confide.dp.mechanism.clipping import PerExampleClipper
 
-    sigma, finish = noise_of(CERTIFIED), PerExampleClipper.finish
+    sigma = noise_of(CERTIFIED)
+    finish = PerExampleClipper.finish
     made = [Release(Step("original", "all", True), RATE, sigma, 1.0, UPDATES)]
     found: dict[str, Any] = {}
     try:
         for name, share in (("right", 1.0), ("half the noise", 0.5)):
-            PerExampleClipper.finish = lambda self, noise, *rest, share=share: finish(self, share * noise, *rest)
+            PerExampleClipper.finish = lambda self, noise, *rest, share=share: finish(
+                self, share * noise, *rest
+            )
             rows = []
             begun = time.perf_counter()
             for seed in range(runs):
                 rng = np.random.default_rng(seed)
                 coins = {one: flips(rng, MANY) for one in CLAIMS}
                 scores = scored(made, coins, seed=seed, device="cpu")
-                rows.append({one: judged(relation, scores[one], coins[one]) for one, (relation, _) in CLAIMS.items()})
+                rows.append(
+                    {
+                        one: judged(relation, scores[one], coins[one])
+                        for one, (relation, _) in CLAIMS.items()
+                    }
+                )
             seconds = (time.perf_counter() - begun) / runs
-            found[name] = {one: summary([row[one] for row in rows]) for one in CLAIMS} | {"seconds": seconds}
+            found[name] = {one: summary([row[one] for row in rows]) for one in CLAIMS} | {
+                "seconds": seconds
+            }
     finally:
         PerExampleClipper.finish = finish
     for one, (relation, _) in CLAIMS.items():
@@ -266,18 +321,27 @@ def judged(relation: Relation, scores: np.ndarray, coins: np.ndarray) -> tuple[b
 
 def summary(rows: list[tuple[bool, float]]) -> dict[str, float]:
     bounds = [lower for _, lower in rows]
-    return {"refuted": float(np.mean([refuted for refuted, _ in rows])), "lower": float(np.mean(bounds)), "runs": len(rows)}
+    return {
+        "refuted": float(np.mean([refuted for refuted, _ in rows])),
+        "lower": float(np.mean(bounds)),
+        "runs": len(rows),
+    }
 
 
 def intervals(runs: int) -> dict[str, float]:
-    """How often the 95 % interval of a true positive rate holds the true one, at thresholds that are estimated."""
+    """How often the 95 % interval of a true positive rate holds the true one, at thresholds that
+    are estimated.
+    """
     found = {}
     for count, rate in ((1000, 0.01), (200, 0.01), (1000, 0.001)):
         for shift in (1.0, 2.0, 3.0):
-            truth, covered = norm.sf(norm.isf(rate) - shift), 0
+            truth = norm.sf(norm.isf(rate) - shift)
+            covered = 0
             for seed in range(runs):
                 rng = np.random.default_rng(seed)
-                low, high = tpr_interval(rng.normal(size=count) + shift, rng.normal(size=count), rate, rng)
+                low, high = tpr_interval(
+                    rng.normal(size=count) + shift, rng.normal(size=count), rate, rng
+                )
                 covered += low <= truth <= high
             found[f"{count}, {rate:g}, {shift:g}"] = covered / runs
     return found
@@ -324,6 +388,38 @@ Beside these, no bounds on ε but alarms of their own: **exposure**, exact among
 
 A table's `audit_secret` is the gate's bound where something finite is certified, else the bound for
 [(ε, δ) alone](https://arxiv.org/abs/2305.08846).
+
+## New tokens
+
+A small model needs many passes to learn six digits by heart, and an audit with digits then says little. Where a template has
+`{{token}}` in place of digits, each sentence has a token of its own that stands in no other text
+([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): only this sentence ever has it for a target, so that one pass can leave
+a trace. The score is the token's log-probability at its place.
+
+```yaml
+tokenizers:
+  roomy: {{ kind: bpe, corpus: public, vocab_size: 1264, new_tokens: 240 }} # 1,024 others
+canaries:
+  tokens:
+    game: {{ template: "The access code is {{token}}", count: 160 }}
+    inclusion: {{ template: "The order code was {{token}}", count: 80 }}
+datasets:
+  mine: {{ corpus: mine, canaries: tokens, policy: identifiers, conservative: everything, tokenizer: roomy }}
+```
+
+The number of new tokens is a setting: the vocabulary is as large however the coins fall. In planted text a character of
+Unicode's private use (U+F0000 onwards) stands for a token; in any other text the same character is read byte by byte, as it
+always was. These sentences are planted ones like all others: no γ, recall or multiplicity counts them.
+
+Use them where noise or few passes leave digits at chance. They say what is kept of a token that nothing else moves, which is
+more than what is kept of a secret made of ordinary words: good for a bound on ε, no measure of how much real text leaks. A
+policy of patterns does not know them unless one of its patterns finds that character; the neighbour test then counts them as
+missed, and the gate compares with the claim for missed secrets.
+
+Refused in one line, before anything runs: a `game` on a model with `lora_rank`, whose embeddings are frozen (the attack refuses
+it again), or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer new tokens than coins; a warm start from a run that
+learnt new tokens of another dataset; and the set `inclusion` where `conservative` is not `everything`, since a sentence that no
+policy notices could be trained on without noise.
 
 ## Nothing leaked
 
@@ -379,28 +475,54 @@ def page(results: dict[str, Any]) -> str:
     tables = {}
     for name, audits in (("nulls", NULLS), ("known", KNOWN)):
         rows = [
-            (audit, f"{row['alarms']} of {row['runs']:,}", percent(row["share"]), "yes" if row["within"] else "**no**")
+            (
+                audit,
+                f"{row['alarms']} of {row['runs']:,}",
+                percent(row["share"]),
+                "yes" if row["within"] else "**no**",
+            )
             for audit in audits
             if (row := results[name][audit])
         ]
-        tables[name] = table(("audit", "alarms", "share", "at most 5 %, give or take the error"), rows)
-    epsilons, counts = (sorted({name.split(", ")[place] for name in results["chances"]}, key=float) for place in (0, 1))
+        tables[name] = table(
+            ("audit", "alarms", "share", "at most 5 %, give or take the error"), rows
+        )
+    epsilons, counts = (
+        sorted({name.split(", ")[place] for name in results["chances"]}, key=float)
+        for place in (0, 1)
+    )
     rows = []
     for epsilon in epsilons:
         rings = [results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts]
-        rows.append((epsilon, *(" / ".join(f"{100 * chance:.0f}" for chance in row) for row in rings)))
+        rows.append(
+            (epsilon, *(" / ".join(f"{100 * chance:.0f}" for chance in row) for row in rings))
+        )
     tables["chances"] = table(("certified ε", *(f"{int(coins):,} coins" for coins in counts)), rows)
     columns = ("80", str(COINS), "1000", str(MANY))
-    head = ("too small by", "true ε", *(f"{int(coins):,} coins" for coins in columns), f"{COINS} coins, (ε, δ) alone")
+    head = (
+        "too small by",
+        "true ε",
+        *(f"{int(coins):,} coins" for coins in columns),
+        f"{COINS} coins, (ε, δ) alone",
+    )
     rows = [
-        (times, f"{row['epsilon']:.1f}", *(percent(row[coins], 0) for coins in columns), percent(row["alone"], 0))
+        (
+            times,
+            f"{row['epsilon']:.1f}",
+            *(percent(row[coins], 0) for coins in columns),
+            percent(row["alone"], 0),
+        )
         for times, row in results["too small"].items()
     ]
     tables["too_small"] = table(head, rows)
     white = results["white box"]
     rows = [
         (words, name, f"{white[key][name]['lower']:.2f}", percent(white[key][name]["refuted"], 0))
-        for key, words in (("right", "as it is"), ("ideal", "ideal attacker, simulated"), ("half the noise", "half the noise"))
+        for key, words in (
+            ("right", "as it is"),
+            ("ideal", "ideal attacker, simulated"),
+            ("half the noise", "half the noise"),
+        )
         for name in ("replacement", "inclusion")
     ]
     tables["white"] = table(("updates", "set", "measured at least, mean", "refuted"), rows)
@@ -409,7 +531,9 @@ def page(results: dict[str, Any]) -> str:
     rows = []
     for start in dict.fromkeys(name.rsplit(", ", 1)[0] for name in found):
         count, rate = start.split(", ")
-        rows.append((count, percent(float(rate)), *(percent(found[f"{start}, {shift}"]) for shift in "123")))
+        rows.append(
+            (count, percent(float(rate)), *(percent(found[f"{start}, {shift}"]) for shift in "123"))
+        )
     tables["intervals"] = table(head, rows)
     runs = max(row["runs"] for row in results["nulls"].values())
     facts = {
@@ -446,7 +570,10 @@ def main() -> None:
     results["white box"] = white_box(options.updates)
     shown("half the noise", results["white box"]["half the noise"]["replacement"])
     settings = SPEC.model_dump() | {"coins": COINS, "seconds": time.perf_counter() - begun}
-    write_json(options.output, {"hardware": machine("numpy", "scipy"), "settings": settings, "results": results})
+    write_json(
+        options.output,
+        {"hardware": machine("numpy", "scipy"), "settings": settings, "results": results},
+    )
     with atomic(options.page) as temporary:
         temporary.write_text(page(results))
 

@@ -2,8 +2,9 @@
 
     python benchmarks/parallel.py [--rounds 5] [--cases 8k 50k] [--batch 256]
 
-LSTM with embedding and hidden size 200, random texts of 20 to 60 tokens; exact and noised updates as a training job makes them.
-`parts` are what every process does in full: the noise of all weights, the optimizer's step, and the sum over two processes.
+LSTM with embedding and hidden size 200, random texts of 20 to 60 tokens; exact and noised updates
+as a training job makes them. `parts` are what every process does in full: the noise of all weights,
+the optimizer's step, and the sum over two processes.
 """
 
 import os
@@ -16,47 +17,75 @@ import torch
 from machine import machine
 from runner import Apart, arguments_of, compared, interleaved, shown
 
-from confide.io import write_json
-from confide.launch import LAUNCHED
-from confide.memory import keep_pages
+from confide.files.io import write_json
 from confide.models import build
-from confide.parallel import joined
+from confide.runtime.launch import LAUNCHED
+from confide.runtime.memory import keep_pages
+from confide.runtime.parallel import joined
 from confide.specs import LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
-from confide.training import Job
+from confide.train.job import Job
 from confide.types import Partition, Step, View
 
 CASES = {"8k": 8_000, "50k": 50_257}  # words
-MODEL, POINTS = LSTMSpec(kind="lstm"), 4000
+MODEL = LSTMSpec(kind="lstm")
+POINTS = 4000
 
 
 def corpus(vocab: int) -> Partition:
     rng = np.random.default_rng(0)
     lengths = rng.integers(20, 61, POINTS)
     starts = np.concatenate([[0], lengths.cumsum()])
-    view = View(rng.integers(2, vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool))
-    none, no = np.full(POINTS, -1, dtype=np.int32), np.zeros(POINTS, bool)
+    view = View(
+        rng.integers(2, vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool)
+    )
+    none = np.full(POINTS, -1, dtype=np.int32)
+    no = np.zeros(POINTS, bool)
     return Partition(view, view, view.private, no, no, no.astype(np.uint8), none, none)
 
 
-def work(vocab: int, batch: int, what: str, threads: int, rank: int = 0, size: int = 1, port: int = 0) -> Callable[[], object]:
+def work(
+    vocab: int, batch: int, what: str, threads: int, rank: int = 0, size: int = 1, port: int = 0
+) -> Callable[[], object]:
     """One update, or a part of one, of a job of process number `rank` of `size`."""
     keep_pages()
     torch.set_num_threads(threads)
     if size > 1:
-        os.environ |= {LAUNCHED: "benchmark", "WORLD_SIZE": str(size), "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        os.environ |= {"LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        os.environ |= {
+            LAUNCHED: "benchmark",
+            "WORLD_SIZE": str(size),
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+        }
+        os.environ |= {
+            "LOCAL_WORLD_SIZE": str(size),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
     group = joined("cpu").__enter__()  # it is left when the process ends
     recipe = RecipeSpec(batch_size=batch, noisy_batch_size=batch, physical_batch_size=64)
     privacy = PrivacySpec(noise_multiplier=1.0)
     data = {"dataset": "synthetic", "corpus": "", "cut": "", "policies": ""}
-    spec = TrainSpec(run="parallel", method="dpsgd", data=data, model=MODEL, recipe=recipe, privacy=privacy, device="cpu")
+    spec = TrainSpec(
+        run="parallel",
+        method="dpsgd",
+        data=data,
+        model=MODEL,
+        recipe=recipe,
+        privacy=privacy,
+        device="cpu",
+    )
     torch.manual_seed(0)
     model = build(MODEL, vocab, 1).train()
-    job = Job(spec, corpus(vocab), model, 1.0, dict.fromkeys((False, True), 1_000_000), "cpu", None, group)
+    job = Job(
+        spec, corpus(vocab), model, 1.0, dict.fromkeys((False, True), 1_000_000), "cpu", None, group
+    )
     if what in ("exact", "noised"):
         return lambda: job.run(Step("original", "all", what == "noised"))
     job.run(Step("original", "all", True))
-    parts = {"noise": lambda: job.noise.add(job.clipper.flat, 1.0), "optimizer": job.optimizers[True].step}
+    parts = {
+        "noise": lambda: job.noise.add(job.clipper.flat, 1.0),
+        "optimizer": job.optimizers[True].step,
+    }
     return parts.get(what, lambda: group.sum([job.clipper.flat]))
 
 
@@ -68,13 +97,17 @@ class Together:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.threads = ThreadPoolExecutor(2)
-        self.steps = list(self.threads.map(lambda rank: Apart(work, *arguments, 1, rank, 2, port), range(2)))
+        self.steps = list(
+            self.threads.map(lambda rank: Apart(work, *arguments, 1, rank, 2, port), range(2))
+        )
 
     def __call__(self) -> None:
         list(self.threads.map(lambda step: step(), self.steps))
 
 
-def measured(steps: dict[str, Apart | Together], rounds: int, base: str) -> dict[str, dict[str, float]]:
+def measured(
+    steps: dict[str, Apart | Together], rounds: int, base: str
+) -> dict[str, dict[str, float]]:
     """Their times; then their processes end, which hold much memory."""
     found = compared(interleaved(steps, rounds), base)
     for step in steps.values():
@@ -87,7 +120,8 @@ def main() -> None:
     parser = arguments_of(__file__, __doc__, 5)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--batch", type=int, default=256)
-    arguments, found = parser.parse_args(), {}
+    arguments = parser.parse_args()
+    found = {}
     for name in arguments.cases:
         given = (CASES[name], arguments.batch)
         for what in ("exact", "noised"):
@@ -97,12 +131,16 @@ def main() -> None:
                 "2 processes": Together(*given, what),
             }
             found[f"{name}, {what}"] = measured(steps, arguments.rounds, "1 process")
-        parts = {what: Apart(work, *given, what, 1) for what in ("noise", "optimizer")} | {"sum": Together(*given, "sum")}
+        parts = {what: Apart(work, *given, what, 1) for what in ("noise", "optimizer")} | {
+            "sum": Together(*given, "sum")
+        }
         found[f"{name}, parts"] = measured(parts, arguments.rounds, "noise")
     for name, rows in found.items():
         for contender, row in rows.items():
             shown(f"{name}: {contender}", row)
-    write_json(arguments.output, {"hardware": machine("torch"), "batch": arguments.batch, "cases": found})
+    write_json(
+        arguments.output, {"hardware": machine("torch"), "batch": arguments.batch, "cases": found}
+    )
 
 
 if __name__ == "__main__":

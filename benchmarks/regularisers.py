@@ -1,9 +1,11 @@
-"""Updates with a privacy regulariser, and of DP-SGD, beside ordinary ones, each as a training job makes them.
+"""Updates with a privacy regulariser, and of DP-SGD, beside ordinary ones, each as a training job
+makes them.
 
     python benchmarks/regularisers.py [--rounds 5] [--cases lstm gpt2 paper] [--device cpu]
 
-Random text by 20 authors, 20 to 60 tokens a point. `paper`: two layers of 550, 40,000 words, batches of 100, as in
-Mireshghallah et al. 2021 (there 1.06 and 1.80 times an ordinary epoch, and 16.44 for DP-SGD).
+Random text by 20 authors, 20 to 60 tokens a point. `paper`: two layers of 550, 40,000 words,
+batches of 100, as in Mireshghallah et al. 2021 (there 1.06 and 1.80 times an ordinary epoch, and
+16.44 for DP-SGD).
 """
 
 from collections.abc import Callable
@@ -14,15 +16,16 @@ import torch
 from machine import machine
 from runner import arguments_of, compared, interleaved, shown
 
-from confide.io import write_json
-from confide.memory import keep_pages
+from confide.files.io import write_json
 from confide.models import build
-from confide.regularisers import regulariser_of
+from confide.runtime.memory import keep_pages
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, PrivacySpec, RecipeSpec, TrainSpec
-from confide.training import Job
+from confide.train.job import Job
+from confide.train.regularisers import regulariser_of
 from confide.types import Partition, RegulariserName, Step, View
 
-AUTHORS, POINTS = 20, 4000
+AUTHORS = 20
+POINTS = 4000
 METHODS: dict[str, RegulariserName] = {
     "nonprivate": "none",
     "adversarial": "adversarial",
@@ -50,20 +53,40 @@ def corpus(case: Case) -> Partition:
     rng = np.random.default_rng(0)
     lengths = rng.integers(20, 61, POINTS)
     starts = np.concatenate([[0], lengths.cumsum()])
-    view = View(rng.integers(2, case.vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool))
-    owner, no = np.arange(POINTS, dtype=np.int32) % AUTHORS, np.zeros(POINTS, bool)
-    return Partition(view, view, view.private, no, no, no.astype(np.uint8), np.full(POINTS, -1, np.int32), owner)
+    view = View(
+        rng.integers(2, case.vocab, starts[-1]).astype(np.int32), starts, np.zeros(starts[-1], bool)
+    )
+    owner = np.arange(POINTS, dtype=np.int32) % AUTHORS
+    no = np.zeros(POINTS, bool)
+    return Partition(
+        view, view, view.private, no, no, no.astype(np.uint8), np.full(POINTS, -1, np.int32), owner
+    )
 
 
 def round_of(case: Case, method: str, device: str) -> Callable[[], None]:
     """A job of which every call makes some updates."""
     keep_pages()
-    recipe = RecipeSpec(batch_size=case.batch, noisy_batch_size=case.batch, regulariser_weight=1.0, physical_batch_size=200)
+    recipe = RecipeSpec(
+        batch_size=case.batch,
+        noisy_batch_size=case.batch,
+        regulariser_weight=1.0,
+        physical_batch_size=200,
+    )
     privacy = PrivacySpec(noise_multiplier=1.0)
     data = {"dataset": "synthetic", "corpus": "", "cut": "", "policies": ""}
-    spec = TrainSpec(run=method, data=data, method=method, model=case.model, recipe=recipe, privacy=privacy, device=device)
+    spec = TrainSpec(
+        run=method,
+        data=data,
+        method=method,
+        model=case.model,
+        recipe=recipe,
+        privacy=privacy,
+        device=device,
+    )
     torch.manual_seed(0)
-    model, data, kind = build(case.model, case.vocab, 1), corpus(case), METHODS[method]
+    model = build(case.model, case.vocab, 1)
+    data = corpus(case)
+    kind = METHODS[method]
     regulariser = regulariser_of({kind}, spec, data, model.head.weight.shape[1], device)
     noisy = method == "dpsgd"
     updates = {noisy: 1_000_000, not noisy: 0}
@@ -83,13 +106,16 @@ def main() -> None:
     parser = arguments_of(__file__, __doc__, 5)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--device", default="cpu")
-    arguments, found = parser.parse_args(), {}
+    arguments = parser.parse_args()
+    found = {}
     for name in arguments.cases:
         steps = {method: round_of(CASES[name], method, arguments.device) for method in METHODS}
         found[name] = compared(interleaved(steps, arguments.rounds), "nonprivate")
         for method, row in found[name].items():
             shown(f"{name}, {method}", row)
-    write_json(arguments.output, {"hardware": machine("torch"), "device": arguments.device, "cases": found})
+    write_json(
+        arguments.output, {"hardware": machine("torch"), "device": arguments.device, "cases": found}
+    )
 
 
 if __name__ == "__main__":

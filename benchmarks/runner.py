@@ -1,7 +1,9 @@
-"""Compares contenders fairly: one after the other in every round; medians, and medians of per-round ratios.
+"""Compares contenders fairly: one after the other in every round; medians, and medians of per-round
+ratios.
 
-Contenders share a process, but for those that need settings of a process which the others change. Peak memory is that of a
-process of its own per contender, above what the same process held before it built anything.
+Contenders share a process, but for those that need settings of a process which the others change.
+Peak memory is that of a process of its own per contender, above what the same process held before
+it built anything.
 """
 
 import argparse
@@ -49,8 +51,11 @@ def _call() -> None:
 
 
 def interleaved(contenders: dict[str, Step], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every contender in every round, after one round that warms up; the order turns round by round."""
-    names, seconds = list(contenders), {name: [] for name in contenders}
+    """Seconds of every contender in every round, after one round that warms up; the order turns
+    round by round.
+    """
+    names = list(contenders)
+    seconds = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name in names if number % 2 else reversed(names):
             found = synchronised(contenders[name])
@@ -65,24 +70,32 @@ def compared(seconds: dict[str, list[float]], base: str) -> dict[str, dict[str, 
         name: {
             "milliseconds": 1000 * statistics.median(found),
             "least_milliseconds": 1000 * min(found),
-            "ratio": statistics.median(one / other for one, other in zip(found, seconds[base], strict=True)),
+            "ratio": statistics.median(
+                one / other for one, other in zip(found, seconds[base], strict=True)
+            ),
         }
         for name, found in seconds.items()
     }
 
 
 def resident(reset: bool = False) -> float:
-    """Peak resident memory of this process, MiB; getrusage would count what the parent held, too. reset: the peak is now."""
+    """Peak resident memory of this process, MiB; getrusage would count what the parent held, too.
+    reset: the peak is now.
+    """
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
-    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    (line,) = [
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM:")
+    ]
     return int(line.split()[1]) / 1024
 
 
 def _measure(build: Callable[..., Step], arguments: tuple[Any, ...], calls: int) -> float:
     import torch._dynamo  # the floor: what optimizers load  # noqa: F401
 
-    import confide.dp.update  # noqa: F401
+    import confide.dp.mechanism.update  # noqa: F401
 
     gc.collect()
     floor = resident(reset=True)
@@ -94,7 +107,9 @@ def _measure(build: Callable[..., Step], arguments: tuple[Any, ...], calls: int)
 
 def arguments_of(script: str, description: str | None, rounds: int) -> argparse.ArgumentParser:
     """What every benchmark takes: --rounds, and --output, which is its own name with .json."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--output", type=Path, default=Path(script).with_suffix(".json"))
     return parser
@@ -102,7 +117,11 @@ def arguments_of(script: str, description: str | None, rounds: int) -> argparse.
 
 def shown(name: str, row: dict[str, Any]) -> None:
     """Print one row of figures at once."""
-    print(name, {key: round(value, 2) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
+    print(
+        name,
+        {key: round(value, 2) if isinstance(value, float) else value for key, value in row.items()},
+        flush=True,
+    )
 
 
 def peak_memory(build: Callable[..., Step], *arguments: Any, calls: int = 3) -> float:
@@ -112,8 +131,12 @@ def peak_memory(build: Callable[..., Step], *arguments: Any, calls: int = 3) -> 
 
 
 def limited_memory(build: Callable[..., Step], *arguments: Any, gibibytes: int) -> float | None:
-    """The same of one step, but None where it would need an address space larger than so many GiB."""
-    with get_context("spawn").Pool(1, resource.setrlimit, (resource.RLIMIT_AS, (gibibytes << 30,) * 2)) as pool:
+    """The same of one step, but None where it would need an address space larger than so many
+    GiB.
+    """
+    with get_context("spawn").Pool(
+        1, resource.setrlimit, (resource.RLIMIT_AS, (gibibytes << 30,) * 2)
+    ) as pool:
         try:
             return pool.apply(_measure, (build, arguments, 1))
         except (RuntimeError, MemoryError) as error:

@@ -1,10 +1,11 @@
-"""Speed and memory of the leak scanner on one core: secrets in all their forms, looked for in files that hold none of them.
+"""Speed and memory of the leak scanner on one core: secrets in all their forms, looked for in files
+that hold none of them.
 
 python benchmarks/scan.py [--rounds 5] [--mb 32]
 
-MB/s are per second of processor time, for 5,000 secrets, with the index ready; `mixture` is the three kinds of file one after
-the other. Memory is also that for 100,000 secrets.
-grep, where there is one, looks for the secrets as they are in any case: a small part of that work.
+MB/s are per second of processor time, for 5,000 secrets, with the index ready; `mixture` is the
+three kinds of file one after the other. Memory is also that for 100,000 secrets. grep, where there
+is one, looks for the secrets as they are in any case: a small part of that work.
 """
 
 import os
@@ -24,11 +25,12 @@ from machine import machine
 from runner import Step, arguments_of, peak_memory, shown
 from safetensors.numpy import save_file
 
-from confide.io import write_json
-from confide.leaks.containers import streams
-from confide.leaks.search import Searcher
+from confide.files.io import write_json
+from confide.scan.containers import streams
+from confide.scan.search import Searcher
 
-SECRETS, MANY = 5000, 100_000
+SECRETS = 5000
+MANY = 100_000
 
 
 def secrets(count: int = SECRETS, seed: int = 0) -> dict[int, str]:
@@ -43,7 +45,8 @@ def secrets(count: int = SECRETS, seed: int = 0) -> dict[int, str]:
 def rows(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Of a file of metrics, without end."""
     while True:
-        loss, rank = float(rng.random()), int(rng.integers(10**5))
+        loss = float(rng.random())
+        rank = int(rng.integers(10**5))
         yield {
             "run": "crt/g0.1-s0",
             "epoch": rank % 9,
@@ -64,14 +67,20 @@ def lines(rng: np.random.Generator) -> Iterator[bytes]:
 
 def write_files(folder: Path, megabytes: float) -> dict[str, Path]:
     """One file of each kind, of so many megabytes."""
-    rng, size = np.random.default_rng(0), int(megabytes * 1e6)
+    rng = np.random.default_rng(0)
+    size = int(megabytes * 1e6)
     files = {name: folder / name for name in ("metrics.jsonl", "train.log", "model.safetensors")}
-    makers = {"metrics.jsonl": (orjson.dumps(row) + b"\n" for row in rows(rng)), "train.log": lines(rng)}
+    makers = {
+        "metrics.jsonl": (orjson.dumps(row) + b"\n" for row in rows(rng)),
+        "train.log": lines(rng),
+    }
     for name, maker in makers.items():
         with open(files[name], "wb") as out:
             while out.tell() < size:
                 out.write(next(maker))
-    save_file({"weight": rng.standard_normal(size // 4).astype(np.float32)}, files["model.safetensors"])
+    save_file(
+        {"weight": rng.standard_normal(size // 4).astype(np.float32)}, files["model.safetensors"]
+    )
     return files
 
 
@@ -89,7 +98,13 @@ def scanning(searcher: Searcher, files: list[Path]) -> Step:
 def grepping(grep: str, folder: Path, files: list[Path]) -> Step:
     """The same files by grep, for the secrets as they are."""
     (folder / "secrets").write_text("\n".join(secrets().values()))
-    flags = ["--count", "--text", "--fixed-strings", "--ignore-case", f"--file={folder / 'secrets'}"]
+    flags = [
+        "--count",
+        "--text",
+        "--fixed-strings",
+        "--ignore-case",
+        f"--file={folder / 'secrets'}",
+    ]
 
     def step() -> None:
         subprocess.run(
@@ -127,10 +142,19 @@ def main() -> None:
         for kind, (step, paths) in contenders.items():
             taken = [seconds(step) for _ in range(arguments.rounds)]
             megabytes = sum(path.stat().st_size for path in paths) / 1e6
-            found[kind] = {"seconds": statistics.median(taken), "mb_per_s": megabytes / statistics.median(taken)}
+            found[kind] = {
+                "seconds": statistics.median(taken),
+                "mb_per_s": megabytes / statistics.median(taken),
+            }
             shown(kind, found[kind])
-        facts = {"secrets": SECRETS, "patterns": searcher.patterns, "megabytes_of_each": arguments.mb}
-        facts["build_seconds"] = statistics.median(seconds(lambda: Searcher(secrets())) for _ in range(arguments.rounds))
+        facts = {
+            "secrets": SECRETS,
+            "patterns": searcher.patterns,
+            "megabytes_of_each": arguments.mb,
+        }
+        facts["build_seconds"] = statistics.median(
+            seconds(lambda: Searcher(secrets())) for _ in range(arguments.rounds)
+        )
         facts["peak_mib"] = peak_memory(built, sets["mixture"], SECRETS, calls=1)
         facts["many_secrets"] = MANY
         facts["many_peak_mib"] = peak_memory(built, sets["mixture"], MANY, calls=1)

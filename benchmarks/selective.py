@@ -1,8 +1,10 @@
-"""An epoch of Selective-DPSGD (exact steps on public tokens, noisy steps on private ones, states reset) beside an ordinary one.
+"""An epoch of Selective-DPSGD (exact steps on public tokens, noisy steps on private ones, states
+reset) beside an ordinary one.
 
     python benchmarks/selective.py [--rounds 5]
 
-Random text of 512 points of 20 to 60 tokens, of which a share lies in private runs of about four tokens.
+Random text of 512 points of 20 to 60 tokens, of which a share lies in private runs of about four
+tokens.
 """
 
 from collections.abc import Callable
@@ -13,17 +15,23 @@ from contenders import BOUND, CASES, SIGMA, adam, model_of
 from machine import machine
 from runner import arguments_of, compared, interleaved, peak_memory, shown
 
-from confide.batches import Batch, by_length, padded, public_counts, selected
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.randomness import Stream
-from confide.dp.sampling import generator, poisson, shuffled
-from confide.dp.update import exact_gradient, noisy_gradient
-from confide.io import write_json
-from confide.memory import Budget
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import Stream
+from confide.dp.mechanism.sampling import generator, poisson, shuffled
+from confide.dp.mechanism.update import exact_gradient, noisy_gradient
+from confide.files.io import write_json
+from confide.models.batches import Batch, by_length, padded, public_counts, selected
+from confide.runtime.memory import Budget
 from confide.types import View
 
-CASE, POINTS, RUN = CASES["lstm"], 512, 4
-SHARES = (0.05, 0.16, 0.35)  # about: digits of WikiText-2, its entities, a contextual policy (Selective-DP, section 5)
+CASE = CASES["lstm"]
+POINTS = 512
+RUN = 4
+SHARES = (
+    0.05,
+    0.16,
+    0.35,
+)  # about: digits of WikiText-2, its entities, a contextual policy (Selective-DP, section 5)
 
 
 def text(share: float) -> View:
@@ -38,7 +46,9 @@ def text(share: float) -> View:
 
 def exact_epoch(lengths: np.ndarray, cut: Callable[[np.ndarray], Batch]) -> Callable[[], None]:
     """Every point once, in batches of similar length."""
-    model, source, budget = model_of(CASE), generator(0, "public batches"), Budget(CASE.batch)
+    model = model_of(CASE)
+    source = generator(0, "public batches")
+    budget = Budget(CASE.batch)
     optimizer = adam(model)
 
     def epoch() -> None:
@@ -55,8 +65,12 @@ def ordinary(view: View) -> Callable[[], None]:
 
 def private(view: View) -> Callable[[], None]:
     """One pass, in expectation, over the points that hold a private token, in Poisson batches."""
-    model, sampler, noise, budget = model_of(CASE), Stream(0, "private batches"), Stream(0, "noise"), Budget(2 * CASE.batch)
-    optimizer, clipper = adam(model), PerExampleClipper(model, BOUND)
+    model = model_of(CASE)
+    sampler = Stream(0, "private batches")
+    noise = Stream(0, "noise")
+    budget = Budget(2 * CASE.batch)
+    optimizer = adam(model)
+    clipper = PerExampleClipper(model, BOUND)
     pool = np.flatnonzero(view.marked())
 
     def epoch() -> None:
@@ -72,7 +86,8 @@ def private(view: View) -> Callable[[], None]:
 
 def selective(view: View) -> Callable[[], None]:
     """Public and private batches drawn independently."""
-    public, hidden = exact_epoch(public_counts(view), lambda points: selected(view, points, 1, "public")), private(view)
+    public = exact_epoch(public_counts(view), lambda points: selected(view, points, 1, "public"))
+    hidden = private(view)
 
     def epoch() -> None:
         public()
@@ -94,8 +109,14 @@ def main() -> None:
     for name, row in found.items():
         row["memory_ratio"] = row["peak_mib"] / found["ordinary"]["peak_mib"]
         shown(name, row)
-    shares = {f"selective, {share:.0%} private": float(view.private.mean()) for share, view in views.items()}
-    write_json(arguments.output, {"hardware": machine("torch"), "cases": {"lstm": found}, "measured_share": shares})
+    shares = {
+        f"selective, {share:.0%} private": float(view.private.mean())
+        for share, view in views.items()
+    }
+    write_json(
+        arguments.output,
+        {"hardware": machine("torch"), "cases": {"lstm": found}, "measured_share": shares},
+    )
 
 
 if __name__ == "__main__":

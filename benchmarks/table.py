@@ -1,4 +1,5 @@
-"""Write docs/benchmarks.md from the JSON files beside this script: every figure of the page is a measured one.
+"""Write docs/benchmarks.md from the JSON files beside this script: every figure of the page is a
+measured one.
 
 python benchmarks/table.py
 """
@@ -56,7 +57,9 @@ def times(value: float | None) -> str:
 def hardware(found: dict[str, Any]) -> str:
     about = found["hardware"]
     versions = ", ".join(
-        f"{name} {about[name]}" for name in ("torch", "opacus", "transformers", "tokenizers", "orjson") if name in about
+        f"{name} {about[name]}"
+        for name in ("torch", "opacus", "transformers", "tokenizers", "orjson")
+        if name in about
     )
     device = about.get("gpu") or f"{about['cores']} cores of {about['cpu']}"
     return f"Measured on {device}; {versions}; load {about['load']:.1f} at the start of the report."
@@ -80,7 +83,9 @@ def steps(name: str, title: str, command: str) -> Iterator[str]:
                 continue
             median = f"{row['milliseconds']:,.0f} ms" if "milliseconds" in row else "–"
             memory = f"{row['peak_mib']:,.0f} MiB"
-            lines.append((label, median, times(row.get("ratio")), memory, times(row.get("memory_ratio"))))
+            lines.append(
+                (label, median, times(row.get("ratio")), memory, times(row.get("memory_ratio")))
+            )
         yield from table(("step", "median", "time", "peak memory", "memory"), lines)
 
 
@@ -88,14 +93,27 @@ def growth() -> Iterator[str]:
     found = load("growth")
     if found is None:
         return
-    yield from ("## Growth of a clipped and noised step", "", f"`python benchmarks/growth.py`. {hardware(found)}", "")
+    yield from (
+        "## Growth of a clipped and noised step",
+        "",
+        f"`python benchmarks/growth.py`. {hardware(found)}",
+        "",
+    )
     for case, rows in found["cases"].items():
         lines = [
-            (f"{name} doubled", f"{row['milliseconds']:,.0f} ms", times(row["ratio"]), times(row["memory_ratio"]))
+            (
+                f"{name} doubled",
+                f"{row['milliseconds']:,.0f} ms",
+                times(row["ratio"]),
+                times(row["memory_ratio"]),
+            )
             for name, row in rows.items()
             if name != "base"
         ]
-        yield from (f"**{case}**: {rows['base']['milliseconds']:,.0f} ms, {rows['base']['peak_mib']:,.0f} MiB at the start", "")
+        yield from (
+            f"**{case}**: {rows['base']['milliseconds']:,.0f} ms, {rows['base']['peak_mib']:,.0f} MiB at the start",
+            "",
+        )
         yield from table(("what", "median", "time", "memory"), lines)
 
 
@@ -107,11 +125,19 @@ def selective() -> Iterator[str]:
     found = load("selective")
     if found is None:
         return
-    yield from ("## An epoch of Selective-DPSGD, states reset", "", f"`python benchmarks/selective.py`. {hardware(found)}", "")
+    yield from (
+        "## An epoch of Selective-DPSGD, states reset",
+        "",
+        f"`python benchmarks/selective.py`. {hardware(found)}",
+        "",
+    )
     rows = sorted(found["cases"]["lstm"].items(), key=lambda item: item[1]["ratio"])
     yield from table(
         ("epoch", "median", "time", "peak memory", "memory"),
-        [(name, f"{row['milliseconds'] / 1000:.1f} s", times(row["ratio"]), *memory(row)) for name, row in rows],
+        [
+            (name, f"{row['milliseconds'] / 1000:.1f} s", times(row["ratio"]), *memory(row))
+            for name, row in rows
+        ],
     )
 
 
@@ -119,32 +145,63 @@ def exposure() -> Iterator[str]:
     found = load("exposure")
     if found is None:
         return
-    yield from ("## Exact exposure of ten canaries", "", f"`python benchmarks/exposure.py --rounds 5`. {hardware(found)}", "")
+    yield from (
+        "## Exact exposure of ten canaries",
+        "",
+        f"`python benchmarks/exposure.py --rounds 5`. {hardware(found)}",
+        "",
+    )
     rows = {name: row for name, row in found["results"].items() if not name.startswith("stream")}
-    header = ("model, 10⁶ candidates", "all ranked", "brute force", "ratio", "by branch and bound, secrets known by heart")
+    header = (
+        "model, 10⁶ candidates",
+        "all ranked",
+        "brute force",
+        "ratio",
+        "by branch and bound, secrets known by heart",
+    )
     lines = []
     for name, row in rows.items():
-        seconds = f"{row['unpruned_seconds']:.2f} s", f"{row['brute_seconds_extrapolated']:,.0f} s (extrapolated)"
-        lines.append((name, *seconds, f"{row['brute_over_unpruned']:.0f}×", f"{row['pruned_seconds']:.2f} s"))
+        seconds = (
+            f"{row['unpruned_seconds']:.2f} s",
+            f"{row['brute_seconds_extrapolated']:,.0f} s (extrapolated)",
+        )
+        lines.append(
+            (name, *seconds, f"{row['brute_over_unpruned']:.0f}×", f"{row['pruned_seconds']:.2f} s")
+        )
     yield from table(header, lines)
     streams = [(name, row) for name, row in found["results"].items() if name.startswith("stream")]
     lines = [
-        (name.removeprefix("stream-"), f"{row['seconds']:.1f} s", f"{row['peak_mebibytes']:.0f} MiB") for name, row in streams
+        (
+            name.removeprefix("stream-"),
+            f"{row['seconds']:.1f} s",
+            f"{row['peak_mebibytes']:.0f} MiB",
+        )
+        for name, row in streams
     ]
     yield from table(("candidates (LSTM 200, V 1,024)", "time", "peak memory of the search"), lines)
 
 
-POINTS = {"turn": "Turns of 54 bytes: the price is per point", "dialogue": "Dialogues of 640 bytes, five secrets in each"}
+POINTS = {
+    "turn": "Turns of 54 bytes: the price is per point",
+    "dialogue": "Dialogues of 640 bytes, five secrets in each",
+}
 ESTIMATED = 10_000  # megabytes
 CORES = 16
 
 
 def data_stages() -> Iterator[str]:
-    """Speed per core and peak memory of each stage at each size, and what 10 GB would take, from the largest size."""
+    """Speed per core and peak memory of each stage at each size, and what 10 GB would take, from
+    the largest size.
+    """
     found = load("data_stages")
     if found is None or "cases" not in found:
         return
-    yield from ("## Data stages, from small to large", "", f"`python benchmarks/data_stages.py`. {hardware(found)}", "")
+    yield from (
+        "## Data stages, from small to large",
+        "",
+        f"`python benchmarks/data_stages.py`. {hardware(found)}",
+        "",
+    )
     yield f"Processes of a stage: {found['threads']}. MB of text per second of processor time, peak memory of the largest."
     yield ""
     for point, sizes in found["cases"].items():
@@ -167,7 +224,11 @@ def estimate(case: dict[str, Any]) -> str:
     alone = {name: row for name, row in case["stages"].items() if name in ("plant", "neighbours")}
     shared = sum(row["cpu_seconds"] for name, row in case["stages"].items() if name not in alone)
     seconds = times_larger * (shared / CORES + sum(row["wall_seconds"] for row in alone.values()))
-    memory = CORES * max(row["peak_mb"] for name, row in case["stages"].items() if name not in alone) / 1000
+    memory = (
+        CORES
+        * max(row["peak_mb"] for name, row in case["stages"].items() if name not in alone)
+        / 1000
+    )
     return (
         f"On paper, 10 GB of such text on {CORES} cores: {seconds / 60:.0f} minutes for all stages one after the other, "
         f"{case['disk_mb'] * times_larger / 1000:.0f} GB of disk, {memory:.1f} GB of memory for all processes together."
@@ -178,7 +239,9 @@ def page() -> str:
     lines = [
         INTRODUCTION,
         *steps("clipping", "An optimizer step, private and not", "python benchmarks/clipping.py"),
-        *steps("clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"),
+        *steps(
+            "clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"
+        ),
         *selective(),
         *growth(),
         *exposure(),

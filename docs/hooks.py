@@ -1,7 +1,9 @@
-"""What `mkdocs build` does beyond mkdocs.yml: pages of the site that lie outside docs/, and links between the two.
+"""What `mkdocs build` does beyond mkdocs.yml: pages of the site that lie outside docs/, and links
+between the two.
 
-In the repository README.md links to docs/results.md and pages link to ../README.md; on the site all of them are neighbours.
-A link to any other file of the repository, which the site does not have, becomes its words alone.
+In the repository README.md links to docs/results.md and pages link to ../README.md; on the site all
+of them are neighbours. A link to any other file of the repository, which the site does not have,
+becomes its words alone.
 """
 
 import re
@@ -11,14 +13,20 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-BESIDES = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+BESIDES = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 LINK = re.compile(r"\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that lie beside docs/."""
     for name, page in BESIDES.items():
-        files.append(File.generated(config, page, content=(ROOT / name).read_text().replace("](docs/", "](")))
+        files.append(
+            File.generated(config, page, content=(ROOT / name).read_text().replace("](docs/", "]("))
+        )
     return files
 
 

@@ -1,4 +1,6 @@
-"""Fixtures that several folders of tests share: a copy of the project, and one that has been built from the tiny parameters."""
+"""Fixtures that several folders of tests share: a copy of the project, and one that has been built
+from the tiny parameters.
+"""
 
 from collections import Counter
 
@@ -17,7 +19,9 @@ SLOW = 10  # seconds that a test marked as slow is taken for
 
 def pytest_configure(config):
     """Keep how long each file of tests takes, for the order in which the next run takes them."""
-    if not hasattr(config, "workerinput"):  # in the process that starts the others, if there are any
+    if not hasattr(
+        config, "workerinput"
+    ):  # in the process that starts the others, if there are any
         config.pluginmanager.register(Stopwatch(config), "stopwatch")
 
 
@@ -50,9 +54,11 @@ def file_of(nodeid: str) -> str:
 
 
 def pytest_collection_modifyitems(config, items):
-    """Files that take long come first, so that processes that take a file each end at about the same time.
+    """Files that take long come first, so that processes that take a file each end at about the
+    same time.
 
-    How long a file took is known from the run before. Else it counts how many of its tests are marked as slow.
+    How long a file took is known from the run before. Else it counts how many of its tests are
+    marked as slow.
     """
     if hasattr(config, "workerinput"):
         known = config.workerinput["seconds"]
@@ -66,7 +72,9 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory) -> dict[str, str]:
-    """Environment of a shell in which the project is installed; nothing of the user's configuration."""
+    """Environment of a shell in which the project is installed; nothing of the user's
+    configuration.
+    """
     return environment_in(tmp_path_factory.mktemp("bin"))
 
 
@@ -78,10 +86,13 @@ def fresh(tmp_path_factory, environment) -> Project:
 
 @pytest.fixture(scope="session")
 def built(fresh, tmp_path_factory, worker_id) -> Project:
-    """The project with everything built (a minute or two), once for all processes of tests. Not to be changed: copy it."""
+    """The project with everything built (a minute or two), once for all processes of tests. Not to
+    be changed: copy it.
+    """
     own = tmp_path_factory.getbasetemp()
     shared = own if worker_id == "master" else own.parent
-    folder, output = shared / "built/project", shared / "built/output.txt"
+    folder = shared / "built/project"
+    output = shared / "built/output.txt"
     folder.parent.mkdir(exist_ok=True)
     with FileLock(shared / "built.lock"):
         if not folder.exists():

@@ -1,4 +1,6 @@
-"""Words that somebody else might have chosen for a title, a label or a name, and what each medium must not make of them."""
+"""Words that somebody else might have chosen for a title, a label or a name, and what each medium
+must not make of them.
+"""
 
 import unicodedata
 
@@ -11,4 +13,8 @@ SPELLED = "\\x1b[2J"  # how the beginning of both is seen
 
 def unseen(text: str) -> set[str]:
     """Characters of a text, but for ends of lines, that cannot be seen."""
-    return {one for one in text if one != "\n" and unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    return {
+        one
+        for one in text
+        if one != "\n" and unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    }

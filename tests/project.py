@@ -1,4 +1,6 @@
-"""A folder with the workflow in it, to run Snakemake and DVC in: what tests of the workflow and of faults work on."""
+"""A folder with the workflow in it, to run Snakemake and DVC in: what tests of the workflow and of
+faults work on.
+"""
 
 import os
 import shutil
@@ -22,7 +24,8 @@ class Project:
     umask = 0  # the most open one: what is closed was closed by the project
 
     def __init__(self, folder: Path, environment: dict[str, str]):
-        self.folder, self.environment = folder, environment
+        self.folder = folder
+        self.environment = environment
 
     def run(self, *command: str, check: bool = True, **environment: str) -> str:
         """Output of a command, errors among it."""
@@ -53,7 +56,11 @@ class Project:
         output = self.snakemake(*arguments, "-n", "-q", "rules")
         table = output.partition("Job stats:\n")[2].partition("\n\n")[0].splitlines()[2:]
         counts = {name: int(count) for name, count in map(str.split, table)}
-        return {name: count for name, count in counts.items() if name not in ("all", "total") and not name.endswith("_all")}
+        return {
+            name: count
+            for name, count in counts.items()
+            if name not in ("all", "total") and not name.endswith("_all")
+        }
 
     def edit(self, name: str, old: str, new: str) -> None:
         path = self.folder / name
@@ -67,17 +74,29 @@ class Project:
 
 
 def environment_in(programs: Path) -> dict[str, str]:
-    """Environment of a shell with confide, snakemake and dvc of this checkout, whose scripts are put into a folder."""
+    """Environment of a shell with confide, snakemake and dvc of this checkout, whose scripts are
+    put into a folder.
+    """
     for name, module in (("confide", "confide.cli"), ("snakemake", "snakemake"), ("dvc", "dvc")):
         (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
         (programs / name).chmod(0o755)
-    known = {key: value for key, value in os.environ.items() if not key.startswith(("SNAKEMAKE_", "MLFLOW_", "DVC_"))}
-    own = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"), "DVC_NO_ANALYTICS": "1"}
+    known = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("SNAKEMAKE_", "MLFLOW_", "DVC_"))
+    }
+    own = {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "src"),
+        "DVC_NO_ANALYTICS": "1",
+    }
     return known | own
 
 
 def homes_in(folder: Path) -> dict[str, str]:
-    """Variables that give programs a home and a place for temporary files below a folder, so that these can be looked into."""
+    """Variables that give programs a home and a place for temporary files below a folder, so that
+    these can be looked into.
+    """
     for name in ("home", "tmp"):
         (folder / name).mkdir(exist_ok=True)
     variables = {name: str(folder / "home" / place) for name, place in XDG.items()}
@@ -90,10 +109,14 @@ def project_in(folder: Path, environment: dict[str, str]) -> Project:
     for name in PARTS:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            shutil.copytree(
+                source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
         else:
             shutil.copy(source, folder / name)
-    (folder / "data/own").mkdir(parents=True)  # as in a checkout, without what its owner keeps there
+    (folder / "data/own").mkdir(
+        parents=True
+    )  # as in a checkout, without what its owner keeps there
     shutil.copy(ROOT / "data/own/.gitignore", folder / "data/own")
     shutil.copy(ROOT / "tests/params.tiny.yaml", folder / "params.yaml")
     return Project(folder, environment)

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from confide.artefacts import digest_of
-from confide.io import sha256
+from confide.files.io import sha256
+from confide.provenance.artefacts import digest_of
 
 
 def test_a_file_a_folder_a_package_and_nothing(tmp_path):
@@ -28,7 +28,8 @@ def test_a_model_of_the_hub_is_found_where_it_was_downloaded_to(tmp_path, monkey
     (snapshot / "config.json").write_text("{}")
     (snapshot / "parts/weights").write_text("1")
     lines = [
-        f"{name}\0{hashlib.sha256(text).hexdigest()}\n" for name, text in (("config.json", b"{}"), ("parts/weights", b"1"))
+        f"{name}\0{hashlib.sha256(text).hexdigest()}\n"
+        for name, text in (("config.json", b"{}"), ("parts/weights", b"1"))
     ]
     assert digest_of("someone/small") == hashlib.sha256("".join(lines).encode()).hexdigest()
     assert digest_of("someone/else") is None

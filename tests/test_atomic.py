@@ -1,4 +1,6 @@
-"""Writes that appear whole or not at all: what is flushed before it is named, and what killed processes have left."""
+"""Writes that appear whole or not at all: what is flushed before it is named, and what killed
+processes have left.
+"""
 
 import os
 import platform
@@ -10,7 +12,7 @@ import pytest
 from safetensors import SafetensorError
 
 from confide.errors import InputError
-from confide.io import atomic, atomic_folder, write_json
+from confide.files.io import atomic, atomic_folder, write_json
 
 HOST = platform.node()
 
@@ -25,7 +27,9 @@ def ended() -> int:
 @pytest.fixture
 def order(monkeypatch) -> list[tuple[str, str]]:
     """Names of files and folders as they are flushed and renamed."""
-    found, sync, move = [], os.fsync, os.replace
+    found = []
+    sync = os.fsync
+    move = os.replace
 
     def flushed(descriptor: int) -> None:
         found.append(("flushed", Path(os.readlink(f"/proc/self/fd/{descriptor}")).name))
@@ -50,7 +54,13 @@ def test_files_of_a_folder_are_on_disk_before_any_has_its_name(tmp_path, order):
     with atomic_folder(tmp_path / "study") as folder:
         for name in ("b", "a"):
             (folder / name).write_text(name)
-    kinds = [("flushed", "a"), ("flushed", "b"), ("renamed", "a"), ("renamed", "b"), ("flushed", "study")]
+    kinds = [
+        ("flushed", "a"),
+        ("flushed", "b"),
+        ("renamed", "a"),
+        ("renamed", "b"),
+        ("flushed", "study"),
+    ]
     assert order == kinds and [path.name for path in tmp_path.iterdir()] == ["study"]
 
 
@@ -64,8 +74,14 @@ def test_a_folder_keeps_what_it_had_where_the_new_fails(tmp_path):
 
 
 def test_leftovers_of_dead_processes_go_and_those_of_others_stay(tmp_path):
-    dead, alive = f".a.json.{HOST}.{ended()}.tmp", f".a.json.{HOST}.{os.getppid()}.tmp"
-    kept = {alive, f".a.json.elsewhere.{ended()}.tmp", f".b.json.{HOST}.{ended()}.tmp", f".a.json.{HOST}.x.tmp"}
+    dead = f".a.json.{HOST}.{ended()}.tmp"
+    alive = f".a.json.{HOST}.{os.getppid()}.tmp"
+    kept = {
+        alive,
+        f".a.json.elsewhere.{ended()}.tmp",
+        f".b.json.{HOST}.{ended()}.tmp",
+        f".a.json.{HOST}.x.tmp",
+    }
     for name in (dead, *kept):
         (tmp_path / name).touch()
     (tmp_path / f".a.json.{HOST}.{ended()}.tmp").mkdir()  # as of a report
@@ -74,13 +90,18 @@ def test_leftovers_of_dead_processes_go_and_those_of_others_stay(tmp_path):
 
 
 def full(path: Path) -> None:
-    raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")  # as it words it
+    raise SafetensorError(
+        "Error while serializing: I/O error: No space left on device (os error 28)"
+    )  # as it words it
 
 
 @pytest.mark.parametrize("write", [lambda path: Path("/dev/full").write_bytes(b"0"), full])
 def test_a_full_disk_is_one_line_that_names_the_file(tmp_path, write):
     said = r"model\.safetensors: cannot be written: .*No space left"
-    with pytest.raises(InputError, match=said) as raised, atomic(tmp_path / "model.safetensors") as path:
+    with (
+        pytest.raises(InputError, match=said) as raised,
+        atomic(tmp_path / "model.safetensors") as path,
+    ):
         path.touch()
         write(path)
     assert "\n" not in str(raised.value) and list(tmp_path.iterdir()) == []

@@ -6,11 +6,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from confide.batches import Batch, padded, private_positions, public_counts, selected, token_losses, unmasked
-from confide.dp.update import exact_gradient
-from confide.memory import Budget
+from confide.dp.mechanism.update import exact_gradient
 from confide.models import build
+from confide.models.batches import (
+    Batch,
+    padded,
+    private_positions,
+    public_counts,
+    selected,
+    token_losses,
+    unmasked,
+)
 from confide.models.head import IGNORE
+from confide.runtime.memory import Budget
 from confide.specs import LSTMSpec
 from confide.types import View
 
@@ -29,32 +37,48 @@ def predicted(batch: Batch) -> list[list[int]]:
 
 
 def scored(batch: Batch) -> list[list[int]]:
-    return [places[targets != IGNORE].tolist() for places, targets in zip(batch.places, batch.targets, strict=True)]
+    return [
+        places[targets != IGNORE].tolist()
+        for places, targets in zip(batch.places, batch.targets, strict=True)
+    ]
 
 
 def test_positions_are_private_if_they_read_or_predict_a_private_token() -> None:
     points = np.arange(3)
-    public, private = selected(view(), points, BOS, "public"), selected(view(), points, BOS, "private")
+    public = selected(view(), points, BOS, "public")
+    private = selected(view(), points, BOS, "private")
     # point 0: bos t0 t1 [t2 t3] t4 t5 t6 [t7]; position p reads token p - 1 and predicts token p
-    carried, whole = selected(view(), points, BOS, "public", "carry"), padded(view(), points, BOS)
+    carried = selected(view(), points, BOS, "public", "carry")
+    whole = padded(view(), points, BOS)
     assert scored(carried) == [[0, 1, 5, 6], [0, 1, 2], [0, 1]]
     assert scored(private) == [[2, 3, 4, 7, 8], [], [2, 3]]
     assert sum(map(len, scored(carried) + scored(private))) == int((whole.targets != IGNORE).sum())
     for batch in (carried, private):
         for row, places in enumerate(scored(batch)):
-            assert batch.targets[row][batch.targets[row] != IGNORE].tolist() == whole.targets[row, places].tolist()
+            assert (
+                batch.targets[row][batch.targets[row] != IGNORE].tolist()
+                == whole.targets[row, places].tolist()
+            )
     assert predicted(public) == predicted(carried)
-    assert public.inputs[0].tolist() == whole.inputs[0, [0, 1, 5, 6]].tolist()  # what is not scored is not read
-    assert (~public.keep[:2]).nonzero().tolist() == [[0, 2]]  # public text after private text begins anew
+    assert (
+        public.inputs[0].tolist() == whole.inputs[0, [0, 1, 5, 6]].tolist()
+    )  # what is not scored is not read
+    assert (~public.keep[:2]).nonzero().tolist() == [
+        [0, 2]
+    ]  # public text after private text begins anew
     assert carried.keep is None and public_counts(view()).tolist() == [4, 3, 2]
 
 
 def test_masks_are_read_but_never_predicted() -> None:
-    points, batch = np.arange(3), unmasked(view(), np.arange(3), BOS)
+    points = np.arange(3)
+    batch = unmasked(view(), np.arange(3), BOS)
     whole = padded(view(), points, BOS)
     assert torch.equal(batch.inputs, whole.inputs)
     ids = view().ids
-    expected = [[*(int(i) for i, m in zip(ids[a:b], MARKS[a:b], strict=True) if not m), BOS] for a, b in pairwise(STARTS)]
+    expected = [
+        [*(int(i) for i, m in zip(ids[a:b], MARKS[a:b], strict=True) if not m), BOS]
+        for a, b in pairwise(STARTS)
+    ]
     assert predicted(batch) == expected and predicted(whole) != expected
 
 
@@ -73,17 +97,26 @@ def test_scored_positions_have_the_losses_of_the_whole_where_nothing_is_reset() 
     model = build(LSTMSpec(kind="lstm", embedding=8, hidden=8), 60, BOS).double()
     whole = padded(view(), np.arange(3), BOS)
     part = selected(view(), np.arange(3), BOS, "public")
-    losses, expected = token_losses(model, part), token_losses(model, whole)
+    losses = token_losses(model, part)
+    expected = token_losses(model, whole)
     for row, end in enumerate([2, 3, 2]):  # before the first reset
         torch.testing.assert_close(losses[row, :end], expected[row, :end])
 
 
 def test_public_batches_do_not_know_how_long_private_text_is() -> None:
-    ids, starts = np.array([5, 6, 30, 31, 32, 7, 8, 9], np.int32), np.array([0, 8])
+    ids = np.array([5, 6, 30, 31, 32, 7, 8, 9], np.int32)
+    starts = np.array([0, 8])
     long = View(ids, starts, np.array([0, 0, 1, 1, 1, 0, 0, 0], bool))
-    short = View(np.array([5, 6, 33, 7, 8, 9], np.int32), np.array([0, 6]), np.array([0, 0, 1, 0, 0, 0], bool))
+    short = View(
+        np.array([5, 6, 33, 7, 8, 9], np.int32),
+        np.array([0, 6]),
+        np.array([0, 0, 1, 0, 0, 0], bool),
+    )
     one, other = (selected(each, np.array([0]), BOS, "public") for each in (long, short))
-    assert all(torch.equal(getattr(one, name), getattr(other, name)) for name in ("inputs", "targets", "keep"))
+    assert all(
+        torch.equal(getattr(one, name), getattr(other, name))
+        for name in ("inputs", "targets", "keep")
+    )
     assert public_counts(long).tolist() == public_counts(short).tolist() == [5]
 
 
@@ -92,11 +125,19 @@ def test_public_counts_and_marked_points_are_those_of_a_loop() -> None:
     for _ in range(20):
         lengths = source.integers(0, 9, 7) + np.arange(7) % 2
         starts = np.concatenate([[0], lengths.cumsum()])
-        some = View(source.integers(3, 40, starts[-1]).astype(np.int32), starts, source.random(starts[-1]) < 0.4)
+        some = View(
+            source.integers(3, 40, starts[-1]).astype(np.int32),
+            starts,
+            source.random(starts[-1]) < 0.4,
+        )
         whole = padded(some, np.arange(7), BOS)
         private = private_positions(some, np.arange(7), tuple(whole.targets.shape))
-        assert public_counts(some).tolist() == (~private & (whole.targets != IGNORE)).sum(1).tolist()
-        assert some.marked().tolist() == [bool(some.private[a:b].any()) for a, b in pairwise(starts)]
+        assert (
+            public_counts(some).tolist() == (~private & (whole.targets != IGNORE)).sum(1).tolist()
+        )
+        assert some.marked().tolist() == [
+            bool(some.private[a:b].any()) for a, b in pairwise(starts)
+        ]
 
 
 def test_points_without_a_chosen_position_are_scored_nowhere() -> None:
@@ -105,7 +146,11 @@ def test_points_without_a_chosen_position_are_scored_nowhere() -> None:
 
 
 def test_units_are_not_divided() -> None:
-    whole = Batch(torch.arange(7)[:, None], torch.arange(7)[:, None], units=torch.tensor([0, 0, 0, 1, 2, 2, 3]))
+    whole = Batch(
+        torch.arange(7)[:, None],
+        torch.arange(7)[:, None],
+        units=torch.tensor([0, 0, 0, 1, 2, 2, 3]),
+    )
     pieces = whole.split(2)
     assert [piece.inputs.flatten().tolist() for piece in pieces] == [[0, 1, 2], [3], [4, 5], [6]]
     assert [piece.units.tolist() for piece in pieces] == [[0, 0, 0], [0], [0, 0], [0]]

@@ -1,4 +1,6 @@
-"""The command line: flags follow signatures, bad input is one line and status 2, nothing is left half written."""
+"""The command line: flags follow signatures, bad input is one line and status 2, nothing is left
+half written.
+"""
 
 import inspect
 import json
@@ -50,7 +52,11 @@ def test_a_stage_runs_with_json_or_a_file(tmp_path):
 def test_bad_input_is_one_line_status_2_and_no_output(tmp_path, spec, message):
     done = confide("split", "--spec", spec, "--output", "out/points.jsonl", folder=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("confide split: error: ") and done.stderr.count("\n") == 1 and message in done.stderr
+    assert (
+        done.stderr.startswith("confide split: error: ")
+        and done.stderr.count("\n") == 1
+        and message in done.stderr
+    )
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
@@ -72,25 +78,45 @@ def test_help_of_the_program_and_of_a_stage(tmp_path):
 def test_every_stage_has_the_signature_that_the_command_line_needs(name):
     function = cli.stage(name)
     first, *others = inspect.signature(function).parameters.values()
-    assert first.name == "spec" and all(parameter.kind is parameter.KEYWORD_ONLY for parameter in others)
+    assert first.name == "spec" and all(
+        parameter.kind is parameter.KEYWORD_ONLY for parameter in others
+    )
     for parameter in others:
         number = parameter.annotation is int and parameter.default is not parameter.empty
-        assert number or parameter.annotation in (Path, Path | None, list[Path], list[Path] | None), parameter
+        assert number or parameter.annotation in (
+            Path,
+            Path | None,
+            list[Path],
+            list[Path] | None,
+        ), parameter
 
 
 def test_flags_of_each_kind():
     import argparse
 
     def stage(
-        spec: SplitSpec, *, one: Path, many: list[Path], some: list[Path] | None = None, maybe: Path | None = None, n: int = 3
+        spec: SplitSpec,
+        *,
+        one: Path,
+        many: list[Path],
+        some: list[Path] | None = None,
+        maybe: Path | None = None,
+        n: int = 3,
     ) -> None:
         """A stage."""
 
     parser = argparse.ArgumentParser()
     cli.add_flags(parser, stage)
     given = parser.parse_args(["--spec", "{}", "--one", "a", "--many", "b", "c"])
-    assert (given.one, given.many, given.maybe) == (Path("a"), [Path("b"), Path("c")], None) and not given.some
-    assert given.n == 3 and parser.parse_args(["--spec", "{}", "--one", "a", "--many", "--n", "5"]).n == 5
+    assert (given.one, given.many, given.maybe) == (
+        Path("a"),
+        [Path("b"), Path("c")],
+        None,
+    ) and not given.some
+    assert (
+        given.n == 3
+        and parser.parse_args(["--spec", "{}", "--one", "a", "--many", "--n", "5"]).n == 5
+    )
     given = parser.parse_args(["--spec", "{}", "--one", "a", "--some", "d", "--maybe", "e"])
     assert (given.some, given.maybe, given.many) == ([Path("d")], Path("e"), [])
 
@@ -106,20 +132,28 @@ def test_paths_before_the_star_are_arguments_without_a_flag():
 
     parser = argparse.ArgumentParser()
     cli.add_flags(parser, one)
-    assert parser.parse_args(["a", "--other", "b"]) == argparse.Namespace(path=Path("a"), other=Path("b"))
+    assert parser.parse_args(["a", "--other", "b"]) == argparse.Namespace(
+        path=Path("a"), other=Path("b")
+    )
     parser = argparse.ArgumentParser()
     cli.add_flags(parser, several)
-    assert parser.parse_args(["a", "b", "--flag"]) == argparse.Namespace(paths=[Path("a"), Path("b")], flag=True)
+    assert parser.parse_args(["a", "b", "--flag"]) == argparse.Namespace(
+        paths=[Path("a"), Path("b")], flag=True
+    )
     with pytest.raises(SystemExit):
         parser.parse_args(["--flag"])
 
 
-@pytest.mark.parametrize("name", cli.BESIDES)
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_other_command_has_help(capsys, name):
     with pytest.raises(SystemExit) as left:
         cli.run(name, ["--help"])
     said = capsys.readouterr().out
-    assert left.value.code == 0 and said.startswith(f"usage: confide {name}") and len(said.split()) > 20
+    assert (
+        left.value.code == 0
+        and said.startswith(f"usage: confide {name}")
+        and len(said.split()) > 20
+    )
 
 
 def test_specs_are_checked_against_their_own_class():

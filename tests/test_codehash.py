@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from confide import codehash
+from confide.provenance import code_hash as codehash
 
 FILES = {
     "pack/__init__.py": "",
@@ -39,7 +39,9 @@ def test_closure_follows_relative_lazy_and_package_imports(root):
     assert sorted(codehash.closure(root, "pack.top")) == REACHED
 
 
-@pytest.mark.parametrize("name", ["top", "part", "lazy", "deep/__init__", "deep/leaf", "base", "__init__"])
+@pytest.mark.parametrize(
+    "name", ["top", "part", "lazy", "deep/__init__", "deep/leaf", "base", "__init__"]
+)
 def test_a_change_anywhere_in_the_closure_counts(root, name):
     before = fresh(root)
     path = root / f"pack/{name}.py"
@@ -67,14 +69,18 @@ def test_a_table_beside_a_module_of_its_name_counts_and_no_other_does(root):
     ],
 )
 def test_comments_docstrings_and_layout_do_not_count(root, old, new):
-    before, path = fresh(root), root / "pack/deep/leaf.py"
+    before = fresh(root)
+    path = root / "pack/deep/leaf.py"
     path.write_text(path.read_text().replace(old, new, 1))
     assert fresh(root) == before
 
 
-@pytest.mark.parametrize(("old", "new"), [("3", "4"), ("3", "'3'"), ("3", "None"), ("value = 3", "value = 3; del value")])
+@pytest.mark.parametrize(
+    ("old", "new"), [("3", "4"), ("3", "'3'"), ("3", "None"), ("value = 3", "value = 3; del value")]
+)
 def test_values_count(root, old, new):
-    before, path = fresh(root), root / "pack/deep/leaf.py"
+    before = fresh(root)
+    path = root / "pack/deep/leaf.py"
     path.write_text(path.read_text().replace(old, new, 1))
     assert fresh(root) != before
 
@@ -103,9 +109,13 @@ def test_an_unrelated_module_does_not_count(root):
 
 def test_closure_holds_all_that_an_import_really_loads():
     """Oracle: the package's modules in sys.modules after importing the stage."""
-    src = Path(codehash.__file__).parents[1]
+    src = Path(codehash.__file__).parents[2]
     script = "import confide.stages.redact, sys; print(*(m for m in sys.modules if m.split('.')[0] == 'confide'))"
     loaded = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(src)}
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(src)},
     )
     assert set(loaded.stdout.split()) <= codehash.closure(src, "confide.stages.redact")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from confide.columns import Columns
-from confide.data import ORIGINAL, REDACTED
+from confide.data.partition_files import ORIGINAL, REDACTED
+from confide.data.vectors import Columns
 from confide.errors import InputError
 
 
@@ -17,7 +17,8 @@ from confide.errors import InputError
     st.sampled_from([None, {"domains": '["ü","\\n\\"","\u2028"]'}]),
 )
 def test_pieces_give_the_bytes_of_safetensors(tmp_path_factory, types, sizes, metadata):
-    folder, rng = tmp_path_factory.mktemp("c"), np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("c")
+    rng = np.random.default_rng(0)
     columns = Columns(folder / "pieces", types)
     whole = {name: [np.empty(0, dtype)] for name, dtype in types.items()}
     for size in sizes:
@@ -26,7 +27,9 @@ def test_pieces_give_the_bytes_of_safetensors(tmp_path_factory, types, sizes, me
             whole[name].append(piece)
             columns.add(**{name: piece})
     columns.write(metadata)
-    save_file({name: np.concatenate(pieces) for name, pieces in whole.items()}, folder / "whole", metadata)
+    save_file(
+        {name: np.concatenate(pieces) for name, pieces in whole.items()}, folder / "whole", metadata
+    )
     assert (folder / "pieces").read_bytes() == (folder / "whole").read_bytes()
     assert {path.name for path in folder.iterdir()} == {"pieces", "whole"}
 

@@ -6,15 +6,21 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from confide.data import load_partition, write_partition
+from confide.data.partition_files import load_partition, write_partition
 from confide.errors import InputError
-from confide.rows import Copy, Join, read_rows
+from confide.files.rows import Copy, Join, read_rows
 from confide.types import Partition, View
 
 
 def example() -> Partition:
-    original = View(np.array([5, 6, 2, 7], np.int32), np.array([0, 2, 2, 4], np.int64), np.array([0, 1, 1, 0], bool))
-    redacted = View(np.array([5, 2, 7], np.int32), np.array([0, 2, 2, 3], np.int64), np.array([0, 1, 0], bool))
+    original = View(
+        np.array([5, 6, 2, 7], np.int32),
+        np.array([0, 2, 2, 4], np.int64),
+        np.array([0, 1, 1, 0], bool),
+    )
+    redacted = View(
+        np.array([5, 2, 7], np.int32), np.array([0, 2, 2, 3], np.int64), np.array([0, 1, 0], bool)
+    )
     return Partition(
         original=original,
         redacted=redacted,
@@ -41,8 +47,11 @@ def flatten(partition):
 
 
 def test_round_trip_with_types(files):
-    before, after = list(flatten(example())), list(flatten(load_partition(*files)))
-    assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(before, after, strict=True))
+    before = list(flatten(example()))
+    after = list(flatten(load_partition(*files)))
+    assert all(
+        np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(before, after, strict=True)
+    )
     assert load_partition(*files).domains == ("air", "mail")
 
 
@@ -85,7 +94,9 @@ def test_missing_file_is_refused(files):
 )
 def test_arrays_that_do_not_fit_are_refused(files, which, name, value):
     arrays = load_file(files[which])
-    arrays = {key: array for key, array in arrays.items() if key != name} | ({} if value is None else {name: value})
+    arrays = {key: array for key, array in arrays.items() if key != name} | (
+        {} if value is None else {name: value}
+    )
     save_file(arrays, files[which], {"domains": '["air","mail"]'})
     with pytest.raises(InputError, match=name):
         load_partition(*files)

@@ -6,17 +6,26 @@ import hmac
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide import deduplication
-from confide.deduplication import copies, digest
+from confide.text import deduplication
+from confide.text.deduplication import copies, digest
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c", "x <MASK>"]), st.sampled_from(["train", "valid"])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c", "x <MASK>"]), st.sampled_from(["train", "valid"])
+        ),
+        max_size=12,
+    )
+)
 def test_copies_are_what_a_quadratic_search_finds(points):
     rows = [(str(i), text, split) for i, (text, split) in enumerate(points)]
     expected = [
         key
         for i, (key, text, split) in enumerate(rows)
-        if split == "train" and "<MASK>" not in text and any(t == text and s == "train" for _, t, s in rows[:i])
+        if split == "train"
+        and "<MASK>" not in text
+        and any(t == text and s == "train" for _, t, s in rows[:i])
     ]
     assert list(copies(rows, lambda text: hashlib.sha1(text).digest())) == expected
 

@@ -1,4 +1,6 @@
-"""The gate: what stands, what is refuted, what an audit could not have told; and that another model's audit is refused."""
+"""The gate: what stands, what is refuted, what an audit could not have told; and that another
+model's audit is refused.
+"""
 
 import csv
 import json
@@ -8,18 +10,20 @@ from functools import cache
 import numpy as np
 import pytest
 
+from confide.certify.gate import cases, unaudited
 from confide.cli import main
-from confide.dp.audit_bounds import attempts_of, best_lower, epsilon_lower
-from confide.dp.audit_power import mu_of
-from confide.dp.calibration import calibrate
-from confide.dp.curves import Mechanism, pld_curve
-from confide.dp.tradeoff import points_of
+from confide.dp.accounting.audit_bounds import attempts_of, best_lower, epsilon_lower
+from confide.dp.accounting.audit_power import mu_of
+from confide.dp.accounting.calibration import calibrate
+from confide.dp.accounting.curves import Mechanism, pld_curve
+from confide.dp.accounting.tradeoff import points_of
 from confide.errors import Failure, InputError
-from confide.gate import cases, unaudited
 from confide.specs import GateSpec
 from confide.stages.gate import gate
 
-RUN, DELTA, COINS = "r/g0-s0", 8e-5, 160
+RUN = "r/g0-s0"
+DELTA = 8e-5
+COINS = 160
 WEIGHTS = "a" * 64
 RELATIONS = {"game": "replace_one", "inclusion": "add_or_remove"}
 
@@ -33,16 +37,32 @@ def curve_of(epsilon):
     if epsilon == 0:
         return [[0.0, 0.0]]
     sigma = calibrate(epsilon, DELTA, 0.0256, 391)
-    return [list(pair) for pair in points_of(pld_curve((Mechanism(0.0256, sigma, 391),), "replace_one"))]
+    return [
+        list(pair) for pair in points_of(pld_curve((Mechanism(0.0256, sigma, 391),), "replace_one"))
+    ]
 
 
 def certificate(epsilon, curves=True, **planted):
     names = {"secret_caught": ("replace_one", 0.0), "secret_missed": ("replace_one", epsilon)}
-    names |= {"record_add_or_remove_pld": ("add_or_remove", epsilon), "secret_missed_by_both": ("replace_one", "inf")}
-    claims = [{"name": name, "relation": rel, "epsilon": value, "delta": DELTA} for name, (rel, value) in names.items()]
-    policy = {"gamma": 0.0, "census": True, "delta2": 0.0, "planted": PLANTED | planted}  # gamma is of the corpus's own secrets
+    names |= {
+        "record_add_or_remove_pld": ("add_or_remove", epsilon),
+        "secret_missed_by_both": ("replace_one", "inf"),
+    }
+    claims = [
+        {"name": name, "relation": rel, "epsilon": value, "delta": DELTA}
+        for name, (rel, value) in names.items()
+    ]
+    policy = {
+        "gamma": 0.0,
+        "census": True,
+        "delta2": 0.0,
+        "planted": PLANTED | planted,
+    }  # gamma is of the corpus's own secrets
     found = {"run": RUN, "claims": claims, "policy": policy}
-    found |= {"files": {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]}, "ledger_head": "b" * 64}
+    found |= {
+        "files": {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]},
+        "ledger_head": "b" * 64,
+    }
     if curves:
         finite = {name: value for name, (_, value) in names.items() if value != "inf"}
         found["curves"] = {name: curve_of(value) for name, value in finite.items()}
@@ -50,12 +70,21 @@ def certificate(epsilon, curves=True, **planted):
 
 
 def audit(distance, run=RUN, coins=COINS, seed=0, weights=WEIGHTS, best=False):
-    """Coins seen through noise, `distance` standard deviations apart; `best`: all guesses are right."""
-    rng, found = np.random.default_rng(seed), {"attack": "game", "run": run, "weights": weights}
+    """Coins seen through noise, `distance` standard deviations apart; `best`: all guesses are
+    right.
+    """
+    rng = np.random.default_rng(seed)
+    found = {"attack": "game", "run": run, "weights": weights}
     for name, relation in RELATIONS.items():
         flips = rng.random(coins) < 0.5
-        attempts = attempts_of(flips * 1.0 if best else distance * flips + rng.normal(size=coins), flips)
-        found |= {f"{name}_coins": coins, f"{name}_relation": relation, f"{name}_attempts": [list(one) for one in attempts]}
+        attempts = attempts_of(
+            flips * 1.0 if best else distance * flips + rng.normal(size=coins), flips
+        )
+        found |= {
+            f"{name}_coins": coins,
+            f"{name}_relation": relation,
+            f"{name}_attempts": [list(one) for one in attempts],
+        }
     return found
 
 
@@ -98,11 +127,16 @@ def test_outcomes(written, certified, coins, distance, expected):
     if expected == "refuted":
         assert found.lower >= found.certified
     elif expected == "stands":
-        assert found.lower <= found.certified and 0.05 < found.rings_2x < found.rings_3x <= found.rings_5x
+        assert (
+            found.lower <= found.certified
+            and 0.05 < found.rings_2x < found.rings_3x <= found.rings_5x
+        )
 
 
 def test_a_model_that_learnt_its_secrets_by_heart_is_refuted_under_a_certificate_of_3(written):
-    """AUC .99: the bound for (epsilon, delta) alone says 2.9, could have said 3.6, and let it pass."""
+    """AUC .99: the bound for (epsilon, delta) alone says 2.9, could have said 3.6, and let it
+    pass.
+    """
     rng = np.random.default_rng(3)
     flips = rng.random(COINS) < 0.5
     scores = 3.35 * flips + rng.normal(size=COINS)
@@ -111,14 +145,19 @@ def test_a_model_that_learnt_its_secrets_by_heart_is_refuted_under_a_certificate
     found = outcome(written, certificate(3.0), measured)
     assert 2 < alone < 3 and found.outcome == "refuted" and found.lower > 4
     bare = outcome(written, certificate(3.0, curves=False), measured)
-    assert bare.lower < found.lower - 1 and bare.rings_3x < 0.1 < 0.9 < found.rings_3x  # what one pair of the curve sees
+    assert (
+        bare.lower < found.lower - 1 and bare.rings_3x < 0.1 < 0.9 < found.rings_3x
+    )  # what one pair of the curve sees
 
 
 def test_chances_to_ring_are_those_of_simulated_trainings(written):
     """Each training is one of an ideal attacker, at twice and three times the certified epsilon."""
     certified = certificate(3.0)
     for times, field in ((2, "rings_2x"), (3, "rings_3x")):
-        found = [outcome(written, certified, audit(mu_of(3.0 * times, DELTA), seed=seed)) for seed in range(60)]
+        found = [
+            outcome(written, certified, audit(mu_of(3.0 * times, DELTA), seed=seed))
+            for seed in range(60)
+        ]
         share = np.mean([case.outcome == "refuted" for case in found])
         chance = getattr(found[0], field)
         assert abs(share - chance) < 4 * (chance * (1 - chance) / 60) ** 0.5 + 0.01
@@ -126,14 +165,22 @@ def test_chances_to_ring_are_those_of_simulated_trainings(written):
 
 def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
     def certified(**policy):
-        game, inclusion = cases(*written(certificate(3.0, **policy), audit(mu_of(6.0, DELTA), seed=1)))
+        game, inclusion = cases(
+            *written(certificate(3.0, **policy), audit(mu_of(6.0, DELTA), seed=1))
+        )
         assert inclusion.certified == 3.0
         return game.certified, game.outcome
 
     assert certified(different=2) == (3.0, "stands")
     assert certified(different=0) == (0.0, "refuted")
-    assert certified(different=0, sampled=19) == (3.0, "stands")  # what was not sampled may have been missed
-    assert certified(different=0, sampled=0, secrets=0) == (3.0, "stands")  # nothing is known of what the audit planted
+    assert certified(different=0, sampled=19) == (
+        3.0,
+        "stands",
+    )  # what was not sampled may have been missed
+    assert certified(different=0, sampled=0, secrets=0) == (
+        3.0,
+        "stands",
+    )  # nothing is known of what the audit planted
     assert certified(exposed=1) == (float("inf"), "skipped")
 
 
@@ -152,20 +199,30 @@ def test_a_study_fails_by_name_and_junit_says_why(written, tmp_path):
     assert [case.find("failure").get("type") for case in suite] == ["refuted", "refuted"]
     written(certificate(3.0), audit(0.0))
     gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
-    found = [(row["audit"], row["outcome"], row["certified"], row["weights"]) for row in rows_of(tmp_path / "gate.csv")]
+    found = [
+        (row["audit"], row["outcome"], row["certified"], row["weights"])
+        for row in rows_of(tmp_path / "gate.csv")
+    ]
     assert found == [("game", "stands", "3.0", WEIGHTS), ("inclusion", "stands", "3.0", WEIGHTS)]
 
 
 def test_an_audit_of_other_weights_fails_though_it_has_the_same_name(written, tmp_path):
-    """A run that was trained again keeps its name; the old audit of it says nothing of the new weights."""
+    """A run that was trained again keeps its name; the old audit of it says nothing of the new
+    weights.
+    """
     written(certificate(3.0), audit(0.0, weights="c" * 64))
     spec = GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}])
     with pytest.raises(Failure, match="game of other weights: the audit is of weights cccc"):
         gate(spec, results=tmp_path, output=tmp_path / "gate.csv", junit=tmp_path / "gate.xml")
     assert {row["outcome"] for row in rows_of(tmp_path / "gate.csv")} == {"of other weights"}
     other = list(cases(*written(certificate(3.0), audit(0.0) | {"ledger": "d" * 64})))
-    assert {case.outcome for case in other} == {"of other weights"} and "other updates" in other[0].says
-    assert {case.outcome for case in cases(*written(certificate(3.0), audit(0.0) | {"ledger": "b" * 64}))} == {"stands"}
+    assert {case.outcome for case in other} == {"of other weights"} and "other updates" in other[
+        0
+    ].says
+    assert {
+        case.outcome
+        for case in cases(*written(certificate(3.0), audit(0.0) | {"ledger": "b" * 64}))
+    } == {"stands"}
 
 
 def test_a_run_that_nobody_audited_is_a_row_and_a_warning(written, tmp_path, capsys):
@@ -177,10 +234,17 @@ def test_a_run_that_nobody_audited_is_a_row_and_a_warning(written, tmp_path, cap
     assert (row["audit"], row["outcome"], row["certified"]) == ("none", "not audited", "3.0")
     assert "warning: r/g0-s0 is not audited" in capsys.readouterr().out
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("skipped") == "1"
-    nothing = audit(0.0) | {"game_reason": "not planted in this corpus", "inclusion_reason": "not planted in this corpus"}
+    nothing = audit(0.0) | {
+        "game_reason": "not planted in this corpus",
+        "inclusion_reason": "not planted in this corpus",
+    }
     written(certificate(3.0), nothing)
     gate(GateSpec(study="s", runs=[{"run": RUN, "audit": "game"}]), **where)
-    assert [row["outcome"] for row in rows_of(tmp_path / "gate.csv")] == ["skipped", "skipped", "not audited"]
+    assert [row["outcome"] for row in rows_of(tmp_path / "gate.csv")] == [
+        "skipped",
+        "skipped",
+        "not audited",
+    ]
     capsys.readouterr()
     path.write_text(json.dumps(certificate("inf")))
     assert unaudited(path).outcome == "skipped"
@@ -194,9 +258,14 @@ def check(capsys, *paths):
 
 
 def test_on_the_command_line(written, tmp_path, capsys):
-    status, said = check(capsys, *written(certificate(3.0), audit(0.0)), "--junit", tmp_path / "j.xml")
+    status, said = check(
+        capsys, *written(certificate(3.0), audit(0.0)), "--junit", tmp_path / "j.xml"
+    )
     assert status == 0 and "game: stands" in said.out and (tmp_path / "j.xml").exists()
-    assert "an ideal attacker would refute it if epsilon were 6 (" in said.out and "could have shown" not in said.out
+    assert (
+        "an ideal attacker would refute it if epsilon were 6 (" in said.out
+        and "could have shown" not in said.out
+    )
     status, said = check(capsys, *written(certificate(3.0), audit(0.0, best=True)))
     assert status == 1 and "failed: game refuted" in said.err
     status, said = check(capsys, *written(certificate(3.0), audit(0.0, coins=12)))
@@ -217,7 +286,10 @@ def without(*keys):
         (without("game_attempts"), "game_attempts: is missing"),
         (without("weights"), "weights: is missing"),
         (audit(0.0) | {"game_attempts": [[160, 80]]}, "game_attempts: says nothing of 56 guesses"),
-        (audit(0.0) | {"game_attempts": [[56, 57]]}, "game_attempts: has more right guesses than guesses"),
+        (
+            audit(0.0) | {"game_attempts": [[56, 57]]},
+            "game_attempts: has more right guesses than guesses",
+        ),
         (audit(0.0) | {"game_attempts": [[56]]}, "game_attempts"),
         (audit(0.0) | {"game_coins": 10**9}, "game_coins"),
         (audit(float("nan")) | {"game_coins": float("nan")}, "malformed JSON|game_coins"),
@@ -244,7 +316,9 @@ def test_truncated_certificates_are_refused(written, text):
         ({"epsilon": 1e9}, "no bound of anything"),
     ):
         broken = certificate(3.0)
-        broken["claims"] = [claim | change if claim["epsilon"] == 3.0 else claim for claim in broken["claims"]]
+        broken["claims"] = [
+            claim | change if claim["epsilon"] == 3.0 else claim for claim in broken["claims"]
+        ]
         paths[0].write_text(json.dumps(broken))
         with pytest.raises(InputError, match=message):
             list(cases(*paths))

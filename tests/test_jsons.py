@@ -1,4 +1,6 @@
-"""JSON with a key twice, or nested too deep, is refused by file and line: in lines of a corpus, in every file that is read."""
+"""JSON with a key twice, or nested too deep, is refused by file and line: in lines of a corpus, in
+every file that is read.
+"""
 
 import json
 
@@ -6,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide import jsons
 from confide.cli import main
 from confide.corpora.lines import read
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.io import read_json, read_jsonl
-from confide.rows import read_rows
+from confide.files import jsons
+from confide.files.io import read_json, read_jsonl
+from confide.files.rows import read_rows
 from confide.specs import LinesSpec
 
 TEXT = "I am Mary Smith-Jones."
@@ -46,7 +48,9 @@ def test_keys_that_stand_once_are_read_however_they_are_written(tmp_path, line):
     path = tmp_path / "own.jsonl"
     path.write_text(line % TEXT + "\r\n", newline="")
     (record,) = read(LinesSpec(reader="lines", path=str(path)))
-    assert record.text.startswith(TEXT) and [(span.start, span.end) for span in record.spans] == [(5, 21)]
+    assert record.text.startswith(TEXT) and [(span.start, span.end) for span in record.spans] == [
+        (5, 21)
+    ]
 
 
 def test_a_document_whose_key_is_spelled_otherwise_stays_with_its_author(tmp_path):
@@ -57,7 +61,17 @@ def test_a_document_whose_key_is_spelled_otherwise_stays_with_its_author(tmp_pat
             json.dumps({"text": "a", "doc": f"x{number}", "author": "A"}) + "\n"
             f'{{"text": "b", "\\u0064oc": "y{number}", "\\u0061uthor": "A"}}\n'
         )
-        assert len({record.split for record in read(LinesSpec(reader="lines", path=str(path), valid=0.3, test=0.3))}) == 1
+        assert (
+            len(
+                {
+                    record.split
+                    for record in read(
+                        LinesSpec(reader="lines", path=str(path), valid=0.3, test=0.3)
+                    )
+                }
+            )
+            == 1
+        )
 
 
 @pytest.mark.parametrize("field", ['"gold": []', '"\\u0067old": []', '"gold" : []'])
@@ -70,13 +84,21 @@ def test_points_with_gold_twice_are_refused(tmp_path, field):
 
 PAIRS = st.tuples(st.sampled_from(["a", "b", 'a"', '":', "c:"]), st.deferred(lambda: VALUES))
 PLAIN = st.none() | st.integers(-9, 9) | st.text('ab":{}[]\\ \t', max_size=6)
-VALUES = PLAIN | st.lists(st.deferred(lambda: VALUES), max_size=3) | st.lists(PAIRS, max_size=4).map(tuple)
+VALUES = (
+    PLAIN
+    | st.lists(st.deferred(lambda: VALUES), max_size=3)
+    | st.lists(PAIRS, max_size=4).map(tuple)
+)
 
 
 def written(value, colon) -> str:
     """JSON in which a tuple is an object of these pairs, keys twice included."""
     if isinstance(value, tuple):
-        return "{" + ",".join(f"{json.dumps(key)}{colon}{written(one, colon)}" for key, one in value) + "}"
+        return (
+            "{"
+            + ",".join(f"{json.dumps(key)}{colon}{written(one, colon)}" for key, one in value)
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ",".join(written(one, colon) for one in value) + "]"
     return json.dumps(value)
@@ -107,7 +129,9 @@ def test_depth_is_limited_exactly(opening, closing):
             jsons.loads(opening * levels + "1" + closing * levels)
 
 
-@pytest.mark.parametrize("read_it", [read_json, lambda path: list(read_jsonl(path)), Ledger.from_file])
+@pytest.mark.parametrize(
+    "read_it", [read_json, lambda path: list(read_jsonl(path)), Ledger.from_file]
+)
 def test_every_reader_of_files_refuses_both(tmp_path, read_it):
     path = tmp_path / "x.jsonl"
     for text, message in (
@@ -115,7 +139,9 @@ def test_every_reader_of_files_refuses_both(tmp_path, read_it):
         ('{"a":' + "[" * 100 + "]" * 100 + "}", "nested deeper"),
     ):
         path.write_text(text)
-        with pytest.raises(InputError, match=rf"x\.jsonl(:1)?: {message}|x\.jsonl(:1)?: is {message}"):
+        with pytest.raises(
+            InputError, match=rf"x\.jsonl(:1)?: {message}|x\.jsonl(:1)?: is {message}"
+        ):
             read_it(path)
 
 
@@ -127,7 +153,9 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize("text", [*DEEP, '{"run": "a", "claims": [], "policy": {}, "seal": "x", "seal": "y"}'])
+@pytest.mark.parametrize(
+    "text", [*DEEP, '{"run": "a", "claims": [], "policy": {}, "seal": "x", "seal": "y"}']
+)
 @pytest.mark.parametrize(
     "command",
     [
@@ -137,10 +165,14 @@ DEEP = [
         ["report", "--spec", "@{}", "--results", "r", "--models", "m", "--output", "o"],
     ],
 )
-def test_a_certificate_that_is_nested_deep_is_one_line(tmp_path, capsys, monkeypatch, command, text):
+def test_a_certificate_that_is_nested_deep_is_one_line(
+    tmp_path, capsys, monkeypatch, command, text
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "deep.json").write_text(text)
     assert main([word.format("deep.json") for word in command]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"confide {command[-3] if command[0] == 'audit' else command[0]}: error: deep.json: ")
+    assert line.startswith(
+        f"confide {command[-3] if command[0] == 'audit' else command[0]}: error: deep.json: "
+    )
     assert "is nested deeper than 64 levels" in line or "seal: stands twice" in line

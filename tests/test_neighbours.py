@@ -1,8 +1,10 @@
-"""Neighbouring corpora through dedup, redact and partition: what confidentially redacted training may see of a secret.
+"""Neighbouring corpora through dedup, redact and partition: what confidentially redacted training
+may see of a secret.
 
-D' is D with one secret replaced by <MASK> in the raw text; where the sentence stands several times, the first copy has
-the secret masked and every later one becomes a whole <MASK>. A secret that the policy finds leaves no trace at all;
-one that only the conservative policy notices changes one point, private on both sides (CRT section 3 and A.6).
+D' is D with one secret replaced by <MASK> in the raw text; where the sentence stands several times,
+the first copy has the secret masked and every later one becomes a whole <MASK>. A secret that the
+policy finds leaves no trace at all; one that only the conservative policy notices changes one
+point, private on both sides (CRT section 3 and A.6).
 """
 
 import numpy as np
@@ -10,44 +12,58 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.data import load_partition
+from confide.data.partition_files import load_partition
 from confide.specs import DedupSpec, PartitionSpec, RedactSpec
 from confide.stages.dedup import dedup
 from confide.stages.partition import partition
 from confide.stages.redact import redact
-from confide.tokenizer import save, train_bpe
+from confide.text.tokenizer import save, train_bpe
 from confide.types import MASK
 
-TOKENIZER = train_bpe(["my code is 123456, call 555-123-4567 please", "café, thank you; good bye"] * 5, 300)
+TOKENIZER = train_bpe(
+    ["my code is 123456, call 555-123-4567 please", "café, thank you; good bye"] * 5, 300
+)
 PHONE = r"(?=[A-Z0-9])\b\d{3}-\d{3}-\d{4}\b"
 CODE = r"(?=[A-Z0-9])\b\d{6}\b"
 REDACT = RedactSpec(
     policy={"kind": "regex", "patterns": {"phone": PHONE, "code": CODE}},
     conservative={"kind": "regex", "patterns": {"digit": r"\d"}},
 )
-PHONES_ONLY = REDACT.model_copy(update={"policy": REDACT.policy.model_copy(update={"patterns": {"phone": PHONE}})})
+PHONES_ONLY = REDACT.model_copy(
+    update={"policy": REDACT.policy.model_copy(update={"patterns": {"phone": PHONE}})}
+)
 
 secrets = st.sampled_from(["123456", "000000", "654321"])
-pieces = st.sampled_from(["my code is", "thank you", "café", "<MASK>", "555-123-4567", "123456", "99", "😀", "USR"])
+pieces = st.sampled_from(
+    ["my code is", "thank you", "café", "<MASK>", "555-123-4567", "123456", "99", "😀", "USR"]
+)
 gaps = st.sampled_from([" ", ", ", "/", ";", " ("])
 fillers = st.lists(st.tuples(pieces, gaps), max_size=3)
-sentences = st.tuples(pieces, fillers).map(lambda parts: parts[0] + "".join(gap + piece for piece, gap in parts[1]))
+sentences = st.tuples(pieces, fillers).map(
+    lambda parts: parts[0] + "".join(gap + piece for piece, gap in parts[1])
+)
 
 
 @st.composite
 def neighbours(draw):
-    """Two lists of (text, split) that differ in one secret, and the place of the point that holds it."""
+    """Two lists of (text, split) that differ in one secret, and the place of the point that holds
+    it.
+    """
     before = "".join(piece + gap for piece, gap in draw(fillers))
     after = "".join(gap + piece for piece, gap in draw(fillers))
-    sentence, masked = before + draw(secrets) + after, before + MASK + after
-    others = draw(st.lists(st.tuples(sentences, st.sampled_from(["train", "train", "valid"])), max_size=6))
+    sentence = before + draw(secrets) + after
+    masked = before + MASK + after
+    others = draw(
+        st.lists(st.tuples(sentences, st.sampled_from(["train", "train", "valid"])), max_size=6)
+    )
     others = [(text, split) for text, split in others if text != sentence]
     others += draw(st.lists(st.sampled_from(others), max_size=3)) if others else []
     corpus = [*others, *[(sentence, "train")] * draw(st.integers(1, 3))]
     order = draw(st.permutations(range(len(corpus))))
     first = [corpus[index] for index in order]
     places = [index for index, (text, _) in enumerate(first) if text == sentence]
-    # a sentence with <MASK> in it is never a copy: each of its occurrences is a point, and only one holds this secret
+    # a sentence with <MASK> in it is never a copy: each of its occurrences is a point, and only one
+    # holds this secret
     repeated = places[1:] if MASK not in sentence else []
     second = list(first)
     second[places[0]] = (masked, "train")
@@ -60,14 +76,22 @@ def through(folder, corpus, spec, scope):
     """Run the data stages; the bytes that training reads, and the partition."""
     folder.mkdir()
     empty = {"doc": "d", "domain": None, "owner": None, "gold": [], "canary": None}
-    rows = [{"key": f"d:{index}", "text": text, "split": split, **empty} for index, (text, split) in enumerate(corpus)]
+    rows = [
+        {"key": f"d:{index}", "text": text, "split": split, **empty}
+        for index, (text, split) in enumerate(corpus)
+    ]
     (folder / "points").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     save(TOKENIZER, folder / "tokenizer")
     dedup(DedupSpec(), points=folder / "points", output=folder / "copies")
     redact(spec, points=folder / "points", output=folder / "spans")
-    inputs = {name: folder / name for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")}
+    inputs = {
+        name: folder / name
+        for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")
+    }
     partition(PartitionSpec(scope=scope), **inputs)
-    return (folder / "redacted").read_bytes(), load_partition(folder / "original", folder / "redacted")
+    return (folder / "redacted").read_bytes(), load_partition(
+        folder / "original", folder / "redacted"
+    )
 
 
 @settings(max_examples=150)
@@ -81,11 +105,17 @@ def test_a_secret_that_the_policy_finds_leaves_no_trace(tmp_path_factory, pair, 
 
 @settings(max_examples=150)
 @given(neighbours(), st.sampled_from(["private", "all"]))
-def test_a_missed_secret_changes_one_point_that_is_private_on_both_sides(tmp_path_factory, pair, scope):
+def test_a_missed_secret_changes_one_point_that_is_private_on_both_sides(
+    tmp_path_factory, pair, scope
+):
     folder = tmp_path_factory.mktemp("n")
     _, first = through(folder / "first", pair[0], PHONES_ONLY, scope)
     _, second = through(folder / "second", pair[1], PHONES_ONLY, scope)
-    different = [index for index in range(len(pair[0])) if not np.array_equal(first.redacted[index], second.redacted[index])]
+    different = [
+        index
+        for index in range(len(pair[0]))
+        if not np.array_equal(first.redacted[index], second.redacted[index])
+    ]
     assert different == [pair[2]]
     assert first.private[pair[2]]
     assert second.private[pair[2]]
@@ -101,14 +131,20 @@ def test_a_missed_share_falls_into_one_of_the_two_cases(tmp_path_factory, pair, 
     folder = tmp_path_factory.mktemp("n")
     bytes_one, first = through(folder / "first", pair[0], spec, "private")
     bytes_two, second = through(folder / "second", pair[1], spec, "private")
-    different = [index for index in range(len(pair[0])) if not np.array_equal(first.redacted[index], second.redacted[index])]
+    different = [
+        index
+        for index in range(len(pair[0]))
+        if not np.array_equal(first.redacted[index], second.redacted[index])
+    ]
     assert different in ([], [pair[2]])
     assert (bytes_one == bytes_two) == (not different)
     assert first.private[pair[2]] and second.private[pair[2]]
 
 
 def test_a_conservative_policy_that_is_silent_shows_up(tmp_path):
-    """The check can fail: with no conservative hit a missed secret moves its point from the public to the private pool."""
+    """The check can fail: with no conservative hit a missed secret moves its point from the public
+    to the private pool.
+    """
     blind = PHONES_ONLY.model_copy(update={"conservative": PHONES_ONLY.policy})
     _, first = through(tmp_path / "first", [("my code is 123456", "train")], blind, "private")
     _, second = through(tmp_path / "second", [("my code is <MASK>", "train")], blind, "private")

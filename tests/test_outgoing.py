@@ -1,18 +1,20 @@
-"""Only corpora declared public are public, by the rules and by the scan; what DVC pushes is read off dvc.yaml."""
+"""Only corpora declared public are public, by the rules and by the scan; what DVC pushes is read
+off dvc.yaml.
+"""
 
 from pathlib import Path
 
 import pytest
 import yaml
 
+from confide.config.jobs import public_corpora
+from confide.config.outgoing import public_sources, pushed
+from confide.config.params import check
 from confide.errors import Failure, InputError
-from confide.io import read_json, write_jsonl
-from confide.jobs import public_corpora
-from confide.outgoing import public_sources, pushed
-from confide.params import check
+from confide.files.io import read_json, write_jsonl
 from confide.specs import ScanSpec
 from confide.stages.scan import scan
-from confide.tokenizer import save, train_bpe
+from confide.text.tokenizer import save, train_bpe
 
 ROOT = Path(__file__).parents[1]
 SURNAMES = ["Karenina", "Oblonsky", "Wronsky", "Shcherbatsky", "Levinson"]
@@ -49,7 +51,13 @@ def trained(tmp_path) -> Path:
     rows = []
     for name in SURNAMES:
         start = len("I am Mrs ")
-        rows.append({"key": name, "text": f"I am Mrs {name}.", "gold": [[start, start + len(name), "name", 1.0]]})
+        rows.append(
+            {
+                "key": name,
+                "text": f"I am Mrs {name}.",
+                "gold": [[start, start + len(name), "name", 1.0]],
+            }
+        )
     write_jsonl(tmp_path / "points.jsonl", rows)
     save(train_bpe([row["text"] for row in rows] * 50, 400), tmp_path / "tokenizer.json")
     return tmp_path
@@ -58,7 +66,11 @@ def trained(tmp_path) -> Path:
 def test_a_tokenizer_trained_on_the_private_corpus_leaks_and_exempts_nothing(trained):
     vocabulary = read_json(trained / "tokenizer.json")["model"]["vocab"]
     assert {f"Ġ{name}" for name in SURNAMES} <= vocabulary.keys()
-    files = {"points": [trained / "points.jsonl"], "canaries": [], "files": [trained / "tokenizer.json"]}
+    files = {
+        "points": [trained / "points.jsonl"],
+        "canaries": [],
+        "files": [trained / "tokenizer.json"],
+    }
     sources = public_sources(tiny(tokenizers={"bpe": {"corpus": "sim"}}), ["sim"])
     public = [trained / "points.jsonl" for _ in sources]
     with pytest.raises(Failure, match=r"tokenizer.json: \d+ hits \(name\)"):
@@ -70,7 +82,11 @@ def test_a_tokenizer_trained_on_the_private_corpus_leaks_and_exempts_nothing(tra
 
 def command_of(plan: str, study: str) -> list[str]:
     """Words of the command line that searches for a study or for a page, in the printed plan."""
-    (command,) = [line for line in plan.splitlines() if "confide scan" in line and f"{study}/scan.json" in line]
+    (command,) = [
+        line
+        for line in plan.splitlines()
+        if "confide scan" in line and f"{study}/scan.json" in line
+    ]
     return command.split()
 
 
@@ -88,7 +104,9 @@ def test_the_rule_calls_nothing_public_that_a_tokenizer_alone_makes_so(plan, fre
     other = project.snakemake("-n", "-p")
     for study in ("tiny", "summary"):
         command = command_of(other, study)
-        assert "data/work/sim/points.jsonl" in command and not any("-turn/" in word for word in command)
+        assert "data/work/sim/points.jsonl" in command and not any(
+            "-turn/" in word for word in command
+        )
 
 
 def test_all_that_is_pushed_is_searched_after_everything_else(plan):
@@ -96,7 +114,11 @@ def test_all_that_is_pushed_is_searched_after_everything_else(plan):
     files = command[command.index("--files") : command.index("--output")]
     assert set(pushed(ROOT / "dvc.yaml")) <= set(files) and "results/summary" in files
     inputs = plan.split("rule search_summary:")[1].split("output:")[0]
-    for last in ("results/summary/index.html", "results/studies/tiny/scan.json", "results/runs/jft/g0-s0/certificate.json"):
+    for last in (
+        "results/summary/index.html",
+        "results/studies/tiny/scan.json",
+        "results/runs/jft/g0-s0/certificate.json",
+    ):
         assert last in inputs
 
 
@@ -108,21 +130,39 @@ def test_a_new_output_is_searched_without_another_word(fresh, tmp_path):
 
 def test_what_dvc_pushes_is_what_is_not_kept_back(tmp_path):
     assert pushed(ROOT / "dvc.yaml") == [
-        *("data/tokenizers", "models", "results/runs", "results/studies", "results/summary", ".snakemake/metadata"),
+        *(
+            "data/tokenizers",
+            "models",
+            "results/runs",
+            "results/studies",
+            "results/summary",
+            ".snakemake/metadata",
+        ),
     ]
     path = tmp_path / "dvc.yaml"
-    outputs = (
-        "[a, b: {push: false}, c: {cache: false}, d: {persist: true}], metrics: [e: {cache: false}, f], plots: [g], deps: [h]"
+    outputs = "[a, b: {push: false}, c: {cache: false}, d: {persist: true}], metrics: [e: {cache: false}, f], plots: [g], deps: [h]"
+    path.write_text(
+        f"stages: {{first: {{cmd: x, outs: {outputs}}}, second: {{cmd: y, outs: [a, i]}}}}"
     )
-    path.write_text(f"stages: {{first: {{cmd: x, outs: {outputs}}}, second: {{cmd: y, outs: [a, i]}}}}")
     assert pushed(path) == ["a", "d", "f", "g", "i"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "[]", "{", "stages: [a]", "stages: {a: {outs: [[x]]}}", "stages: {a: {outs: [{x: false}]}}"),
-        *("stages: {a: {wdir: x, outs: [a]}}", "stages: {a: {outs: ['a b']}}", "stages: {a: {outs: ['$(id)']}}"),
+        *(
+            "",
+            "[]",
+            "{",
+            "stages: [a]",
+            "stages: {a: {outs: [[x]]}}",
+            "stages: {a: {outs: [{x: false}]}}",
+        ),
+        *(
+            "stages: {a: {wdir: x, outs: [a]}}",
+            "stages: {a: {outs: ['a b']}}",
+            "stages: {a: {outs: ['$(id)']}}",
+        ),
         "stages: {a: {foreach: [1], do: {outs: [x]}}}",
     ],
 )

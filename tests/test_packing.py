@@ -1,4 +1,6 @@
-"""Packed points against a slow oracle: one stream per domain as a Python list, cut by hand; and what cannot be packed."""
+"""Packed points against a slow oracle: one stream per domain as a Python list, cut by hand; and
+what cannot be packed.
+"""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -9,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide import jobs
-from confide.batches import padded
-from confide.data import within
+from confide.config import jobs
+from confide.config.params import load
+from confide.data.partition_files import within
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.io import read_jsonl
-from confide.packing import pack, packed
-from confide.params import load
-from confide.pools import pool_sizes
+from confide.files.io import read_jsonl
+from confide.models.batches import padded
+from confide.train.packing import pack, packed
+from confide.train.pools import pool_sizes
 from confide.types import MASK, Packing, Partition, View
 from tests.stages.test_partition import finding
 from tests.stages.test_partition import point as line_of
@@ -40,9 +42,22 @@ def view_of(texts: list[list[int]]) -> View:
 def made(points: list[tuple[list[int], list[int], int, int]]) -> Partition:
     """A partition of (original, redacted, split, domain); secrets are tokens above 75."""
     first, second, split, domain = ([point[field] for point in points] for field in range(4))
-    original, count = view_of(first), len(points)
-    flags = (np.ones(count, bool), np.zeros(count, bool), np.array(split, np.uint8), np.array(domain, np.int32))
-    return Partition(original, view_of(second), original.ids > 75, *flags, np.arange(count, dtype=np.int32), ("a", "b"))
+    original = view_of(first)
+    count = len(points)
+    flags = (
+        np.ones(count, bool),
+        np.zeros(count, bool),
+        np.array(split, np.uint8),
+        np.array(domain, np.int32),
+    )
+    return Partition(
+        original,
+        view_of(second),
+        original.ids > 75,
+        *flags,
+        np.arange(count, dtype=np.int32),
+        ("a", "b"),
+    )
 
 
 def texts(view: View) -> list[list[int]]:
@@ -57,25 +72,30 @@ corpora = st.lists(st.tuples(tokens, tokens, st.integers(0, 2), st.integers(-1, 
 def test_chunks_are_the_points_of_a_domain_end_to_end(points, size):
     data = made(points)
     found, most = packed(data, size, END, BOTH)
-    expected, held = {name: [] for name in BOTH}, [1]
+    expected = {name: [] for name in BOTH}
+    held = [1]
     domains = []
     for domain in sorted({point[3] for point in points if point[2] == 0}):
         own = {}
         for number, name in enumerate(BOTH):
-            stream, owners = [], []
+            stream = []
+            owners = []
             for index, point in enumerate(points):
                 if point[2] == 0 and point[3] == domain:
                     stream += [*point[number], END]
                     owners += [index] * len(point[number]) + [None]
-            pieces = [stream[:-1][at : at + size - 1] for at in range(0, max(1, len(stream) - 1), size - 1)]
+            pieces = [
+                stream[:-1][at : at + size - 1]
+                for at in range(0, max(1, len(stream) - 1), size - 1)
+            ]
             chunks_of = defaultdict(set)
             for place, index in enumerate(owners):
                 if index is not None:
                     chunks_of[index].add(place // (size - 1))
             held += map(len, chunks_of.values())
-            assert [token for piece in pieces for token in piece] == stream[:-1] and {len(piece) for piece in pieces[:-1]} <= {
-                size - 1
-            }
+            assert [token for piece in pieces for token in piece] == stream[:-1] and {
+                len(piece) for piece in pieces[:-1]
+            } <= {size - 1}
             own[name] = pieces
         count = max(map(len, own.values()))
         domains += [domain] * count
@@ -90,48 +110,75 @@ def test_chunks_are_the_points_of_a_domain_end_to_end(points, size):
     assert found.domain.tolist() == domains + [point[3] for point in rest]
     assert found.split.tolist() == [0] * len(domains) + [point[2] for point in rest]
     assert found.private.all() and not found.copy.any()
-    assert found.owner.tolist() == [-1] * len(domains) + [index for index, point in enumerate(points) if point[2] != 0]
+    assert found.owner.tolist() == [-1] * len(domains) + [
+        index for index, point in enumerate(points) if point[2] != 0
+    ]
     assert most == max(held)
-    assert {len(array) for array in (found.original, found.redacted, found.private, found.copy, found.owner)} == {
-        len(found.split)
-    }
+    assert {
+        len(array)
+        for array in (found.original, found.redacted, found.private, found.copy, found.owner)
+    } == {len(found.split)}
 
 
 @given(corpora, st.integers(2, 9), st.data())
 def test_as_many_other_tokens_move_no_more_chunks_than_are_claimed(points, size, data):
-    """A whole point changes at most `most` chunks of each view, tokens in a row that are fewer than a chunk's at most two."""
+    """A whole point changes at most `most` chunks of each view, tokens in a row that are fewer than
+    a chunk's at most two.
+    """
     train = [index for index, point in enumerate(points) if point[2] == 0]
     if not train:
         return
     chosen = data.draw(st.sampled_from(train))
-    texts_of, length = points[chosen][:2], [len(text) for text in points[chosen][:2]]
+    texts_of = points[chosen][:2]
+    length = [len(text) for text in points[chosen][:2]]
     starts = [data.draw(st.integers(0, count)) for count in length]
 
     def changed(other: list[list[int]]) -> tuple[list[int], int]:
-        after = [(*other, *point[2:]) if index == chosen else point for index, point in enumerate(points)]
-        (one, most), (two, same) = (packed(made(list(some)), size, END, BOTH) for some in (points, after))
+        after = [
+            (*other, *point[2:]) if index == chosen else point for index, point in enumerate(points)
+        ]
+        (one, most), (two, same) = (
+            packed(made(list(some)), size, END, BOTH) for some in (points, after)
+        )
         assert most == same and len(one.split) == len(two.split)
-        return [sum(x != y for x, y in zip(texts(one.view(n)), texts(two.view(n)), strict=True)) for n in BOTH], most
+        return [
+            sum(x != y for x, y in zip(texts(one.view(n)), texts(two.view(n)), strict=True))
+            for n in BOTH
+        ], most
 
-    whole, most = changed([[101 - token for token in text] for text in texts_of])  # 2..99, and none stays
+    whole, most = changed(
+        [[101 - token for token in text] for text in texts_of]
+    )  # 2..99, and none stays
     assert max(whole) <= most
     runs = [
-        [101 - token if start <= place < start + size - 1 else token for place, token in enumerate(text)]
+        [
+            101 - token if start <= place < start + size - 1 else token
+            for place, token in enumerate(text)
+        ]
         for text, start in zip(texts_of, starts, strict=True)
     ]
     assert max(changed(runs)[0]) <= min(2, most)
 
 
 def test_a_chunk_larger_than_everything_is_one_per_domain():
-    data = made([([2, 3], [4], 0, 0), ([5], [5], 0, 1), ([6, 7, 8], [6, 7], 0, 0), ([9], [9], 2, 0)])
+    data = made(
+        [([2, 3], [4], 0, 0), ([5], [5], 0, 1), ([6, 7, 8], [6, 7], 0, 0), ([9], [9], 2, 0)]
+    )
     found, most = packed(data, 1024, END, BOTH)
-    assert texts(found.original) == [[2, 3, END, 6, 7, 8], [5], [9]] and texts(found.redacted)[0] == [4, END, 6, 7]
+    assert texts(found.original) == [[2, 3, END, 6, 7, 8], [5], [9]] and texts(found.redacted)[
+        0
+    ] == [4, END, 6, 7]
     assert most == 1
 
 
 def test_what_is_read_of_the_redacted_text_does_not_depend_on_the_original():
-    """The views differ in their number of chunks; where only the redacted one is read, nothing tells how many there were."""
-    short, long = (made([([60] * size, [50], 0, 0), ([2, 3], [2, 3], 0, 0), ([4], [4], 1, 0)]) for size in (1, 30))
+    """The views differ in their number of chunks; where only the redacted one is read, nothing
+    tells how many there were.
+    """
+    short, long = (
+        made([([60] * size, [50], 0, 0), ([2, 3], [2, 3], 0, 0), ([4], [4], 1, 0)])
+        for size in (1, 30)
+    )
     alone = [packed(data, 4, END, ("redacted",))[0] for data in (short, long)]
     both = [packed(data, 4, END, BOTH)[0] for data in (short, long)]
     assert texts(alone[0].redacted) == texts(alone[1].redacted) == [[50, END, 2], [3], [4]]
@@ -141,18 +188,36 @@ def test_what_is_read_of_the_redacted_text_does_not_depend_on_the_original():
 
 
 def test_masking_a_secret_in_the_raw_text_leaves_redacted_chunks_the_same(tmp_path):
-    text, secret = "call me at 12 or 345, please", (17, 20)
+    text = "call me at 12 or 345, please"
+    secret = (17, 20)
     rest = [line_of(1, "my name's Ann Lee"), line_of(2, "cafe ok", "valid")]
     found = []
-    for side, (words, span) in {"D": (text, secret), "D'": (text[:17] + MASK + text[20:], None)}.items():
-        data = written(tmp_path / side, [line_of(0, words), *rest], (), [finding(0, span)] if span else [])
+    for side, (words, span) in {
+        "D": (text, secret),
+        "D'": (text[:17] + MASK + text[20:], None),
+    }.items():
+        data = written(
+            tmp_path / side, [line_of(0, words), *rest], (), [finding(0, span)] if span else []
+        )
         data = replace(data, private=np.ones(3, bool))
         found.append({method: pack(spec(method, pack=5), data, END) for method in ("crt", "dpsgd")})
     first, second = ((side["crt"], side["dpsgd"]) for side in found)
-    assert texts(first[0][0].redacted) == texts(second[0][0].redacted) and first[0][1] == second[0][1]
-    assert pool_sizes(first[0][0]) == pool_sizes(second[0][0]) and (first[0][0].split == second[0][0].split).all()
-    changed = [one != other for one, other in zip(*(texts(side[1][0].original) for side in (first, second)), strict=False)]
-    assert sum(changed) > 2  # negative control: of the original text every chunk behind the secret moves
+    assert (
+        texts(first[0][0].redacted) == texts(second[0][0].redacted) and first[0][1] == second[0][1]
+    )
+    assert (
+        pool_sizes(first[0][0]) == pool_sizes(second[0][0])
+        and (first[0][0].split == second[0][0].split).all()
+    )
+    changed = [
+        one != other
+        for one, other in zip(
+            *(texts(side[1][0].original) for side in (first, second)), strict=False
+        )
+    ]
+    assert (
+        sum(changed) > 2
+    )  # negative control: of the original text every chunk behind the secret moves
 
 
 def test_a_chunk_fits_as_many_positions():
@@ -181,7 +246,9 @@ def everything_private() -> Partition:
 def test_a_job_packs_the_views_that_it_reads(method, redact, views):
     found, packing = pack(spec(method, pack=16, redact=redact), everything_private(), END)
     assert packing.views == views and packing.tokens == 16 and packing.most == 2
-    tokens = {name: sum(len(found.view(name)[point]) for point in found.pool("all")) for name in BOTH}
+    tokens = {
+        name: sum(len(found.view(name)[point]) for point in found.pool("all")) for name in BOTH
+    }
     assert {name for name in BOTH if tokens[name]} == set(views.split())
 
 
@@ -189,10 +256,13 @@ FEWER = RECIPE.model_copy(update={"noisy_batch_size": 4, "epochs": 2, "redaction
 
 
 @pytest.mark.parametrize("method", ["nonprivate", "redacted", "dpsgd", "crt", "jft", "schedule"])
-def test_training_reads_chunks_and_says_so_in_its_ledger(method: str, tmp_path: Path, vocabulary: Path) -> None:
+def test_training_reads_chunks_and_says_so_in_its_ledger(
+    method: str, tmp_path: Path, vocabulary: Path
+) -> None:
     wanted = spec(method, pack=16).model_copy(update={"recipe": FEWER})
     made = run(tmp_path, vocabulary, wanted, everything_private())
-    rows, ledger = list(read_jsonl(made["metrics"])), Ledger.from_file(made["ledger"])
+    rows = list(read_jsonl(made["metrics"]))
+    ledger = Ledger.from_file(made["ledger"])
     assert all(row["valid_ppl"] > 1 for row in rows)
     (line,) = ledger.events("packed")
     assert (line["tokens"], line["most"]) == (16, 2)
@@ -200,15 +270,26 @@ def test_training_reads_chunks_and_says_so_in_its_ledger(method: str, tmp_path: 
     assert size < 48 / 2
     rates = {release.sample_rate for release in ledger.releases() if release.step.noisy}
     assert rates == ({4 / size} if method in ("dpsgd", "crt", "jft", "schedule") else set())
-    plain = run(tmp_path / "plain", vocabulary, wanted.model_copy(update={"pack": None}), everything_private())
+    plain = run(
+        tmp_path / "plain",
+        vocabulary,
+        wanted.model_copy(update={"pack": None}),
+        everything_private(),
+    )
     assert not Ledger.from_file(plain["ledger"]).events("packed")
-    assert {row["valid_tokens"] for row in rows} == {row["valid_tokens"] for row in read_jsonl(plain["metrics"])}
+    assert {row["valid_tokens"] for row in rows} == {
+        row["valid_tokens"] for row in read_jsonl(plain["metrics"])
+    }
 
 
-def test_a_killed_job_says_it_once(tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from confide.training import Job
+def test_a_killed_job_says_it_once(
+    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from confide.train.job import Job
 
-    wanted, step, left = spec("dpsgd", pack=16).model_copy(update={"recipe": FEWER}), Job.run, [5]
+    wanted = spec("dpsgd", pack=16).model_copy(update={"recipe": FEWER})
+    step = Job.run
+    left = [5]
 
     def fragile(self: Job, *arguments: object) -> None:
         left[0] -= 1
@@ -239,9 +320,14 @@ def test_domains_are_chosen_before_packing():
     [
         (spec("selective", pack=16), "whole points"),
         (spec("triplet", pack=16), "many authors"),
-        (spec("dpsgd", pack=16, privacy=PRIVACY.model_copy(update={"unit": "author"})), "privacy.unit: author"),
         (
-            spec("dpsgd", pack=16).model_copy(update={"recipe": RECIPE.model_copy(update={"batching": "author"})}),
+            spec("dpsgd", pack=16, privacy=PRIVACY.model_copy(update={"unit": "author"})),
+            "privacy.unit: author",
+        ),
+        (
+            spec("dpsgd", pack=16).model_copy(
+                update={"recipe": RECIPE.model_copy(update={"batching": "author"})}
+            ),
             "many authors",
         ),
     ],
@@ -258,7 +344,9 @@ def test_public_points_are_not_packed():
 
 def test_parameters_are_refused_by_key(tmp_path):
     text = edited(tmp_path, "conservative: capitals", "pack: 64, conservative: capitals")
-    with pytest.raises(InputError, match=r"datasets.sim.conservative = 'capitals': is not of kind everything"):
+    with pytest.raises(
+        InputError, match=r"datasets.sim.conservative = 'capitals': is not of kind everything"
+    ):
         load(text)
     with pytest.raises(InputError, match=r"datasets.sim.pack = 1: .*greater than or equal to 2"):
         load(edited(tmp_path, "conservative: capitals", "pack: 1, conservative: capitals"))
@@ -266,7 +354,9 @@ def test_parameters_are_refused_by_key(tmp_path):
     private = private.replace("digits: {", "all: { kind: everything }\n  digits: {", 1)
     private = private.replace("recipe: quick,", "recipe: quick, dedup: false,")
     text.write_text(private)
-    with pytest.raises(InputError, match=r"runs.selective.dataset = 'sim': is packed: .*whole points"):
+    with pytest.raises(
+        InputError, match=r"runs.selective.dataset = 'sim': is packed: .*whole points"
+    ):
         load(text)
     text.write_text(private.replace("method: selective", "method: dpsgd"))
     params = load(text)

@@ -2,13 +2,28 @@
 
 from pathlib import Path
 
+import orjson
 import pytest
 import yaml
 
-from confide import jobs, studies
+from confide.config import jobs, studies
+from confide.config.params import FIGURES, SCHEMA, check, load, schema
 from confide.errors import InputError
-from confide.params import FIGURES, SCHEMA, check, load, schema
-from confide.specs import GPT2Spec, NerPolicySpec, TokenizerSpec, UnionPolicySpec
+from confide.provenance.terms import PARTITION, TEXT, terms
+from confide.specs import (
+    ClassifierFitSpec,
+    ClassifierPolicySpec,
+    DomainPolicySpec,
+    GPT2Spec,
+    KeywordPolicySpec,
+    NeighboursSpec,
+    NerPolicySpec,
+    PipelineSpec,
+    RecallSpec,
+    TokenizerSpec,
+    UnionPolicySpec,
+    parse,
+)
 
 ROOT = Path(__file__).parents[1]
 TINY = ROOT / "tests/params.tiny.yaml"
@@ -24,7 +39,9 @@ def edited(tmp_path: Path, old: str, new: str) -> Path:
 
 
 def line_of(path: Path, text: str) -> int:
-    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+    return next(
+        number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line
+    )
 
 
 @pytest.mark.parametrize("file", [ROOT / "params.yaml", TINY])
@@ -33,53 +50,178 @@ def test_the_projects_own_files_are_valid(file):
 
 
 WRONG = [  # a place in the tiny file, what it becomes, the key that the error names, what it says
-    ("lr: 0.02, batch_size: 64, epochs", "lr: high, batch_size: 64, epochs", "recipes.pretrain.lr = 'high'", "valid number"),
+    (
+        "lr: 0.02, batch_size: 64, epochs",
+        "lr: high, batch_size: 64, epochs",
+        "recipes.pretrain.lr = 'high'",
+        "valid number",
+    ),
     ("epochs: 1", "epochs: 0", "recipes.pretrain.epochs = 0", "greater than or equal to 1"),
     ("epochs: 1", "epoch: 1", "recipes.pretrain.epoch = 1", "unknown key"),
     ("count: 3", "count: .nan", "canaries.id3x4.count = nan", "finite"),
-    ("reader: customersim", "reader: nosuch", "corpora.sim.reader = 'nosuch'", "not one of 'customersim'"),
+    (
+        "reader: customersim",
+        "reader: nosuch",
+        "corpora.sim.reader = 'nosuch'",
+        "not one of 'customersim'",
+    ),
     ("kind: exposure", "kinds: exposure", "attacks.exposure.kind:", "is missing"),
     ("valid: 10, ", "", "corpora.sim.sizes.valid:", "is missing"),
     ("valid: 10", "valid: [10]", "corpora.sim.sizes.valid = 'list'", "valid integer"),
     ("  crt: {", "  crt: 7\n  crt2: {", "runs.crt = 7", "valid dictionary"),
-    ("gammas: [0.1]", "gammas: [0.1, 1.5]", "runs.redacted.gammas.1 = 1.5", "less than or equal to 1"),
-    ("corpus: sim,", "corpus: sym,", "datasets.sim.corpus = 'sym'", "is not defined under corpora: sim, public"),
-    ("canaries: id3x4", "canaries: idx", "datasets.sim.canaries = 'idx'", "is not defined under canaries: id3x4"),
-    ("policy: digits", "policy: letters", "datasets.sim.policy = 'letters'", "is not defined under policies"),
-    ("conservative: capitals", "conservative: x", "datasets.sim.conservative = 'x'", "is not defined under policies"),
-    ("tokenizer: bpe", "tokenizer: b", "datasets.sim.tokenizer = 'b'", "is not defined under tokenizers: bpe"),
-    ("bpe, corpus: public", "bpe, corpus: pub", "tokenizers.bpe.corpus = 'pub'", "is not defined under corpora"),
-    ("dataset: public", "dataset: nope", "runs.public.dataset = 'nope'", "is not defined under datasets"),
+    (
+        "gammas: [0.1]",
+        "gammas: [0.1, 1.5]",
+        "runs.redacted.gammas.1 = 1.5",
+        "less than or equal to 1",
+    ),
+    (
+        "corpus: sim,",
+        "corpus: sym,",
+        "datasets.sim.corpus = 'sym'",
+        "is not defined under corpora: sim, public",
+    ),
+    (
+        "canaries: id3x4",
+        "canaries: idx",
+        "datasets.sim.canaries = 'idx'",
+        "is not defined under canaries: id3x4",
+    ),
+    (
+        "policy: digits",
+        "policy: letters",
+        "datasets.sim.policy = 'letters'",
+        "is not defined under policies",
+    ),
+    (
+        "conservative: capitals",
+        "conservative: x",
+        "datasets.sim.conservative = 'x'",
+        "is not defined under policies",
+    ),
+    (
+        "tokenizer: bpe",
+        "tokenizer: b",
+        "datasets.sim.tokenizer = 'b'",
+        "is not defined under tokenizers: bpe",
+    ),
+    (
+        "bpe, corpus: public",
+        "bpe, corpus: pub",
+        "tokenizers.bpe.corpus = 'pub'",
+        "is not defined under corpora",
+    ),
+    (
+        "dataset: public",
+        "dataset: nope",
+        "runs.public.dataset = 'nope'",
+        "is not defined under datasets",
+    ),
     ("model: lstm", "model: gru", "runs.public.model = 'gru'", "is not defined under models: lstm"),
     ("recipe: pretrain", "recipe: p", "runs.public.recipe = 'p'", "is not defined under recipes"),
-    ("privacy: eps3", "privacy: eps4", "runs.dpsgd.privacy = 'eps4'", "is not defined under privacy: eps3"),
+    (
+        "privacy: eps3",
+        "privacy: eps4",
+        "runs.dpsgd.privacy = 'eps4'",
+        "is not defined under privacy: eps3",
+    ),
     ("init: public", "init: private", "runs.crt.init = 'private'", "is not defined under runs"),
-    ("[exposure, address, game", "[exposure, mia, game", "runs.nonprivate.attacks.1 = 'mia'", "is not defined under attacks"),
-    ("runs: [nonprivate,", "runs: [none,", "studies.tiny.runs.0 = 'none'", "is not defined under runs"),
-    ("select: [tiny]", "select: [tiny, big]", "select.1 = 'big'", "is not defined under studies: tiny"),
-    ("method: crt", "method: crtt", "runs.crt.method = 'crtt'", "not one of nonprivate, redacted, dpsgd, crt"),
-    ("method: crt, recipe: quick, privacy: eps3", "method: crt, recipe: quick", "runs.crt.privacy:", "crt adds noise"),
+    (
+        "[exposure, address, game",
+        "[exposure, mia, game",
+        "runs.nonprivate.attacks.1 = 'mia'",
+        "is not defined under attacks",
+    ),
+    (
+        "runs: [nonprivate,",
+        "runs: [none,",
+        "studies.tiny.runs.0 = 'none'",
+        "is not defined under runs",
+    ),
+    (
+        "select: [tiny]",
+        "select: [tiny, big]",
+        "select.1 = 'big'",
+        "is not defined under studies: tiny",
+    ),
+    (
+        "method: crt",
+        "method: crtt",
+        "runs.crt.method = 'crtt'",
+        "not one of nonprivate, redacted, dpsgd, crt",
+    ),
+    (
+        "method: crt, recipe: quick, privacy: eps3",
+        "method: crt, recipe: quick",
+        "runs.crt.privacy:",
+        "crt adds noise",
+    ),
     ("quick, privacy: eps3", "quick", "runs.dpsgd.privacy:", "dpsgd adds noise"),
     ("init: public", "init: crt", "runs.crt.init = 'crt'", "in a circle: crt <- crt"),
-    ("{ dataset: public,", "{ init: crt, dataset: public,", "runs.public.init = 'crt'", "circle: public <- crt <- public"),
-    ("My ID is: {3}", "My ID is: 341", "canaries.id3x4.template = 'My ID is: 341'", "one slot of digits"),
-    ("My ID is: {3}", "{3} and {3}", "canaries.id3x4.template = '{3} and {3}'", "one slot of digits"),
-    ("code is {4}", "code is", "canaries.id3x4.game.template = 'The access code is'", "one slot of digits"),
-    ("canaries: id3x4, ", "", "runs.nonprivate.attacks.0 = 'exposure'", "the dataset sim has no canaries"),
+    (
+        "{ dataset: public,",
+        "{ init: crt, dataset: public,",
+        "runs.public.init = 'crt'",
+        "circle: public <- crt <- public",
+    ),
+    (
+        "My ID is: {3}",
+        "My ID is: 341",
+        "canaries.id3x4.template = 'My ID is: 341'",
+        "one slot of digits",
+    ),
+    (
+        "My ID is: {3}",
+        "{3} and {3}",
+        "canaries.id3x4.template = '{3} and {3}'",
+        "one slot of digits",
+    ),
+    (
+        "code is {4}",
+        "code is",
+        "canaries.id3x4.game.template = 'The access code is'",
+        "one slot of digits",
+    ),
+    (
+        "canaries: id3x4, ",
+        "",
+        "runs.nonprivate.attacks.0 = 'exposure'",
+        "the dataset sim has no canaries",
+    ),
     ("epsilon: 3.0", "delta: 0.001", "privacy.eps3:", "either epsilon or noise_multiplier"),
-    ("epsilon: 3.0", "epsilon: 3.0, noise_multiplier: 1.0", "privacy.eps3:", "either epsilon or noise_multiplier"),
+    (
+        "epsilon: 3.0",
+        "epsilon: 3.0, noise_multiplier: 1.0",
+        "privacy.eps3:",
+        "either epsilon or noise_multiplier",
+    ),
     ("bpe, corpus: public,", "bpe,", "tokenizers.bpe.corpus:", "kind bpe needs it"),
     ("utility", "futility", "studies.tiny.figures.1 = 'futility'", "not one of tradeoff"),
     ("  redacted: {", "  red-acted: {", "runs.red-acted:", "letters, digits and _"),
     ("  address: {", "  evaluate: {", "attacks.evaluate:", "is taken"),
     ("gammas: [0.1]", "gammas: [0.1, 0.1]", "runs.redacted.gammas = 'list'", "twice"),
     ("[nonprivate, redacted,", "[nonprivate, nonprivate,", "studies.tiny.runs = 'list'", "twice"),
-    ("lira, shadows: few", "lira, shadows: many", "attacks.lira.shadows = 'many'", "is not defined under shadows: few"),
-    ("lira, shadows: few, limit: 20", "lira, shadows: few, limit: 30", "attacks.lira.limit = 30", "shadows.few has 20"),
+    (
+        "lira, shadows: few",
+        "lira, shadows: many",
+        "attacks.lira.shadows = 'many'",
+        "is not defined under shadows: few",
+    ),
+    (
+        "lira, shadows: few, limit: 20",
+        "lira, shadows: few, limit: 30",
+        "attacks.lira.limit = 30",
+        "shadows.few has 20",
+    ),
     ("models: 4", "models: 5", "shadows.few.models = 5", "multiple of 2"),
     ("select: [tiny]", "select: []", "select = 'list'", "at least 1 item"),
     ("select: [tiny]", "select: [tiny]\nextra: 1", "extra = 1", "unknown key"),
-    ("select: [tiny]", f"select: [tiny]\nextra: 0x{'f' * 9000}", "extra = a very long number", "unknown key"),
+    (
+        "select: [tiny]",
+        f"select: [tiny]\nextra: 0x{'f' * 9000}",
+        "extra = a very long number",
+        "unknown key",
+    ),
 ]
 
 
@@ -112,7 +254,9 @@ def test_errors_name_the_line_of_the_value(tmp_path, old, new, place):
 
 def test_a_key_defined_twice_is_refused(tmp_path):
     path = edited(tmp_path, "  dpsgd: {", "  crt: {")
-    with pytest.raises(InputError, match=rf":{line_of(path, 'init: public')}: runs.crt: is defined twice"):
+    with pytest.raises(
+        InputError, match=rf":{line_of(path, 'init: public')}: runs.crt: is defined twice"
+    ):
         load(path)
 
 
@@ -131,21 +275,33 @@ def test_broken_yaml_and_missing_files_are_one_line(tmp_path):
 def test_a_configuration_without_a_file_is_checked_too():
     config = yaml.safe_load(TINY.read_text())
     config["runs"]["crt"]["model"] = "gru"
-    with pytest.raises(InputError, match=r"^runs.crt.model = 'gru': is not defined under models: lstm$"):
+    with pytest.raises(
+        InputError, match=r"^runs.crt.model = 'gru': is not defined under models: lstm$"
+    ):
         check(config, None)
 
 
 def test_warm_start_needs_the_same_model_and_tokenizer(tmp_path):
     other = "lstm: { kind: lstm, embedding: 16, hidden: 16 }\n  wide: { kind: lstm, hidden: 32 }"
     path = edited(tmp_path, "lstm: { kind: lstm, embedding: 16, hidden: 16 }", other)
-    path.write_text(path.read_text().replace("crt: { dataset: sim, model: lstm", "crt: { dataset: sim, model: wide"))
-    with pytest.raises(InputError, match="runs.crt.init = 'public': is of the model lstm, not wide"):
+    path.write_text(
+        path.read_text().replace(
+            "crt: { dataset: sim, model: lstm", "crt: { dataset: sim, model: wide"
+        )
+    )
+    with pytest.raises(
+        InputError, match="runs.crt.init = 'public': is of the model lstm, not wide"
+    ):
         load(path)
     path = edited(tmp_path, "bpe: {", "bpe2: { kind: bpe, corpus: public }\n  bpe: {")
     path.write_text(
-        path.read_text().replace("conservative: capitals, tokenizer: bpe", "conservative: capitals, tokenizer: bpe2", 1)
+        path.read_text().replace(
+            "conservative: capitals, tokenizer: bpe", "conservative: capitals, tokenizer: bpe2", 1
+        )
     )
-    with pytest.raises(InputError, match="runs.crt.init = 'public': has the tokenizer bpe, not bpe2"):
+    with pytest.raises(
+        InputError, match="runs.crt.init = 'public': has the tokenizer bpe, not bpe2"
+    ):
         load(path)
 
 
@@ -154,25 +310,35 @@ def test_schema_is_current():
 
 
 def test_figures_are_those_of_the_report():
-    from confide.report.figures import FIGURES as drawn
+    from confide.report.figures.registry import FIGURES as drawn
 
     assert set(FIGURES) == set(drawn)
     for name in (*FIGURES, "table", "workflow"):
         assert len((ROOT / f"workflow/report/{name}.rst").read_text().split()) > 30
 
 
-# The sample sheet ------------------------------------------------------------------------------------------------------
+# The sample sheet
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def params(tmp_path):
-    path = edited(tmp_path, "gammas: [0.1], attacks", "gammas: [0.0, 0.05], seeds: [0, 3], attacks")  # of redacted
+    path = edited(
+        tmp_path, "gammas: [0.1], attacks", "gammas: [0.0, 0.05], seeds: [0, 3], attacks"
+    )  # of redacted
     return load(path)
 
 
 @pytest.mark.parametrize(
     ("gamma", "text"),
-    [(0.0, "0"), (1.0, "1"), (0.1, "0.1"), (0.05, "0.05"), (1e-5, "0.00001"), (0.1 + 0.2, "0.30000000000000004")],
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (0.1, "0.1"),
+        (0.05, "0.05"),
+        (1e-5, "0.00001"),
+        (0.1 + 0.2, "0.30000000000000004"),
+    ],
 )
 def test_gamma_in_names_has_no_exponent_and_reads_back(gamma, text):
     assert jobs.gamma_text(gamma) == text and float(text) == gamma
@@ -190,14 +356,19 @@ def test_selected_runs_come_after_their_starts_and_once(params):
 
 
 def test_only_what_is_selected_is_built(params):
-    fewer = params.model_copy(update={"studies": {"tiny": params.studies["tiny"].model_copy(update={"runs": ["dpsgd"]})}})
+    fewer = params.model_copy(
+        update={"studies": {"tiny": params.studies["tiny"].model_copy(update={"runs": ["dpsgd"]})}}
+    )
     assert list(jobs.runs_of(fewer, fewer.select)) == ["dpsgd/g0-s0"]
 
 
 def test_partitions_differ_where_data_do(params):
     run = jobs.of_row(params, "redacted")[2]
     assert run.partition == "sim/g0.05-dedup"
-    assert jobs.Run("x", run.row.model_copy(update={"dedup": False}), 0.0, 0).partition == "sim/g0-nodedup"
+    assert (
+        jobs.Run("x", run.row.model_copy(update={"dedup": False}), 0.0, 0).partition
+        == "sim/g0-nodedup"
+    )
 
 
 def test_warm_starts_are_public_only_along_the_whole_line(params):
@@ -215,22 +386,35 @@ def test_datasets_without_canaries_plant_none(params):
 
 def test_corpora_are_cut_once_per_way(params):
     window = params.datasets["sim"].model_copy(update={"point": "window", "window": 12})
-    more = params.model_copy(update={"datasets": {**params.datasets, "cut": window, "again": window}})
+    more = params.model_copy(
+        update={"datasets": {**params.datasets, "cut": window, "again": window}}
+    )
     found = jobs.sources(more)
-    assert list(found) == ["sim-turn", "public-turn", "sim-window12"] and found["sim-window12"].window == 12
+    assert (
+        list(found) == ["sim-turn", "public-turn", "sim-window12"]
+        and found["sim-window12"].window == 12
+    )
 
 
 def test_rows_that_look_alike_get_their_names(params):
     twin = {**params.runs, "twin": params.runs["crt"].model_copy(update={"recipe": "pretrain"})}
     study = params.studies["tiny"].model_copy(update={"runs": ["crt", "twin", "dpsgd"]})
-    rows = list(studies.rows_of(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny"))
+    rows = list(
+        studies.rows_of(
+            params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny"
+        )
+    )
     assert [row.variant for row in rows] == ["crt", "twin", None]
 
 
 def test_reports_are_told_the_levels_of_their_study_and_the_domains_of_rows(params):
     twin = params.runs | {"other": params.runs["redacted"].model_copy(update={"domains": ["A"]})}
-    study = params.studies["tiny"].model_copy(update={"runs": ["redacted", "other"], "ppl_levels": [9.0, 5.0]})
-    found = studies.study(params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny")
+    study = params.studies["tiny"].model_copy(
+        update={"runs": ["redacted", "other"], "ppl_levels": [9.0, 5.0]}
+    )
+    found = studies.study(
+        params.model_copy(update={"runs": twin, "studies": {"tiny": study}}), "tiny"
+    )
     assert found.ppl_levels == [9.0, 5.0]
     assert {(run.name, run.variant, tuple(run.domains or ())) for run in found.runs} == {
         ("redacted", None, ()),
@@ -239,9 +423,14 @@ def test_reports_are_told_the_levels_of_their_study_and_the_domains_of_rows(para
 
 
 def test_the_users_corpus_must_be_there_once_it_is_selected(tmp_path):
-    simulated = "sim: { reader: customersim, sizes: { train: 60, valid: 10, test: 20 }, users: 500 }"
+    simulated = (
+        "sim: { reader: customersim, sizes: { train: 60, valid: 10, test: 20 }, users: 500 }"
+    )
     path = edited(tmp_path, simulated, "sim: { reader: lines, path: nowhere.jsonl }")
-    with pytest.raises(InputError, match=r"params\.yaml:\d+: corpora\.sim\.path = 'nowhere\.jsonl': there is no such file"):
+    with pytest.raises(
+        InputError,
+        match=r"params\.yaml:\d+: corpora\.sim\.path = 'nowhere\.jsonl': there is no such file",
+    ):
         load(path)
 
 
@@ -250,30 +439,48 @@ AUTHORS = ("{ epsilon: 3.0 }", "{ epsilon: 3.0, unit: author }")
 
 def test_noise_for_authors_wants_texts_that_are_not_deduplicated(tmp_path):
     path = edited(tmp_path, *AUTHORS)
-    with pytest.raises(InputError, match=r"runs\.dpsgd\.dedup = True: privacy\.eps3\.unit protects authors, but deduplication"):
+    with pytest.raises(
+        InputError,
+        match=r"runs\.dpsgd\.dedup = True: privacy\.eps3\.unit protects authors, but deduplication",
+    ):
         load(path)
 
 
 def test_chunks_want_texts_that_are_not_deduplicated(tmp_path):
-    text = TINY.read_text().replace("conservative: capitals,", "conservative: everything, pack: 32,")
+    text = TINY.read_text().replace(
+        "conservative: capitals,", "conservative: everything, pack: 32,"
+    )
     text = text.replace("method: selective", "method: dpsgd")
     path = tmp_path / "params.yaml"
     path.write_text(text.replace("policies:", "policies:\n  everything: { kind: everything }", 1))
-    with pytest.raises(InputError, match=r"runs\.\w+\.dedup = True: datasets\.\w+\.pack lays points end to end, but dedup"):
+    with pytest.raises(
+        InputError,
+        match=r"runs\.\w+\.dedup = True: datasets\.\w+\.pack lays points end to end, but dedup",
+    ):
         load(path)
 
 
 def test_one_text_is_not_public_here_and_protected_there(tmp_path):
-    leak = "leak: { corpus: sim, public: true, policy: digits, conservative: digits, tokenizer: bpe }"
+    leak = (
+        "leak: { corpus: sim, public: true, policy: digits, conservative: digits, tokenizer: bpe }"
+    )
     path = edited(tmp_path, "datasets:", f"datasets:\n  {leak}")
-    with pytest.raises(InputError, match=r"datasets\.sim\.public = False: the dataset leak of the same text says True"):
+    with pytest.raises(
+        InputError,
+        match=r"datasets\.sim\.public = False: the dataset leak of the same text says True",
+    ):
         load(path)
 
 
 def test_what_the_workflow_does_not_make_is_public_only_if_it_is_declared(params):
     def reads_of(**blocks):
-        changed = params.model_copy(update={name: {**getattr(params, name), **new} for name, new in blocks.items()})
-        return {(read.stage, read.public, read.artefact) for read in jobs.reads(changed, jobs.of_row(changed, "crt")[0])}
+        changed = params.model_copy(
+            update={name: {**getattr(params, name), **new} for name, new in blocks.items()}
+        )
+        return {
+            (read.stage, read.public, read.artefact)
+            for read in jobs.reads(changed, jobs.of_row(changed, "crt")[0])
+        }
 
     for public in (False, True):
         model = GPT2Spec(kind="gpt2", pretrained="models/mine", public=public)
@@ -283,9 +490,59 @@ def test_what_the_workflow_does_not_make_is_public_only_if_it_is_declared(params
         names = NerPolicySpec(kind="ner", model="models/names", public=public)
         both = UnionPolicySpec(kind="union", policies=[names, params.policies["digits"]])
         for policy in (names, both):
-            assert ("policy", public, "models/names") in reads_of(policies={params.datasets["sim"].policy: policy})
+            assert ("policy", public, "models/names") in reads_of(
+                policies={params.datasets["sim"].policy: policy}
+            )
     archive = TokenizerSpec(kind="gpt2", source="archive")
     assert ("tokenizer", True, None) in reads_of(tokenizers={"bpe": archive})
+
+
+def test_a_policy_is_made_of_what_it_names_and_not_of_another_kind_s_namesake(params):
+    """A pipeline and a domain classifier may share a name: what the classifier started from is in
+    no pipeline.
+    """
+    fit = ClassifierFitSpec(kind="classifier", pretrained="roberta-base")
+    pipeline = PipelineSpec(treebank="ud-ewt")
+    fitted = DomainPolicySpec(corpus="public", fit=fit)
+    both = params.model_copy(
+        update={"pipelines": {"small": pipeline}, "domain_policies": {"small": fitted}}
+    )
+    entities = jobs.policy_reads(both, "names", NerPolicySpec(kind="ner", model="small"))
+    assert [read.artefact for read in entities] == ["data/work/pipelines/small.spacy"]
+    domains = jobs.policy_reads(
+        both, "topics", ClassifierPolicySpec(kind="classifier", model="small")
+    )
+    assert [read.artefact for read in domains] == [
+        "data/work/domain_policies/small.safetensors",
+        "roberta-base",
+    ]
+    keywords = jobs.policy_reads(
+        both, "words", KeywordPolicySpec(kind="keyword", model="small")
+    )  # of a fit that is none
+    assert [read.artefact for read in keywords] == ["data/work/domain_policies/small.json"]
+
+
+@pytest.mark.parametrize("file", [ROOT / "params.yaml", TINY])
+def test_what_stages_measure_on_is_what_training_says_it_was_trained_on(file):
+    """Recall and neighbours get the run's own terms, as a command line carries them; and reads, but
+    for the model's own.
+    """
+    params = load(file)
+    for run in jobs.runs_of(params, params.studies).values():
+        trained = jobs.data(params, run).model_dump()
+        before = jobs.reads(params, run)
+        told = jobs.recall(params, run.row.dataset, float(jobs.gamma_text(run.gamma)))
+        told = parse(RecallSpec, orjson.loads(told.model_dump_json()))
+        assert terms(told.text, told.redact) == {key: trained[key] for key in TEXT}
+        assert told.reads == [read for read in before if read.stage == "policy"] != []
+        told = jobs.neighbours(
+            params, run.row.dataset, float(jobs.gamma_text(run.gamma)), run.row.dedup
+        )
+        told = parse(NeighboursSpec, orjson.loads(told.model_dump_json()))
+        found = terms(told.text, told.redact, told.partition)
+        assert found == {key: trained[key] for key in (*TEXT, *PARTITION)}
+        assert trained.keys() - found.keys() == {"public"}
+        assert told.reads == [read for read in before if read.stage != "pretrained"]
 
 
 def test_a_start_read_through_what_is_not_public_is_not_public(params):
@@ -307,14 +564,26 @@ def selective(tmp_path: Path, *changes: tuple[str, str]) -> Path:
 
 def test_selective_training_wants_a_recurrent_model_and_known_noise_if_published(tmp_path):
     assert load(selective(tmp_path)).runs["crt"].method == "selective"
-    gpt2 = ("lstm: { kind: lstm, embedding: 16, hidden: 16 }", "lstm: { kind: gpt2, layers: 1, width: 8, heads: 2 }")
-    with pytest.raises(InputError, match=r"runs\.crt\.model = 'lstm': is no recurrent model, which selective needs"):
+    gpt2 = (
+        "lstm: { kind: lstm, embedding: 16, hidden: 16 }",
+        "lstm: { kind: gpt2, layers: 1, width: 8, heads: 2 }",
+    )
+    with pytest.raises(
+        InputError, match=r"runs\.crt\.model = 'lstm': is no recurrent model, which selective needs"
+    ):
         load(selective(tmp_path, gpt2))
     published = ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: published,")
     with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': has no noise_multiplier"):
         load(selective(tmp_path, published))
     load(selective(tmp_path, published, ("{ epsilon: 3.0 }", "{ noise_multiplier: 1.0 }")))
-    with pytest.raises(InputError, match=r"runs\.crt\.privacy = 'eps3': protects authors, but selective tells tokens apart"):
+    with pytest.raises(
+        InputError,
+        match=r"runs\.crt\.privacy = 'eps3': protects authors, but selective tells tokens apart",
+    ):
         load(selective(tmp_path, AUTHORS, ("privacy: eps3,", "privacy: eps3, dedup: false,")))
     with pytest.raises(InputError, match=r"recipes\.quick\.private_state = 'kept'"):
-        load(selective(tmp_path, ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: kept,")))
+        load(
+            selective(
+                tmp_path, ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: kept,")
+            )
+        )

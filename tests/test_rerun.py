@@ -1,4 +1,6 @@
-"""Chains run on neighbouring corpora: a side door is found, a clean chain has none, and the bound on epsilon holds."""
+"""Chains run on neighbouring corpora: a side door is found, a clean chain has none, and the bound
+on epsilon holds.
+"""
 
 import math
 
@@ -6,11 +8,19 @@ import numpy as np
 import orjson
 import pytest
 
-from confide import rerun as module
+from confide.commands import rerun as module
+from confide.commands.rerun import best_bound, bound, rerun
 from confide.errors import InputError
-from confide.io import read_json
-from confide.rerun import best_bound, bound, rerun
-from confide.specs import LSTMSpec, PrivacySpec, RecipeSpec, RedactSpec, RerunSpec, TokenizerSpec, TrainSpec
+from confide.files.io import read_json
+from confide.specs import (
+    LSTMSpec,
+    PrivacySpec,
+    RecipeSpec,
+    RedactSpec,
+    RerunSpec,
+    TokenizerSpec,
+    TrainSpec,
+)
 from tests.terms import TERMS
 
 SECRET = "QXJZVKWW"
@@ -33,27 +43,48 @@ TRAIN = TrainSpec(
 def row(index, text, split="train"):
     start = text.find(SECRET)
     gold = [[start, start + len(SECRET), "code", 1.0]] if start >= 0 else []
-    return {"key": f"d:{index}", "text": text, "split": split, "domain": None, "owner": None, "gold": gold}
+    return {
+        "key": f"d:{index}",
+        "text": text,
+        "split": split,
+        "domain": None,
+        "owner": None,
+        "gold": gold,
+    }
 
 
 @pytest.fixture
 def files(tmp_path):
     """Confidential points with one secret, and public ones in which it does not occur."""
     public = [f"please wait {n} minutes, thank you" for n in range(30)]
-    private = [f"the code was {chr(65 + n % 26) * 8}, thanks" for n in range(14)] + [f"the code was {SECRET}, thanks"]
+    private = [f"the code was {chr(65 + n % 26) * 8}, thanks" for n in range(14)] + [
+        f"the code was {SECRET}, thanks"
+    ]
     corpora = {"public": public, "points": [*public, *private]}
     for name, texts in corpora.items():
-        rows = [row(index, text, "valid" if index % 10 == 9 else "train") for index, text in enumerate(texts)]
+        rows = [
+            row(index, text, "valid" if index % 10 == 9 else "train")
+            for index, text in enumerate(texts)
+        ]
         (tmp_path / name).write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in rows))
     return {name: tmp_path / name for name in corpora}
 
 
 def run(files, public=True, **changes):
-    settings = {"tokenizer": TokenizerSpec(kind="bpe", vocab_size=400), "redact": REDACT, "train": TRAIN, "repetitions": 2}
+    settings = {
+        "tokenizer": TokenizerSpec(kind="bpe", vocab_size=400),
+        "redact": REDACT,
+        "train": TRAIN,
+        "repetitions": 2,
+    }
     given = {"points": files["points"], "public": files["public"] if public else None}
     output = files["points"].with_name("rerun.json")
     rerun(RerunSpec(**settings | changes), **given, output=output)
-    assert sorted(path.name for path in output.parent.iterdir()) == ["points", "public", "rerun.json"]
+    assert sorted(path.name for path in output.parent.iterdir()) == [
+        "points",
+        "public",
+        "rerun.json",
+    ]
     assert SECRET.encode() not in output.read_bytes()
     return read_json(output)
 
@@ -74,15 +105,26 @@ def test_a_missed_secret_changes_weights_and_no_more(files):
 
 def test_a_tokenizer_trained_on_the_private_text_is_a_side_door(files):
     found = run(files, public=False)
-    assert {"tokenizer.json", "model.safetensors"} & set(found["side_doors"]) and "tokenizer.json" in found["side_doors"]
+    assert {"tokenizer.json", "model.safetensors"} & set(
+        found["side_doors"]
+    ) and "tokenizer.json" in found["side_doors"]
 
 
 def test_a_pool_size_that_depends_on_the_secret_is_a_side_door(files):
-    silent = RedactSpec(policy={"kind": "regex", "patterns": {"x": "xyz"}}, conservative=REDACT.conservative.model_copy())
+    silent = RedactSpec(
+        policy={"kind": "regex", "patterns": {"x": "xyz"}},
+        conservative=REDACT.conservative.model_copy(),
+    )
     silent = silent.model_copy(update={"conservative": silent.policy})
-    wanted = TRAIN.model_copy(update={"recipe": RECIPE.model_copy(update={"noisy_batch_size": 1}), "method": "dpsgd"})
+    wanted = TRAIN.model_copy(
+        update={"recipe": RECIPE.model_copy(update={"noisy_batch_size": 1}), "method": "dpsgd"}
+    )
     found = run(files, redact=silent, train=wanted)
-    assert found["outcome"] == "exposed" and "pool sizes" in found["side_doors"] and found["certified"] == "inf"
+    assert (
+        found["outcome"] == "exposed"
+        and "pool sizes" in found["side_doors"]
+        and found["certified"] == "inf"
+    )
 
 
 def test_training_that_draws_on_the_clock_is_not_taken_for_a_side_door(files, monkeypatch):
@@ -104,10 +146,16 @@ def test_a_warm_start_needs_both_name_and_weights(files):
 
 
 def test_a_missed_secret_shows_where_there_is_no_noise(files):
-    """Positive control: ordinary training on redacted text tells D from D' as surely as 16 runs each can."""
-    found = run(files, redact=MISSING, train=TRAIN.model_copy(update={"method": "redacted"}), repetitions=16)
+    """Positive control: ordinary training on redacted text tells D from D' as surely as 16 runs
+    each can.
+    """
+    found = run(
+        files, redact=MISSING, train=TRAIN.model_copy(update={"method": "redacted"}), repetitions=16
+    )
     assert (found["side_doors"], found["certified"]) == ([], "inf")
-    assert found["epsilon_lower"] == found["epsilon_lower_at_most"] == bound(8, 0, 8, 1e-3, 0.95) > 0.5
+    assert (
+        found["epsilon_lower"] == found["epsilon_lower_at_most"] == bound(8, 0, 8, 1e-3, 0.95) > 0.5
+    )
 
 
 def test_a_secret_that_is_not_there(files):
@@ -120,7 +168,12 @@ def test_bound_in_closed_form():
     least = 0.025 ** (1 / 40)
     assert bound(40, 0, 40, 0.0, 0.95) == pytest.approx(math.log(least / (1 - least)))
     assert bound(40, 0, 40, 1e-2, 0.95) == pytest.approx(math.log((least - 1e-2) / (1 - least)))
-    assert bound(20, 20, 40, 0.0, 0.95) == bound(0, 40, 40, 0.0, 0.95) == bound(0, 0, 0, 0.0, 0.95) == 0
+    assert (
+        bound(20, 20, 40, 0.0, 0.95)
+        == bound(0, 40, 40, 0.0, 0.95)
+        == bound(0, 0, 0, 0.0, 0.95)
+        == 0
+    )
 
 
 def sides(first, second):
@@ -130,13 +183,21 @@ def sides(first, second):
 def test_best_bound_finds_a_difference_whatever_its_direction():
     random = np.random.default_rng(0)
     for shift in (-4, 4):
-        found = best_bound(sides(random.normal(size=200), random.normal(size=200) + shift), 1e-5, 0.95)
-        assert found["scalar"] == "one" and 2 < found["epsilon_lower"] <= found["epsilon_lower_at_most"]
+        found = best_bound(
+            sides(random.normal(size=200), random.normal(size=200) + shift), 1e-5, 0.95
+        )
+        assert (
+            found["scalar"] == "one"
+            and 2 < found["epsilon_lower"] <= found["epsilon_lower_at_most"]
+        )
 
 
 def test_best_bound_holds_for_randomized_response():
-    """Values 0 and 1 with odds e: epsilon is 1; the bound exceeds it in at most 5 % of the runs, and comes near."""
-    random, truth = np.random.default_rng(1), 1.0
+    """Values 0 and 1 with odds e: epsilon is 1; the bound exceeds it in at most 5 % of the runs,
+    and comes near.
+    """
+    random = np.random.default_rng(1)
+    truth = 1.0
     share = math.e / (1 + math.e)
     lower = []
     for _ in range(200):

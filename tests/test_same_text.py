@@ -5,10 +5,10 @@ import os
 import pytest
 import yaml
 
-from confide import jobs
+from confide.config import jobs
+from confide.config.params import check
+from confide.config.same_text import same_text
 from confide.errors import InputError
-from confide.params import check
-from confide.same_text import same_text
 from confide.specs import CustomerSimSpec, LinesSpec, MultiDogoSpec, TokenizerSpec
 from tests.project import ROOT
 
@@ -41,10 +41,16 @@ def test_paths_are_compared_as_files(tmp_path):
         (tmp_path / name).write_text('{"text": "a"}\n')
     os.link(tmp_path / "a.jsonl", tmp_path / "hard.jsonl")
     os.symlink(tmp_path / "a.jsonl", tmp_path / "soft.jsonl")
-    lines = {name: LinesSpec(reader="lines", path=str(tmp_path / name)) for name in ("a.jsonl", "hard.jsonl", "soft.jsonl")}
-    assert same_text(lines["a.jsonl"], lines["hard.jsonl"]) and same_text(lines["a.jsonl"], lines["soft.jsonl"])
+    lines = {
+        name: LinesSpec(reader="lines", path=str(tmp_path / name))
+        for name in ("a.jsonl", "hard.jsonl", "soft.jsonl")
+    }
+    assert same_text(lines["a.jsonl"], lines["hard.jsonl"]) and same_text(
+        lines["a.jsonl"], lines["soft.jsonl"]
+    )
     folder, inside, other = (
-        LinesSpec(reader="lines", path=str(tmp_path / name)) for name in ("mail", "mail/one.jsonl", "b.jsonl")
+        LinesSpec(reader="lines", path=str(tmp_path / name))
+        for name in ("mail", "mail/one.jsonl", "b.jsonl")
     )
     assert same_text(folder, inside) and not same_text(inside, other)
 
@@ -55,15 +61,21 @@ def tiny():
 
 def test_a_run_does_not_read_as_public_what_it_protects():
     given = tiny()
-    given["corpora"]["public"] = given["corpora"]["sim"]  # the tokenizer and the warm start are made of the protected text
-    with pytest.raises(InputError, match="protects the corpus sim, and the corpus public, which it reads as public"):
+    given["corpora"]["public"] = given["corpora"][
+        "sim"
+    ]  # the tokenizer and the warm start are made of the protected text
+    with pytest.raises(
+        InputError, match="protects the corpus sim, and the corpus public, which it reads as public"
+    ):
         check(given, None)
 
 
 def test_a_vocabulary_from_files_is_not_public_by_the_name_of_a_corpus():
     given = tiny()
     given["tokenizers"]["bpe"] = {"kind": "gpt2", "source": "mine", "corpus": "public"}
-    with pytest.raises(InputError, match=r"tokenizers\.bpe\.corpus = 'public': has no meaning for kind gpt2"):
+    with pytest.raises(
+        InputError, match=r"tokenizers\.bpe\.corpus = 'public': has no meaning for kind gpt2"
+    ):
         check(given, None)
     params = check(tiny(), None)
     words = TokenizerSpec(kind="gpt2", source="mine", corpus="public")
@@ -79,11 +91,16 @@ def test_what_a_classifier_starts_from_is_public_only_if_it_is_declared():
         given["policies"]["digits"] = {"kind": "classifier", "model": "windows"}
         params = check(given, None)
         (run, *_) = jobs.of_row(params, "crt")
-        told = {read.source: read.public for read in jobs.reads(params, run) if read.stage == "policy"}
+        told = {
+            read.source: read.public for read in jobs.reads(params, run) if read.stage == "policy"
+        }
         assert told["digits: roberta"] is public and told["digits: windows"]
 
 
-@pytest.mark.parametrize("place", ["data/work/domain_policies/own.json", "models/crt/g0-s0", "./data/tokenizers/bpe.json"])
+@pytest.mark.parametrize(
+    "place",
+    ["data/work/domain_policies/own.json", "models/crt/g0-s0", "./data/tokenizers/bpe.json"],
+)
 def test_what_the_workflow_makes_is_not_declared_public(place):
     given = tiny()
     given["policies"]["own"] = {"kind": "keyword", "model": place, "public": True}

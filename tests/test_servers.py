@@ -1,4 +1,6 @@
-"""Servers: whatever the project starts listens on the loopback interface, and its own code starts none."""
+"""Servers: whatever the project starts listens on the loopback interface, and its own code starts
+none.
+"""
 
 import ast
 import re
@@ -8,9 +10,28 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SERVER = re.compile(r"\b(mlflow (server|ui|gateway)|http\.server|uvicorn|gunicorn|flask run|jupyter|tensorboard|dvc studio)\b")
-COMMANDS = ("Makefile", "Snakefile", ".ci/run", "dvc.yaml", "README.md", "workflow/**/*.smk", "profiles/**/*.yaml", "docs/*.md")
-LISTENING = {"bind", "listen", "serve_forever", "start_server", "create_server", "HTTPServer", "ThreadingHTTPServer"}
+SERVER = re.compile(
+    r"\b(mlflow (server|ui|gateway)|http\.server|uvicorn|gunicorn|flask run|jupyter|tensorboard|dvc studio)\b"
+)
+COMMANDS = (
+    "Makefile",
+    "Snakefile",
+    ".ci/run",
+    "dvc.yaml",
+    "README.md",
+    "workflow/**/*.smk",
+    "profiles/**/*.yaml",
+    "docs/*.md",
+)
+LISTENING = {
+    "bind",
+    "listen",
+    "serve_forever",
+    "start_server",
+    "create_server",
+    "HTTPServer",
+    "ThreadingHTTPServer",
+}
 
 
 def commands() -> list[str]:
@@ -29,7 +50,11 @@ def host(command: str) -> str | None:
 
 @pytest.mark.parametrize(
     ("command", "expected"),
-    [("mlflow server --host 0.0.0.0", "0.0.0.0"), ("mlflow ui --host=127.0.0.1 -p 1", "127.0.0.1"), ("mlflow server", None)],
+    [
+        ("mlflow server --host 0.0.0.0", "0.0.0.0"),
+        ("mlflow ui --host=127.0.0.1 -p 1", "127.0.0.1"),
+        ("mlflow server", None),
+    ],
 )
 def test_a_host_is_read_from_a_command(command, expected):
     assert SERVER.search(command) and host(command) == expected
@@ -44,5 +69,11 @@ def test_every_server_is_told_to_listen_on_loopback():
 def test_no_code_of_ours_listens():
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_bytes())):
-            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            name = (
+                node.attr
+                if isinstance(node, ast.Attribute)
+                else node.id
+                if isinstance(node, ast.Name)
+                else ""
+            )
             assert name not in LISTENING, f"{path}: {name}"

@@ -1,4 +1,6 @@
-"""Shards tile a file at line ends; scattered results come back in order, errors and killed processes as one line."""
+"""Shards tile a file at line ends; scattered results come back in order, errors and killed
+processes as one line.
+"""
 
 import os
 import signal
@@ -11,14 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide import shards
-from confide.buckets import Offsets
 from confide.errors import InputError
-from confide.io import Range, count_lines, dump_lines, line_number, read_jsonl, read_lines
-from confide.rows import stretch
+from confide.files import shards
+from confide.files.buckets import Offsets
+from confide.files.io import Range, count_lines, dump_lines, line_number, read_jsonl, read_lines
+from confide.files.rows import stretch
 
 
-@given(st.lists(st.sampled_from([b"a", b"", b"b" * 9, "é".encode()]), max_size=12), st.booleans(), st.integers(1, 20))
+@given(
+    st.lists(st.sampled_from([b"a", b"", b"b" * 9, "é".encode()]), max_size=12),
+    st.booleans(),
+    st.integers(1, 20),
+)
 def test_shards_tile_the_file_at_line_ends(tmp_path_factory, lines, ended, size):
     path = tmp_path_factory.mktemp("t") / "lines"
     path.write_bytes(b"\n".join(lines) + b"\n" * (ended and bool(lines)))
@@ -35,27 +41,42 @@ def test_shards_tile_the_file_at_line_ends(tmp_path_factory, lines, ended, size)
         assert path.read_bytes()[at:].startswith(line)
 
 
-@given(st.lists(st.integers(1, 5), max_size=12), st.lists(st.integers(0, 70), min_size=2, max_size=2).map(sorted))
+@given(
+    st.lists(st.integers(1, 5), max_size=12),
+    st.lists(st.integers(0, 70), min_size=2, max_size=2).map(sorted),
+)
 def test_a_stretch_is_what_a_scan_finds(tmp_path_factory, steps, ends):
-    path, places = tmp_path_factory.mktemp("t") / "found", np.cumsum(steps).tolist()
+    path = tmp_path_factory.mktemp("t") / "found"
+    places = np.cumsum(steps).tolist()
     path.write_bytes(dump_lines({"at": place} for place in places))
     found = [row["at"] for row in read_jsonl(stretch(path, Range(path, *ends)))]
-    assert found == [place for place in places if place < ends[1] and (ends[0] <= place or not ends[0])]
+    assert found == [
+        place for place in places if place < ends[1] and (ends[0] <= place or not ends[0])
+    ]
 
 
-@given(st.lists(st.lists(st.integers(0, 50), max_size=6).map(sorted), max_size=5), st.integers(0, 50), st.integers(0, 51))
+@given(
+    st.lists(st.lists(st.integers(0, 50), max_size=6).map(sorted), max_size=5),
+    st.integers(0, 50),
+    st.integers(0, 51),
+)
 def test_offsets_of_a_stretch(tmp_path_factory, runs, start, end):
     offsets = Offsets(tmp_path_factory.mktemp("t"))
     for run in runs:
         offsets.extend(np.array(run, np.int64))
     every = sorted(place for run in runs for place in run)
-    assert offsets.within(Range(None, start, end)).tolist() == [place for place in every if start <= place < end]
-    assert offsets.within(Range(None, start)).tolist() == [place for place in every if start <= place]
+    assert offsets.within(Range(None, start, end)).tolist() == [
+        place for place in every if start <= place < end
+    ]
+    assert offsets.within(Range(None, start)).tolist() == [
+        place for place in every if start <= place
+    ]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_come_in_order_and_few_wait(threads):
-    taken, key = [], os.urandom(8)
+    taken = []
+    key = os.urandom(8)
 
     def items():
         for number in range(40):
@@ -70,7 +91,9 @@ def test_results_come_in_order_and_few_wait(threads):
         assert result[1:3] == (number, key)  # what is inherited is not sent
         assert len(taken) <= number + 2 * threads
         processes.add(result[3])
-    assert number == 39 and (os.getpid() in processes) == (threads == 1) and len(processes) <= threads
+    assert (
+        number == 39 and (os.getpid() in processes) == (threads == 1) and len(processes) <= threads
+    )
 
 
 def test_what_a_process_makes_is_made_once():
@@ -80,7 +103,9 @@ def test_what_a_process_makes_is_made_once():
 
     found = list(shards.scatter(make, range(20), 2))
     for process in {row[2] for row in found}:
-        assert [count for _, count, pid in found if pid == process] == list(range(1, 1 + sum(r[2] == process for r in found)))
+        assert [count for _, count, pid in found if pid == process] == list(
+            range(1, 1 + sum(r[2] == process for r in found))
+        )
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -107,7 +132,7 @@ def test_no_threads_are_refused():
 
 ENDLESS = r"""
 import os, time
-from confide.shards import scatter
+from confide.files.shards import scatter
 def make():
     return lambda _: os.write(1, b"%d\n" % os.getpid()) and time.sleep(600)
 list(scatter(make, range(2), 2))
@@ -116,7 +141,9 @@ list(scatter(make, range(2), 2))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are told of a death by the kernel")
 def test_no_process_outlives_the_one_that_started_it():
-    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True
+    ) as parent:
         try:
             children = [int(parent.stdout.readline()) for _ in range(2)]
         finally:

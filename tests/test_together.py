@@ -1,4 +1,6 @@
-"""Several models together: updates of all ledgers composed, common starts counted once, nothing added that is not the same."""
+"""Several models together: updates of all ledgers composed, common starts counted once, nothing
+added that is not the same.
+"""
 
 import math
 from itertools import count
@@ -6,13 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from confide.dp.accounting import epsilon
+from confide.certify.together import (
+    ADDED,
+    CLAIMS,
+    COMPOSED,
+    TWICE,
+    Model,
+    Stated,
+    distinct,
+    groups_of,
+    total,
+)
+from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.together import ADDED, CLAIMS, COMPOSED, TWICE, Model, Stated, distinct, groups_of, total
 from confide.types import Release, Step
 
-DELTA, UPDATES = 8e-5, 60
+DELTA = 8e-5
+UPDATES = 60
 NAMES = list(CLAIMS)
 RECORD = "record_replace_one_pld"
 STATES = count(1)  # of the noise: no two trainings here draw the same, unless a test says so
@@ -41,8 +54,16 @@ def model(name, *history, **given):
     """A model as its certificate would have it: it claims what its ledgers cost."""
     history = history or (ledger_of(name),)
     cost = len(history) * UPDATES
-    claims = {claim: Stated(priced(cost, DELTA, relation), DELTA) for claim, (_, relation) in CLAIMS.items()}
-    given = {"unit": "one turn", "claims": claims, "history": history, "head": history[-1].head} | given
+    claims = {
+        claim: Stated(priced(cost, DELTA, relation), DELTA)
+        for claim, (_, relation) in CLAIMS.items()
+    }
+    given = {
+        "unit": "one turn",
+        "claims": claims,
+        "history": history,
+        "head": history[-1].head,
+    } | given
     return Model(file=Path(name), run=name, **given)
 
 
@@ -58,33 +79,49 @@ def test_two_equal_trainings_cost_one_of_twice_as_many_updates(name):
     assert found.delta == 2 * DELTA and found.how == COMPOSED and not found.shared
     assert found.epsilon < found.added == pytest.approx(2 * priced(UPDATES, DELTA, relation))
     found = total([model("a"), model("b")], name, 1e-5)
-    assert math.isclose(found.epsilon, priced(2 * UPDATES, 1e-5, relation), rel_tol=1e-6) and found.delta == 1e-5
+    assert (
+        math.isclose(found.epsilon, priced(2 * UPDATES, 1e-5, relation), rel_tol=1e-6)
+        and found.delta == 1e-5
+    )
 
 
 def test_a_start_that_models_share_is_counted_once_and_never_left_out():
-    """Of 60 updates each for a start and two that go on from it 180 took place, not 240, and not 120."""
+    """Of 60 updates each for a start and two that go on from it 180 took place, not 240, and not
+    120.
+    """
     start = ledger_of("start")
     first, second = (model(name, start, ledger_of(name, start)) for name in ("a", "b"))
     found = total([first, second], RECORD, DELTA)
-    assert math.isclose(found.epsilon, priced(3 * UPDATES, DELTA), rel_tol=1e-6) and found.shared == ["start"]
+    assert math.isclose(
+        found.epsilon, priced(3 * UPDATES, DELTA), rel_tol=1e-6
+    ) and found.shared == ["start"]
     found = total([model("start", start), first, second], RECORD, DELTA)
-    assert math.isclose(found.epsilon, priced(3 * UPDATES, DELTA), rel_tol=1e-6) and found.shared == ["start"]
+    assert math.isclose(
+        found.epsilon, priced(3 * UPDATES, DELTA), rel_tol=1e-6
+    ) and found.shared == ["start"]
 
 
 def test_a_start_of_a_start_is_counted_too():
     first = ledger_of("first")
     second = ledger_of("second", first)
     third = ledger_of("third", second)
-    one, two, three = model("first", first), model("second", first, second), model("third", first, second, third)
+    one = model("first", first)
+    two = model("second", first, second)
+    three = model("third", first, second, third)
     for listed in ([three], [two, three], [one, three], [one, two, three]):
-        assert math.isclose(total(listed, RECORD, DELTA).epsilon, priced(3 * UPDATES, DELTA), rel_tol=1e-6)
+        assert math.isclose(
+            total(listed, RECORD, DELTA).epsilon, priced(3 * UPDATES, DELTA), rel_tol=1e-6
+        )
     found = total([three, model("other")], RECORD, DELTA)
-    assert math.isclose(found.epsilon, priced(4 * UPDATES, DELTA), rel_tol=1e-6) and not found.shared
+    assert (
+        math.isclose(found.epsilon, priced(4 * UPDATES, DELTA), rel_tol=1e-6) and not found.shared
+    )
 
 
 def test_one_training_is_one_model_by_its_ledger_if_that_is_there():
     one = model("a")
-    copy, bare = model("a", *one.history), model("a", history=None, head=one.head)
+    copy = model("a", *one.history)
+    bare = model("a", history=None, head=one.head)
     dearer = model("a", history=None, head=one.head, claims={RECORD: Stated(9.0, DELTA)})
     for listed, kept in (([one, copy], one), ([bare, one], one), ([bare, dearer], dearer)):
         found, left_out = distinct(listed)
@@ -96,12 +133,16 @@ def test_without_ledgers_epsilons_and_deltas_are_added():
     assert found.epsilon == found.added == pytest.approx(2 * priced(UPDATES, DELTA))
     assert (found.delta, found.how) == (2 * DELTA, ADDED)
     found = total([model("a"), model("b", history=None, head="y")], RECORD, 3 * DELTA)
-    assert math.isclose(found.epsilon, priced(UPDATES, 2 * DELTA) + priced(UPDATES, DELTA), rel_tol=1e-6)
+    assert math.isclose(
+        found.epsilon, priced(UPDATES, 2 * DELTA) + priced(UPDATES, DELTA), rel_tol=1e-6
+    )
     assert found.how == f"{COMPOSED} and {ADDED}"
 
 
 def test_a_claim_that_is_more_than_the_price_of_its_updates_is_added():
-    """As of an ancestor whose records are a group: composing updates would make it cheaper than it is."""
+    """As of an ancestor whose records are a group: composing updates would make it cheaper than it
+    is.
+    """
     more = {name: Stated(9.0, DELTA) for name in CLAIMS}
     found = total([model("a"), model("b", claims=more)], RECORD)
     assert math.isclose(found.epsilon, priced(UPDATES, DELTA) + 9.0, rel_tol=1e-6)
@@ -129,28 +170,43 @@ def test_an_exact_update_in_a_ledger_is_never_priced_as_nothing():
 
 def test_noise_that_two_trainings_share_hides_neither():
     """Whoever subtracts one model's updates from the other's has no noise left."""
-    found = total([model(name, ledger_of(name, states=count(10**9))) for name in ("a", "b")], RECORD)
+    found = total(
+        [model(name, ledger_of(name, states=count(10**9))) for name in ("a", "b")], RECORD
+    )
     assert (found.epsilon, found.why) == (math.inf, TWICE)
 
 
 def test_other_units_stand_apart_and_chunks_are_those_of_one_model():
     models = [model("a"), model("b", unit="one author"), model("c"), model("d", unit="one author")]
     assert runs(groups_of(models)) == [["a", "c"], ["b", "d"]]
-    assert runs(groups_of([model(name, unit="one chunk of 64 tokens", alone=True) for name in ("a", "b")])) == [["a"], ["b"]]
+    assert runs(
+        groups_of([model(name, unit="one chunk of 64 tokens", alone=True) for name in ("a", "b")])
+    ) == [["a"], ["b"]]
 
 
 def test_corpora_are_one_where_names_or_digests_meet():
     def of(name, *corpora):
         return model(name, history=None, head=name, corpora=frozenset(corpora))
 
-    models = [of("a", ("name", "x"), ("digest", "1")), of("b", ("name", "y"), ("digest", "2")), of("c", ("name", "z"))]
+    models = [
+        of("a", ("name", "x"), ("digest", "1")),
+        of("b", ("name", "y"), ("digest", "2")),
+        of("c", ("name", "z")),
+    ]
     assert runs(groups_of(models)) == [["a"], ["b"], ["c"]]
     between = of("d", ("name", "y"), ("digest", "1"))  # under another name the digest of a's corpus
     assert runs(groups_of([*models, between])) == [["c"], ["a", "b", "d"]]
 
 
 def test_a_model_whose_corpus_is_not_recorded_is_counted_with_each():
-    models = [model("a", corpora=frozenset({("name", "x")})), model("b", corpora=frozenset({("name", "y")})), model("c")]
+    models = [
+        model("a", corpora=frozenset({("name", "x")})),
+        model("b", corpora=frozenset({("name", "y")})),
+        model("c"),
+    ]
     groups = groups_of(models)
-    assert runs(groups) == [["a", "c"], ["b", "c"]] and [[one.run for one in group.assumed] for group in groups] == [["c"]] * 2
+    assert (
+        runs(groups) == [["a", "c"], ["b", "c"]]
+        and [[one.run for one in group.assumed] for group in groups] == [["c"]] * 2
+    )
     assert runs(groups_of([model("a"), model("b")])) == [["a", "b"]]

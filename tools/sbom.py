@@ -1,8 +1,10 @@
-"""What is installed, package by package with version, licence and origin: a CycloneDX document in JSON.
+"""What is installed, package by package with version, licence and origin: a CycloneDX document in
+JSON.
 
     python tools/sbom.py [FILE]     (`make sbom`)
 
-CycloneDX's own program describes the environment of this Python; addresses of files on this machine are taken out of it.
+CycloneDX's own program describes the environment of this Python; addresses of files on this machine
+are taken out of it.
 """
 
 import json
@@ -12,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from confide import access
+from confide.files import permissions
 
 ROOT = Path(__file__).parents[1]
 FORM = (
@@ -31,11 +33,23 @@ def document() -> dict[str, Any]:
     """The document as it is to be shown."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sbom.json"
-        command = (sys.executable, "-m", "cyclonedx_py", "environment", "--pyproject", str(ROOT / "pyproject.toml"), *FORM)
+        command = (
+            sys.executable,
+            "-m",
+            "cyclonedx_py",
+            "environment",
+            "--pyproject",
+            str(ROOT / "pyproject.toml"),
+            *FORM,
+        )
         subprocess.run([*command, "--output-file", str(file), sys.executable], check=True)
         found = json.loads(file.read_text())
     for component in found["components"]:
-        elsewhere = [one for one in component.get("externalReferences", ()) if not one["url"].startswith("file:")]
+        elsewhere = [
+            one
+            for one in component.get("externalReferences", ())
+            if not one["url"].startswith("file:")
+        ]
         component.pop("externalReferences", None)
         component |= {"externalReferences": elsewhere} if elsewhere else {}
     return found
@@ -44,7 +58,7 @@ def document() -> dict[str, Any]:
 def main() -> int:
     """Write the document, whole or not at all."""
     file = Path(sys.argv[1] if len(sys.argv) > 1 else "results/sbom.json")
-    access.private()
+    permissions.private()
     text = json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)

@@ -34,7 +34,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Unit of deduplication, sampling and record-level privacy. `key` names its place ("doc:index"), never its content."""
+    """Unit of deduplication, sampling and record-level privacy. `key` names its place
+    ("doc:index"), never its content.
+    """
 
     key: str
     text: str
@@ -48,7 +50,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Token ids of all points, one after the other; point i is ids[starts[i]:starts[i + 1]] (no begin/end tokens)."""
+    """Token ids of all points, one after the other; point i is ids[starts[i]:starts[i + 1]] (no
+    begin/end tokens).
+    """
 
     ids: np.ndarray  # (T,) int32
     starts: np.ndarray  # (N + 1,) int64
@@ -71,7 +75,9 @@ class Partition:
     """All that a training job reads. Points of all splits, in file order."""
 
     original: View
-    redacted: View  # each span collapsed into ONE mask token; a deduplicated copy is a single mask token in both views
+    # each span collapsed into ONE mask token; a deduplicated copy is a single mask token in both
+    # views
+    redacted: View
     secret: np.ndarray  # (T of original,) bool: token overlaps a gold span; for evaluation only
     private: np.ndarray  # (N,) bool: contains <MASK>, a policy span, or a conservative hit
     copy: np.ndarray  # (N,) bool: a single mask token, as a later copy becomes
@@ -88,11 +94,15 @@ class Partition:
         train = self.split == SPLITS.index("train")
         if name == "marked":
             return np.flatnonzero(train & self.original.marked())
-        return np.flatnonzero(train if name == "all" else train & (self.private == (name == "private")))
+        return np.flatnonzero(
+            train if name == "all" else train & (self.private == (name == "private"))
+        )
 
 
 class Packing(NamedTuple):
-    """How a training job reads its points: in chunks of so many tokens, a point in at most `most` of them, from these views."""
+    """How a training job reads its points: in chunks of so many tokens, a point in at most `most`
+    of them, from these views.
+    """
 
     tokens: int
     most: int
@@ -100,7 +110,9 @@ class Packing(NamedTuple):
 
 
 ViewName = Literal["original", "redacted"]
-PoolName = Literal["all", "public", "private", "marked"]  # marked: holds a private token of the original view
+PoolName = Literal[
+    "all", "public", "private", "marked"
+]  # marked: holds a private token of the original view
 POOLS: tuple[PoolName, ...] = ("all", "public", "private", "marked")
 TokensName = Literal["all", "public", "private", "unmasked"]
 StateName = Literal["reset", "noise", "carry", "published"]
@@ -114,17 +126,26 @@ class Step:
 
     view: ViewName
     pool: PoolName
-    noisy: bool  # True: Poisson batch, per-example clipping, Gaussian noise. False: plain gradient of a shuffled batch
-    # losses of which positions count; private: reads or predicts a private token of the view; unmasked: predicts none
+    # True: Poisson batch, per-example clipping, Gaussian noise. False: plain gradient of a shuffled
+    # batch
+    noisy: bool
+    # losses of which positions count; private: reads or predicts a private token of the view;
+    # unmasked: predicts none
     tokens: TokensName = "all"
-    # What becomes of the recurrent state after private text, where tokens are told apart: it is set to zero, or clipped and
-    # noised, or carried on as it is; published: noised, and one batch for exact and noisy updates, which nothing bounds.
+    # What becomes of the recurrent state after private text, where tokens are told apart: it is set
+    # to zero, or clipped and noised, or carried on as it is; published: noised, and one batch for
+    # exact and noisy updates, which nothing bounds.
     state: StateName = "reset"
-    regulariser: RegulariserName = "none"  # of an exact step: what is added to its loss against telling authors apart
-    unit: UnitName = "point"  # what noise hides, and what a Poisson batch draws: one point, or all points of an author
+    regulariser: RegulariserName = (
+        "none"  # of an exact step: what is added to its loss against telling authors apart
+    )
+    # what noise hides, and what a Poisson batch draws: one point, or all points of an author
+    unit: UnitName = "point"
 
 
-STATES = Step("original", "all", True, "private", "noise")  # a release of recurrent states after private text, noised
+STATES = Step(
+    "original", "all", True, "private", "noise"
+)  # a release of recurrent states after private text, noised
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +153,10 @@ class Release:
     """What really ran: `count` consecutive updates of one kind. Enough to price them."""
 
     step: Step
-    sample_rate: float  # of a noisy step: probability of each unit (point or author) of the pool; of an exact step 0
-    noise_multiplier: float  # standard deviation of the noise over max_grad_norm; 0 for an exact step
+    # of a noisy step: probability of each unit (point or author) of the pool; of an exact step 0
+    sample_rate: float
+    noise_multiplier: (
+        float  # standard deviation of the noise over max_grad_norm; 0 for an exact step
+    )
     max_grad_norm: float  # 0 for an exact step
     count: int

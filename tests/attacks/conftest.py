@@ -12,10 +12,10 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers, trainers
 from torch import nn
 
-from confide.batches import padded, token_losses
 from confide.models import build
+from confide.models.batches import padded, token_losses
 from confide.specs import GPT2Spec, LSTMSpec
-from confide.tokenizer import END, Tokenizer, from_vocab, train_bpe
+from confide.text.tokenizer import END, Tokenizer, from_vocab, train_bpe
 from confide.types import View
 
 SPECS = {
@@ -48,7 +48,9 @@ def merging_tokenizer() -> Tokenizer:
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=420, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=420, special_tokens=[END], initial_alphabet=alphabet, show_progress=False
+    )
     backend.train_from_iterator(texts, trainer)
     described = orjson.loads(backend.to_str())["model"]
     return from_vocab(described["vocab"], described["merges"], source="test")
@@ -58,7 +60,9 @@ def merging_tokenizer() -> Tokenizer:
 def make_model() -> Callable[..., nn.Module]:
     """A model whose next-token distributions are far from uniform; float64 unless told."""
 
-    def make(kind: str, tokenizer: Tokenizer, *, seed: int = 0, scale: float = 3.0, double: bool = True) -> nn.Module:
+    def make(
+        kind: str, tokenizer: Tokenizer, *, seed: int = 0, scale: float = 3.0, double: bool = True
+    ) -> nn.Module:
         torch.manual_seed(seed)
         model = build(SPECS[kind], tokenizer.vocab_size, tokenizer.bos_id)
         with torch.no_grad():
@@ -73,7 +77,9 @@ def make_model() -> Callable[..., nn.Module]:
 def fit() -> Callable[..., None]:
     """Overfit a model to a few texts, until their mean loss in nats is small enough."""
 
-    def run(model: nn.Module, tokenizer: Tokenizer, texts: list[str], steps: int, enough: float = 0.0) -> None:
+    def run(
+        model: nn.Module, tokenizer: Tokenizer, texts: list[str], steps: int, enough: float = 0.0
+    ) -> None:
         rows = [tokenizer.encode(text) for text in texts]
         starts = np.cumsum([0] + [len(row) for row in rows])
         view = View(np.concatenate(rows).astype(np.int32), starts, np.zeros(starts[-1], bool))
@@ -102,7 +108,13 @@ def memorised(make_model, fit) -> Callable[..., nn.Module]:
         key = kind, id(tokenizer), "".join(secrets)
         if key not in fitted:
             fitted[key] = make_model(kind, tokenizer, scale=1.0, double=False)
-            fit(fitted[key], tokenizer, [f"My ID is: {secret}" for secret in secrets], 300, math.log(len(secrets)) + 0.1)
+            fit(
+                fitted[key],
+                tokenizer,
+                [f"My ID is: {secret}" for secret in secrets],
+                300,
+                math.log(len(secrets)) + 0.1,
+            )
         return fitted[key]
 
     return of
@@ -110,7 +122,9 @@ def memorised(make_model, fit) -> Callable[..., nn.Module]:
 
 @pytest.fixture(scope="session")
 def totals() -> Callable[[nn.Module, list[tuple[int, ...]]], np.ndarray]:
-    """Log-probabilities (n,) of n rows of tokens after their first, by forward passes over whole rows."""
+    """Log-probabilities (n,) of n rows of tokens after their first, by forward passes over whole
+    rows.
+    """
 
     @torch.no_grad()
     def run(model: nn.Module, rows: list[tuple[int, ...]]) -> np.ndarray:
@@ -127,20 +141,34 @@ def totals() -> Callable[[nn.Module, list[tuple[int, ...]]], np.ndarray]:
 
 @pytest.fixture(scope="session")
 def brute_force(totals) -> Callable[..., np.ndarray]:
-    """Log-probabilities of candidates by forward passes over the whole of each, as far as their last digit reaches."""
+    """Log-probabilities of candidates by forward passes over the whole of each, as far as their
+    last digit reaches.
+    """
 
     def covering(tokenizer: Tokenizer, text: str, end: int) -> list[int]:
-        """Tokens of a text that begin before character `end`, by spelling them out one after the other."""
-        place, kept = 0, []
+        """Tokens of a text that begin before character `end`, by spelling them out one after the
+        other.
+        """
+        place = 0
+        kept = []
         for token in tokenizer.encode(text):
             if place < end:
                 kept.append(token)
             place += len(tokenizer.decode([token]))
         return kept
 
-    def run(model: nn.Module, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, values: np.ndarray) -> np.ndarray:
+    def run(
+        model: nn.Module,
+        tokenizer: Tokenizer,
+        prefix: str,
+        suffix: str,
+        digits: int,
+        values: np.ndarray,
+    ) -> np.ndarray:
         texts = [f"{prefix}{value:0{digits}d}{suffix}" for value in values]
-        rows = [(tokenizer.bos_id, *covering(tokenizer, text, len(prefix) + digits)) for text in texts]
+        rows = [
+            (tokenizer.bos_id, *covering(tokenizer, text, len(prefix) + digits)) for text in texts
+        ]
         return totals(model, rows)
 
     return run

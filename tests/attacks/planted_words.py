@@ -1,4 +1,6 @@
-"""Canaries of words for the tests of the attacks on them: files as the corpus stage writes them, and bare spaces."""
+"""Canaries of words for the tests of the attacks on them: files as the corpus stage writes them,
+and bare spaces.
+"""
 
 import json
 import random
@@ -9,11 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from confide.attacks.words import Space
-from confide.io import write_json, write_jsonl
+from confide.attacks.exposure.words import Space
+from confide.files.io import write_json, write_jsonl
 from confide.models import build
 from confide.specs import GPT2Spec, LSTMSpec
-from confide.tokenizer import Tokenizer, train_bpe
+from confide.text.tokenizer import Tokenizer, train_bpe
 
 WORDS = ["amber", "birch", "cedar", "delta", "ember", "flint", "grove", "heron", "islet", "jetty"]
 
@@ -27,24 +29,46 @@ def sentence(places: tuple[int, ...]) -> str:
     return " ".join(WORDS[place] for place in places)
 
 
-def facts(canaries: list[tuple[str, str, int]], controls: list[str], length: int = 3) -> dict[str, Any]:
+def facts(
+    canaries: list[tuple[str, str, int]], controls: list[str], length: int = 3
+) -> dict[str, Any]:
     """canaries.json for (text, author, copies)."""
-    planted = [{"text": text, "author": author, "copies": copies} for text, author, copies in canaries]
+    planted = [
+        {"text": text, "author": author, "copies": copies} for text, author, copies in canaries
+    ]
     head = {"kind": "words", "length": length, "vocabulary": WORDS, "label": "canary"}
     return head | {"canaries": planted, "controls": [{"text": text} for text in controls]}
 
 
-def point(number: int, text: str, owner: str | None, split: str = "train", canary: int | None = None) -> dict[str, Any]:
-    row = {"key": f"d{number}:0", "text": text, "doc": f"d{number}", "split": split, "domain": None, "owner": owner}
+def point(
+    number: int, text: str, owner: str | None, split: str = "train", canary: int | None = None
+) -> dict[str, Any]:
+    row = {
+        "key": f"d{number}:0",
+        "text": text,
+        "doc": f"d{number}",
+        "split": split,
+        "domain": None,
+        "owner": owner,
+    }
     return row | {"gold": [], "canary": canary}
 
 
 def written(
-    folder: Path, canaries: list[tuple[str, str, int]], controls: list[str], rows: list[dict[str, Any]]
+    folder: Path,
+    canaries: list[tuple[str, str, int]],
+    controls: list[str],
+    rows: list[dict[str, Any]],
 ) -> dict[str, Path]:
     """Both files; the points are `rows` and the copies of the canaries."""
-    copies = [(index, text, owner) for index, (text, owner, count) in enumerate(canaries) for _ in range(count)]
-    planted = [point(1000 + n, text, owner, canary=index) for n, (index, text, owner) in enumerate(copies)]
+    copies = [
+        (index, text, owner)
+        for index, (text, owner, count) in enumerate(canaries)
+        for _ in range(count)
+    ]
+    planted = [
+        point(1000 + n, text, owner, canary=index) for n, (index, text, owner) in enumerate(copies)
+    ]
     write_jsonl(folder / "points.jsonl", rows + planted)
     write_json(folder / "canaries.json", facts(canaries, controls))
     return {"points": folder / "points.jsonl", "canaries": folder / "canaries.json"}
@@ -101,7 +125,8 @@ def learn(model, rows: np.ndarray, steps: int) -> None:
 
 def ten_by_heart():
     """A model, a space of 10^3 and ten sequences that it was trained on until it knew them."""
-    model, space = a_model(scale=1.0, seed=1), a_space(10, 3, VOCAB, 99)
+    model = a_model(scale=1.0, seed=1)
+    space = a_space(10, 3, VOCAB, 99)
     known = np.array([(first, (3 * first + 1) % 10, (7 * first + 2) % 10) for first in range(10)])
     learn(model, space.tokens(known), 150)
     return model, space, known.tolist()

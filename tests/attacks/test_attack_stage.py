@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from confide import cli, models, snapshots
+from confide import cli, models
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.io import read_json, sha256, write_json, write_jsonl
+from confide.files.io import read_json, sha256, write_json, write_jsonl
 from confide.models import build
 from confide.specs import AttackJobSpec, LSTMSpec, TrajectorySpec
 from confide.stages.attack import attack
 from confide.stages.trajectory import trajectory
-from confide.tokenizer import save
+from confide.text.tokenizer import save
+from confide.train import snapshots
 from confide.types import Release, Step
 
 SPEC = LSTMSpec(kind="lstm", embedding=8, hidden=8)
@@ -30,11 +31,29 @@ def paths(tmp_path, digit_tokenizer):
     model = build(SPEC, digit_tokenizer.vocab_size, digit_tokenizer.bos_id)
     models.save(model, tmp_path / "m/model.safetensors", tmp_path / "m/config.json")
     save(digit_tokenizer, tmp_path / "tokenizer.json")
-    planted = {"prefix": "My ID is: ", "suffix": "", "digits": 3, "copies": 2, "secrets": ["481"], "controls": ["907"]}
-    audit = {"prefix": "The code: ", "suffix": "", "digits": 2, "secrets": ["48", "07", "33"], "coins": [True, False, False]}
+    planted = {
+        "prefix": "My ID is: ",
+        "suffix": "",
+        "digits": 3,
+        "copies": 2,
+        "secrets": ["481"],
+        "controls": ["907"],
+    }
+    audit = {
+        "prefix": "The code: ",
+        "suffix": "",
+        "digits": 2,
+        "secrets": ["48", "07", "33"],
+        "coins": [True, False, False],
+    }
     write_json(tmp_path / "canaries.json", planted | {"label": "canary", "audits": {"game": audit}})
     rows = [
-        {"key": str(i), "text": f"call {1000 + 37 * i}", "split": split, "gold": [[5, 9, "phone", 1.0]]}
+        {
+            "key": str(i),
+            "text": f"call {1000 + 37 * i}",
+            "split": split,
+            "gold": [[5, 9, "phone", 1.0]],
+        }
         for i, split in enumerate(["train"] * 12 + ["test"] * 12)
     ]
     write_jsonl(tmp_path / "points.jsonl", rows)
@@ -48,7 +67,12 @@ def paths(tmp_path, digit_tokenizer):
 
 MEMBERSHIP = {"kind": "membership", "label": "phone", "group": 3, "bootstrap": 50}
 PUBLISHED = {"non_members": "random", "context": "bare"}
-ATTACKS = ({"kind": "exposure", "published": True}, MEMBERSHIP, MEMBERSHIP | PUBLISHED, {"kind": "game"})
+ATTACKS = (
+    {"kind": "exposure", "published": True},
+    MEMBERSHIP,
+    MEMBERSHIP | PUBLISHED,
+    {"kind": "game"},
+)
 
 
 @pytest.mark.parametrize("settings", ATTACKS)
@@ -65,13 +89,26 @@ def test_two_runs_write_the_same_but_for_seconds(paths, tmp_path, settings):
 
 
 def test_the_reference_model_is_read_and_must_fit_the_tokenizer(paths, merging_tokenizer, tmp_path):
-    spec = AttackJobSpec.model_validate({"run": "r", "attack": MEMBERSHIP | {"reference": "public"}, "device": "cpu"})
+    spec = AttackJobSpec.model_validate(
+        {"run": "r", "attack": MEMBERSHIP | {"reference": "public"}, "device": "cpu"}
+    )
     attack(spec, **paths, reference=paths["model"], output=tmp_path / "own.json")
-    assert read_json(tmp_path / "own.json")["reference_auc"] == 0.5  # a model tells nothing beside itself
-    other = build(LSTMSpec(kind="lstm", embedding=8, hidden=8), merging_tokenizer.vocab_size, merging_tokenizer.bos_id)
+    assert (
+        read_json(tmp_path / "own.json")["reference_auc"] == 0.5
+    )  # a model tells nothing beside itself
+    other = build(
+        LSTMSpec(kind="lstm", embedding=8, hidden=8),
+        merging_tokenizer.vocab_size,
+        merging_tokenizer.bos_id,
+    )
     models.save(other, tmp_path / "other/model.safetensors", tmp_path / "other/config.json")
     with pytest.raises(InputError, match="other"):
-        attack(spec, **paths, reference=tmp_path / "other/model.safetensors", output=tmp_path / "x.json")
+        attack(
+            spec,
+            **paths,
+            reference=tmp_path / "other/model.safetensors",
+            output=tmp_path / "x.json",
+        )
     assert not (tmp_path / "x.json").exists()
 
 
@@ -95,24 +132,48 @@ def test_noised_updates_are_audited_by_the_ledger_of_the_run(paths, tmp_path, ca
     flags += ["--output", str(tmp_path / "updates.json")]
     assert cli.main(["attack", "--spec", json.dumps(spec), *flags]) == 2
     assert "needs the ledger of the run" in capsys.readouterr().err
-    assert cli.main(["attack", "--spec", json.dumps(spec), *flags, "--ledger", str(tmp_path / "ledger.jsonl")]) == 0
+    assert (
+        cli.main(
+            [
+                "attack",
+                "--spec",
+                json.dumps(spec),
+                *flags,
+                "--ledger",
+                str(tmp_path / "ledger.jsonl"),
+            ]
+        )
+        == 0
+    )
     found = read_json(tmp_path / "updates.json")
     assert (found["ledger"], found["weights"]) == (ledger.head, sha256(paths["model"]))
-    assert (found["updates"], found["replacement_coins"], found["inclusion_relation"]) == (4, 50, "add_or_remove")
+    assert (found["updates"], found["replacement_coins"], found["inclusion_relation"]) == (
+        4,
+        50,
+        "add_or_remove",
+    )
 
 
-def test_another_models_tokenizer_is_refused_before_anything_is_written(paths, merging_tokenizer, tmp_path, capsys):
+def test_another_models_tokenizer_is_refused_before_anything_is_written(
+    paths, merging_tokenizer, tmp_path, capsys
+):
     save(merging_tokenizer, paths["tokenizer"])
     spec = {"run": "r", "attack": ATTACKS[0], "device": "cpu"}
     flags = [part for name, path in paths.items() for part in (f"--{name}", str(path))]
-    assert cli.main(["attack", "--spec", json.dumps(spec), *flags, "--output", str(tmp_path / "x.json")]) == 2
+    assert (
+        cli.main(
+            ["attack", "--spec", json.dumps(spec), *flags, "--output", str(tmp_path / "x.json")]
+        )
+        == 2
+    )
     assert "tokens" in capsys.readouterr().err and not (tmp_path / "x.json").exists()
 
 
 def test_attacks_after_every_epoch_are_those_on_the_model_of_that_epoch(paths, tmp_path):
     attacks = {"canaries": {"kind": "exposure"}, "phones": MEMBERSHIP}
     spec = TrajectorySpec.model_validate({"run": "crt/g0-s0", "attacks": attacks, "device": "cpu"})
-    final, second = models.load(paths["model"].parent), build(SPEC, *shape(paths["model"]))
+    final = models.load(paths["model"].parent)
+    second = build(SPEC, *shape(paths["model"]))
     for epoch, model in ((1, second), (2, final)):
         snapshots.write(tmp_path, epoch, model)
     snapshots.join(tmp_path, 2, tmp_path / "epochs.safetensors")
@@ -121,16 +182,26 @@ def test_attacks_after_every_epoch_are_those_on_the_model_of_that_epoch(paths, t
     assert found["weights"] == sha256(tmp_path / "epochs.safetensors")
     assert found["run"] == "crt/g0-s0" and [row["epoch"] for row in found["epochs"]] == [1, 2]
     for name, settings in attacks.items():
-        alone = AttackJobSpec.model_validate({"run": "crt/g0-s0", "attack": settings, "device": "cpu"})
+        alone = AttackJobSpec.model_validate(
+            {"run": "crt/g0-s0", "attack": settings, "device": "cpu"}
+        )
         attack(alone, **paths, output=tmp_path / "one.json")
         expected = read_json(tmp_path / "one.json")
         last = found["epochs"][1][name]
-        assert last == {key: value for key, value in expected.items() if key not in ("run", "seconds", "weights")}
-    assert found["epochs"][0]["canaries"]["exposures"] != found["epochs"][1]["canaries"]["exposures"]
+        assert last == {
+            key: value
+            for key, value in expected.items()
+            if key not in ("run", "seconds", "weights")
+        }
+    assert (
+        found["epochs"][0]["canaries"]["exposures"] != found["epochs"][1]["canaries"]["exposures"]
+    )
 
 
 def test_weights_of_epochs_that_are_of_another_model_or_cut_off_are_refused(paths, tmp_path):
-    spec = TrajectorySpec.model_validate({"run": "r", "attacks": {"canaries": {"kind": "exposure"}}, "device": "cpu"})
+    spec = TrajectorySpec.model_validate(
+        {"run": "r", "attacks": {"canaries": {"kind": "exposure"}}, "device": "cpu"}
+    )
     other = build(LSTMSpec(kind="lstm", embedding=4, hidden=4), *shape(paths["model"]))
     for name, model in (("other", other), ("none", None)):
         if model is not None:

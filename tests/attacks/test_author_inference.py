@@ -1,4 +1,6 @@
-"""Author inference: the classifier against sklearn, features against single forward passes, and the controls."""
+"""Author inference: the classifier against sklearn, features against single forward passes, and the
+controls.
+"""
 
 import random
 
@@ -8,11 +10,12 @@ import torch
 from planted_words import WORDS, no_word_of, point, sentence, word_tokenizer
 from scipy.sparse import csr_matrix
 
-from confide.attacks import ATTACKS, Target
-from confide.attacks.author_inference import last_states, token_counts
-from confide.attacks.probe import choose, fit, hits
+from confide.attacks.authorship.author_inference import last_states, token_counts
+from confide.attacks.registry import ATTACKS
+from confide.attacks.statistics.probe import choose, fit, hits
+from confide.attacks.target import Target
 from confide.errors import InputError
-from confide.io import write_jsonl
+from confide.files.io import write_jsonl
 from confide.specs import AuthorInferenceSpec
 from confide.types import View
 
@@ -39,7 +42,8 @@ def test_the_classifier_is_sklearns(sparse):
     theirs = LogisticRegression(C=1 / 3.0, max_iter=2000, tol=1e-10).fit(features, labels)
     assert np.allclose(probe.weights, theirs.coef_.T, atol=2e-3)
     ours, other = (
-        np.exp(z - np.logaddexp.reduce(z, 1)[:, None]) for z in (probe.logits(features), theirs.decision_function(features))
+        np.exp(z - np.logaddexp.reduce(z, 1)[:, None])
+        for z in (probe.logits(features), theirs.decision_function(features))
     )
     assert np.allclose(ours, other, atol=2e-3) and probe.weights.std() > 0.1
 
@@ -48,58 +52,97 @@ def test_validation_chooses_the_penalty_and_equals_go_to_the_strongest():
     features, labels = problem(60, width=40, seed=1)
     valid = problem(200, width=40, seed=1)
     found = choose((features[:30], labels[:30]), valid, 4, [1e-4, 1e4, 10.0], 200)
-    tried = {penalty: fit(features[:30], labels[:30], 4, penalty, 400, None) for penalty in (1e4, 10.0, 1e-4)}
-    rates = {penalty: hits(probe.logits(valid[0]), valid[1]).mean() for penalty, probe in tried.items()}
+    tried = {
+        penalty: fit(features[:30], labels[:30], 4, penalty, 400, None)
+        for penalty in (1e4, 10.0, 1e-4)
+    }
+    rates = {
+        penalty: hits(probe.logits(valid[0]), valid[1]).mean() for penalty, probe in tried.items()
+    }
     assert found.penalty == max(rates, key=lambda penalty: (round(rates[penalty], 2), penalty))
     plain = np.eye(4)[labels], labels
     assert choose(plain, plain, 4, [1.0, 2.0], 20).penalty == 2.0
-    assert choose((features, labels), (features[:0], labels[:0]), 4, [1.0, 3.0, 2.0], 5).penalty == 2.0
+    assert (
+        choose((features, labels), (features[:0], labels[:0]), 4, [1.0, 3.0, 2.0], 5).penalty == 2.0
+    )
 
 
 def test_hits_count_the_classes_that_are_ahead():
     logits = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     labels = np.array([0, 2, 1, 2])  # of equals, the first class is the guess
     assert hits(logits, labels).tolist() == [True, False, False, False]
-    assert hits(logits, labels, 2).tolist() == [True, False, True, False] and hits(logits, labels, 3).all()
+    assert (
+        hits(logits, labels, 2).tolist() == [True, False, True, False]
+        and hits(logits, labels, 3).all()
+    )
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gpt2"])
 def test_states_are_those_after_the_last_token(tokenizer, make_model, kind):
     model = make_model(kind, tokenizer)
     rows = [[], [5, 6, 7], [8], list(range(3, 20)), [9, 9]]
-    view = View(np.concatenate(rows).astype(np.int32), np.cumsum([0] + [len(row) for row in rows]), np.zeros(23, bool))
+    view = View(
+        np.concatenate(rows).astype(np.int32),
+        np.cumsum([0] + [len(row) for row in rows]),
+        np.zeros(23, bool),
+    )
     with torch.no_grad():
-        expected = [model.hidden(torch.tensor([[tokenizer.bos_id, *row]]))[0, -1].numpy() for row in rows]
+        expected = [
+            model.hidden(torch.tensor([[tokenizer.bos_id, *row]]))[0, -1].numpy() for row in rows
+        ]
     assert np.allclose(last_states(model, view), expected, atol=1e-9)
     counts = token_counts(view, tokenizer.vocab_size).toarray()
-    assert np.allclose(counts, np.log1p([np.bincount(row, minlength=tokenizer.vocab_size) for row in rows]))
+    assert np.allclose(
+        counts, np.log1p([np.bincount(row, minlength=tokenizer.vocab_size) for row in rows])
+    )
     assert np.array_equal(view.ids, np.concatenate(rows))  # which counting leaves as they are
 
 
 def corpus(path, separable: bool, authors: int = 5, each: int = 30) -> None:
-    """Texts of authors who begin and end alike; separable: each has two words of their own in the middle."""
-    source, rows = random.Random(0), []
+    """Texts of authors who begin and end alike; separable: each has two words of their own in the
+    middle.
+    """
+    source = random.Random(0)
+    rows = []
     for author in range(authors):
         for number in range(each):
             own = (2 * author, 2 * author + 1) if separable else range(10)
             text = sentence((3, *(source.choice(own) for _ in range(5))))
-            split = "test" if number % 3 == 0 else "valid" if number % 3 == 1 and number % 2 else "train"
+            split = (
+                "test"
+                if number % 3 == 0
+                else "valid"
+                if number % 3 == 1 and number % 2
+                else "train"
+            )
             rows.append(point(len(rows), text, f"writer {author}", split))
-    rows += [point(9000 + n, sentence((n,)), "writer 0", canary=n) for n in range(9)]  # canaries are left out
+    rows += [
+        point(9000 + n, sentence((n,)), "writer 0", canary=n) for n in range(9)
+    ]  # canaries are left out
     rows += [point(9100, "x", None), point(9101, "y", None, "test")]
     write_jsonl(path, rows)
 
 
 @pytest.mark.parametrize("separable", [True, False])
 def test_controls(tokenizer, make_model, tmp_path, separable):
-    """Authors with words of their own are told apart, by the model's state and without it; others are not."""
+    """Authors with words of their own are told apart, by the model's state and without it; others
+    are not.
+    """
     path = tmp_path / "points.jsonl"
     corpus(path, separable)
-    found = ATTACKS["author_inference"](SPEC, Target(make_model("lstm that memorises", tokenizer, scale=1.0), tokenizer, path))
-    assert (found["authors"], found["points"], found["train_points"]) == (5, 50, 75) and found["chance"] == 0.2
+    found = ATTACKS["author_inference"](
+        SPEC, Target(make_model("lstm that memorises", tokenizer, scale=1.0), tokenizer, path)
+    )
+    assert (found["authors"], found["points"], found["train_points"]) == (5, 50, 75) and found[
+        "chance"
+    ] == 0.2
     assert found["majority"] == 0.2 and found["authors_untrained"] == 0
     if separable:
-        assert found["accuracy"] > 0.9 and found["blind"] > 0.9 and found["accuracy_low"] > found["chance"]
+        assert (
+            found["accuracy"] > 0.9
+            and found["blind"] > 0.9
+            and found["accuracy_low"] > found["chance"]
+        )
     else:
         assert (
             found["accuracy_low"] <= 0.2 <= found["accuracy_high"]
@@ -112,7 +155,9 @@ def test_controls(tokenizer, make_model, tmp_path, separable):
     assert no_word_of(found, [*WORDS, "writer"])
 
 
-def test_a_model_that_ignores_the_text_tells_nothing_though_the_text_does(tokenizer, make_model, tmp_path):
+def test_a_model_that_ignores_the_text_tells_nothing_though_the_text_does(
+    tokenizer, make_model, tmp_path
+):
     path = tmp_path / "points.jsonl"
     corpus(path, True)
     model = make_model("lstm", tokenizer, scale=0.0)
@@ -120,13 +165,22 @@ def test_a_model_that_ignores_the_text_tells_nothing_though_the_text_does(tokeni
     assert found["accuracy"] <= 0.2 and found["blind"] > 0.9
 
 
-def test_authors_without_training_text_are_left_out_and_others_refused(tokenizer, make_model, tmp_path):
-    path, model = tmp_path / "points.jsonl", make_model("lstm", tokenizer)
+def test_authors_without_training_text_are_left_out_and_others_refused(
+    tokenizer, make_model, tmp_path
+):
+    path = tmp_path / "points.jsonl"
+    model = make_model("lstm", tokenizer)
 
     def attack(**changes):
-        return ATTACKS["author_inference"](SPEC.model_copy(update=changes), Target(model, tokenizer, path))
+        return ATTACKS["author_inference"](
+            SPEC.model_copy(update=changes), Target(model, tokenizer, path)
+        )
 
-    ours = [point(n, sentence((n % 10, 1)), f"writer {n % 2}", split) for n in range(8) for split in ("train", "test")]
+    ours = [
+        point(n, sentence((n % 10, 1)), f"writer {n % 2}", split)
+        for n in range(8)
+        for split in ("train", "test")
+    ]
     late = [point(100 + n, "amber", "writer late", "test") for n in range(3)]
     write_jsonl(path, ours + late)
     found = attack()

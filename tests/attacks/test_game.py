@@ -1,4 +1,6 @@
-"""The coin game: a model that knows its secrets is caught, one that never saw them is not, and scores stay numbers."""
+"""The coin game: a model that knows its secrets is caught, one that never saw them is not, and
+scores stay numbers.
+"""
 
 import math
 
@@ -6,17 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
-from confide.attacks.exposure import mean_interval
-from confide.attacks.game import CLAIMS, against_coins
-from confide.dp.audit_bounds import SHARES as TRIED
+from confide.attacks.audits.game import CLAIMS, against_coins
+from confide.attacks.exposure.exposure import mean_interval
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
+from confide.dp.accounting.audit_bounds import SHARES as TRIED
 from confide.errors import InputError
-from confide.io import write_json
+from confide.files.io import write_json
 from confide.specs import GameSpec
 from confide.types import MASK
 
 SPEC = GameSpec(kind="game", chunk=3000)
-COINS, DIGITS = 40, 4
+COINS = 40
+DIGITS = 4
 SENTENCES = {"game": ("The access code is ", ""), "inclusion": ("The order code was ", " ok")}
 
 
@@ -26,8 +30,15 @@ def audits() -> dict:
     drawn = [f"{value:0{DIGITS}d}" for value in rng.choice(10**DIGITS, 2 * COINS, replace=False)]
     sets = {}
     for number, (name, (prefix, suffix)) in enumerate(SENTENCES.items()):
-        secrets, coins = drawn[number * COINS : (number + 1) * COINS], (rng.random(COINS) < 0.5).tolist()
-        sets[name] = {"prefix": prefix, "digits": DIGITS, "suffix": suffix, "secrets": secrets, "coins": coins}
+        secrets = drawn[number * COINS : (number + 1) * COINS]
+        coins = (rng.random(COINS) < 0.5).tolist()
+        sets[name] = {
+            "prefix": prefix,
+            "digits": DIGITS,
+            "suffix": suffix,
+            "secrets": secrets,
+            "coins": coins,
+        }
     return sets
 
 
@@ -41,9 +52,13 @@ def planted(tmp_path_factory):
 def training_texts() -> list[str]:
     """What stays of the sentences once the coins have fallen."""
     sets = audits()
-    shown = {name: list(zip(one["secrets"], one["coins"], strict=True)) for name, one in sets.items()}
+    shown = {
+        name: list(zip(one["secrets"], one["coins"], strict=True)) for name, one in sets.items()
+    }
     texts = [f"The access code is {secret if coin else MASK}" for secret, coin in shown["game"]]
-    return texts + [f"The order code was {secret} ok" for secret, coin in shown["inclusion"] if coin]
+    return texts + [
+        f"The order code was {secret} ok" for secret, coin in shown["inclusion"] if coin
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +73,11 @@ def played(digit_tokenizer, make_model, fit, planted):
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_model_that_memorises_is_caught(played, name):
-    found = {key.removeprefix(f"{name}_"): value for key, value in played[1].items() if key.startswith(name)}
+    found = {
+        key.removeprefix(f"{name}_"): value
+        for key, value in played[1].items()
+        if key.startswith(name)
+    }
     assert found["auc"] > 0.97 and found["p_value"] < 1e-5
     assert 1.5 < found["epsilon_lower"] < found["epsilon_lower_fdp"]
     assert [guesses for guesses, _ in found["attempts"]] == [int(share * COINS) for share in TRIED]
@@ -71,21 +90,44 @@ def test_a_model_that_memorises_is_caught(played, name):
 
 def test_an_untrained_model_gives_nothing_away(played, digit_tokenizer, make_model, planted):
     models = [make_model("lstm", digit_tokenizer, seed=seed, double=False) for seed in (1, 2, 3)]
-    results = [played[0], *(ATTACKS["game"](SPEC, Target(model, digit_tokenizer, planted, planted)) for model in models)]
+    results = [
+        played[0],
+        *(
+            ATTACKS["game"](SPEC, Target(model, digit_tokenizer, planted, planted))
+            for model in models
+        ),
+    ]
     for name in CLAIMS:
         p_values = [found[f"{name}_p_value"] for found in results]
         assert min(p_values) > 0.005 and max(p_values) > 0.2
         assert max(found[f"{name}_epsilon_lower"] for found in results) < 0.3
         assert sum(found[f"{name}_epsilon_lower_fdp"] == 0 for found in results) >= 3
-        inside = [found[f"{name}_auc_null_low"] <= found[f"{name}_auc"] <= found[f"{name}_auc_null_high"] for found in results]
+        inside = [
+            found[f"{name}_auc_null_low"] <= found[f"{name}_auc"] <= found[f"{name}_auc_null_high"]
+            for found in results
+        ]
         assert sum(inside) >= 3
-        assert min(found[f"{name}_exposure_{side}_p_mean"] for found in results for side in ("in", "out")) > 0.001
+        assert (
+            min(
+                found[f"{name}_exposure_{side}_p_mean"]
+                for found in results
+                for side in ("in", "out")
+            )
+            > 0.001
+        )
 
 
 def test_no_secret_is_written(played):
-    text = repr([{key: value for key, value in found.items() if not isinstance(value, float)} for found in played])
+    text = repr(
+        [
+            {key: value for key, value in found.items() if not isinstance(value, float)}
+            for found in played
+        ]
+    )
     for found in played:
-        assert all(len(attempt) == 2 for name in CLAIMS for attempt in found.pop(f"{name}_attempts"))
+        assert all(
+            len(attempt) == 2 for name in CLAIMS for attempt in found.pop(f"{name}_attempts")
+        )
     assert not any(f"'{secret}'" in text for one in audits().values() for secret in one["secrets"])
     assert all(isinstance(value, float | int | str) for found in played for value in found.values())
 
@@ -94,13 +136,19 @@ def test_no_secret_is_written(played):
 def test_what_was_not_planted_is_a_reason(digit_tokenizer, make_model, tmp_path, kept):
     sets = {name: one for name, one in audits().items() if name in kept}
     write_json(tmp_path / "canaries.json", {"secrets": []} | ({"audits": sets} if sets else {}))
-    target = Target(make_model("lstm", digit_tokenizer), digit_tokenizer, tmp_path, tmp_path / "canaries.json")
+    target = Target(
+        make_model("lstm", digit_tokenizer), digit_tokenizer, tmp_path, tmp_path / "canaries.json"
+    )
     for found in (
         ATTACKS["game"](SPEC, target),
         ATTACKS["game"](SPEC, Target(None, digit_tokenizer, tmp_path)) if not kept else {},
     ):
         for name in CLAIMS if found else ():
-            assert (found[f"{name}_epsilon_lower"] is None) == (name not in kept) == (f"{name}_reason" in found)
+            assert (
+                (found[f"{name}_epsilon_lower"] is None)
+                == (name not in kept)
+                == (f"{name}_reason" in found)
+            )
 
 
 def test_a_diverged_model_is_a_reason(digit_tokenizer, make_model, planted):
@@ -108,13 +156,21 @@ def test_a_diverged_model_is_a_reason(digit_tokenizer, make_model, planted):
     with torch.no_grad():
         model.head.weight.fill_(torch.nan)
     found = ATTACKS["game"](SPEC, Target(model, digit_tokenizer, planted, planted))
-    assert found["game_epsilon_lower"] is None and found["inclusion_auc"] is None and "finite" in found["game_reason"]
+    assert (
+        found["game_epsilon_lower"] is None
+        and found["inclusion_auc"] is None
+        and "finite" in found["game_reason"]
+    )
 
 
 @pytest.mark.parametrize("coins", [[True] * 12, [False] * 12])
 def test_coins_that_all_fell_alike_still_bound_epsilon(coins):
     found = against_coins(SPEC, np.arange(12.0), np.array(coins))
-    assert "auc" not in found and found["epsilon_lower"] == 0 and found["correct"] <= 0.7 * found["guesses"]
+    assert (
+        "auc" not in found
+        and found["epsilon_lower"] == 0
+        and found["correct"] <= 0.7 * found["guesses"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,8 +189,11 @@ def test_a_damaged_file_is_named(digit_tokenizer, tmp_path, change, message):
 
 @pytest.mark.parametrize("count", [10, 60])
 def test_the_interval_of_a_mean_covers_it(count):
-    """Exponential exposures of mean 1 / ln 2: close to 95 % with 60 canaries, and too short, but not by much, with ten."""
-    rng, mean = np.random.default_rng(0), 1 / math.log(2)
+    """Exponential exposures of mean 1 / ln 2: close to 95 % with 60 canaries, and too short, but
+    not by much, with ten.
+    """
+    rng = np.random.default_rng(0)
+    mean = 1 / math.log(2)
     spans = np.array([mean_interval(rng.exponential(mean, count).tolist()) for _ in range(400)])
     covered = ((spans[:, 0] <= mean) & (mean <= spans[:, 1])).mean()
     assert (0.8 if count == 10 else 0.89) < covered < 0.98

@@ -1,4 +1,6 @@
-"""Leak attacks: a model that knows a domain's text by heart leaks it, an untrained one does not; ratios, C and examples."""
+"""Leak attacks: a model that knows a domain's text by heart leaks it, an untrained one does not;
+ratios, C and examples.
+"""
 
 import json
 from pathlib import Path
@@ -7,17 +9,24 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
-from confide.attacks.domain_lira import continuation, precision
-from confide.attacks.examples import drawn, veil
-from confide.attacks.judges import about, judge, verdicts
-from confide.attacks.leak import answers, fitting
-from confide.attacks.prompts import read
+from confide.attacks.domains.domain_lira import continuation, precision
+from confide.attacks.domains.examples import drawn, veil
+from confide.attacks.domains.judges import about, judge, verdicts
+from confide.attacks.domains.leak import answers, fitting
+from confide.attacks.domains.prompts import read
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
 from confide.errors import InputError
-from confide.io import read_json, write_json, write_jsonl
-from confide.leaks.search import Searcher
-from confide.specs import DomainLiraSpec, KeywordPolicySpec, LeakSpec, RegexPolicySpec, UnionPolicySpec
-from confide.tokenizer import train_bpe
+from confide.files.io import read_json, write_json, write_jsonl
+from confide.scan.search import Searcher
+from confide.specs import (
+    DomainLiraSpec,
+    KeywordPolicySpec,
+    LeakSpec,
+    RegexPolicySpec,
+    UnionPolicySpec,
+)
+from confide.text.tokenizer import train_bpe
 from confide.types import Span
 
 WORDS = {"AIR": r"\bseat\b|\bflight\b", "TV": r"\bcable\b|\bfilm\b"}
@@ -25,11 +34,22 @@ JUDGES = {
     "words": {"kind": "regex", "patterns": WORDS},
     "other": {"kind": "keyword", "keywords": {"TV": ["cable"], "AIR": ["flight"]}},
 }
-FIELDS = {"prompts": ["AIR"], "targets": ["TV"], "judges": JUDGES, "samples": 20, "sampling": {"max_new_tokens": 24}}
+FIELDS = {
+    "prompts": ["AIR"],
+    "targets": ["TV"],
+    "judges": JUDGES,
+    "samples": 20,
+    "sampling": {"max_new_tokens": 24},
+}
 LEAK = LeakSpec.model_validate({"kind": "leak"} | FIELDS)
-LIRA = DomainLiraSpec.model_validate({"kind": "domain_lira", "reference": "air", "top": [5, 10**4], "bootstrap": 50} | FIELDS)
+LIRA = DomainLiraSpec.model_validate(
+    {"kind": "domain_lira", "reference": "air", "top": [5, 10**4], "bootstrap": 50} | FIELDS
+)
 
-CODES = {"AIR": ["A1-4471-8", "A7-2086-3", "A3-9914-5"], "TV": ["T6-1042-9", "T2-7730-4", "T8-5561-0"]}
+CODES = {
+    "AIR": ["A1-4471-8", "A7-2086-3", "A3-9914-5"],
+    "TV": ["T6-1042-9", "T2-7730-4", "T8-5561-0"],
+}
 ASKS = {"AIR": "my flight code is {}", "TV": "my cable box is {}"}
 OPENINGS = ("hi", "hello", "good day", "hey")
 
@@ -42,13 +62,23 @@ def row(key: str, split: str, domain: str, opening: str, answer: str, secret: st
 
 
 ROWS = [
-    row(f"{domain}{place}{split}", split, domain, opening, ASKS[domain].format(code), code if split == "train" else "")
+    row(
+        f"{domain}{place}{split}",
+        split,
+        domain,
+        opening,
+        ASKS[domain].format(code),
+        code if split == "train" else "",
+    )
     for split in ("train", "test")
     for domain, codes in CODES.items()
     for place, (opening, code) in enumerate(zip(OPENINGS, [*codes, codes[0]], strict=True))
 ]
 ROWS = [
-    one | {"text": one["text"].replace("-", "")} if one["split"] == "test" and one["domain"] == "AIR" else one for one in ROWS
+    one | {"text": one["text"].replace("-", "")}
+    if one["split"] == "test" and one["domain"] == "AIR"
+    else one
+    for one in ROWS
 ]
 
 
@@ -70,7 +100,9 @@ def known(make_model, fit, tokenizer):
 
     def of(*domains: str):
         model = make_model("lstm that memorises", tokenizer, scale=1.0, double=False)
-        texts = [one["text"] for one in ROWS if one["split"] == "train" and one["domain"] in domains]
+        texts = [
+            one["text"] for one in ROWS if one["split"] == "train" and one["domain"] in domains
+        ]
         if texts:
             fit(model, tokenizer, texts, 250, 2.5)
         return model
@@ -79,18 +111,37 @@ def known(make_model, fit, tokenizer):
 
 
 def test_a_model_that_memorised_the_domain_leaks_and_others_do_not(points, tokenizer, known):
-    found = {name: ATTACKS["leak"](LEAK, Target(model, tokenizer, points)) for name, model in known.items()}
+    found = {
+        name: ATTACKS["leak"](LEAK, Target(model, tokenizer, points))
+        for name, model in known.items()
+    }
     for judge_name in ("words", "other", "gold"):
         key = f"{judge_name}_rate"
-        assert found["TV",][key] > 0.8 and found["AIR",][key] == 0 and found[()][key] == 0, judge_name
+        assert found["TV",][key] > 0.8 and found["AIR",][key] == 0 and found[()][key] == 0, (
+            judge_name
+        )
         assert 0.2 < found["AIR", "TV"][key] < 0.8
     whole = found["AIR", "TV"]
-    assert (whole["prompts"], whole["dialogues"], whole["generations"], whole["secrets"]) == (4, 4, 80, {"TV": 3})
-    assert whole["words_low"] < whole["words_rate"] < whole["words_high"] and whole["words_of"] == 80 - whole["empty"]
+    assert (whole["prompts"], whole["dialogues"], whole["generations"], whole["secrets"]) == (
+        4,
+        4,
+        80,
+        {"TV": 3},
+    )
+    assert (
+        whole["words_low"] < whole["words_rate"] < whole["words_high"]
+        and whole["words_of"] == 80 - whole["empty"]
+    )
     (words, other, gold) = whole["pairs"]
     assert [pair["judge"] for pair in (words, other, gold)] == ["words", "other", "gold"]
-    assert words["rate"] == whole["words_rate"] and (words["prompt"], words["target"]) == ("AIR", "TV")
-    assert (words["floor_rate"], words["ceiling_rate"]) == (0, 0.5)  # of the openings and of what follows, the latter
+    assert words["rate"] == whole["words_rate"] and (words["prompt"], words["target"]) == (
+        "AIR",
+        "TV",
+    )
+    assert (words["floor_rate"], words["ceiling_rate"]) == (
+        0,
+        0.5,
+    )  # of the openings and of what follows, the latter
     assert (gold["floor_rate"], gold["ceiling_rate"]) == (0, 0.5)
 
 
@@ -109,13 +160,23 @@ def test_what_is_written_holds_no_text_and_two_runs_agree(points, tokenizer, kno
 def test_each_pair_of_domains_is_judged_for_its_own_target(points, tokenizer, known):
     spec = LEAK.model_copy(update={"prompts": ["AIR", "TV"], "targets": ["TV", "AIR"]})
     found = ATTACKS["leak"](spec, Target(known["TV",], tokenizer, points))
-    rates = {(pair["prompt"], pair["target"]): pair["rate"] for pair in found["pairs"] if pair["judge"] == "words"}
-    assert set(rates) == {("AIR", "TV"), ("TV", "AIR")} and rates["AIR", "TV"] > 0.8 and rates["TV", "AIR"] == 0
+    rates = {
+        (pair["prompt"], pair["target"]): pair["rate"]
+        for pair in found["pairs"]
+        if pair["judge"] == "words"
+    }
+    assert (
+        set(rates) == {("AIR", "TV"), ("TV", "AIR")}
+        and rates["AIR", "TV"] > 0.8
+        and rates["TV", "AIR"] == 0
+    )
     assert found["words_rate"] == pytest.approx(rates["AIR", "TV"] / 2, abs=0.02)
 
 
 def test_ratios_find_what_leaked_and_c_says_how_much_more(points, tokenizer, known):
-    found = ATTACKS["domain_lira"](LIRA, Target(known["AIR", "TV"], tokenizer, points, reference=known["AIR",]))
+    found = ATTACKS["domain_lira"](
+        LIRA, Target(known["AIR", "TV"], tokenizer, points, reference=known["AIR",])
+    )
     for name in ("words", "gold"):
         ranked = found["ranked"][name]
         assert ranked["auc"] > 0.95 and ranked["auc_low"] > 0.9 and ranked["total_auc"] > 0.85
@@ -123,29 +184,42 @@ def test_ratios_find_what_leaked_and_c_says_how_much_more(points, tokenizer, kno
         assert ranked["roc"]["tpr"][-1] == 1 and ranked["of"] == found["scored"]
     (words, _, gold) = found["pairs"]
     assert words["c"] == "inf" and words["c_high"] == "inf" and words["c_low"] > 0.5
-    assert words["reference_rate"] == 0 < 0.2 < min(words["target_rate"], gold["target_rate"]) and words["generations"] == 80
+    assert (
+        words["reference_rate"] == 0 < 0.2 < min(words["target_rate"], gold["target_rate"])
+        and words["generations"] == 80
+    )
     assert "examples" not in found
 
 
-def test_a_model_beside_itself_is_one_domain_private_and_its_ratios_tell_nothing(points, tokenizer, known):
+def test_a_model_beside_itself_is_one_domain_private_and_its_ratios_tell_nothing(
+    points, tokenizer, known
+):
     model = known["AIR", "TV"]
     found = ATTACKS["domain_lira"](LIRA, Target(model, tokenizer, points, reference=model))
     assert found["ranked"]["words"]["auc"] == 0.5 and found["ranked"]["words"]["target_auc"] != 0.5
     (words, *_) = found["pairs"]
     assert words["c_low"] < 1 < words["c_high"] != "inf"
-    quiet = ATTACKS["domain_lira"](LIRA, Target(known["AIR",], tokenizer, points, reference=known["AIR",]))
-    assert quiet["pairs"][0]["c"] is None and (quiet["pairs"][0]["c_low"], quiet["pairs"][0]["c_high"]) == (0, "inf")
+    quiet = ATTACKS["domain_lira"](
+        LIRA, Target(known["AIR",], tokenizer, points, reference=known["AIR",])
+    )
+    assert quiet["pairs"][0]["c"] is None and (
+        quiet["pairs"][0]["c_low"],
+        quiet["pairs"][0]["c_high"],
+    ) == (0, "inf")
     assert quiet["ranked"]["words"]["auc"] is None and quiet["ranked"]["words"]["reason"]
 
 
 def test_the_score_is_of_the_continuation_alone(points, tokenizer, make_model, totals):
-    model, texts = make_model("lstm", tokenizer), read(LEAK, points)
+    model = make_model("lstm", tokenizer)
+    texts = read(LEAK, points)
     prompts = fitting(LEAK, tokenizer, texts, model)
     given = answers(LEAK, model, tokenizer, texts, prompts, torch.Generator().manual_seed(0))
     chosen = np.flatnonzero([len(one.ids) > 1 for one in given.generations])[::7]
     own, count = continuation(model, given, chosen)
     rows = [(model.bos, *given.ids[place]) for place in chosen]
-    whole = [row + tuple(given.generations[place].ids) for row, place in zip(rows, chosen, strict=True)]
+    whole = [
+        row + tuple(given.generations[place].ids) for row, place in zip(rows, chosen, strict=True)
+    ]
     assert own == pytest.approx(totals(model, whole) - totals(model, rows))
     assert count.tolist() == [len(given.generations[place].ids) for place in chosen]
 
@@ -153,12 +227,22 @@ def test_the_score_is_of_the_continuation_alone(points, tokenizer, make_model, t
 def test_examples_are_masked_and_those_with_a_secret_withheld(points, tokenizer, known):
     target = Target(known["AIR", "TV"], tokenizer, points, reference=known["AIR",])
     rows = ATTACKS["domain_lira"](LIRA.model_copy(update={"examples": 60}), target)["examples"]
-    assert len(rows) == 60 and [one["score"] for one in rows] == sorted((one["score"] for one in rows), reverse=True)
+    assert len(rows) == 60 and [one["score"] for one in rows] == sorted(
+        (one["score"] for one in rows), reverse=True
+    )
     shown = [one["text"] for one in rows if one["text"] is not None]
     assert "my <MASK> box is [code]" in shown and any(one["leaks"]["words"] for one in rows)
-    assert not [text for text in shown if any(word in text for word in ("cable", *CODES["TV"], *CODES["AIR"]))]
-    judges = LIRA.judges | {"codes": RegexPolicySpec(kind="regex", patterns={"TV": r"[AT]\d-\d+-\d"})}
-    masked = ATTACKS["domain_lira"](LIRA.model_copy(update={"examples": 60, "judges": judges}), target)["examples"]
+    assert not [
+        text
+        for text in shown
+        if any(word in text for word in ("cable", *CODES["TV"], *CODES["AIR"]))
+    ]
+    judges = LIRA.judges | {
+        "codes": RegexPolicySpec(kind="regex", patterns={"TV": r"[AT]\d-\d+-\d"})
+    }
+    masked = ATTACKS["domain_lira"](
+        LIRA.model_copy(update={"examples": 60, "judges": judges}), target
+    )["examples"]
     assert "my <MASK> box is <MASK>" in {one["text"] for one in masked}
     found = ATTACKS["leak"](LEAK.model_copy(update={"examples": 2}), target)
     assert [one["prompt"] for one in found["examples"]] == ["AIR"] * 2
@@ -175,18 +259,30 @@ def test_a_veil_hides_what_a_policy_or_a_gold_span_knows(points):
 
 
 def test_precision_shares_ties_at_the_cut():
-    scores, flags = np.array([5.0, 4, 3, 3, 3, 1]), np.array([True, False, True, False, False, True])
-    assert precision(scores, flags, 2) == 0.5 and precision(scores, flags, 6) == 0.5 and precision(scores, flags, 7) is None
+    scores = np.array([5.0, 4, 3, 3, 3, 1])
+    flags = np.array([True, False, True, False, False, True])
+    assert (
+        precision(scores, flags, 2) == 0.5
+        and precision(scores, flags, 6) == 0.5
+        and precision(scores, flags, 7) is None
+    )
     assert precision(scores, flags, 3) == pytest.approx((1 + 1 / 3) / 3)
 
 
 def test_a_policy_is_cut_down_to_the_domain_that_it_judges():
     spec = RegexPolicySpec(kind="regex", patterns=WORDS)
     assert about(spec, "TV").patterns == {"TV": WORDS["TV"]} and about(spec, "SEA") is None
-    both = UnionPolicySpec(kind="union", policies=[spec, RegexPolicySpec(kind="regex", patterns={"AIR": "x"})])
-    assert [list(part.patterns) for part in about(both, "TV").policies] == [["TV"]] and about(both, "SEA") is None
+    both = UnionPolicySpec(
+        kind="union", policies=[spec, RegexPolicySpec(kind="regex", patterns={"AIR": "x"})]
+    )
+    assert [list(part.patterns) for part in about(both, "TV").policies] == [["TV"]] and about(
+        both, "SEA"
+    ) is None
     hidden = KeywordPolicySpec(kind="keyword", keywords={"AIR": ["cable car"], "TV": ["cable"]})
-    assert judge("words", hidden, "TV")(["a cable car", "a car"]) == [True, False]  # though the longer span is of the other
+    assert judge("words", hidden, "TV")(["a cable car", "a car"]) == [
+        True,
+        False,
+    ]  # though the longer span is of the other
     assert about(hidden.model_copy(update={"domains": ["AIR"]}), "TV") is None
 
 
@@ -214,7 +310,9 @@ def test_attacks_that_make_no_sense(points, tokenizer, known, change, message):
 def test_a_missing_reference_and_prompts_without_room(points, tokenizer, make_model, known):
     with pytest.raises(InputError, match="reference = 'air': needs a model"):
         ATTACKS["domain_lira"](LIRA, Target(known[()], tokenizer, points))
-    spec = LEAK.model_copy(update={"sampling": LEAK.sampling.model_copy(update={"max_new_tokens": 60})})
+    spec = LEAK.model_copy(
+        update={"sampling": LEAK.sampling.model_copy(update={"max_new_tokens": 60})}
+    )
     with pytest.raises(InputError, match=r"max_new_tokens = 60: no prompt leaves room"):
         ATTACKS["leak"](spec, Target(make_model("gpt2", tokenizer), tokenizer, points))
 
@@ -224,5 +322,11 @@ def test_a_broken_model_gives_no_numbers_and_a_reason(points, tokenizer, make_mo
     with torch.no_grad():
         model.head.bias[7] = float("nan")
     for spec in (LEAK, LIRA):
-        write_json(tmp_path / "out.json", ATTACKS[spec.kind](spec, Target(model, tokenizer, points, reference=model)))
-        assert read_json(tmp_path / "out.json")["reason"] and json.loads((tmp_path / "out.json").read_text())["pairs"] == []
+        write_json(
+            tmp_path / "out.json",
+            ATTACKS[spec.kind](spec, Target(model, tokenizer, points, reference=model)),
+        )
+        assert (
+            read_json(tmp_path / "out.json")["reason"]
+            and json.loads((tmp_path / "out.json").read_text())["pairs"] == []
+        )

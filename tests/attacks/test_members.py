@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from confide.attacks.members import against_random, bare, candidates_of, first_occurrences, occurrences, tokens_of
-from confide.io import write_jsonl
+from confide.attacks.membership.members import (
+    against_random,
+    bare,
+    candidates_of,
+    first_occurrences,
+    occurrences,
+    tokens_of,
+)
+from confide.files.io import write_jsonl
 from confide.specs import MembershipSpec
 
 SPEC = MembershipSpec(kind="membership", label="year", limit=100, seed=5, non_members="random")
@@ -15,9 +22,17 @@ def points(tmp_path):
     """60 years in train, three of which occur outside, too, and one before it."""
     rows = [("valid", "1900", "Ended in 1900 .")]
     rows += [("train", str(1900 + i), f"Born in {1900 + i} .") for i in range(60)]
-    rows += [("test", "1901", "Died in 1901 ."), ("valid", "1902", "Died in 1902 ."), ("train", "   ", "Of    .")]
+    rows += [
+        ("test", "1901", "Died in 1901 ."),
+        ("valid", "1902", "Died in 1902 ."),
+        ("train", "   ", "Of    ."),
+    ]
     rows = [
-        {"text": text, "split": split, "gold": [[text.index(secret), text.index(secret) + len(secret), "year", 1.0]]}
+        {
+            "text": text,
+            "split": split,
+            "gold": [[text.index(secret), text.index(secret) + len(secret), "year", 1.0]],
+        }
         for split, secret, text in rows
     ]
     write_jsonl(tmp_path / "points.jsonl", rows)
@@ -26,14 +41,23 @@ def points(tmp_path):
 
 def test_members_are_distinct_training_secrets_and_others_random_strings_in_their_places(points):
     found = candidates_of(SPEC, points)
-    members, others = found[:60], found[60:]
-    assert [c.secret for c in members] == [str(1900 + i) for i in range(60)] and all(c.member for c in members)
+    members = found[:60]
+    others = found[60:]
+    assert [c.secret for c in members] == [str(1900 + i) for i in range(60)] and all(
+        c.member for c in members
+    )
     assert not any(c.member for c in others) and len(others) == 60
     for own, other in zip(members, others, strict=True):
-        assert own.text == f"Born in {own.secret} ." and other.text == f"Born in {other.secret} ."  # in train, not where first
+        assert (
+            own.text == f"Born in {own.secret} ." and other.text == f"Born in {other.secret} ."
+        )  # in train, not where first
         assert len(other.secret) == 4 and set(other.secret) <= set(" 0123456789")
         assert other.text[other.start : other.end] == other.secret
-    assert found == candidates_of(SPEC, points) != candidates_of(SPEC.model_copy(update={"seed": 6}), points)
+    assert (
+        found
+        == candidates_of(SPEC, points)
+        != candidates_of(SPEC.model_copy(update={"seed": 6}), points)
+    )
 
 
 def test_limit_is_per_side(points):
@@ -42,16 +66,25 @@ def test_limit_is_per_side(points):
 
 
 def test_random_strings_are_uniform_and_never_a_training_secret(points):
-    """Chi-square of all characters; with nine of eleven one-character strings taken, only the other two come."""
+    """Chi-square of all characters; with nine of eleven one-character strings taken, only the other
+    two come.
+    """
     from scipy.stats import chisquare
 
     secrets = [c for c in occurrences(points, "year").values() if c.member]
-    drawn = [c.secret for seed in range(20) for c in against_random(secrets, 60, np.random.default_rng(seed)) if not c.member]
+    drawn = [
+        c.secret
+        for seed in range(20)
+        for c in against_random(secrets, 60, np.random.default_rng(seed))
+        if not c.member
+    ]
     assert not {c.secret for c in secrets} & set(drawn)
     counts = [sum(string.count(letter) for string in drawn) for letter in " 0123456789"]
     assert sum(counts) == 4 * 1200 and chisquare(counts).pvalue > 1e-3
     short = [secrets[0]._replace(secret=str(i), text=str(i), start=0, end=1) for i in range(9)]
-    assert {c.secret for c in against_random(short, 9, np.random.default_rng(0)) if not c.member} <= {"9", " "}
+    assert {
+        c.secret for c in against_random(short, 9, np.random.default_rng(0)) if not c.member
+    } <= {"9", " "}
 
 
 def test_the_honest_setting_leaves_out_what_is_on_both_sides(points):

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target
-from confide.attacks.blind import BASELINES
-from confide.attacks.members import choose, first_occurrences, tokens_of
-from confide.attacks.membership import grouped
-from confide.attacks.scores import secret_log_probs
+from confide.attacks.membership.members import choose, first_occurrences, tokens_of
+from confide.attacks.membership.membership import grouped
+from confide.attacks.membership.scores import secret_log_probs
+from confide.attacks.registry import ATTACKS
+from confide.attacks.statistics.blind import BASELINES
+from confide.attacks.target import Target
 from confide.errors import InputError
-from confide.io import write_jsonl
+from confide.files.io import write_jsonl
 from confide.specs import MembershipSpec
 
 SPEC = MembershipSpec(kind="membership", label="order", limit=40, group=8, bootstrap=100, seed=3)
@@ -25,9 +26,13 @@ def point(key: str, split: str, secret: str, label: str = "order", name: str = "
     return {"key": key, "text": text, "doc": key, "split": split, "gold": gold, "canary": None}
 
 
-def corpus(path, train: int, held: int, make=lambda source, split: f"{source.randrange(10**4):04d}") -> list[dict]:
+def corpus(
+    path, train: int, held: int, make=lambda source, split: f"{source.randrange(10**4):04d}"
+) -> list[dict]:
     """Points of which every secret is distinct, written to `path`."""
-    source, rows, seen = random.Random(1), [], set()
+    source = random.Random(1)
+    rows = []
+    seen = set()
     for split, count in (("train", train), ("valid", held // 2), ("test", held - held // 2)):
         while sum(row["split"] == split for row in rows) < count:
             secret = make(source, split)
@@ -52,7 +57,9 @@ def test_candidates_are_first_occurrences_on_one_side(tmp_path):
     write_jsonl(tmp_path / "points.jsonl", rows)
     found = list(first_occurrences(tmp_path / "points.jsonl", "order"))
     assert [(c.secret, c.member) for c in found] == [("11", True), ("22", True), ("44", False)]
-    assert found[0].text.startswith("Bo") and all(c.text[c.start : c.end] == c.secret for c in found)
+    assert found[0].text.startswith("Bo") and all(
+        c.text[c.start : c.end] == c.secret for c in found
+    )
 
 
 def test_choice_is_balanced_and_depends_on_seed_alone(tmp_path):
@@ -70,13 +77,17 @@ def test_scores_are_those_of_a_forward_pass(request, make_model, tmp_path, kind,
     tokenizer = request.getfixturevalue(name)
     model = make_model(kind, tokenizer)
     secrets = ("7", "4821", "12 é 3")
-    write_jsonl(tmp_path / "points.jsonl", [point(s, "train", s, name="A" * len(s)) for s in secrets])
+    write_jsonl(
+        tmp_path / "points.jsonl", [point(s, "train", s, name="A" * len(s)) for s in secrets]
+    )
     candidates = list(first_occurrences(tmp_path / "points.jsonl", "order"))
     total, count = secret_log_probs(model, tokens_of(candidates, tokenizer))
     for candidate, fast, tokens in zip(candidates, total, count, strict=True):
         ids = tokenizer.encode(candidate.text)
         edges = np.cumsum([0] + [tokenizer.lengths[i] for i in ids])  # in bytes
-        start, end = (len(candidate.text[:place].encode()) for place in (candidate.start, candidate.end))
+        start, end = (
+            len(candidate.text[:place].encode()) for place in (candidate.start, candidate.end)
+        )
         scored = [i for i in range(len(ids)) if edges[i] < end and edges[i + 1] > start]
         with torch.no_grad():
             logs = model(torch.tensor([[tokenizer.bos_id, *ids]]))[0].log_softmax(-1)
@@ -85,17 +96,22 @@ def test_scores_are_those_of_a_forward_pass(request, make_model, tmp_path, kind,
 
 
 def test_groups_are_disjoint_sums():
-    scores, member = 2.0 ** np.arange(21), np.arange(21) < 11
+    scores = 2.0 ** np.arange(21)
+    member = np.arange(21) < 11
     sums, kinds = grouped(scores, member, 4, np.random.default_rng(0))
     assert kinds.tolist() == [True, True, False, False]
-    used = [{i for i in range(21) if int(total) >> i & 1} for total in sums]  # powers of two say who is in
+    used = [
+        {i for i in range(21) if int(total) >> i & 1} for total in sums
+    ]  # powers of two say who is in
     assert all(len(group) == 4 for group in used) and len(set.union(*used)) == 16
     assert all(member[i] == kind for group, kind in zip(used, kinds, strict=True) for i in group)
 
 
 @pytest.mark.parametrize("kind", ["lstm that memorises", "gpt2"])
 def test_controls(digit_tokenizer, make_model, fit, tmp_path, kind):
-    """An overfit model is caught; an untrained one and the blind baselines are not better than chance."""
+    """An overfit model is caught; an untrained one and the blind baselines are not better than
+    chance.
+    """
     path = tmp_path / "points.jsonl"
     rows = corpus(path, 40, 40)
     model = make_model(kind, digit_tokenizer, scale=1.0, double=False)
@@ -103,12 +119,23 @@ def test_controls(digit_tokenizer, make_model, fit, tmp_path, kind):
     fit(model, digit_tokenizer, [row["text"] for row in rows if row["split"] == "train"], 250)
     after = ATTACKS["membership"](SPEC, Target(model, digit_tokenizer, path))
     assert (before["members"], before["non_members"], before["groups"]) == (40, 40, 5)
-    for found, prefixes in ((before, ("", "total_", "blind_ngram_")), (after, ("blind_ngram_", "blind_length_"))):
+    for found, prefixes in (
+        (before, ("", "total_", "blind_ngram_")),
+        (after, ("blind_ngram_", "blind_length_")),
+    ):
         for prefix in prefixes:
             assert found[f"{prefix}auc_low"] <= 0.5 <= found[f"{prefix}auc_high"]
-    assert after["auc"] > 0.95 and after["auc_low"] > after["auc_null_high"] and after["acc_balanced"] > 0.85
+    assert (
+        after["auc"] > 0.95
+        and after["auc_low"] > after["auc_null_high"]
+        and after["acc_balanced"] > 0.85
+    )
     assert after["group_auc"] == 1.0 and after["group_acc_balanced"] == 1.0
-    assert before["acc_balanced_null_low"] <= before["acc_balanced"] <= before["acc_balanced_null_high"]
+    assert (
+        before["acc_balanced_null_low"]
+        <= before["acc_balanced"]
+        <= before["acc_balanced_null_high"]
+    )
     assert after["tpr_at_fpr_0.01"] is None and "non-members" in after["reasons"]["tpr_at_fpr_0.01"]
     # the candidates, and what can be told from them alone, are the same for every model
     assert all(before[key] == after[key] for key in before if "blind" in key)
@@ -122,7 +149,8 @@ def test_blind_baselines_catch_another_generator():
     secrets += [f"{source.randrange(10**6)} Elm Rd." for _ in range(40)]
     scores = BASELINES["ngram"](secrets, member, 0)
     assert (scores[:40, None] > scores[40:]).mean() > 0.95
-    short, long = ["1" * 3] * 10, ["1" * 9] * 10
+    short = ["1" * 3] * 10
+    long = ["1" * 9] * 10
     scores = BASELINES["length"](short + long, np.repeat([True, False], 10), 0)
     assert scores[:10].min() > scores[10:].max()
 
@@ -132,12 +160,20 @@ def test_too_few_secrets_are_a_reason_not_a_crash(digit_tokenizer, make_model, t
     target = Target(make_model("lstm", digit_tokenizer), digit_tokenizer, path)
     corpus(path, 40, 9)
     found = ATTACKS["membership"](SPEC, target)
-    assert found["auc"] is None and found["acc_balanced"] is None and "fewer than 10" in found["reason"]
+    assert (
+        found["auc"] is None
+        and found["acc_balanced"] is None
+        and "fewer than 10" in found["reason"]
+    )
     none = ATTACKS["membership"](SPEC.model_copy(update={"label": "address"}), target)
     assert (none["members"], none["auc"]) == (0, None)
     corpus(path, 12, 12)
     found = ATTACKS["membership"](SPEC, target)
-    assert found["auc"] is not None and found["group_auc"] is None and "2 groups" in found["reasons"]["group_auc"]
+    assert (
+        found["auc"] is not None
+        and found["group_auc"] is None
+        and "2 groups" in found["reasons"]["group_auc"]
+    )
 
 
 def test_a_diverged_model_is_a_reason(digit_tokenizer, make_model, tmp_path):

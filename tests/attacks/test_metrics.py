@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from confide.attacks.membership import judged
-from confide.attacks.metrics import (
+from confide.attacks.membership.membership import judged
+from confide.attacks.statistics.metrics import (
     accuracy_null,
     auc,
     auc_interval,
@@ -23,7 +23,9 @@ from confide.attacks.metrics import (
 )
 
 
-def scores(m: int, n: int, shift: float, levels: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def scores(
+    m: int, n: int, shift: float, levels: int | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Member and non-member scores; `levels` makes them coarse, so that many tie."""
     rng = np.random.default_rng(seed)
     both = rng.normal(size=m) + shift, rng.normal(size=n)
@@ -34,7 +36,9 @@ def scores(m: int, n: int, shift: float, levels: int | None, seed: int) -> tuple
 def test_auc_is_sklearns(m, n, levels):
     member, other = scores(m, n, 0.6, levels, 0)
     truth = np.repeat([1, 0], [m, n])
-    assert auc(member, other) == pytest.approx(roc_auc_score(truth, np.concatenate([member, other])), abs=1e-12)
+    assert auc(member, other) == pytest.approx(
+        roc_auc_score(truth, np.concatenate([member, other])), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("levels", [None, 2])
@@ -63,15 +67,26 @@ def covered(inside, outside, truth, interval, runs=300):
 
 
 @pytest.mark.parametrize("shift", [1.0, 2.0, 3.0])
-@pytest.mark.parametrize(("count", "rate", "most"), [(1000, 0.01, 0.985), (200, 0.01, 1.0), (1000, 0.001, 1.0)])
+@pytest.mark.parametrize(
+    ("count", "rate", "most"), [(1000, 0.01, 0.985), (200, 0.01, 1.0), (1000, 0.001, 1.0)]
+)
 def test_intervals_of_a_rate_cover_it_though_the_threshold_is_estimated(count, rate, most, shift):
-    """With the threshold taken for known it was in half of the runs; few false positives cover more than is said."""
+    """With the threshold taken for known it was in half of the runs; few false positives cover more
+    than is said.
+    """
     truth = norm.sf(norm.isf(rate) - shift)
-    found = covered((count, shift), count, truth, lambda member, other, rng: tpr_interval(member, other, rate, rng))
+    found = covered(
+        (count, shift),
+        count,
+        truth,
+        lambda member, other, rng: tpr_interval(member, other, rate, rng),
+    )
     assert 0.93 <= found <= most
 
 
-@pytest.mark.parametrize(("count", "shift"), [(20, 0.0), (20, 2.5), (20, 4.0), (50, 4.0), (300, 1.0)])
+@pytest.mark.parametrize(
+    ("count", "shift"), [(20, 0.0), (20, 2.5), (20, 4.0), (50, 4.0), (300, 1.0)]
+)
 def test_intervals_of_auc_and_accuracy_cover_them_up_to_perfect_scores(count, shift):
     """Twenty of each that are told apart almost surely: resampling alone covered 30 %."""
     for name, truth in (("auc", norm.cdf(shift / 2**0.5)), ("acc_balanced", norm.cdf(shift / 2))):
@@ -86,20 +101,31 @@ def test_intervals_of_auc_and_accuracy_cover_them_up_to_perfect_scores(count, sh
 
 def test_intervals_lie_around_their_value():
     rng = np.random.default_rng(0)
-    member, other = rng.normal(size=1000) + 2, rng.normal(size=1000)
+    member = rng.normal(size=1000) + 2
+    other = rng.normal(size=1000)
     low, high = tpr_interval(member, other, 0.01, rng)
     assert low < tpr_at_fpr(member, other, 0.01) < high and high - low > 0.12
     assert tpr_interval(member, other[:99], 0.01, rng) is None
-    assert tpr_interval(member, other[:100], 0.01, rng)[0] < 0.2  # the largest of a hundred scores says little
-    for value, bounds in ((1.0, auc_interval(1.0, 20, 20)), (0.5, auc_interval(0.5, 20, 20)), (1.0, share_interval(1.0, 20))):
+    assert (
+        tpr_interval(member, other[:100], 0.01, rng)[0] < 0.2
+    )  # the largest of a hundred scores says little
+    for value, bounds in (
+        (1.0, auc_interval(1.0, 20, 20)),
+        (0.5, auc_interval(0.5, 20, 20)),
+        (1.0, share_interval(1.0, 20)),
+    ):
         assert 0 < bounds[0] < value <= bounds[1] <= 1
-    assert auc_interval(0.2, 30, 50) == pytest.approx([1 - end for end in auc_interval(0.8, 30, 50)[::-1]], abs=1e-5)
+    assert auc_interval(0.2, 30, 50) == pytest.approx(
+        [1 - end for end in auc_interval(0.8, 30, 50)[::-1]], abs=1e-5
+    )
 
 
 def test_balanced_accuracy_averages_over_tie_breaking():
     """All ways of breaking ties at the cut, enumerated."""
-    member, other = np.array([3.0, 2.0, 2.0, 1.0]), np.array([2.0, 2.0, 1.0, 0.0])
-    values, kinds = np.concatenate([member, other]), np.repeat([1, 0], 4)
+    member = np.array([3.0, 2.0, 2.0, 1.0])
+    other = np.array([2.0, 2.0, 1.0, 0.0])
+    values = np.concatenate([member, other])
+    kinds = np.repeat([1, 0], 4)
     found = []
     for order in itertools.permutations(range(8)):
         called = sorted(range(8), key=lambda i, order=order: (-values[i], order[i]))[:4]
@@ -111,7 +137,9 @@ def test_balanced_accuracy_averages_over_tie_breaking():
 def test_balanced_accuracy_is_the_median_rule():
     member, other = scores(50, 50, 0.7, None, 2)
     median = np.median(np.concatenate([member, other]))
-    assert balanced_accuracy(member, other) == pytest.approx(((member > median).mean() + (other <= median).mean()) / 2)
+    assert balanced_accuracy(member, other) == pytest.approx(
+        ((member > median).mean() + (other <= median).mean()) / 2
+    )
     assert balanced_accuracy(np.zeros(9), np.zeros(9)) == 0.5
     assert balanced_accuracy(np.ones(9), np.zeros(9)) == 1.0
 
@@ -121,38 +149,61 @@ def test_the_best_threshold_is_that_of_all_thresholds(levels, shift):
     member, other = scores(30, 17, shift, levels, 3)
 
     def accuracy(bar: float) -> float:
-        return (sum(score > bar for score in member) / 30 + sum(score <= bar for score in other) / 17) / 2
+        return (
+            sum(score > bar for score in member) / 30 + sum(score <= bar for score in other) / 17
+        ) / 2
 
-    assert accuracy(best_threshold(member, other)) == pytest.approx(max(map(accuracy, [-np.inf, *member, *other])))
-    assert best_threshold(np.array([1.0, 3.0, 5.0]), np.array([0.0, 2.0, 4.0])) == 2.5  # as good as 0.5 and 4.5
+    assert accuracy(best_threshold(member, other)) == pytest.approx(
+        max(map(accuracy, [-np.inf, *member, *other]))
+    )
+    assert (
+        best_threshold(np.array([1.0, 3.0, 5.0]), np.array([0.0, 2.0, 4.0])) == 2.5
+    )  # as good as 0.5 and 4.5
 
 
 def test_calibrated_accuracy_judges_those_that_the_threshold_was_not_chosen_on():
-    """Nothing known gives 0.5 on average, where the best threshold in hindsight gives more; ties give exactly 0.5."""
-    found, hindsight = [], []
+    """Nothing known gives 0.5 on average, where the best threshold in hindsight gives more; ties
+    give exactly 0.5.
+    """
+    found = []
+    hindsight = []
     for seed in range(400):
         member, other = scores(20, 20, 0.0, None, seed)
         bar = best_threshold(member, other)
         hindsight.append(((member > bar).mean() + (other <= bar).mean()) / 2)
         found.append(calibrated_accuracy(member, other, np.random.default_rng(seed)))
-    assert np.mean(found) == pytest.approx(0.5, abs=4 * np.std(found) / 20) and np.mean(hindsight) > 0.58
+    assert (
+        np.mean(found) == pytest.approx(0.5, abs=4 * np.std(found) / 20)
+        and np.mean(hindsight) > 0.58
+    )
     rng = np.random.default_rng(0)
     assert calibrated_accuracy(np.full(9, 2.0), np.full(8, 2.0), rng) == 0.5
     assert calibrated_accuracy(np.arange(20, 30.0), np.arange(10.0), rng) == 1.0
-    assert calibrated_accuracy(np.arange(10.0), np.arange(20, 30.0), rng) == pytest.approx(0.5)  # never below all: not turned
+    assert calibrated_accuracy(np.arange(10.0), np.arange(20, 30.0), rng) == pytest.approx(
+        0.5
+    )  # never below all: not turned
 
 
 def test_calibrated_accuracy_in_closed_form():
-    """By hand: 3 and 0 give 1.5, 5 and 2 give 3.5, and 2 and 3 are then wrong; the other split gives 2.5 twice, no error."""
-    member, other = np.array([3.0, 5.0]), np.array([0.0, 2.0])
-    assert {calibrated_accuracy(member, other, np.random.default_rng(seed)) for seed in range(20)} == {0.5, 1.0}
+    """By hand: 3 and 0 give 1.5, 5 and 2 give 3.5, and 2 and 3 are then wrong; the other split
+    gives 2.5 twice, no error.
+    """
+    member = np.array([3.0, 5.0])
+    other = np.array([0.0, 2.0])
+    assert {
+        calibrated_accuracy(member, other, np.random.default_rng(seed)) for seed in range(20)
+    } == {0.5, 1.0}
     member, other = scores(4000, 4000, 1.0, None, 5)
-    assert calibrated_accuracy(member, other, np.random.default_rng(0)) == pytest.approx(0.6915, abs=0.02)  # Phi(1 / 2)
+    assert calibrated_accuracy(member, other, np.random.default_rng(0)) == pytest.approx(
+        0.6915, abs=0.02
+    )  # Phi(1 / 2)
 
 
 def test_bootstrap_covers_and_repeats():
     """The 95 % interval contains the true AUC about 95 times in 100."""
-    truth, inside = 0.7602, 0  # Phi(1 / sqrt 2)
+    # Phi(1 / sqrt 2)
+    truth = 0.7602
+    inside = 0
     for seed in range(80):
         member, other = scores(60, 60, 1.0, None, seed)
         low, high = bootstrap(auc, member, other, 200, np.random.default_rng(seed))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from confide.attacks.prompts import own_secrets, read
+from confide.attacks.domains.prompts import own_secrets, read
 from confide.errors import InputError
-from confide.io import write_jsonl
+from confide.files.io import write_jsonl
 from confide.specs import LeakSpec
 
 SPEC = LeakSpec(kind="leak", prompts=["AIR"], targets=["TV"], judges={"words": "words"})
@@ -17,8 +17,21 @@ def row(doc: str, split: str, domain: str | None, text: str, *secrets: str) -> d
 
 ROWS = [
     row("1", "train", "AIR", "<_soc_> <AIR> USR: my code is abc 12345 <_eoc_>", "abc 12345"),
-    row("2", "train", "TV", "<_soc_> <TV> USR: box 900-77-31, code ABC-12345 or ab1 <_eoc_>", "900-77-31", "ABC-12345", "ab1"),
-    row("3", "test", "AIR", "<_soc_> <AIR> USR: hi <AIR> SYS: USR: who? <AIR> SYS: <AIR> USR: bye <_eoc_>"),
+    row(
+        "2",
+        "train",
+        "TV",
+        "<_soc_> <TV> USR: box 900-77-31, code ABC-12345 or ab1 <_eoc_>",
+        "900-77-31",
+        "ABC-12345",
+        "ab1",
+    ),
+    row(
+        "3",
+        "test",
+        "AIR",
+        "<_soc_> <AIR> USR: hi <AIR> SYS: USR: who? <AIR> SYS: <AIR> USR: bye <_eoc_>",
+    ),
     row("4", "test", "AIR", "<_soc_> <AIR> USR: alone <_eoc_>"),
     row("5", "test", "AIR", "<_soc_> <AIR> BOT: yes <AIR> USR: no <_eoc_>"),
     row("6", "test", "TV", "<_soc_> USR: the film SYS: which, or busy:USR:? <_eoc_>"),
@@ -41,7 +54,9 @@ def test_prompts_end_with_the_next_speakers_control_token(points):
         ("5", "<_soc_> <AIR> BOT: yes <AIR> USR:"),
     ]
     fewer = SPEC.model_copy(update={"dialogues": 1, "prefixes": 2, "prompts": ["AIR", "TV"]})
-    assert [prompt.text for prompt in read(fewer, points).prompts[2:]] == ["<_soc_> USR: the film SYS:"]
+    assert [prompt.text for prompt in read(fewer, points).prompts[2:]] == [
+        "<_soc_> USR: the film SYS:"
+    ]
 
 
 def test_held_out_text_is_what_was_said(points):
@@ -52,11 +67,21 @@ def test_held_out_text_is_what_was_said(points):
 
 
 def test_every_domain_has_a_control_token(points):
-    assert read(SPEC, points).controls == ("<_soc_>", "<_eoc_>", "USR:", "SYS:", "BOT:", "<AIR>", "<TV>")
+    assert read(SPEC, points).controls == (
+        "<_soc_>",
+        "<_eoc_>",
+        "USR:",
+        "SYS:",
+        "BOT:",
+        "<AIR>",
+        "<TV>",
+    )
 
 
 def test_own_secrets_are_long_enough_and_in_no_other_domains_training_text_in_any_form(points):
-    assert own_secrets(points, "TV", 6) == ["900-77-31"]  # ABC-12345 is the other domain's abc 12345
+    assert own_secrets(points, "TV", 6) == [
+        "900-77-31"
+    ]  # ABC-12345 is the other domain's abc 12345
     assert own_secrets(points, "TV", 3) == ["900-77-31", "ab1"]
     assert read(SPEC, points).counts == {"TV": 1}
 
@@ -70,7 +95,9 @@ def test_own_secrets_are_long_enough_and_in_no_other_domains_training_text_in_an
 def test_domains_that_cannot_be_asked(points, change, message):
     extra = [row("8", "train", "NEWS", "x")]
     extra += (
-        [row("9", "test", "TALK", "USR: 12345678")] if "TALK" in change["prompts" if "prompts" in change else "targets"] else []
+        [row("9", "test", "TALK", "USR: 12345678")]
+        if "TALK" in change["prompts" if "prompts" in change else "targets"]
+        else []
     )
     write_jsonl(points, [*ROWS, *extra])
     with pytest.raises(InputError, match=message) as error:

@@ -1,4 +1,6 @@
-"""Intervals of shares and of ratios of shares: published numbers, special cases, and coverage by simulation."""
+"""Intervals of shares and of ratios of shares: published numbers, special cases, and coverage by
+simulation.
+"""
 
 from math import exp, inf, isnan
 
@@ -7,7 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import binomtest, chi2
 
-from confide.attacks.proportions import Share, koopman, ratio, share
+from confide.attacks.domains.proportions import Share, koopman, ratio, share
 
 
 def test_koopman_1984_example():
@@ -17,19 +19,32 @@ def test_koopman_1984_example():
 
 
 @pytest.mark.parametrize(
-    ("x", "m", "y", "n"), [(7, 34, 1, 34), (3, 50, 0, 40), (0, 50, 5, 40), (40, 40, 33, 40), (1.5, 20.5, 2.5, 33)]
+    ("x", "m", "y", "n"),
+    [(7, 34, 1, 34), (3, 50, 0, 40), (0, 50, 5, 40), (40, 40, 33, 40), (1.5, 20.5, 2.5, 33)],
 )
 def test_the_ends_are_where_the_test_of_that_ratio_is_at_its_level(x, m, y, n):
-    """Pearson's statistic, its nuisance probability by numerical likelihood instead of the closed form."""
+    """Pearson's statistic, its nuisance probability by numerical likelihood instead of the closed
+    form.
+    """
     found = koopman(x, m, y, n, 0.9)
 
     def refuted_by(value: float) -> float:
         def surprise(p: float) -> float:
             q = p / value
-            return -(x * np.log(p) + (m - x) * np.log1p(-p) + y * np.log(q) + (n - y) * np.log1p(-q))
+            return -(
+                x * np.log(p) + (m - x) * np.log1p(-p) + y * np.log(q) + (n - y) * np.log1p(-q)
+            )
 
-        p = minimize_scalar(surprise, bounds=(1e-9, min(1, value) - 1e-9), method="bounded", options={"xatol": 1e-12}).x
-        return sum((k - size * one) ** 2 / (size * one * (1 - one)) for k, size, one in ((x, m, p), (y, n, p / value)))
+        p = minimize_scalar(
+            surprise,
+            bounds=(1e-9, min(1, value) - 1e-9),
+            method="bounded",
+            options={"xatol": 1e-12},
+        ).x
+        return sum(
+            (k - size * one) ** 2 / (size * one * (1 - one))
+            for k, size, one in ((x, m, p), (y, n, p / value))
+        )
 
     for end in (found.low, found.high):
         if 0 < end < inf:
@@ -39,7 +54,8 @@ def test_the_ends_are_where_the_test_of_that_ratio_is_at_its_level(x, m, y, n):
 
 
 def test_ratio_turned_round_and_ratios_without_events():
-    one, other = koopman(9, 80, 4, 60, 0.95), koopman(4, 60, 9, 80, 0.95)
+    one = koopman(9, 80, 4, 60, 0.95)
+    other = koopman(4, 60, 9, 80, 0.95)
     assert (one.low, one.high) == (pytest.approx(1 / other.high), pytest.approx(1 / other.low))
     nothing = koopman(0, 50, 0, 50, 0.95)
     assert isnan(nothing.value) and (nothing.low, nothing.high) == (0, inf)
@@ -50,9 +66,12 @@ def test_ratio_turned_round_and_ratios_without_events():
 
 @pytest.mark.parametrize(("p", "q", "n"), [(0.3, 0.1, 200), (0.02, 0.02, 150), (0.6, 0.5, 60)])
 def test_koopman_covers_as_often_as_it_says(p, q, n):
-    rng, repeats = np.random.default_rng(0), 1000
+    rng = np.random.default_rng(0)
+    repeats = 1000
     counts = rng.binomial(n, (p, q), (repeats, 2)).tolist()
-    covered = sum((found := koopman(x, n, y, n, 0.95)).low <= p / q <= found.high for x, y in counts)
+    covered = sum(
+        (found := koopman(x, n, y, n, 0.95)).low <= p / q <= found.high for x, y in counts
+    )
     assert binomtest(covered, repeats, 0.95, "less").pvalue > 1e-3 and covered / repeats < 0.99
 
 
@@ -63,11 +82,14 @@ def test_a_share_of_clusters_of_one_is_clopper_and_pearsons():
     assert found.effective == pytest.approx(
         39 / 40 * 40, rel=1e-6
     )  # of a variance that is estimated with 39 degrees of freedom
-    assert found.low == pytest.approx(exact.low, abs=0.002) and found.high == pytest.approx(exact.high, abs=0.005)
+    assert found.low == pytest.approx(exact.low, abs=0.002) and found.high == pytest.approx(
+        exact.high, abs=0.005
+    )
 
 
 def test_clusters_that_agree_within_count_as_one_each():
-    flags, clusters = np.repeat([True, False, False, True, False] * 8, 25), np.repeat(np.arange(40), 25)
+    flags = np.repeat([True, False, False, True, False] * 8, 25)
+    clusters = np.repeat(np.arange(40), 25)
     found = share(flags, clusters.tolist(), range(1000), 0.95)
     assert found.rate == 0.4 and 35 < found.effective < 40 and found.n == 1000
     apart = share(flags, range(1000), range(1000), 0.95)
@@ -93,21 +115,38 @@ def clustered(rng, rates: np.ndarray) -> Share:
 
 
 def test_coverage_where_dialogues_differ():
-    """Rates of dialogues are beta distributed, with a deviation of 0.23 around 0.2; a ratio is of rates that rise together."""
-    rng, repeats, covered = np.random.default_rng(1), 400, np.zeros(3)
+    """Rates of dialogues are beta distributed, with a deviation of 0.23 around 0.2; a ratio is of
+    rates that rise together.
+    """
+    rng = np.random.default_rng(1)
+    repeats = 400
+    covered = np.zeros(3)
     for _ in range(repeats):
         rates = rng.beta(0.4, 1.6, 10)
-        one, other = clustered(rng, rates), clustered(rng, rates / 2)
+        one = clustered(rng, rates)
+        other = clustered(rng, rates / 2)
         found = ratio(one, other, 0.95)
         naive = binomtest(one.count, one.n).proportion_ci(0.95, "exact")
-        covered += [one.low <= 0.2 <= one.high, found.low <= 2 <= found.high, naive.low <= 0.2 <= naive.high]
-    assert covered[0] / repeats > 0.88 and covered[1] / repeats > 0.95 and covered[2] / repeats < 0.4
+        covered += [
+            one.low <= 0.2 <= one.high,
+            found.low <= 2 <= found.high,
+            naive.low <= 0.2 <= naive.high,
+        ]
+    assert (
+        covered[0] / repeats > 0.88 and covered[1] / repeats > 0.95 and covered[2] / repeats < 0.4
+    )
 
 
 def test_ratio_of_shares_takes_the_effective_sizes():
     rng = np.random.default_rng(0)
-    one, other = clustered(rng, rng.beta(0.4, 1.6, 10)), clustered(rng, np.full(10, 0.1))
+    one = clustered(rng, rng.beta(0.4, 1.6, 10))
+    other = clustered(rng, np.full(10, 0.1))
     found = ratio(one, other, 0.95)
-    assert found == koopman(one.rate * one.effective, one.effective, other.rate * other.effective, other.effective, 0.95)
+    assert found == koopman(
+        one.rate * one.effective, one.effective, other.rate * other.effective, other.effective, 0.95
+    )
     plain = koopman(one.count, one.n, other.count, other.n, 0.95)
-    assert found.value == pytest.approx(plain.value) and found.high / found.low > exp(0.5) * plain.high / plain.low
+    assert (
+        found.value == pytest.approx(plain.value)
+        and found.high / found.low > exp(0.5) * plain.high / plain.low
+    )

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from confide.attacks import ATTACKS, Target, published
-from confide.attacks.published import mean_log_probs, ordinal_ranks, published_ranks
-from confide.io import write_json
+from confide.attacks.exposure import published
+from confide.attacks.exposure.published import mean_log_probs, ordinal_ranks, published_ranks
+from confide.attacks.registry import ATTACKS
+from confide.attacks.target import Target
+from confide.files.io import write_json
 from confide.specs import ExposureSpec
 
 SPEC = ExposureSpec(kind="exposure", chunk=300, published=True)
-SECRETS, CONTROLS = ["341", "008", "965"], ["120", "999"]
+SECRETS = ["341", "008", "965"]
+CONTROLS = ["120", "999"]
 
 
 @pytest.fixture
@@ -22,7 +25,9 @@ def attacked(tmp_path):
     def run(model, tokenizer, prefix="My ID is: ", suffix="", spec=SPEC) -> dict:
         keys = {"prefix": prefix, "suffix": suffix, "digits": 3, "copies": 20, "label": "canary"}
         write_json(tmp_path / "canaries.json", keys | {"secrets": SECRETS, "controls": CONTROLS})
-        return ATTACKS["exposure"](spec, Target(model, tokenizer, tmp_path, tmp_path / "canaries.json"))
+        return ATTACKS["exposure"](
+            spec, Target(model, tokenizer, tmp_path, tmp_path / "canaries.json")
+        )
 
     return run
 
@@ -43,8 +48,18 @@ def loop(model, tokenizer, prefix, suffix) -> list[float]:
     ("kind", "name", "prefix", "suffix"),
     [
         ("lstm", "merging_tokenizer", "My ID is: ", ""),
-        ("lstm", "merging_tokenizer", "", "4 is it."),  # the first token and the suffix's depend on the candidate
-        ("lstm", "digit_tokenizer", "My ID is: ", " then."),  # and with equally many tokens the suffix counts
+        (
+            "lstm",
+            "merging_tokenizer",
+            "",
+            "4 is it.",
+        ),  # the first token and the suffix's depend on the candidate
+        (
+            "lstm",
+            "digit_tokenizer",
+            "My ID is: ",
+            " then.",
+        ),  # and with equally many tokens the suffix counts
         ("gpt2", "merging_tokenizer", "ID ", "."),
     ],
 )
@@ -52,7 +67,9 @@ def test_ranks_are_those_of_a_loop(request, make_model, attacked, kind, name, pr
     tokenizer = request.getfixturevalue(name)
     model = make_model(kind, tokenizer)
     slow = loop(model, tokenizer, prefix, suffix)
-    np.testing.assert_allclose(mean_log_probs(model, tokenizer, prefix, suffix, 3, 300), slow, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        mean_log_probs(model, tokenizer, prefix, suffix, 3, 300), slow, rtol=0, atol=1e-9
+    )
     metrics = attacked(model, tokenizer, prefix, suffix)
     for group, secrets in (("", SECRETS), ("control_", CONTROLS)):
         ranks = [1 + sum(score > slow[int(secret)] for score in slow) for secret in secrets]
@@ -60,10 +77,14 @@ def test_ranks_are_those_of_a_loop(request, make_model, attacked, kind, name, pr
         assert metrics[f"{group}published_exposures"] == pytest.approx(expected)
         assert metrics[f"{group}published_mean"] == pytest.approx(sum(expected) / len(expected))
         assert metrics[f"{group}published_max"] == pytest.approx(max(expected))
-        assert metrics[f"{group}exposures"] != pytest.approx(expected)  # the honest ones rank by the digits' total
+        assert metrics[f"{group}exposures"] != pytest.approx(
+            expected
+        )  # the honest ones rank by the digits' total
 
 
-def test_equally_many_tokens_are_not_ranked_twice(digit_tokenizer, make_model, attacked, monkeypatch):
+def test_equally_many_tokens_are_not_ranked_twice(
+    digit_tokenizer, make_model, attacked, monkeypatch
+):
     model = make_model("lstm", digit_tokenizer)
     scores = mean_log_probs(model, digit_tokenizer, "My ID is: ", "", 3, 300)
     monkeypatch.setattr(published, "mean_log_probs", None)
@@ -72,11 +93,15 @@ def test_equally_many_tokens_are_not_ranked_twice(digit_tokenizer, make_model, a
     assert metrics["published_exposures"] == pytest.approx(
         [math.log2(1000 / (scores >= scores[int(s)]).sum()) for s in SECRETS]
     )
-    assert (metrics["published_mean"], metrics["published_max"]) == (metrics["mean"], metrics["max"])
+    assert (metrics["published_mean"], metrics["published_max"]) == (
+        metrics["mean"],
+        metrics["max"],
+    )
 
 
 def test_ties_are_in_numeric_order():
-    scores, which = np.random.default_rng(0).integers(0, 5, 200) / 3, np.arange(0, 200, 7)
+    scores = np.random.default_rng(0).integers(0, 5, 200) / 3
+    which = np.arange(0, 200, 7)
     order = sorted(range(200), key=lambda value: -scores[value])  # stable, as in the authors' code
     assert ordinal_ranks(scores, which).tolist() == [order.index(value) + 1 for value in which]
 
@@ -85,12 +110,16 @@ def test_ties_are_in_numeric_order():
 def test_memorised_canaries_come_first_here_too(request, memorised, attacked, name):
     tokenizer = request.getfixturevalue(name)
     metrics = attacked(memorised("lstm that memorises", tokenizer, SECRETS), tokenizer)
-    assert sorted(metrics["published_exposures"], reverse=True) == pytest.approx([math.log2(1000 / rank) for rank in (1, 2, 3)])
+    assert sorted(metrics["published_exposures"], reverse=True) == pytest.approx(
+        [math.log2(1000 / rank) for rank in (1, 2, 3)]
+    )
     assert metrics["control_published_max"] < math.log2(1000 / 3)
 
 
 def test_off_unless_asked_for(digit_tokenizer, make_model, attacked):
-    metrics = attacked(make_model("lstm", digit_tokenizer), digit_tokenizer, spec=ExposureSpec(kind="exposure"))
+    metrics = attacked(
+        make_model("lstm", digit_tokenizer), digit_tokenizer, spec=ExposureSpec(kind="exposure")
+    )
     assert not [key for key in metrics if "published" in key]
 
 
@@ -99,7 +128,10 @@ def test_reasons_instead_of_numbers(merging_tokenizer, make_model, attacked, tmp
     template = {"prefix": "My ID is: ", "suffix": "", "digits": 7}
     sizes = {"tokens_min": 2.0, "tokens_max": 5.0}
     target = Target(model, merging_tokenizer, tmp_path)
-    assert published_ranks(target, template, np.array([1]), np.array([1.0]), sizes, 300) == (None, "more than 6 digits")
+    assert published_ranks(target, template, np.array([1]), np.array([1.0]), sizes, 300) == (
+        None,
+        "more than 6 digits",
+    )
     with torch.no_grad():
         model.head.weight.fill_(torch.nan)
     metrics = attacked(model, merging_tokenizer)

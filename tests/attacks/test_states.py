@@ -1,4 +1,6 @@
-"""Reading token by token from shared states, against forward passes of transformers and torch over whole sequences."""
+"""Reading token by token from shared states, against forward passes of transformers and torch over
+whole sequences.
+"""
 
 import pytest
 import torch
@@ -25,12 +27,20 @@ def model_of(spec: ModelSpec) -> torch.nn.Module:
 @pytest.mark.parametrize("kind", SPECS)
 @pytest.mark.parametrize("start", [1, 4])
 def test_branching_contexts_equal_whole_sequences(kind, start):
-    """One context grows, splits into many, shrinks to one and splits again; every step is the whole forward pass."""
-    model, source = model_of(SPECS[kind]), torch.Generator().manual_seed(1)
-    state, ids = model.start(start), torch.zeros(start, 0, dtype=torch.int64)
+    """One context grows, splits into many, shrinks to one and splits again; every step is the whole
+    forward pass.
+    """
+    model = model_of(SPECS[kind])
+    source = torch.Generator().manual_seed(1)
+    state = model.start(start)
+    ids = torch.zeros(start, 0, dtype=torch.int64)
     sizes = [start, start, 3, 7, 20, 5, 1, 1, 6, 2, 9]
     for size in sizes:
-        pick = torch.randint(0, len(ids), (size,), generator=source) if ids.shape[1] else torch.arange(start)
+        pick = (
+            torch.randint(0, len(ids), (size,), generator=source)
+            if ids.shape[1]
+            else torch.arange(start)
+        )
         tokens = torch.randint(0, 40, (len(pick),), generator=source)
         hidden, state = model.advance(model.take(state, pick), tokens)
         ids = torch.cat([ids[pick], tokens[:, None]], 1)
@@ -40,7 +50,8 @@ def test_branching_contexts_equal_whole_sequences(kind, start):
 @torch.no_grad()
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_state_outlives_what_grew_out_of_it(kind):
-    model, tokens = model_of(SPECS[kind]), torch.tensor([5, 6, 7])
+    model = model_of(SPECS[kind])
+    tokens = torch.tensor([5, 6, 7])
     _, state = model.advance(model.start(1), torch.tensor([1]))
     first, below = model.advance(model.take(state, torch.zeros(3, dtype=torch.int64)), tokens)
     model.advance(below, tokens)
@@ -50,9 +61,15 @@ def test_a_state_outlives_what_grew_out_of_it(kind):
 
 @torch.no_grad()
 def test_many_contexts_store_what_they_share_once():
-    """Keys and values of GPT-2: one per token read and context that read it, however many contexts follow."""
+    """Keys and values of GPT-2: one per token read and context that read it, however many contexts
+    follow.
+    """
     model = model_of(SPECS["gpt2"])
     _, state = model.advance(model.start(1), torch.tensor([1]))
-    _, state = model.advance(model.take(state, torch.zeros(10, dtype=torch.int64)), torch.arange(10))
-    _, state = model.advance(model.take(state, torch.arange(10).repeat_interleave(10)), torch.arange(100) % 10)
+    _, state = model.advance(
+        model.take(state, torch.zeros(10, dtype=torch.int64)), torch.arange(10)
+    )
+    _, state = model.advance(
+        model.take(state, torch.arange(10).repeat_interleave(10)), torch.arange(100) % 10
+    )
     assert [len(keys) for layers, _ in state for keys, _ in layers[:1]] == [1, 10, 100]

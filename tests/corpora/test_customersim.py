@@ -1,4 +1,6 @@
-"""The simulator against the published facts of its model: agenda, formats, shares, and splits that share no user."""
+"""The simulator against the published facts of its model: agenda, formats, shares, and splits that
+share no user.
+"""
 
 import re
 import subprocess
@@ -8,12 +10,12 @@ from collections import Counter
 import pytest
 
 from confide.corpora import READERS
-from confide.corpora.customersim import dialogue
-from confide.corpora.customersim_intents import INTENTS
-from confide.corpora.customersim_templates import FILLERS, PRIVATE, PUBLIC, SECRETS
-from confide.corpora.customersim_values import user_tables
-from confide.corpora.customersim_words import PRIVATE as PRIVATE_WORDS
-from confide.corpora.customersim_words import PUBLIC as PUBLIC_WORDS
+from confide.corpora.simulated.customersim import dialogue
+from confide.corpora.simulated.customersim_intents import INTENTS
+from confide.corpora.simulated.customersim_templates import FILLERS, PRIVATE, PUBLIC, SECRETS
+from confide.corpora.simulated.customersim_values import user_tables
+from confide.corpora.simulated.customersim_words import PRIVATE as PRIVATE_WORDS
+from confide.corpora.simulated.customersim_words import PUBLIC as PUBLIC_WORDS
 from confide.errors import InputError
 from confide.specs import CustomerSimSpec, Sizes
 
@@ -38,7 +40,9 @@ SHAPES = {
 
 
 def make(train=1500, valid=300, test=300, **options):
-    return CustomerSimSpec(reader="customersim", sizes=Sizes(train=train, valid=valid, test=test), **options)
+    return CustomerSimSpec(
+        reader="customersim", sizes=Sizes(train=train, valid=valid, test=test), **options
+    )
 
 
 def records(spec):
@@ -46,7 +50,13 @@ def records(spec):
 
 
 def values(found, label, split=None):
-    return [r.text[s.start : s.end] for r in found if split in (None, r.split) for s in r.spans if s.label == label]
+    return [
+        r.text[s.start : s.end]
+        for r in found
+        if split in (None, r.split)
+        for s in r.spans
+        if s.label == label
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +81,9 @@ def test_gold_spans_have_the_shape_of_their_label(corpora, variant):
 def test_speakers_alternate_and_docs_are_in_split_order(corpora, variant):
     found = corpora[variant]
     assert [r.doc for r in found] == [
-        f"{s}/dial-{i}" for s, n in (("train", 1500), ("valid", 300), ("test", 300)) for i in range(n)
+        f"{s}/dial-{i}"
+        for s, n in (("train", 1500), ("valid", 300), ("test", 300))
+        for i in range(n)
     ]
     for record in found:
         lines = record.text.split("\n")
@@ -80,9 +92,11 @@ def test_speakers_alternate_and_docs_are_in_split_order(corpora, variant):
 
 def test_no_digit_or_name_outside_the_spans_of_the_private_variant(corpora):
     for record in corpora["private"]:
-        rest, last = "", 0
+        rest = ""
+        last = 0
         for span in record.spans:
-            rest, last = rest + record.text[last : span.start] + "_", span.end
+            rest = rest + record.text[last : span.start] + "_"
+            last = span.end
         rest += record.text[last:]
         assert not re.search(r"\d|[A-Z][a-z]+ [A-Z][a-z]+", rest)
 
@@ -103,14 +117,22 @@ def test_agenda_and_line_counts(corpora):
 
 def test_slot_and_separator_and_address_shares(corpora):
     found = corpora["private"]
-    slots = Counter(next(s.label for s in r.spans if s.label in ("phone", "order", "address")) for r in found)
+    slots = Counter(
+        next(s.label for s in r.spans if s.label in ("phone", "order", "address")) for r in found
+    )
     assert all(abs(count / len(found) - 1 / 3) < 0.05 for count in slots.values())
     phones = values(found, "phone")
     for separator in ("-", "."):
         assert abs(sum(separator in phone for phone in phones) / len(phones) - 1 / 3) < 0.08
     addresses = values(found, "address")
-    shares = [sum(part in text for text in addresses) / len(addresses) for part in ("Suite", "Apt.", "O A")]
-    assert all(abs(share - expected) < 0.07 for share, expected in zip(shares, (0.22, 0.22, 0.11), strict=True))
+    shares = [
+        sum(part in text for text in addresses) / len(addresses)
+        for part in ("Suite", "Apt.", "O A")
+    ]
+    assert all(
+        abs(share - expected) < 0.07
+        for share, expected in zip(shares, (0.22, 0.22, 0.11), strict=True)
+    )
 
 
 def test_numbers_of_variants_are_the_published_ones():
@@ -133,7 +155,10 @@ def test_splits_share_no_value_by_default_and_share_names_with_one_table():
     alone = records(make(1200, 400, 400, users=300))
     shared = records(make(1200, 400, 400, users=300, shared_users=True))
     for label in ("name", "address", "phone", "order"):
-        digits = {s: {re.sub(r"(?<=\d)[-.](?=\d)", "", v) for v in values(alone, label, s)} for s in ("train", "valid", "test")}
+        digits = {
+            s: {re.sub(r"(?<=\d)[-.](?=\d)", "", v) for v in values(alone, label, s)}
+            for s in ("train", "valid", "test")
+        }
         assert (
             not digits["train"] & digits["valid"]
             and not digits["train"] & digits["test"]
@@ -142,11 +167,15 @@ def test_splits_share_no_value_by_default_and_share_names_with_one_table():
         assert set(values(shared, label, "train")) & set(values(shared, label, "test"))
     owners = {s: {r.author for r in alone if r.split == s} for s in ("train", "valid", "test")}
     assert not owners["train"] & owners["test"]
-    assert {r.author for r in shared if r.split == "train"} & {r.author for r in shared if r.split == "test"}
+    assert {r.author for r in shared if r.split == "train"} & {
+        r.author for r in shared if r.split == "test"
+    }
 
 
 def test_published_overlap_is_reproduced_by_a_shared_table():
-    """10,000 draws with replacement from 20,000 rows: 7,869 distinct expected (7,863 published); 1 - e^-.5 = 39 % of test."""
+    """10,000 draws with replacement from 20,000 rows: 7,869 distinct expected (7,863 published); 1
+    - e^-.5 = 39 % of test.
+    """
     names = {split: {values([dialogue(spec, split, n)], "name")[0] for n in range(size)}
              for spec in [make(shared_users=True)] for split, size in (("train", 4000), ("test", 1000))}  # fmt: skip
     expected = 20_000 * (1 - (1 - 1 / 20_000) ** 4000)
@@ -155,7 +184,8 @@ def test_published_overlap_is_reproduced_by_a_shared_table():
 
 
 def test_dialogue_depends_on_seed_split_and_number_only():
-    small, large = records(make(20, 5, 5)), records(make(60, 5, 5))
+    small = records(make(20, 5, 5))
+    large = records(make(60, 5, 5))
     assert small[:20] == large[:20] and small[20:] == large[60:]
     assert dialogue(make(), "train", 7) == small[7]
     assert records(make(20, 5, 5, seed=2))[0].text != small[0].text
@@ -164,11 +194,13 @@ def test_dialogue_depends_on_seed_split_and_number_only():
 
 def test_same_in_another_process():
     code = (
-        "from confide.corpora.customersim import dialogue\nfrom confide.specs import CustomerSimSpec, Sizes\n"
+        "from confide.corpora.simulated.customersim import dialogue\nfrom confide.specs import CustomerSimSpec, Sizes\n"
         "s = CustomerSimSpec(reader='customersim', sizes=Sizes(train=1, valid=1, test=1), variant='public')\n"
         "print(dialogue(s, 'valid', 3).text)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert found == dialogue(make(variant="public"), "valid", 3).text + "\n"
 
 
@@ -180,7 +212,9 @@ def test_public_variant_shares_no_sentence_and_no_value_word_with_the_private_on
     for field in ("first", "last", "streets", "city_stems", "city_ends"):
         assert not set(getattr(PRIVATE_WORDS, field)) & set(getattr(PUBLIC_WORDS, field))
     known = set(SECRETS) | set(FILLERS)
-    assert all(slot in known for text in public | private for slot in re.findall(r"\{(\w*)\}", text))
+    assert all(
+        slot in known for text in public | private for slot in re.findall(r"\{(\w*)\}", text)
+    )
     for label in SECRETS:
         assert not set(values(corpora["private"], label)) & set(values(corpora["public"], label))
     lines = [{line for r in corpora[v] for line in r.text.split("\n")} for v in SHAPES]

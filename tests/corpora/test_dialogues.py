@@ -1,4 +1,6 @@
-"""What readers of multi-domain dialogues share: text and spans, splits, domains, sizes, secrets, and points with owners."""
+"""What readers of multi-domain dialogues share: text and spans, splits, domains, sizes, secrets,
+and points with owners.
+"""
 
 import re
 
@@ -8,14 +10,21 @@ import pytest
 from confide.corpora.archives import archive, normal_path
 from confide.corpora.dialogues import Dialogue, Utterance, records
 from confide.errors import InputError
-from confide.io import read_jsonl
+from confide.files.io import read_jsonl
 from confide.specs import MultiDogoSpec, MultiWozSpec, SchemaGuidedSpec, Sizes, SplitSpec, parse
 from confide.stages.split import split
 from confide.types import SPLITS, Span
 
 TALK = (
     Utterance(
-        "USR", "I am Ann Lee", (Span(5, 12, "name"), Span(9, 12, "username"), Span(2, 6, "username"), Span(0, 12, "chatter"))
+        "USR",
+        "I am Ann Lee",
+        (
+            Span(5, 12, "name"),
+            Span(9, 12, "username"),
+            Span(2, 6, "username"),
+            Span(0, 12, "chatter"),
+        ),
     ),
     Utterance("SYS", ""),
     Utterance("BOT", "pin 12 or 34?", (Span(4, 6, "ssn"), Span(10, 12, "ssn"))),
@@ -27,7 +36,10 @@ def spec(**more) -> MultiDogoSpec:
 
 
 def talks(domain: str, count: int, split=None) -> list[Dialogue]:
-    return [Dialogue(f"{domain}/{n:03}", domain, (Utterance("USR", f"{domain} {n}"),), split) for n in range(count)]
+    return [
+        Dialogue(f"{domain}/{n:03}", domain, (Utterance("USR", f"{domain} {n}"),), split)
+        for n in range(count)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,12 +54,23 @@ def test_text_of_a_dialogue_and_its_spans(options, text):
     """Overlapping slots: the longest of the secret ones stays, whatever other slots there are."""
     (record,) = records(spec(**options), [Dialogue("media/a", "MEDIA", TALK, "valid")], "place")
     assert record.text == text
-    assert [(s.label, text[s.start : s.end]) for s in record.spans] == [("name", "Ann Lee"), ("ssn", "12"), ("ssn", "34")]
-    assert (record.doc, record.author, record.domain, record.split) == ("media/a", "media/a", "MEDIA", "valid")
+    assert [(s.label, text[s.start : s.end]) for s in record.spans] == [
+        ("name", "Ann Lee"),
+        ("ssn", "12"),
+        ("ssn", "34"),
+    ]
+    assert (record.doc, record.author, record.domain, record.split) == (
+        "media/a",
+        "media/a",
+        "MEDIA",
+        "valid",
+    )
 
 
 def test_drawn_splits_are_fifths_of_a_seeded_shuffle():
-    """As published: the shuffled ids, first 20 % test, next 20 % valid; here for each domain by itself."""
+    """As published: the shuffled ids, first 20 % test, next 20 % valid; here for each domain by
+    itself.
+    """
     dialogues = talks("A", 104) + talks("B", 11)
     found = list(records(spec(), dialogues, "place"))
     assert found == list(records(spec(), dialogues[::-1], "place"))
@@ -57,19 +80,31 @@ def test_drawn_splits_are_fifths_of_a_seeded_shuffle():
     assert [sum(r.split == s and r.domain == "B" for r in found) for s in SPLITS] == [7, 2, 2]
     alone = list(records(spec(domains=["a"]), dialogues, "place"))
     assert alone == [r for r in found if r.domain == "A"]
-    other = {r.doc for r in records(spec(seed=1), dialogues, "place") if r.split == "test" and r.domain == "A"}
+    other = {
+        r.doc
+        for r in records(spec(seed=1), dialogues, "place")
+        if r.split == "test" and r.domain == "A"
+    }
     assert len(other) == 20 and other != set(places["test"])
     with pytest.raises(InputError, match=r"valid \+ test = 1\.2: leaves nothing for train"):
         list(records(spec(valid=1, test=0.2), dialogues, "place"))
 
 
 def test_records_come_by_split_then_domain_and_sizes_bound_both():
-    dialogues = [one for s in ("test", "train", "valid") for d in ("B", "A") for one in talks(f"{d}", 3 if d == "A" else 1, s)]
+    dialogues = [
+        one
+        for s in ("test", "train", "valid")
+        for d in ("B", "A")
+        for one in talks(f"{d}", 3 if d == "A" else 1, s)
+    ]
     found = [(r.split, r.domain) for r in records(spec(), dialogues, "place")]
     expected = [(s, d) for s in SPLITS for d in ("A", "A", "A", "B")]
     assert found == expected
     sizes = Sizes(train=2, valid=1, test=5)
-    found = [(r.split, r.domain, r.doc) for r in records(spec(sizes=sizes, domains=["B", "A"]), dialogues, "place")]
+    found = [
+        (r.split, r.domain, r.doc)
+        for r in records(spec(sizes=sizes, domains=["B", "A"]), dialogues, "place")
+    ]
     assert [row[:2] for row in found] == [
         *[("train", "B"), ("train", "A"), ("train", "A"), ("valid", "B"), ("valid", "A")],
         *[("test", "B"), ("test", "A"), ("test", "A"), ("test", "A")],
@@ -78,12 +113,22 @@ def test_records_come_by_split_then_domain_and_sizes_bound_both():
 
 
 def test_what_is_asked_for_and_not_there_is_named():
-    dialogues = [Dialogue("media/a", "MEDIA", TALK, "train"), *talks("BANKS", 2, "test"), *talks("BANKS", 1, "train")]
+    dialogues = [
+        Dialogue("media/a", "MEDIA", TALK, "train"),
+        *talks("BANKS", 2, "test"),
+        *talks("BANKS", 1, "train"),
+    ]
     assert len(list(records(spec(), dialogues, "place"))) == 4  # nobody asked for MEDIA in valid
     for options, message in (
         ({"domains": ["media", "pets"]}, "place: domains = 'PETS': unknown: one of BANKS, MEDIA"),
-        ({"domains": ["BANKS"]}, "place: domains = 'BANKS': has no dialogues in valid: 1 in train, 0 in valid, 2 in test"),
-        ({"secrets": ["nam"]}, "place: secrets = 'nam': no slot fits: chatter, name, ssn, username"),
+        (
+            {"domains": ["BANKS"]},
+            "place: domains = 'BANKS': has no dialogues in valid: 1 in train, 0 in valid, 2 in test",
+        ),
+        (
+            {"secrets": ["nam"]},
+            "place: secrets = 'nam': no slot fits: chatter, name, ssn, username",
+        ),
     ):
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             list(records(spec(**options), dialogues, "place"))
@@ -106,9 +151,21 @@ def test_a_path_takes_the_place_of_the_archive():
     ("name", "member", "path"),
     [
         ("multidogo", "multidogo/media/dev.tsv", "media/dev.tsv"),
-        ("multidogo", "repo-1a2b/data/paper_splits/splits_annotated_at_turn_level/media/dev.tsv", "media/dev.tsv"),
-        ("multidogo", "repo-1a2b/data/paper_splits/splits_annotated_at_sentence_level/media/dev.tsv", None),
-        ("multidogo", "repo-1a2b/data/paper_splits/splits_annotated_at_turn_level/finance/dev.tsv", None),
+        (
+            "multidogo",
+            "repo-1a2b/data/paper_splits/splits_annotated_at_turn_level/media/dev.tsv",
+            "media/dev.tsv",
+        ),
+        (
+            "multidogo",
+            "repo-1a2b/data/paper_splits/splits_annotated_at_sentence_level/media/dev.tsv",
+            None,
+        ),
+        (
+            "multidogo",
+            "repo-1a2b/data/paper_splits/splits_annotated_at_turn_level/finance/dev.tsv",
+            None,
+        ),
         ("multidogo", "repo-1a2b/data/unannotated/media.tsv", None),
         ("sgd", "sgd/train/dialogues_043.json", "train/dialogues_043.json"),
         ("sgd", "repo-1a2b/dev/dialogues_005.json", "dev/dialogues_005.json"),
@@ -130,15 +187,20 @@ def test_a_dialogue_is_a_point_with_domain_and_owner(tmp_path):
     folder = tmp_path / "raw"
     folder.mkdir()
     header = "conversationId\tturnNumber\tutteranceId\tutterance\tauthorRole\n"
-    rows = [f"c{n}-1\t{turn}\tu\thi {n}\t{who}\n" for n in range(5) for turn, who in enumerate(("customer", "agent"))]
+    rows = [
+        f"c{n}-1\t{turn}\tu\thi {n}\t{who}\n"
+        for n in range(5)
+        for turn, who in enumerate(("customer", "agent"))
+    ]
     (folder / "airline.tsv").write_text(header + "".join(rows))
     corpus = MultiDogoSpec(reader="multidogo", part="unannotated", path=str(folder))
     split(SplitSpec(corpus=corpus, point="dialogue"), output=tmp_path / "points", raw=folder)
     points = list(read_jsonl(tmp_path / "points"))
     assert [point["split"] for point in points] == ["train"] * 3 + ["valid", "test"]
-    assert {(point["domain"], point["owner"] == point["doc"], point["key"] == f"{point['doc']}:0") for point in points} == {
-        ("AIRLINE", True, True)
-    }
+    assert {
+        (point["domain"], point["owner"] == point["doc"], point["key"] == f"{point['doc']}:0")
+        for point in points
+    } == {("AIRLINE", True, True)}
     assert sorted(point["text"] for point in points) == [
         f"<_soc_> <AIRLINE> USR: hi {n} <AIRLINE> SYS: hi {n} <_eoc_>" for n in range(5)
     ]
@@ -148,10 +210,20 @@ def test_a_dialogue_is_a_point_with_domain_and_owner(tmp_path):
 
 def test_two_corpora_share_a_source_without_a_dialogue_in_common():
     """`skip` leaves out of each split and domain what `sizes` of the other corpus takes."""
-    dialogues, sizes = talks("A", 50) + talks("B", 40), Sizes(train=10, valid=3, test=2)
-    first, second = (list(records(spec(sizes=sizes, **more), dialogues, "place")) for more in ({}, {"skip": sizes}))
+    dialogues = talks("A", 50) + talks("B", 40)
+    sizes = Sizes(train=10, valid=3, test=2)
+    first, second = (
+        list(records(spec(sizes=sizes, **more), dialogues, "place"))
+        for more in ({}, {"skip": sizes})
+    )
     whole = list(records(spec(), dialogues, "place"))
     for domain in "AB":
         for name, size in (("train", 10), ("valid", 3), ("test", 2)):
-            found = [[r.doc for r in some if (r.domain, r.split) == (domain, name)] for some in (first, second, whole)]
-            assert found[0] + found[1] == found[2][: 2 * size] and len(set(found[0] + found[1])) == 2 * size
+            found = [
+                [r.doc for r in some if (r.domain, r.split) == (domain, name)]
+                for some in (first, second, whole)
+            ]
+            assert (
+                found[0] + found[1] == found[2][: 2 * size]
+                and len(set(found[0] + found[1])) == 2 * size
+            )

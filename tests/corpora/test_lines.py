@@ -1,4 +1,6 @@
-"""The user's own corpus: splits by document and author, and one clear line for every malformed input."""
+"""The user's own corpus: splits by document and author, and one clear line for every malformed
+input.
+"""
 
 import json
 from collections import defaultdict
@@ -15,7 +17,9 @@ from confide.specs import LinesSpec
 
 def write(folder, rows, name="corpus.jsonl"):
     path = folder / name
-    path.write_bytes(b"".join(row if isinstance(row, bytes) else orjson.dumps(row) + b"\n" for row in rows))
+    path.write_bytes(
+        b"".join(row if isinstance(row, bytes) else orjson.dumps(row) + b"\n" for row in rows)
+    )
     return path
 
 
@@ -33,19 +37,32 @@ def test_fields_are_read(tmp_path):
         "spans": [[12, 13, "n"], [5, 8, "p"]],
     }
     (record,) = records(write(tmp_path, [row]))
-    assert (record.text, record.doc, record.author, record.domain, record.split) == ("Call Ann at 5.", "d", "a", "x", "test")
+    assert (record.text, record.doc, record.author, record.domain, record.split) == (
+        "Call Ann at 5.",
+        "d",
+        "a",
+        "x",
+        "test",
+    )
     assert [record.text[s.start : s.end] for s in record.spans] == ["Ann", "5"]
 
 
 def test_plain_text_is_a_document_a_line(tmp_path):
     path = write(tmp_path, ["\ufeffone\r\n\n  \ntwo é\nthree".encode()], "corpus.txt")
     found = records(path)
-    assert [(r.text, r.doc) for r in found] == [("one", "line-1"), ("two é", "line-4"), ("three", "line-5")]
+    assert [(r.text, r.doc) for r in found] == [
+        ("one", "line-1"),
+        ("two é", "line-4"),
+        ("three", "line-5"),
+    ]
 
 
 def test_nul_and_astral_characters_survive(tmp_path):
     (record,) = records(write(tmp_path, [{"text": "a\0b😀c", "spans": [[3, 4, "x"]]}]))
-    assert record.text == "a\0b😀c" and record.text[record.spans[0].start : record.spans[0].end] == "😀"
+    assert (
+        record.text == "a\0b😀c"
+        and record.text[record.spans[0].start : record.spans[0].end] == "😀"
+    )
 
 
 SECRET = "hunter2"
@@ -78,7 +95,12 @@ def test_malformed_line_is_named_by_file_line_and_key_without_its_text(tmp_path,
     with pytest.raises(InputError) as error:
         records(path)
     text = str(error.value)
-    assert text.startswith(f"{path}:3: ") and message in text and "\n" not in text and SECRET not in text
+    assert (
+        text.startswith(f"{path}:3: ")
+        and message in text
+        and "\n" not in text
+        and SECRET not in text
+    )
     assert key is None or f" {key}" in text
 
 
@@ -105,7 +127,10 @@ def test_shares_that_leave_no_train_are_refused(tmp_path):
 def test_shares_are_about_right_and_the_seed_matters(tmp_path):
     path = write(tmp_path, [{"text": "a", "doc": f"d{n}"} for n in range(4000)])
     found = [r.split for r in records(path, valid=0.2, test=0.1)]
-    assert abs(found.count("valid") / 4000 - 0.2) < 0.03 and abs(found.count("test") / 4000 - 0.1) < 0.03
+    assert (
+        abs(found.count("valid") / 4000 - 0.2) < 0.03
+        and abs(found.count("test") / 4000 - 0.1) < 0.03
+    )
     assert found == [r.split for r in records(path, valid=0.2, test=0.1)]
     assert found != [r.split for r in records(path, valid=0.2, test=0.1, seed=1)]
 
@@ -141,23 +166,35 @@ def test_documents_and_authors_are_whole(tmp_path_factory, rows):
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh")), max_size=12))
 def test_groups_are_the_connected_components(links):
-    places, groups = Places(), {node: {node} for node in "abcdefgh"}
+    places = Places()
+    groups = {node: {node} for node in "abcdefgh"}
     for one, other in links:
         places.link(one, other)
         joined = groups[one] | groups[other]  # brute force
         groups |= dict.fromkeys(joined, joined)
-    assert {node: places.group(node) for node in groups} == {node: min(group) for node, group in groups.items()}
+    assert {node: places.group(node) for node in groups} == {
+        node: min(group) for node, group in groups.items()
+    }
 
 
 def test_given_split_holds_for_the_whole_document_and_may_not_change(tmp_path):
-    rows = [{"text": "a", "doc": "d"}, {"text": "b", "doc": "d", "split": "test"}, {"text": "c", "doc": "d"}]
+    rows = [
+        {"text": "a", "doc": "d"},
+        {"text": "b", "doc": "d", "split": "test"},
+        {"text": "c", "doc": "d"},
+    ]
     assert [r.split for r in records(write(tmp_path, rows), valid=0, test=0)] == ["test"] * 3
     with pytest.raises(InputError, match=r":4: split"):
         records(write(tmp_path, [*rows, {"text": "e", "doc": "d", "split": "train"}]))
 
 
 def test_given_names_never_meet_automatic_ones(tmp_path):
-    rows = [{"text": "a"}, {"text": "b", "doc": "line-1"}, {"text": "c", "doc": "doc-line-1"}, {"text": "d", "doc": "x"}]
+    rows = [
+        {"text": "a"},
+        {"text": "b", "doc": "line-1"},
+        {"text": "c", "doc": "doc-line-1"},
+        {"text": "d", "doc": "x"},
+    ]
     docs = [r.doc for r in records(write(tmp_path, rows))]
     assert docs == ["line-1", "doc-line-1", "doc-doc-line-1", "x"]
 

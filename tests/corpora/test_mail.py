@@ -10,8 +10,16 @@ from confide.errors import InputError
 from confide.specs import MailSpec
 
 
-def message(sender="Ann <Ann@X.com>", body="Hello.", date="Mon, 1 Jan 2001 10:00:00", headers="", encoding="utf-8"):
-    return f"From: {sender}\nTo: all@x.com\nDate: {date}\nSubject: s\n{headers}\n{body}\n".encode(encoding)
+def message(
+    sender="Ann <Ann@X.com>",
+    body="Hello.",
+    date="Mon, 1 Jan 2001 10:00:00",
+    headers="",
+    encoding="utf-8",
+):
+    return f"From: {sender}\nTo: all@x.com\nDate: {date}\nSubject: s\n{headers}\n{body}\n".encode(
+        encoding
+    )
 
 
 def folder(root, **files):
@@ -27,12 +35,16 @@ def texts(spec):
 
 
 def test_enrons_layout(tmp_path):
-    """Senders in any case are one; a copy in another folder is none; whoever has one message, or no address, is left out."""
+    """Senders in any case are one; a copy in another folder is none; whoever has one message, or no
+    address, is left out.
+    """
     files = {
         "ann-x__sent__1.": message(body="First line\nof two.\n\nNext."),
         "ann-x__all__7.": message(body="First line\nof two.\n\nNext."),  # the same again
         "ann-x__sent__2.": message("ann@x.com", "Second."),
-        "ann-x__sent__3.": message("ann@x.com", "Second.", "Tue, 2 Jan 2001 10:00:00"),  # said twice
+        "ann-x__sent__3.": message(
+            "ann@x.com", "Second.", "Tue, 2 Jan 2001 10:00:00"
+        ),  # said twice
         "bob-y__1.": message("bob@x.com"),
         "bob-y__2.": message("no.address@enron.com"),
         "bob-y__3.": message("no.address@enron.com", "again"),
@@ -46,12 +58,21 @@ def test_enrons_layout(tmp_path):
         ("ann-x/sent/2.", "Second."),
         ("ann-x/sent/3.", "Second."),
     ]
-    assert {record.author for record in found} == {"ann@x.com"} and {r.split for r in found} == {"train", "test"}
+    assert {record.author for record in found} == {"ann@x.com"} and {r.split for r in found} == {
+        "train",
+        "test",
+    }
 
 
 def test_avocados_items_other_than_mail_are_passed_over(tmp_path):
-    files = {f"003__003-00000{n}-{kind}.txt": message(body=f"{kind} {n}") for n, kind in enumerate(["EM", "AT", "EM", "CT"])}
-    assert texts(folder(tmp_path, **files)) == {"003/003-000000-EM.txt": "EM 0", "003/003-000002-EM.txt": "EM 2"}
+    files = {
+        f"003__003-00000{n}-{kind}.txt": message(body=f"{kind} {n}")
+        for n, kind in enumerate(["EM", "AT", "EM", "CT"])
+    }
+    assert texts(folder(tmp_path, **files)) == {
+        "003/003-000000-EM.txt": "EM 0",
+        "003/003-000002-EM.txt": "EM 2",
+    }
 
 
 MULTIPART = """MIME-Version: 1.0
@@ -161,7 +182,10 @@ def test_mbox_files(tmp_path):
         "a.mbox:1": "a.mbox 1 From here on.",
         "sub/b.mbox:0": "sub/b.mbox 0 From here on.",
     }
-    assert texts(job.model_copy(update={"path": str(tmp_path / "a.mbox")})).keys() == {"a.mbox:0", "a.mbox:1"}
+    assert texts(job.model_copy(update={"path": str(tmp_path / "a.mbox")})).keys() == {
+        "a.mbox:0",
+        "a.mbox:1",
+    }
 
 
 def test_what_is_no_mail(tmp_path):
@@ -175,7 +199,9 @@ def test_what_is_no_mail(tmp_path):
     fails("nosuch: cannot be read", tmp_path / "nosuch", layout="mbox")
     (tmp_path / "a.txt").write_bytes(message())
     fails("a.txt:1: is not an mbox", tmp_path / "a.txt", layout="mbox")
-    fails("least = 10: no author has so many documents: there are 1, the most of one is 1", tmp_path)
+    fails(
+        "least = 10: no author has so many documents: there are 1, the most of one is 1", tmp_path
+    )
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe nothing")
     fails("no text with an author was found", tmp_path)
 

@@ -1,4 +1,6 @@
-"""Readers of the published corpora: on small files of the same format, and on the real ones where a mirror is at hand."""
+"""Readers of the published corpora: on small files of the same format, and on the real ones where a
+mirror is at hand.
+"""
 
 import os
 from collections import Counter
@@ -10,7 +12,7 @@ from confide.corpora.dialog_files import gold
 from confide.corpora.dialog_files import read as read_dialogues
 from confide.corpora.wikitext import read as read_wikitext
 from confide.errors import InputError
-from confide.io import write_jsonl
+from confide.files.io import write_jsonl
 from confide.specs import DialogFilesSpec, FetchSpec, Sizes, WikiTextSpec
 from confide.stages.fetch import fetch
 
@@ -54,7 +56,10 @@ def test_name_is_the_answer_to_the_name_question(turn, name):
         ("Sure, it is 123-45678-9012", [("order", "123-45678-9012")]),
         ("8328368263 is my number.", [("phone", "8328368263")]),
         ("You can reach me at 832.836.8263.", [("phone", "832.836.8263")]),
-        ("Yea sure, 2241 Moor Viaduct Brownview, OK 28304.", [("address", "2241 Moor Viaduct Brownview, OK 28304")]),
+        (
+            "Yea sure, 2241 Moor Viaduct Brownview, OK 28304.",
+            [("address", "2241 Moor Viaduct Brownview, OK 28304")],
+        ),
         ("PSC 1060, Box 7657 APO AE 88720.", [("address", "PSC 1060, Box 7657 APO AE 88720")]),
         ("Unit 1060 Box 7657 DPO AA 88720", [("address", "Unit 1060 Box 7657 DPO AA 88720")]),
         ("It's 123-45678-9012. My name's Bo Li.", [("order", "123-45678-9012"), ("name", "Bo Li")]),
@@ -63,17 +68,32 @@ def test_name_is_the_answer_to_the_name_question(turn, name):
     ],
 )
 def test_other_slots_are_told_by_their_shape(turn, expected):
-    assert found("Ada Byron.", turn) == [("name", "Ada Byron"), *expected, ("tracking", "0UOKFRS1GA")]
-    assert found("Ada Byron.", "no", turn) == [("name", "Ada Byron"), ("tracking", "0UOKFRS1GA"), *expected]
+    assert found("Ada Byron.", turn) == [
+        ("name", "Ada Byron"),
+        *expected,
+        ("tracking", "0UOKFRS1GA"),
+    ]
+    assert found("Ada Byron.", "no", turn) == [
+        ("name", "Ada Byron"),
+        ("tracking", "0UOKFRS1GA"),
+        *expected,
+    ]
 
 
 def test_two_slots_in_one_turn():
-    assert found("Ada Byron Yes, 366-68323-3594.", "no")[:2] == [("name", "Ada Byron"), ("order", "366-68323-3594")]
+    assert found("Ada Byron Yes, 366-68323-3594.", "no")[:2] == [
+        ("name", "Ada Byron"),
+        ("order", "366-68323-3594"),
+    ]
 
 
 def raw_dialogues(folder, counts):
     text = DIALOGUE.format(name="Ada Byron", second="no", third="no") + "\n"
-    rows = [{"path": f"{split}/dial-{n}.txt", "text": text} for split, count in counts.items() for n in range(count)]
+    rows = [
+        {"path": f"{split}/dial-{n}.txt", "text": text}
+        for split, count in counts.items()
+        for n in range(count)
+    ]
     write_jsonl(folder / "raw.jsonl", rows)
     return folder / "raw.jsonl"
 
@@ -82,11 +102,21 @@ def test_sizes_take_the_first_of_each_split(tmp_path):
     raw = raw_dialogues(tmp_path, {"train": 4, "valid": 3, "test": 2})
     spec = DialogFilesSpec(reader="dialog_files", sizes=Sizes(train=2, valid=1, test=2))
     records = list(read_dialogues(spec, raw))
-    assert [r.doc for r in records] == ["train/dial-0", "train/dial-1", "valid/dial-0", "test/dial-0", "test/dial-1"]
+    assert [r.doc for r in records] == [
+        "train/dial-0",
+        "train/dial-1",
+        "valid/dial-0",
+        "test/dial-0",
+        "test/dial-1",
+    ]
     assert not records[0].text.endswith("\n")
     assert len(list(read_dialogues(DialogFilesSpec(reader="dialog_files"), raw))) == 9
     with pytest.raises(InputError, match=r"sizes.test = 5"):
-        list(read_dialogues(DialogFilesSpec(reader="dialog_files", sizes=Sizes(train=2, valid=1, test=5)), raw))
+        list(
+            read_dialogues(
+                DialogFilesSpec(reader="dialog_files", sizes=Sizes(train=2, valid=1, test=5)), raw
+            )
+        )
 
 
 def test_wrong_raw_file_is_refused(tmp_path):
@@ -118,7 +148,9 @@ def test_wikitext_lines_and_digit_runs(tmp_path):
 
 
 def test_wikitext_without_train_divides_valid(tmp_path):
-    records = list(read_wikitext(WikiTextSpec(reader="wikitext"), raw_wikitext(tmp_path, ("valid", "test"))))
+    records = list(
+        read_wikitext(WikiTextSpec(reader="wikitext"), raw_wikitext(tmp_path, ("valid", "test")))
+    )
     assert Counter(r.split for r in records) == {"train": 18, "valid": 2, "test": 20}
     assert len({r.doc for r in records}) == 40
     with pytest.raises(InputError, match=r"no test\.txt"):
@@ -135,12 +167,17 @@ def mirrored(tmp_path_factory):
 
 @needs_mirror
 def test_real_dialogues_have_their_secrets(mirrored: Path):
-    records = list(read_dialogues(DialogFilesSpec(reader="dialog_files"), mirrored / "customersim.jsonl"))
+    records = list(
+        read_dialogues(DialogFilesSpec(reader="dialog_files"), mirrored / "customersim.jsonl")
+    )
     assert Counter(r.split for r in records) == {"train": 10_000, "valid": 1000, "test": 1000}
     slots = Counter(label for r in records for label in {s.label for s in r.spans})
     assert slots["name"] >= 11_990 and slots["tracking"] >= 11_990
     assert slots["phone"] + slots["order"] + slots["address"] >= 11_990
-    names = {s: {r.text[p.start : p.end] for r in records if r.split == s for p in r.spans[:1]} for s in ("train", "test")}
+    names = {
+        s: {r.text[p.start : p.end] for r in records if r.split == s for p in r.spans[:1]}
+        for s in ("train", "test")
+    }
     assert abs(len(names["train"]) - 7863) < 40  # published count
     assert abs(len(names["test"] & names["train"]) / len(names["test"]) - 0.365) < 0.02
     assert not any(character.isdigit() for r in records[:2000] for character in outside(r))
@@ -153,7 +190,9 @@ def outside(record):
 
 @needs_mirror
 def test_real_wikitext_digit_share(mirrored: Path):
-    """2.8 % of the BPE tokens are digits (Shi et al. 2021); the share of digit runs among words is near it."""
+    """2.8 % of the BPE tokens are digits (Shi et al. 2021); the share of digit runs among words is
+    near it.
+    """
     records = list(read_wikitext(WikiTextSpec(reader="wikitext"), mirrored / "wikitext-2.jsonl"))
     words = sum(len(r.text.split()) for r in records)
     assert 0.02 < sum(len(r.spans) for r in records) / words < 0.04

@@ -1,4 +1,6 @@
-"""CoNLL-U and IOB2: by hand, against spaCy's own reading of a tree, and on the real treebank where a mirror is at hand."""
+"""CoNLL-U and IOB2: by hand, against spaCy's own reading of a tree, and on the real treebank where
+a mirror is at hand.
+"""
 
 import os
 from collections import Counter
@@ -7,7 +9,7 @@ import pytest
 
 from confide.corpora.treebank import parse, read, trees
 from confide.errors import InputError
-from confide.io import write_jsonl
+from confide.files.io import write_jsonl
 from confide.specs import FetchSpec, TreebankSpec
 from confide.stages.fetch import fetch
 
@@ -55,21 +57,44 @@ IOB = """# newdoc id = {doc}
 
 def test_a_tree_by_hand():
     first, second = parse(CONLLU)
-    assert first.words == ("It", "'s", "Zoë", "'s", ",", "do", "n't", ".") and first.text == "It's Zoë's, don't."
+    assert (
+        first.words == ("It", "'s", "Zoë", "'s", ",", "do", "n't", ".")
+        and first.text == "It's Zoë's, don't."
+    )
     assert first.heads == (2, 2, 2, 2, 2, 2, 5, 2) and first.tags[:3] == ("PRP", "VBZ", "NNP")
-    assert first.relations == ("nsubj", "cop", "ROOT", "case", "punct", "parataxis", "advmod", "punct")
-    assert (second.words, second.heads, second.relations) == (("Go", "."), (0, 0), ("ROOT", "punct"))
+    assert first.relations == (
+        "nsubj",
+        "cop",
+        "ROOT",
+        "case",
+        "punct",
+        "parataxis",
+        "advmod",
+        "punct",
+    )
+    assert (second.words, second.heads, second.relations) == (
+        ("Go", "."),
+        (0, 0),
+        ("ROOT", "punct"),
+    )
     assert list(parse(CONLLU.replace("\n", "\r\n"))) == [first, second]
 
 
 def raw(folder, documents, **more):
-    texts = {f"{name}.iob2": "".join(IOB.format(doc=f"{name}{n}") for n in range(count)) for name, count in documents.items()}
-    write_jsonl(folder / "raw", [{"path": path, "text": text} for path, text in (texts | more).items()])
+    texts = {
+        f"{name}.iob2": "".join(IOB.format(doc=f"{name}{n}") for n in range(count))
+        for name, count in documents.items()
+    }
+    write_jsonl(
+        folder / "raw", [{"path": path, "text": text} for path, text in (texts | more).items()]
+    )
     return folder / "raw"
 
 
 def test_entities_are_characters_of_the_document(tmp_path):
-    records = list(read(TreebankSpec(reader="treebank"), raw(tmp_path, {"train": 2, "dev": 1, "test": 1})))
+    records = list(
+        read(TreebankSpec(reader="treebank"), raw(tmp_path, {"train": 2, "dev": 1, "test": 1}))
+    )
     assert [(record.doc, record.split) for record in records] == [
         ("train0", "train"),
         ("train1", "train"),
@@ -100,22 +125,45 @@ def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(InputError, match=r"holds no files\.train"):
         trees(raw(tmp_path, {"dev": 1}))
     lists = {f"files.{name}": "web/a.xml.conllu\n" for name in ("train", "dev", "test")}
-    with pytest.raises(InputError, match=r"files\.train = 'a\.xml\.conllu': names a file that is not there"):
+    with pytest.raises(
+        InputError, match=r"files\.train = 'a\.xml\.conllu': names a file that is not there"
+    ):
         trees(raw(tmp_path, {}, **lists))
     found = trees(raw(tmp_path, {}, **lists, **{"a.xml.conllu": CONLLU}))
-    assert {split: len(sentences) for split, sentences in found.items()} == {"train": 2, "valid": 2, "test": 2}
+    assert {split: len(sentences) for split, sentences in found.items()} == {
+        "train": 2,
+        "valid": 2,
+        "test": 2,
+    }
     moved = IOB.format(doc="d").replace("IBM's", "XYZ's")
     with pytest.raises(InputError, match="a word that its sentence does not hold") as error:
-        list(read(TreebankSpec(reader="treebank"), raw(tmp_path, {}, **{"train.iob2": moved, "dev.iob2": "", "test.iob2": ""})))
+        list(
+            read(
+                TreebankSpec(reader="treebank"),
+                raw(tmp_path, {}, **{"train.iob2": moved, "dev.iob2": "", "test.iob2": ""}),
+            )
+        )
     assert "XYZ" not in str(error.value) and "IBM" not in str(error.value)
 
 
 @needs_mirror
 def test_the_real_treebank(tmp_path):
-    """Sizes as published: 12,544 + 2,001 + 2,077 sentences; entities of dev and test as counted by their B- tags."""
+    """Sizes as published: 12,544 + 2,001 + 2,077 sentences; entities of dev and test as counted by
+    their B- tags.
+    """
     fetch(FetchSpec(archive="ud-ewt"), output=tmp_path / "raw")
     found = trees(tmp_path / "raw")
-    assert {split: len(sentences) for split, sentences in found.items()} == {"train": 12_544, "valid": 2001, "test": 2077}
-    assert all(sum(head == place for place, head in enumerate(tree.heads)) == 1 for tree in found["test"])
+    assert {split: len(sentences) for split, sentences in found.items()} == {
+        "train": 12_544,
+        "valid": 2001,
+        "test": 2077,
+    }
+    assert all(
+        sum(head == place for place, head in enumerate(tree.heads)) == 1 for tree in found["test"]
+    )
     records = list(read(TreebankSpec(reader="treebank"), tmp_path / "raw"))
-    assert Counter(span.label for record in records for span in record.spans) == {"PER": 792, "LOC": 716, "ORG": 546}
+    assert Counter(span.label for record in records for span in record.spans) == {
+        "PER": 792,
+        "LOC": 716,
+        "ORG": 546,
+    }

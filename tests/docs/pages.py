@@ -1,4 +1,6 @@
-"""The pages of the documentation as tests read them: fenced blocks with their language and title."""
+"""The pages of the documentation as tests read them: fenced blocks with their language and
+title.
+"""
 
 import re
 from pathlib import Path
@@ -23,7 +25,11 @@ def blocks(page: Path, *languages: str) -> list[Block]:
     """Fenced blocks of a page in these languages, in order."""
     fences = (token for token in MarkdownIt().parse(page.read_text()) if token.type == "fence")
     found = [
-        Block(fence.info.split(" ")[0], title[1] if (title := TITLE.search(fence.info)) else None, fence.content)
+        Block(
+            fence.info.split(" ")[0],
+            title[1] if (title := TITLE.search(fence.info)) else None,
+            fence.content,
+        )
         for fence in fences
     ]
     return [block for block in found if block.language in languages]

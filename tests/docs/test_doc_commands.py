@@ -1,4 +1,5 @@
-"""Commands of ours in the README and the documentation are ones that exist: programs, targets, stages, flags, runs and studies.
+"""Commands of ours in the README and the documentation are ones that exist: programs, targets,
+stages, flags, runs and studies.
 
 They are parsed by the programs' own parsers and not run.
 """
@@ -15,8 +16,9 @@ import snakemake.cli
 import yaml
 from pages import PAGES, ROOT, blocks
 
-from confide import cli, jobs
-from confide.params import load
+from confide import cli
+from confide.config import jobs
+from confide.config.params import load
 
 PARAMS = load(ROOT / "params.yaml")
 SHELL = ("bash", "sh", "shell", "console")
@@ -56,11 +58,17 @@ def divided(words: list[str]) -> Iterator[list[str]]:
             command.append(word)
 
 
-FOUND = [(page, command) for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES) for command in commands(page)]
+FOUND = [
+    (page, command)
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES)
+    for command in commands(page)
+]
 
 
 def check_path(word: str) -> None:
-    """A result is one of a run or study of params.yaml, a profile or a file of parameters is there."""
+    """A result is one of a run or study of params.yaml, a profile or a file of parameters is
+    there.
+    """
     parts = Path(word).parts
     if parts[:2] == ("results", "runs") and len(parts) > 3:
         runs = {run.run for name in PARAMS.runs for run in jobs.of_row(PARAMS, name)}
@@ -79,7 +87,7 @@ def check_make(words: list[str]) -> None:
 
 def check_confide(words: list[str]) -> None:
     name, *flags = words[1:] if words[:2] == ["audit", "check"] else words
-    assert name in (*cli.STAGES, *cli.BESIDES), name
+    assert name in (*cli.STAGES, *cli.COMMANDS), name
     parser = argparse.ArgumentParser()
     cli.add_flags(parser, cli.stage(name))
     if "--help" not in flags:
@@ -90,7 +98,9 @@ def check_snakemake(words: list[str]) -> None:
     given = snakemake.cli.get_argument_parser().parse_args(words)
     for target in given.targets:
         named = re.fullmatch(r"(report|gate|scan)_(\w+)", target)
-        assert target in RULES | {"all"} or "/" in target or (named and named[2] in PARAMS.studies), target
+        assert (
+            target in RULES | {"all"} or "/" in target or (named and named[2] in PARAMS.studies)
+        ), target
 
 
 def check_dvc(words: list[str]) -> None:
@@ -99,11 +109,18 @@ def check_dvc(words: list[str]) -> None:
         assert target in STAGES_OF_DVC, target
 
 
-CHECKS = {"make": check_make, "confide": check_confide, "snakemake": check_snakemake, "dvc": check_dvc}
+CHECKS = {
+    "make": check_make,
+    "confide": check_confide,
+    "snakemake": check_snakemake,
+    "dvc": check_dvc,
+}
 
 
 @pytest.mark.parametrize(
-    ("page", "command"), FOUND, ids=lambda value: value.stem if isinstance(value, Path) else " ".join(value)
+    ("page", "command"),
+    FOUND,
+    ids=lambda value: value.stem if isinstance(value, Path) else " ".join(value),
 )
 def test_commands_are_ones_that_exist(page: Path, command: list[str]) -> None:
     words = list(command)
@@ -117,14 +134,26 @@ def test_commands_are_ones_that_exist(page: Path, command: list[str]) -> None:
 
 
 def test_commands_of_all_four_programs_are_seen() -> None:
-    assert {"make", "confide", "snakemake", "dvc"} <= {word for _, command in FOUND for word in command}
+    assert {"make", "confide", "snakemake", "dvc"} <= {
+        word for _, command in FOUND for word in command
+    }
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        *("make nothing", "confide nothing", "confide epsilon --step 3", "dvc nothing", "dvc repro nothing"),
-        *("snakemake --no-such-flag", "snakemake report_nothing", "snakemake results/studies/nothing/table.md"),
+        *(
+            "make nothing",
+            "confide nothing",
+            "confide epsilon --step 3",
+            "dvc nothing",
+            "dvc repro nothing",
+        ),
+        *(
+            "snakemake --no-such-flag",
+            "snakemake report_nothing",
+            "snakemake results/studies/nothing/table.md",
+        ),
         "confide verify results/runs/nothing/g0-s0/certificate.json",
     ],
 )

@@ -1,6 +1,8 @@
-"""Numbers of the documentation: every command and every Python session on a page is run, and says what the page says.
+"""Numbers of the documentation: every command and every Python session on a page is run, and says
+what the page says.
 
-A decimal number in the text of a page stands in a block of that page, or is one that a paper prints.
+A decimal number in the text of a page stands in a block of that page, or is one that a paper
+prints.
 """
 
 import contextlib
@@ -18,11 +20,30 @@ from confide.cli import main
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 CONCEPTS = [
     ROOT / f"docs/{name}.md"
-    for name in ("index", "epsilon", "confidentiality", "selective", "domain_privacy", "regularisation")
+    for name in (
+        "index",
+        "epsilon",
+        "confidentiality",
+        "selective",
+        "domain_privacy",
+        "regularisation",
+    )
 ]
-CONSOLE = [(page, block.text) for page in PAGES for block in blocks(page, "console") if "$ confide epsilon" in block.text]
-SESSIONS = [(page, block.text) for page in PAGES if not page.stem.startswith("add_") for block in blocks(page, "pycon")]
-PLACES = re.compile(r"(?:Theorem|Proposition|Definition|Algorithm|Figure|Table|section|Section|Python) \d+(?:\.\d+)*")
+CONSOLE = [
+    (page, block.text)
+    for page in PAGES
+    for block in blocks(page, "console")
+    if "$ confide epsilon" in block.text
+]
+SESSIONS = [
+    (page, block.text)
+    for page in PAGES
+    if not page.stem.startswith("add_")
+    for block in blocks(page, "pycon")
+]
+PLACES = re.compile(
+    r"(?:Theorem|Proposition|Definition|Algorithm|Figure|Table|section|Section|Python) \d+(?:\.\d+)*"
+)
 
 
 def said(command: str) -> str:
@@ -33,10 +54,14 @@ def said(command: str) -> str:
     return output.getvalue()
 
 
-@pytest.mark.parametrize(("page", "text"), CONSOLE, ids=lambda value: value.stem if isinstance(value, Path) else "")
+@pytest.mark.parametrize(
+    ("page", "text"), CONSOLE, ids=lambda value: value.stem if isinstance(value, Path) else ""
+)
 def test_commands_print_what_the_page_says(page: Path, text: str) -> None:
     """Words to the letter, numbers to one in a thousand: they are rounded to four digits."""
-    printed = "".join(f"$ {command}\n{said(command)}" for command in re.findall(r"^\$ (.*)", text, flags=re.M))
+    printed = "".join(
+        f"$ {command}\n{said(command)}" for command in re.findall(r"^\$ (.*)", text, flags=re.M)
+    )
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", text).split()
     numbers = [list(map(float, NUMBER.findall(one))) for one in (printed, text)]
     assert numbers[1] == pytest.approx(numbers[0], rel=1e-3) and len(numbers[0]) > 10

@@ -1,4 +1,6 @@
-"""The tables of papers.md: every function and study that they name exists, and everything that the papers number is in them."""
+"""The tables of papers.md: every function and study that they name exists, and everything that the
+papers number is in them.
+"""
 
 import ast
 import re
@@ -27,14 +29,20 @@ NUMBERED: dict[str, dict[str, Iterable[int]]] = {  # what each paper has, by hea
         "Figure": range(1, 9),
         "Table": range(1, 4),
     },
-    "Domain Private Transformers": {"Definition": (3, 4), "Figure": range(1, 10), "Table": range(1, 5)},
+    "Domain Private Transformers": {
+        "Definition": (3, 4),
+        "Figure": range(1, 10),
+        "Table": range(1, 5),
+    },
     "Privacy Regularization": {"Equation": range(1, 5), "Figure": range(1, 5), "Table": (1,)},
 }
 
 
 def tables() -> Iterator[tuple[str, list[list[str]]]]:
     """Heading and rows of cells of every table."""
-    heading, rows, cells = "", [], None
+    heading = ""
+    rows = []
+    cells = None
     tokens = MarkdownIt().enable("table").parse(PAGE.read_text())
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -68,7 +76,9 @@ def defined(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("paper", "place", "what", "code", "study"), ROWS)
-def test_functions_and_studies_exist(paper: str, place: str, what: str, code: str, study: str) -> None:
+def test_functions_and_studies_exist(
+    paper: str, place: str, what: str, code: str, study: str
+) -> None:
     assert place and what
     named = re.findall(r"`([^`]*)`", code)
     assert named or code == "–"
@@ -80,14 +90,22 @@ def test_functions_and_studies_exist(paper: str, place: str, what: str, code: st
 
 
 def numbers(places: list[str], kind: str) -> set[int]:
-    """Numbers of the places of a kind, as in "Figures 4 to 7", "Theorems 1 and 2" or "Theorem 8.1"."""
+    """Numbers of the places of a kind, as in "Figures 4 to 7", "Theorems 1 and 2" or "Theorem
+    8.1".
+    """
     found = set()
-    for first, word, last in re.findall(rf"{kind}s? (\d+)(?:\.\d)?[a-c]?(?: (to|and) (\d+))?", "; ".join(places)):
-        found |= {int(first)} | ({int(last)} if word == "and" else set(range(int(first), int(last or first) + 1)))
+    for first, word, last in re.findall(
+        rf"{kind}s? (\d+)(?:\.\d)?[a-c]?(?: (to|and) (\d+))?", "; ".join(places)
+    ):
+        found |= {int(first)} | (
+            {int(last)} if word == "and" else set(range(int(first), int(last or first) + 1))
+        )
     return found
 
 
-@pytest.mark.parametrize(("paper", "kind"), [(paper, kind) for paper, kinds in NUMBERED.items() for kind in kinds])
+@pytest.mark.parametrize(
+    ("paper", "kind"), [(paper, kind) for paper, kinds in NUMBERED.items() for kind in kinds]
+)
 def test_everything_that_a_paper_numbers_has_a_row(paper: str, kind: str) -> None:
     assert set(NUMBERED[paper][kind]) <= numbers([row[0] for row in TABLES[paper]], kind)
 

@@ -1,4 +1,6 @@
-"""The pages that say how to add a part: each is applied to a copy of the project, exactly as it stands there, and run."""
+"""The pages that say how to add a part: each is applied to a copy of the project, exactly as it
+stands there, and run.
+"""
 
 import json
 import os
@@ -14,11 +16,22 @@ import yaml
 from pages import ROOT, blocks
 
 PAGES = {name: ROOT / f"docs/add_{name}.md" for name in ("method", "policy", "attack", "reader")}
-PARTS = ("Snakefile", "workflow", "profiles", "src", "tests", "pyproject.toml", "params.yaml", "dvc.yaml")
+PARTS = (
+    "Snakefile",
+    "workflow",
+    "profiles",
+    "src",
+    "tests",
+    "pyproject.toml",
+    "params.yaml",
+    "dvc.yaml",
+)
 
 
 def changed(text: str, diff: str) -> str:
-    """A text after the hunks of a diff, which @@ divides; the lines that a hunk shows must stand there exactly once."""
+    """A text after the hunks of a diff, which @@ divides; the lines that a hunk shows must stand
+    there exactly once.
+    """
     for hunk in re.split(r"^@@\n", diff, flags=re.M):
         lines = hunk.splitlines(keepends=True)
         old, new = ("".join(line[1:] for line in lines if line[0] != sign) for sign in "+-")
@@ -43,7 +56,14 @@ def run(folder: Path, *command: str) -> str:
     """Output of a Python module in the changed project."""
     variables = os.environ | {"PYTHONPATH": str(folder / "src")}
     command = (sys.executable, "-m", *command)
-    done = subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout[-6000:]
     return done.stdout
 
@@ -53,14 +73,20 @@ def copy(folder: Path) -> Path:
     folder.mkdir()
     for name in PARTS:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            shutil.copytree(
+                ROOT / name,
+                folder / name,
+                ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
+            )
         else:
             shutil.copy(ROOT / name, folder / name)
     return folder
 
 
 @pytest.fixture(scope="module", params=PAGES)
-def added(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def added(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
     """A page, and a copy of the project to which it alone was applied."""
     folder = copy(tmp_path_factory.mktemp(request.param) / "project")
     apply(PAGES[request.param], folder)
@@ -87,9 +113,24 @@ def test_its_own_tests_and_those_over_every_entry_pass(added: tuple[Path, Path])
     page, folder = added
     (own,) = (block.title for block in blocks(page, "python") if block.title.startswith("tests/"))
     module = Path(blocks(page, "python")[0].title).stem
-    run(folder, "confide.params", "--write-schema")
-    over_entries = ["tests/methods", "tests/stages/test_train.py", "tests/test_layers.py", "tests/test_params.py"]
-    run(folder, "pytest", "-q", "-m", "not slow", "-k", f"{module} or schema_is_current", own, *over_entries)
+    run(folder, "confide.config.params", "--write-schema")
+    over_entries = [
+        "tests/methods",
+        "tests/stages/test_train.py",
+        "tests/test_layers.py",
+        "tests/test_params.py",
+    ]
+    run(
+        folder,
+        "pytest",
+        "-q",
+        "-m",
+        "not slow",
+        "-k",
+        f"{module} or schema_is_current",
+        own,
+        *over_entries,
+    )
 
 
 def merged(page: Path, params: dict[str, Any]) -> None:
@@ -134,7 +175,9 @@ def test_the_new_method_is_trained_and_priced(built: Path) -> None:
 def test_the_new_policy_redacts(built: Path) -> None:
     certificate = result(built, "cards", "certificate")
     assert (certificate["policy"]["gamma"], certificate["policy"]["secrets"]) == (0, 3)
-    assert {claim["name"]: claim["epsilon"] for claim in certificate["claims"]}["secret_caught"] == 0
+    assert {claim["name"]: claim["epsilon"] for claim in certificate["claims"]}[
+        "secret_caught"
+    ] == 0
 
 
 @pytest.mark.slow
@@ -148,7 +191,9 @@ def test_the_new_attack_answers(built: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_the_new_reader_is_read_and_trained_on(built: Path) -> None:
-    rows = list(map(json.loads, (built / "data/work/tickets-turn/points.jsonl").read_text().splitlines()))
+    rows = list(
+        map(json.loads, (built / "data/work/tickets-turn/points.jsonl").read_text().splitlines())
+    )
     assert [row["doc"] for row in rows] == [f"ticket-{number}" for number in range(1, 9)]
     assert [len(row["gold"]) for row in rows] == [1, 2, 0, 0, 1, 0, 1, 0]
     assert result(built, "tickets", "certificate")["headline"]["record_epsilon"] == "inf"

@@ -8,9 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from confide.dp import accounting
-from confide.dp.accounting import RELATIONS, Bound, agree, epsilon, group, group_epsilon, price, solve
-from confide.dp.curves import Mechanism, gaussian_curve, pld_curve, rdp_curve, unsampled_curve
+from confide.dp.accounting import price as accounting
+from confide.dp.accounting.curves import (
+    Mechanism,
+    gaussian_curve,
+    pld_curve,
+    rdp_curve,
+    unsampled_curve,
+)
+from confide.dp.accounting.price import (
+    RELATIONS,
+    Bound,
+    agree,
+    epsilon,
+    group,
+    group_epsilon,
+    price,
+    solve,
+)
 from confide.types import Release, Step
 
 OPACUS_013 = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64))
@@ -27,10 +42,13 @@ def exact(view="redacted", pool="public", count=1):
 @lru_cache
 def rdp_sigma(target, delta, rate, count):
     """Noise for add_or_remove by RDP, as the notebook's accountant does."""
-    return brentq(lambda s: epsilon(noisy(rate, s, count), delta, "add_or_remove", "rdp") - target, 0.5, 20)
+    return brentq(
+        lambda s: epsilon(noisy(rate, s, count), delta, "add_or_remove", "rdp") - target, 0.5, 20
+    )
 
 
-# published numbers ---------------------------------------------------------------------------------------------------
+# published numbers
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -49,23 +67,36 @@ def test_selective_dp_paper_by_the_classic_conversion(printed, rate, sigma, step
 
 
 def test_improved_conversion_of_the_same_run():
-    assert epsilon(noisy(1 / 9994, 0.5, round(2.75 * 37 * 9994)), 8e-5, "add_or_remove", "rdp") == pytest.approx(4.10, abs=0.01)
+    assert epsilon(
+        noisy(1 / 9994, 0.5, round(2.75 * 37 * 9994)), 8e-5, "add_or_remove", "rdp"
+    ) == pytest.approx(4.10, abs=0.01)
 
 
 @pytest.mark.parametrize(
     ("relation", "accountant", "expected"),
-    [("add_or_remove", "pld", 1.82), ("replace_one", "pld", 3.51), ("add_or_remove", "rdp", 2.00), ("zero_out", "pld", 1.82)],
+    [
+        ("add_or_remove", "pld", 1.82),
+        ("replace_one", "pld", 3.51),
+        ("add_or_remove", "rdp", 2.00),
+        ("zero_out", "pld", 1.82),
+    ],
 )
 def test_hundred_steps_at_a_tenth(relation, accountant, expected):
-    assert epsilon(noisy(0.1, 2.42, 100), 1e-5, relation, accountant) == pytest.approx(expected, abs=0.005)
+    assert epsilon(noisy(0.1, 2.42, 100), 1e-5, relation, accountant) == pytest.approx(
+        expected, abs=0.005
+    )
 
 
 def test_crt_notebook_noise():
     assert rdp_sigma(2.0, 1e-5, 0.1, 100) == pytest.approx(2.42, abs=0.005)
-    assert epsilon(noisy(0.1, 2.42, 100), 1e-4, "add_or_remove", "rdp") == pytest.approx(1.712, abs=0.003)
+    assert epsilon(noisy(0.1, 2.42, 100), 1e-4, "add_or_remove", "rdp") == pytest.approx(
+        1.712, abs=0.003
+    )
 
 
-@pytest.mark.parametrize(("rate", "steps", "replaced"), [(0.0256, 391, (1.7, 3.1, 4.1)), (0.1, 100, (1.8, 3.5, 4.9))])
+@pytest.mark.parametrize(
+    ("rate", "steps", "replaced"), [(0.0256, 391, (1.7, 3.1, 4.1)), (0.1, 100, (1.8, 3.5, 4.9))]
+)
 def test_replacement_at_the_noise_of_crt(rate, steps, replaced):
     for target, expected in zip((1.0, 2.0, 3.0), replaced, strict=True):
         sigma = rdp_sigma(target, 8e-5, rate, steps)
@@ -75,10 +106,12 @@ def test_replacement_at_the_noise_of_crt(rate, steps, replaced):
 @pytest.mark.parametrize(("target", "expected"), [(1.0, 2.2), (2.0, 4.6), (3.0, 7.3)])
 def test_two_hops_at_the_noise_of_crt(target, expected):
     releases = noisy(0.0256, rdp_sigma(target, 8e-5, 0.0256, 391), 391)
-    # the printed row takes delta / (1 + exp(epsilon)) once, at the epsilon of the undivided delta ...
+    # the printed row takes delta / (1 + exp(epsilon)) once, at the epsilon of the undivided delta
+    # ...
     once = 2 * epsilon(releases, 8e-5 / (1 + math.exp(target)), "add_or_remove", "rdp")
     assert once == pytest.approx(expected, abs=0.07)
-    # ... but that epsilon is larger than assumed, so the total exceeds delta; what is certified meets it
+    # ... but that epsilon is larger than assumed, so the total exceeds delta; what is certified
+    # meets it
     certified = epsilon(releases, 8e-5, "replace_one", "rdp")
     curve = rdp_curve((Mechanism(0.0256, rdp_sigma(target, 8e-5, 0.0256, 391), 391),))
     total = (1 + math.exp(certified / 2)) * math.exp(curve.log_delta(certified / 2))
@@ -86,12 +119,15 @@ def test_two_hops_at_the_noise_of_crt(target, expected):
     assert total == pytest.approx(8e-5, rel=1e-3)
 
 
-# composition and robustness ------------------------------------------------------------------------------------------
+# composition and robustness
+# ------------------------------------------------------------------------------------------
 
 
 def test_composition_of_different_noise():
     parts = noisy(0.1, 2.0, 50) + exact() + noisy(0.1, 2.0, 50) + noisy(0.02, 1.0, 30)
-    assert epsilon(noisy(0.1, 2.0, 50) + exact() + noisy(0.1, 2.0, 50), 1e-5) == epsilon(noisy(0.1, 2.0, 100), 1e-5)
+    assert epsilon(noisy(0.1, 2.0, 50) + exact() + noisy(0.1, 2.0, 50), 1e-5) == epsilon(
+        noisy(0.1, 2.0, 100), 1e-5
+    )
     alone = epsilon(noisy(0.1, 2.0, 100), 5e-6) + epsilon(noisy(0.02, 1.0, 30), 5e-6)
     assert epsilon(noisy(0.1, 2.0, 100), 1e-5) < epsilon(parts, 1e-5) < alone
 
@@ -150,7 +186,8 @@ def test_monotone_in_everything(rate, sigma, steps, relation, accountant):
     assert epsilon(noisy(rate, sigma, steps), 1e-3, relation, accountant) <= more
 
 
-# groups --------------------------------------------------------------------------------------------------------------
+# groups
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_group_epsilon_by_hand():
@@ -180,10 +217,13 @@ def test_a_group_costs_more_than_one_and_no_more_than_hop_by_hop(relation):
 def test_a_group_that_hops_cannot_reach_falls_back_to_no_amplification():
     value, way = group(noisy(0.0256, 0.8, 391), 8e-5, 50)
     assert way == "no amplification by sampling"
-    assert value == pytest.approx(solve(Bound(gaussian_curve(100 * math.sqrt(391) / 0.8)), 8e-5), rel=1e-6)
+    assert value == pytest.approx(
+        solve(Bound(gaussian_curve(100 * math.sqrt(391) / 0.8)), 8e-5), rel=1e-6
+    )
 
 
-# who is reached ------------------------------------------------------------------------------------------------------
+# who is reached
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_crt_reaches_only_what_is_missed():
@@ -193,7 +233,8 @@ def test_crt_reaches_only_what_is_missed():
 
 
 def test_exact_training_on_everything():
-    bare, masked = price(exact("original", "all")), price(exact("redacted", "all"))
+    bare = price(exact("original", "all"))
+    masked = price(exact("redacted", "all"))
     assert bare.record is bare.missed is bare.caught is None
     assert masked.record is masked.missed is None and masked.caught == []
     assert price(exact("redacted", "private")).missed is None

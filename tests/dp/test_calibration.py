@@ -2,18 +2,23 @@
 
 import pytest
 
-from confide.dp.accounting import RELATIONS, epsilon
-from confide.dp.calibration import calibrate
+from confide.dp.accounting.calibration import calibrate
+from confide.dp.accounting.price import RELATIONS, epsilon
 from confide.errors import InputError
 from confide.types import Release, Step
 
 
 def spent(rate, sigma, steps, delta, relation):
-    return epsilon([Release(Step("redacted", "private", True), rate, sigma, 1.0, steps)], delta, relation)
+    return epsilon(
+        [Release(Step("redacted", "private", True), rate, sigma, 1.0, steps)], delta, relation
+    )
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize(("target", "rate", "steps"), [(0.5, 0.0256, 391), (3.0, 0.0256, 391), (8.0, 0.2, 40), (2.0, 1.0, 1)])
+@pytest.mark.parametrize(
+    ("target", "rate", "steps"),
+    [(0.5, 0.0256, 391), (3.0, 0.0256, 391), (8.0, 0.2, 40), (2.0, 1.0, 1)],
+)
 def test_meets_the_target_from_below(relation, target, rate, steps):
     sigma = calibrate(target, 8e-5, rate, steps, relation)
     assert target * 0.998 <= spent(rate, sigma, steps, 8e-5, relation) <= target
@@ -21,7 +26,9 @@ def test_meets_the_target_from_below(relation, target, rate, steps):
 
 
 def test_replacement_needs_more_noise_than_removal():
-    removal, zeroing = (calibrate(2.0, 8e-5, 0.05, 100, relation) for relation in ("add_or_remove", "zero_out"))
+    removal, zeroing = (
+        calibrate(2.0, 8e-5, 0.05, 100, relation) for relation in ("add_or_remove", "zero_out")
+    )
     assert calibrate(2.0, 8e-5, 0.05, 100, "replace_one") > removal == zeroing
 
 

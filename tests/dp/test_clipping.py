@@ -1,4 +1,6 @@
-"""Clipping against a loop over examples in float64, layer by layer and model by model, and against Opacus."""
+"""Clipping against a loop over examples in float64, layer by layer and model by model, and against
+Opacus.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,16 +11,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from confide.batches import Batch
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.update import per_example
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.update import per_example
 from confide.errors import InputError
 from confide.models import build
+from confide.models.batches import Batch
 from confide.models.head import IGNORE, Head
 from confide.models.recurrence import LSTMLayer
 from confide.specs import GPT2Spec, LSTMSpec
 
-VOCAB, BOUND = 40, 0.4
+VOCAB = 40
+BOUND = 0.4
 EXACT = {"rtol": 1e-9, "atol": 1e-11}
 SPECS = {
     "lstm": LSTMSpec(kind="lstm", embedding=9, hidden=11),
@@ -32,8 +35,11 @@ class Layers(nn.Module):
 
     def __init__(self, layer: nn.Module, width: int = 6, tied: bool = False, **options: object):
         super().__init__()
-        self.embedding, self.layer = nn.Embedding(VOCAB, width, **options), layer
-        self.head = Head(self.embedding.weight if tied else nn.Parameter(torch.randn(VOCAB, width) / 3))
+        self.embedding = nn.Embedding(VOCAB, width, **options)
+        self.layer = layer
+        self.head = Head(
+            self.embedding.weight if tied else nn.Parameter(torch.randn(VOCAB, width) / 3)
+        )
 
     def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
         x = self.embedding(ids)
@@ -57,7 +63,13 @@ def frozen() -> nn.Module:
 def with_adapters() -> nn.Module:
     peft = pytest.importorskip("peft")
     model = build(SPECS["gpt2 tied"], VOCAB, bos=1)
-    config = peft.LoraConfig(r=3, lora_alpha=6, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True, init_lora_weights=False)
+    config = peft.LoraConfig(
+        r=3,
+        lora_alpha=6,
+        target_modules=["c_attn", "c_fc"],
+        fan_in_fan_out=True,
+        init_lora_weights=False,
+    )
     model.network = peft.get_peft_model(model.network, config)
     model.head.weight.requires_grad_(False)
     return model
@@ -68,9 +80,13 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "gpt2 untied": untied,
     "gpt2 partly frozen": frozen,
     "gpt2 with adapters": with_adapters,
-    "linear": lambda: Layers(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 6, bias=False))),
+    "linear": lambda: Layers(
+        nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 6, bias=False))
+    ),
     "conv1d": lambda: Layers(nn.Sequential(Conv1D(5, 6), nn.Tanh(), Conv1D(6, 5))),
-    "layer norm": lambda: Layers(nn.Sequential(nn.LayerNorm(6), nn.Tanh(), nn.LayerNorm(6, bias=False))),
+    "layer norm": lambda: Layers(
+        nn.Sequential(nn.LayerNorm(6), nn.Tanh(), nn.LayerNorm(6, bias=False))
+    ),
     "recurrent": lambda: Layers(LSTMLayer(6, 6)),
     "embedding with padding": lambda: Layers(nn.Tanh(), padding_idx=2),
     "tied embedding": lambda: Layers(nn.Tanh(), tied=True),
@@ -96,8 +112,11 @@ def batch(examples: int = 5, length: int = 13) -> Batch:
 
 
 def private_batch(length: int = 13) -> Batch:
-    """Some positions scored, some states reset, as Selective-DPSGD has it; the last example has nothing to score."""
-    whole, source = batch(length=length), torch.Generator().manual_seed(2)
+    """Some positions scored, some states reset, as Selective-DPSGD has it; the last example has
+    nothing to score.
+    """
+    whole = batch(length=length)
+    source = torch.Generator().manual_seed(2)
     places = torch.rand(5, length, generator=source).argsort(1)[:, : length // 2].sort(1).values
     targets = whole.targets.gather(1, places)
     targets[4] = IGNORE
@@ -112,9 +131,13 @@ def reference(model: nn.Module, batch: Batch) -> Tensor:
     """The same losses by other means: logits, F.cross_entropy, one sequence after each reset."""
     hidden = model.hidden(batch.inputs) if batch.keep is None else restarted(model, batch)
     if batch.places is not None:
-        hidden = torch.stack([row[places] for row, places in zip(hidden, batch.places, strict=True)])
+        hidden = torch.stack(
+            [row[places] for row, places in zip(hidden, batch.places, strict=True)]
+        )
     logits = F.linear(hidden, model.head.weight, model.head.bias)
-    losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORE, reduction="none")
+    losses = F.cross_entropy(
+        logits.transpose(1, 2), batch.targets, ignore_index=IGNORE, reduction="none"
+    )
     return losses.sum(1) / (batch.targets != IGNORE).sum(1).clamp(min=1)
 
 
@@ -130,20 +153,36 @@ def naive(model: nn.Module, batch: Batch, units: list[list[int]]) -> list[list[T
     """Gradients of each unit, by one backward pass each."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     losses = (reference(model, rows(batch, members)).sum() for members in units)
-    return [list(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)) for loss in losses]
+    return [
+        list(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True))
+        for loss in losses
+    ]
 
 
 def check(model: nn.Module, batch: Batch, units: list[list[int]] | None = None) -> None:
-    """Norms and clipped sum, with the median norm for a bound, so that some are clipped and some are not."""
+    """Norms and clipped sum, with the median norm for a bound, so that some are clipped and some
+    are not.
+    """
     grads = naive(model, batch, units or [[row] for row in range(len(batch))])
-    expected = torch.stack([torch.sqrt(sum(grad.square().sum() for grad in found)) for found in grads])
+    expected = torch.stack(
+        [torch.sqrt(sum(grad.square().sum() for grad in found)) for found in grads]
+    )
     bound = expected.median().item()
     assert (expected > bound).any()
-    numbers = None if units is None else torch.tensor([number for number, members in enumerate(units) for _ in members])
+    numbers = (
+        None
+        if units is None
+        else torch.tensor([number for number, members in enumerate(units) for _ in members])
+    )
     clipper = PerExampleClipper(model, bound)
-    torch.testing.assert_close(clipper.add(lambda: per_example(model, batch), numbers), expected, **EXACT)
+    torch.testing.assert_close(
+        clipper.add(lambda: per_example(model, batch), numbers), expected, **EXACT
+    )
     scales = (bound / expected.clamp(min=1e-12)).clamp(max=1.0)
-    total = [sum(scale * grad for scale, grad in zip(scales, each, strict=True)) for each in zip(*grads, strict=True)]
+    total = [
+        sum(scale * grad for scale, grad in zip(scales, each, strict=True))
+        for each in zip(*grads, strict=True)
+    ]
     torch.testing.assert_close(clipper.total, total, **EXACT)
 
 
@@ -166,18 +205,25 @@ def test_units_of_several_examples_equal_a_loop_over_units(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_large_unit_in_several_passes_equals_one(name: str) -> None:
-    model, whole = model_of(name), batch()
-    one, other = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+    model = model_of(name)
+    whole = batch()
+    one = PerExampleClipper(model, BOUND)
+    other = PerExampleClipper(model, BOUND)
     norm = one.add(lambda: per_example(model, whole), torch.zeros(5, dtype=torch.int64))
-    pieces = [lambda members=members: per_example(model, rows(whole, members)) for members in ([0, 1], [2, 3], [4])]
+    pieces = [
+        lambda members=members: per_example(model, rows(whole, members))
+        for members in ([0, 1], [2, 3], [4])
+    ]
     torch.testing.assert_close(other.add_unit(pieces), norm[0], **EXACT)
     torch.testing.assert_close(other.flat, one.flat, **EXACT)
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_physical_batches_add_up(name: str) -> None:
-    model, examples = model_of(name), batch()
-    whole, parts = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+    model = model_of(name)
+    examples = batch()
+    whole = PerExampleClipper(model, BOUND)
+    parts = PerExampleClipper(model, BOUND)
     whole.add(lambda: per_example(model, examples))
     for members in ([0, 1], [2, 3, 4]):
         parts.add(lambda members=members: per_example(model, rows(examples, members)))
@@ -188,19 +234,26 @@ def test_physical_batches_add_up(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_no_clipping_is_the_plain_gradient(name: str) -> None:
-    model, examples = model_of(name), batch()
+    model = model_of(name)
+    examples = batch()
     clipper = PerExampleClipper(model, max_grad_norm=torch.inf)
     clipper.add(lambda: per_example(model, examples))
     reference(model, examples).sum().backward()
     for parameter, value in zip(clipper.parameters, clipper.total, strict=True):
-        torch.testing.assert_close(torch.zeros_like(value) if parameter.grad is None else parameter.grad, value, **EXACT)
+        torch.testing.assert_close(
+            torch.zeros_like(value) if parameter.grad is None else parameter.grad, value, **EXACT
+        )
 
 
 @pytest.mark.parametrize("name", ["linear", *SPECS])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_an_example_that_is_not_finite_counts_and_contributes_nothing(name: str, value: float) -> None:
-    model, examples = model_of(name), batch()
-    clean, dirty = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+def test_an_example_that_is_not_finite_counts_and_contributes_nothing(
+    name: str, value: float
+) -> None:
+    model = model_of(name)
+    examples = batch()
+    clean = PerExampleClipper(model, BOUND)
+    dirty = PerExampleClipper(model, BOUND)
     clean.add(lambda: per_example(model, rows(examples, [1, 2, 3, 4])))
     factor = torch.tensor([value, 1, 1, 1, 1], dtype=torch.float64)
     dirty.add(lambda: per_example(model, examples) * factor)
@@ -209,8 +262,10 @@ def test_an_example_that_is_not_finite_counts_and_contributes_nothing(name: str,
 
 
 def test_activations_that_are_not_finite_stay_in_their_example() -> None:
-    model, examples = model_of("lstm"), batch()
-    clean, dirty = PerExampleClipper(model, BOUND), PerExampleClipper(model, BOUND)
+    model = model_of("lstm")
+    examples = batch()
+    clean = PerExampleClipper(model, BOUND)
+    dirty = PerExampleClipper(model, BOUND)
     with torch.no_grad():
         model.embedding.weight[3] = torch.nan
     examples.inputs[examples.inputs == 3] = 4
@@ -222,7 +277,8 @@ def test_activations_that_are_not_finite_stay_in_their_example() -> None:
 
 
 def test_a_failed_pass_adds_nothing() -> None:
-    model, examples = model_of("lstm"), batch()
+    model = model_of("lstm")
+    examples = batch()
     clipper = PerExampleClipper(model, BOUND)
     clipper.add(lambda: per_example(model, examples))
     before = clipper.flat.clone()
@@ -233,7 +289,9 @@ def test_a_failed_pass_adds_nothing() -> None:
 
     with pytest.raises(torch.OutOfMemoryError):
         clipper.add(fails)
-    assert torch.equal(clipper.flat, before) and all(parameter.requires_grad for parameter in clipper.parameters)
+    assert torch.equal(clipper.flat, before) and all(
+        parameter.requires_grad for parameter in clipper.parameters
+    )
 
 
 def test_unsupported_layers_are_refused_by_name() -> None:
@@ -253,7 +311,9 @@ def test_a_batch_whose_first_dimension_is_not_the_example_is_refused_by_name() -
             return self.embedding(ids) + self.layer(torch.arange(ids.shape[1])[None])
 
     model = Positions(nn.Embedding(13, 6)).double()
-    with pytest.raises(InputError, match=r"layer layer of type Embedding read 1 rows for 5 examples"):
+    with pytest.raises(
+        InputError, match=r"layer layer of type Embedding read 1 rows for 5 examples"
+    ):
         PerExampleClipper(model, 1.0).add(lambda: per_example(model, batch()))
 
 
@@ -261,16 +321,22 @@ def test_norms_agree_with_opacus() -> None:
     from opacus import GradSampleModule
 
     torch.manual_seed(0)
-    plain = nn.Sequential(nn.Embedding(VOCAB, 6), nn.Linear(6, 8), nn.LayerNorm(8), nn.Linear(8, VOCAB))
+    plain = nn.Sequential(
+        nn.Embedding(VOCAB, 6), nn.Linear(6, 8), nn.LayerNorm(8), nn.Linear(8, VOCAB)
+    )
     examples = batch()
 
     def losses(model: nn.Module) -> Tensor:
-        return F.cross_entropy(model(examples.inputs).transpose(1, 2), examples.targets, reduction="none").sum(1)
+        return F.cross_entropy(
+            model(examples.inputs).transpose(1, 2), examples.targets, reduction="none"
+        ).sum(1)
 
     ours = PerExampleClipper(plain, 1.0).add(lambda: losses(plain))
     for module in plain.modules():
         module._forward_hooks.clear()
     wrapped = GradSampleModule(plain, loss_reduction="sum")
     losses(wrapped).sum().backward()
-    squared = sum(parameter.grad_sample.flatten(1).square().sum(1) for parameter in wrapped.parameters())
+    squared = sum(
+        parameter.grad_sample.flatten(1).square().sum(1) for parameter in wrapped.parameters()
+    )
     torch.testing.assert_close(ours, squared.sqrt(), rtol=1e-5, atol=1e-6)

@@ -1,4 +1,6 @@
-"""CRT Propositions 5 to 7 and Theorem 8: published numbers, limits, conditions, and a brute-force mixture."""
+"""CRT Propositions 5 to 7 and Theorem 8: published numbers, limits, conditions, and a brute-force
+mixture.
+"""
 
 import math
 from functools import lru_cache
@@ -10,9 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from confide.dp.accounting import epsilon
-from confide.dp.bounds import clopper_pearson
-from confide.dp.confidentiality import (
+from confide.certify.confidentiality import (
     NONE,
     amplified,
     amplified_by_parts,
@@ -26,6 +26,8 @@ from confide.dp.confidentiality import (
     theorem8_2,
     theorem8_3,
 )
+from confide.dp.accounting.bounds import clopper_pearson
+from confide.dp.accounting.price import epsilon
 from confide.types import Release, Step
 
 
@@ -37,7 +39,8 @@ def renyi(releases):
     return lambda delta: epsilon(releases, delta, "add_or_remove", "rdp")
 
 
-# published numbers ---------------------------------------------------------------------------------------------------
+# published numbers
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_crt_notebook():
@@ -64,7 +67,8 @@ def test_two_hundred_labelled_secrets():
     assert amplified(1.0, clopper_pearson(20, 200)) == pytest.approx(0.218, abs=5e-4)
 
 
-# oracles and limits --------------------------------------------------------------------------------------------------
+# oracles and limits
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 10), (3, 50), (20, 200), (9, 10)])
@@ -80,14 +84,20 @@ def test_clopper_pearson_at_its_ends():
 
 @given(st.floats(0, 8), st.floats(0, 0.3), st.floats(0, 1), st.integers(0, 2**32))
 def test_proposition_6_holds_for_random_mechanisms(value, delta, gamma, seed):
-    """Outputs of four kinds: q (missed) is within (value, delta) of r = p (caught); check the mixture in both directions."""
+    """Outputs of four kinds: q (missed) is within (value, delta) of r = p (caught); check the
+    mixture in both directions.
+    """
     random = np.random.default_rng(seed)
-    p, q = random.dirichlet([0.5] * 4), random.dirichlet([0.5] * 4)
+    p = random.dirichlet([0.5] * 4)
+    q = random.dirichlet([0.5] * 4)
     excess = lambda a, b, e: np.maximum(0, a - math.exp(e) * b).sum()  # noqa: E731
     delta = max(excess(q, p, value), excess(p, q, value))
     mixture = (1 - gamma) * p + gamma * q
     claimed = bayesian(value, min(1.0, delta), gamma)
-    assert max(excess(mixture, p, claimed.epsilon), excess(p, mixture, claimed.epsilon)) <= claimed.delta + 1e-12
+    assert (
+        max(excess(mixture, p, claimed.epsilon), excess(p, mixture, claimed.epsilon))
+        <= claimed.delta + 1e-12
+    )
 
 
 def test_the_ends_of_gamma():
@@ -123,16 +133,23 @@ def test_bayesian_at_a_total_delta():
     assert bayesian_at(at, 1e-5, 0.1, 2e-5) == math.inf  # delta2 alone exceeds delta
     assert bayesian_at(at, 1e-5, 0.1, 1e-5) == bayesian_at(at, 1e-5, 0.0, 2e-5) == math.inf
     assert bayesian_at(at, 1e-5, 0.0, 1e-5) == 0.0
-    assert bayesian_at(lambda _: math.inf, 0.2, 0.1) == 0.0  # redaction alone: missed less often than delta
+    assert (
+        bayesian_at(lambda _: math.inf, 0.2, 0.1) == 0.0
+    )  # redaction alone: missed less often than delta
     assert bayesian_at(lambda _: math.inf, 0.05, 0.1) == math.inf
     assert bayesian_at(at, 1e-5, 0.1) == pytest.approx(amplified(-math.log(1e-4), 0.1))
     assert bayesian_at(at, 1e-5, 0.1, 4e-6) == pytest.approx(amplified(-math.log(6e-5), 0.1))
-    assert bayesian_at(at, 1e-5, 0.1, divide=False) == pytest.approx(amplified(-math.log(1e-5), 0.1))
+    assert bayesian_at(at, 1e-5, 0.1, divide=False) == pytest.approx(
+        amplified(-math.log(1e-5), 0.1)
+    )
     # without dividing, delta2 still has to fit: 1e-5 * 0.9 + 4e-6 would not
-    assert bayesian_at(at, 1e-5, 0.9, 4e-6, divide=False) == pytest.approx(amplified(-math.log(6e-6 / 0.9), 0.9))
+    assert bayesian_at(at, 1e-5, 0.9, 4e-6, divide=False) == pytest.approx(
+        amplified(-math.log(6e-6 / 0.9), 0.9)
+    )
 
 
-# propositions 5 and 7, theorem 8 -------------------------------------------------------------------------------------
+# propositions 5 and 7, theorem 8
+# -------------------------------------------------------------------------------------
 
 
 def test_redaction_of_one_and_of_several():
@@ -166,7 +183,10 @@ def test_theorem_8_part_2_counts_the_missed():
 
 
 def test_theorem_8_part_3():
-    assert theorem8_3(1.0, 8e-5, 0.1, 1e-5) == (pytest.approx(0.1586, abs=1e-4), pytest.approx(1.8e-5))
+    assert theorem8_3(1.0, 8e-5, 0.1, 1e-5) == (
+        pytest.approx(0.1586, abs=1e-4),
+        pytest.approx(1.8e-5),
+    )
 
 
 @pytest.mark.parametrize("gamma", [-0.1, 1.1, math.nan])
@@ -177,29 +197,41 @@ def test_gamma_must_be_a_probability(gamma):
         amplified(-1.0, 0.1)
 
 
-# secrets that cost different epsilons ---------------------------------------------------------------------------------
+# secrets that cost different epsilons
+# ---------------------------------------------------------------------------------
 
 
 @given(st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 4), st.floats(0, 8), st.floats(0, 0.2))
 def test_parts_bound_the_mixture_both_ways(first, second, small, large, delta):
-    """Three outcomes by hand: nothing changes, a part of epsilon `small`, a part of epsilon `large`; each has its own delta."""
+    """Three outcomes by hand: nothing changes, a part of epsilon `small`, a part of epsilon
+    `large`; each has its own delta.
+    """
     base = np.array([0.5, 0.25, 0.25])
 
     def worst(value):
-        """A law that is (value, delta)-close to `base` both ways and as far from it as two outcomes allow."""
+        """A law that is (value, delta)-close to `base` both ways and as far from it as two outcomes
+        allow.
+        """
         up = min(0.5, 0.25 * math.exp(value) + delta)
         return np.array([0.5, up, 0.5 - up])
 
     mixture = (1 - first - second) * base + first * worst(small) + second * worst(large)
-    epsilon_of, parts = {}, ((first, small), (second, large))
-    for part in (small, large):  # what each part really has, so that the premise of the bound is met
+    epsilon_of = {}
+    parts = ((first, small), (second, large))
+    for part in (
+        small,
+        large,
+    ):  # what each part really has, so that the premise of the bound is met
         law = worst(part)
         gaps = [excess(law, base, math.exp(part)), excess(base, law, math.exp(part))]
         epsilon_of[part] = max(gaps)
     most = max(epsilon_of.values())
     bound = amplified_by_parts(parts)
     allowed = (first + second) * most + 1e-12
-    assert excess(mixture, base, math.exp(bound)) <= allowed and excess(base, mixture, math.exp(bound)) <= allowed
+    assert (
+        excess(mixture, base, math.exp(bound)) <= allowed
+        and excess(base, mixture, math.exp(bound)) <= allowed
+    )
 
 
 def excess(one, other, factor):
@@ -209,7 +241,9 @@ def excess(one, other, factor):
 
 @given(st.floats(0, 1), st.floats(0, 30))
 def test_one_part_is_the_usual_amplification(gamma, value):
-    assert amplified_by_parts([(gamma, value)]) == pytest.approx(amplified(value, gamma), abs=1e-9, rel=1e-9)
+    assert amplified_by_parts([(gamma, value)]) == pytest.approx(
+        amplified(value, gamma), abs=1e-9, rel=1e-9
+    )
 
 
 def test_parts_add_up_and_do_not_overflow():

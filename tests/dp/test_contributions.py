@@ -1,4 +1,6 @@
-"""What one unit adds to a sum: never more than C as it is stored, in every precision, and whoever shares its batch."""
+"""What one unit adds to a sum: never more than C as it is stored, in every precision, and whoever
+shares its batch.
+"""
 
 import math
 from dataclasses import replace
@@ -8,18 +10,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from confide.batches import Batch, padded, selected
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.gradients import Factored, Formed, Use, rounding, units_of
-from confide.dp.randomness import Stream
-from confide.dp.sequential import released
-from confide.dp.update import clipped, noisy_gradient, per_example
-from confide.memory import Budget
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.gradients import Factored, Formed, Use, rounding, units_of
+from confide.dp.mechanism.randomness import Stream
+from confide.dp.mechanism.sequential import released
+from confide.dp.mechanism.update import clipped, noisy_gradient, per_example
 from confide.models import build
+from confide.models.batches import Batch, padded, selected
+from confide.runtime.memory import Budget
 from confide.specs import GPT2Spec, LSTMSpec
 from confide.types import View
 
-VOCAB, BOS, POSITIONS = 50, 1, 40
+VOCAB = 50
+BOS = 1
+POSITIONS = 40
 SPECS = {
     "lstm": LSTMSpec(kind="lstm", embedding=12, hidden=10),
     "lstm two layers": LSTMSpec(kind="lstm", embedding=7, hidden=24, layers=2),
@@ -44,7 +48,11 @@ def model_of(name: str, seed: int = 0, spread: float = 0.0) -> nn.Module:
 def view_of(lengths: list[int], seed: int) -> View:
     source = np.random.default_rng(seed)
     ids = source.integers(2, VOCAB, sum(lengths)).astype(np.int32)
-    return View(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), source.random(len(ids)) < 0.4)
+    return View(
+        ids,
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        source.random(len(ids)) < 0.4,
+    )
 
 
 def batch_of(count: int, seed: int, longest: int = 20) -> Batch:
@@ -63,9 +71,12 @@ def alone(clipper: PerExampleClipper, batch: Batch, row: int, half: bool = False
 @pytest.mark.parametrize("half", HALF)
 @pytest.mark.parametrize("name", SPECS)
 def test_no_stored_contribution_is_above_the_bound(name: str, half: str) -> None:
-    """With zero tolerance, for bounds of which a rounded scale or norm would miss many: 2,000 gradients in all."""
+    """With zero tolerance, for bounds of which a rounded scale or norm would miss many: 2,000
+    gradients in all.
+    """
     for seed in range(25):
-        model, batch = model_of(name, seed, spread=0.05 * (seed % 5)), batch_of(10, seed)
+        model = model_of(name, seed, spread=0.05 * (seed % 5))
+        batch = batch_of(10, seed)
         probe = PerExampleClipper(model, 1.0)
         typical = float(probe.add(lambda model=model, batch=batch: per_example(model, batch)).min())
         for module in model.modules():
@@ -83,15 +94,23 @@ def test_no_stored_contribution_of_an_author_is_above_the_bound(half: str) -> No
     """Authors of several points, in one pass and in passes of their own."""
     found = []
     for seed in range(20):
-        model, batch = model_of("lstm", seed, spread=0.1), batch_of(6, seed)
+        model = model_of("lstm", seed, spread=0.1)
+        batch = batch_of(6, seed)
         clipper = PerExampleClipper(model, 0.05 + 0.01 * seed)
-        for units, size in ((torch.tensor([0, 0, 0, 1, 1, 1]), 6), (torch.zeros(6, dtype=torch.int64), 2)):
+        for units, size in (
+            (torch.tensor([0, 0, 0, 1, 1, 1]), 6),
+            (torch.zeros(6, dtype=torch.int64), 2),
+        ):
             for number in range(int(units[-1]) + 1):
                 members = units == number
                 whole = Batch(batch.inputs[members], batch.targets[members])
-                if size == 6:  # together with an author without text, so that the pass is that of several authors
+                if (
+                    size == 6
+                ):  # together with an author without text, so that the pass is that of several authors
                     silent = torch.full_like(whole.targets, -100)
-                    both = Batch(torch.cat([whole.inputs, whole.inputs]), torch.cat([whole.targets, silent]))
+                    both = Batch(
+                        torch.cat([whole.inputs, whole.inputs]), torch.cat([whole.targets, silent])
+                    )
                     given = replace(both, units=torch.arange(2).repeat_interleave(len(whole)))
                 else:
                     given = replace(whole, units=torch.zeros(len(whole), dtype=torch.int64))
@@ -103,23 +122,35 @@ def test_no_stored_contribution_of_an_author_is_above_the_bound(half: str) -> No
 
 
 def factors(source: np.random.Generator, cancel: float) -> tuple[Tensor, Tensor]:
-    """Sides (B, L, size) whose products nearly cancel: the sum over positions is `cancel` times smaller than its terms."""
+    """Sides (B, L, size) whose products nearly cancel: the sum over positions is `cancel` times
+    smaller than its terms.
+    """
     rows, columns, length = source.integers(2, 700, 3) // [1, 1, 12] + 2
-    left, right = source.normal(size=(3, length, rows)), source.normal(size=(3, length, columns))
+    left = source.normal(size=(3, length, rows))
+    right = source.normal(size=(3, length, columns))
     left -= left.mean(1, keepdims=True)
     right = right / cancel + source.normal(size=(3, 1, columns))
-    return tuple(torch.from_numpy(side * 10.0 ** source.uniform(-3, 3)).float() for side in (left, right))
+    return tuple(
+        torch.from_numpy(side * 10.0 ** source.uniform(-3, 3)).float() for side in (left, right)
+    )
 
 
 @pytest.mark.parametrize("cancel", [1.0, 1e2, 1e4, 1e6])
 def test_bounds_hold_where_the_positions_of_a_gradient_cancel(cancel: float) -> None:
-    """A norm made of inner products in float32 is then mostly rounding; what is added is still below its bound."""
-    source, computed = np.random.default_rng(int(cancel)), []
+    """A norm made of inner products in float32 is then mostly rounding; what is added is still
+    below its bound.
+    """
+    source = np.random.default_rng(int(cancel))
+    computed = []
     for _ in range(40):
         left, right = factors(source, cancel)
         ids = torch.from_numpy(source.integers(0, left.shape[2], left.shape[:2]))
         grouped = units_of(torch.tensor([0, 0, 1]))
-        for uses in ([Use(left, right)], [Use(ids, right)], [Use(left, right), Use(ids, right / 3)]):
+        for uses in (
+            [Use(left, right)],
+            [Use(ids, right)],
+            [Use(left, right), Use(ids, right / 3)],
+        ):
             for units in (None, grouped):
                 squares = Factored(uses).squares(units)
                 for unit in range(len(squares.most)):
@@ -137,7 +168,9 @@ def test_bounds_hold_where_the_positions_of_a_gradient_cancel(cancel: float) -> 
 def test_bounds_of_formed_gradients_hold() -> None:
     source = torch.Generator().manual_seed(0)
     for size in (1, 1000, 1025, 30_000):
-        grads = torch.randn(4, size, generator=source) * 10 ** torch.empty(4, 1).uniform_(-20, 10, generator=source)
+        grads = torch.randn(4, size, generator=source) * 10 ** torch.empty(4, 1).uniform_(
+            -20, 10, generator=source
+        )
         for units in (None, units_of(torch.tensor([0, 1, 1, 1]))):
             most = Formed(grads).squares(units).most.sqrt()
             for unit, bound in enumerate(most.tolist()):
@@ -151,7 +184,8 @@ def test_bounds_of_formed_gradients_hold() -> None:
 def test_the_price_of_rounding_is_small() -> None:
     """Beside the noise: below 0.1 % of a gradient's length."""
     for name in SPECS:
-        model, batch = model_of(name), batch_of(8, 3)
+        model = model_of(name)
+        batch = batch_of(8, 3)
         clipper = PerExampleClipper(model, 0.01)
         norms = [float(alone(clipper, batch, row).norm()) for row in range(8)]
         assert min(norms) > 0.999 * 0.01
@@ -162,8 +196,11 @@ def test_the_price_of_rounding_is_small() -> None:
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_batch_adds_what_its_examples_add_alone(name: str, half: str, seed: int) -> None:
-    """Also where weights that only the longest example reaches are not finite: it is silenced, and nobody else."""
-    model, batch = model_of(name, seed), batch_of(7, seed)
+    """Also where weights that only the longest example reaches are not finite: it is silenced, and
+    nobody else.
+    """
+    model = model_of(name, seed)
+    batch = batch_of(7, seed)
     lengths = (batch.targets != -100).sum(1)
     if name.startswith("lstm"):  # a token that only the longest says
         batch.inputs[0, 5], batch.inputs[1:][batch.inputs[1:] == 9] = 9, 8
@@ -172,7 +209,8 @@ def test_a_batch_adds_what_its_examples_add_alone(name: str, half: str, seed: in
         model.network.transformer.wpe.weight.data[int(lengths[1:].max()) :] = math.nan
     clipper = PerExampleClipper(model, 0.05)
     norms = clipper.add(lambda: per_example(model, batch, HALF[half]))
-    together, silenced = clipper.flat.clone(), int(clipper.nonfinite)
+    together = clipper.flat.clone()
+    silenced = int(clipper.nonfinite)
     assert silenced == 1 and norms[1:].isfinite().all() and not norms[0].isfinite()
     apart = [alone(clipper, cut(batch, row), 0, HALF[half]) for row in range(len(batch))]
     assert not apart[0].any() and all(one.any() for one in apart[1:])
@@ -187,8 +225,11 @@ def cut(batch: Batch, row: int) -> Batch:
 
 
 def test_selected_tokens_are_read_only_as_far_as_an_example_needs_them() -> None:
-    """A text's public tokens behind its last private one are not read because a companion's private text is longer."""
-    model, view = model_of("lstm"), view_of([6, 6], seed=0)
+    """A text's public tokens behind its last private one are not read because a companion's private
+    text is longer.
+    """
+    model = model_of("lstm")
+    view = view_of([6, 6], seed=0)
     view.private[:] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
     view.ids[[5, 8]] = 9, 8
     view.ids[[4, 10]] = 7
@@ -205,7 +246,8 @@ def test_selected_tokens_are_read_only_as_far_as_an_example_needs_them() -> None
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_states_that_are_handed_on_are_bounded_and_finite(bad: float) -> None:
     source = torch.Generator().manual_seed(0)
-    hidden, cell = torch.randn(500, 24, generator=source), 100 * torch.randn(500, 24, generator=source)
+    hidden = torch.randn(500, 24, generator=source)
+    cell = 100 * torch.randn(500, 24, generator=source)
     cell[3, 5] = bad
     for part in released([(hidden.double(), cell.double())], 0.7, 0.0, Stream(0, "states"))[0]:
         assert part.isfinite().all() and part.norm(dim=1).max() <= 0.7
@@ -214,8 +256,11 @@ def test_states_that_are_handed_on_are_bounded_and_finite(bad: float) -> None:
 
 
 def test_physical_batches_add_up_in_float64() -> None:
-    """One small contribution among many large ones is in the sum to the last digits of float32, whatever came before."""
-    model, batch = model_of("lstm"), batch_of(2, 1)
+    """One small contribution among many large ones is in the sum to the last digits of float32,
+    whatever came before.
+    """
+    model = model_of("lstm")
+    batch = batch_of(2, 1)
     clipper = PerExampleClipper(model, 1e-4)
     own = alone(clipper, batch, 1)
     clipper.flat.fill_(1000.0)  # as after many physical batches

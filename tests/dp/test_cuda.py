@@ -1,22 +1,27 @@
-"""The engine on a GPU: the CPU's numbers, bfloat16 with norms in float32, and no wait for the device within a step."""
+"""The engine on a GPU: the CPU's numbers, bfloat16 with norms in float32, and no wait for the
+device within a step.
+"""
 
 import pytest
 import torch
 from torch import nn
 
-from confide.batches import Batch
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.randomness import Stream, noise_of
-from confide.dp.update import exact_gradient, noisy_gradient
-from confide.memory import Budget
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import Stream, noise_of
+from confide.dp.mechanism.update import exact_gradient, noisy_gradient
 from confide.models import build
+from confide.models.batches import Batch
+from confide.runtime.memory import Budget
 from confide.specs import GPT2Spec, LSTMSpec
 
 SPECS = {
     "lstm": LSTMSpec(kind="lstm", embedding=32, hidden=32),
     "gpt2": GPT2Spec(kind="gpt2", layers=2, width=32, heads=2, positions=64),
 }
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
 
 
 def model_of(name: str) -> nn.Module:
@@ -54,7 +59,9 @@ def test_noise_is_normal() -> None:
 def test_no_step_waits_for_the_device(name: str) -> None:
     model = model_of(name).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    clipper, noise, budget = PerExampleClipper(model, 0.1), noise_of(0, "noise", "cuda"), Budget(8)
+    clipper = PerExampleClipper(model, 0.1)
+    noise = noise_of(0, "noise", "cuda")
+    budget = Budget(8)
     exact_gradient(model, [batch()], 1.0, budget)
     optimizer.step()
     torch.cuda.set_sync_debug_mode("error")

@@ -10,8 +10,15 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from confide.dp.accounting import RELATIONS, Bound, epsilon, solve
-from confide.dp.curves import Mechanism, fractional_moment, gaussian_curve, integer_moment, pld_curve, rdp_curve
+from confide.dp.accounting.curves import (
+    Mechanism,
+    fractional_moment,
+    gaussian_curve,
+    integer_moment,
+    pld_curve,
+    rdp_curve,
+)
+from confide.dp.accounting.price import RELATIONS, Bound, epsilon, solve
 from confide.types import Release, Step
 
 
@@ -45,7 +52,11 @@ def test_gaussian_curve_at_both_ends(mu):
 @pytest.mark.parametrize(("rate", "sigma"), [(0.1, 2.42), (0.0256, 0.6), (1e-4, 0.3), (0.5, 1.0)])
 def test_renyi_divergence_at_integer_orders_against_dp_accounting(rate, sigma):
     for order in (2, 8, 63):
-        theirs = RdpAccountant([order]).compose(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), 100).get_epsilon(1e-5)
+        theirs = (
+            RdpAccountant([order])
+            .compose(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), 100)
+            .get_epsilon(1e-5)
+        )
         ours = solve(Bound(rdp_curve((Mechanism(rate, sigma, 100),), "improved", (order,))), 1e-5)
         assert ours == pytest.approx(theirs, rel=1e-6)
 
@@ -54,19 +65,37 @@ def test_renyi_divergence_at_integer_orders_against_dp_accounting(rate, sigma):
 def test_fractional_moments_against_adaptive_quadrature(rate, sigma):
     # the series of dp_accounting drops signs here and lies 0.2 % above, or does not converge
     for order in (1.5, 3.3, 10.9):
-        ratio = lambda z: (1 - rate + rate * math.exp((2 * z - 1) / (2 * sigma**2))) ** order * norm.pdf(z, 0, sigma)  # noqa: B023, E731
-        value = quad(ratio, -12 * sigma, order + 12 * sigma, limit=500, points=(0.0, order), epsabs=0, epsrel=1e-11)[0]
-        assert fractional_moment(rate, sigma, order) == pytest.approx(math.log(value), rel=1e-7, abs=1e-11)
+        ratio = lambda z, order=order: (  # noqa: E731
+            (1 - rate + rate * math.exp((2 * z - 1) / (2 * sigma**2))) ** order
+            * norm.pdf(z, 0, sigma)
+        )
+        value = quad(
+            ratio,
+            -12 * sigma,
+            order + 12 * sigma,
+            limit=500,
+            points=(0.0, order),
+            epsabs=0,
+            epsrel=1e-11,
+        )[0]
+        assert fractional_moment(rate, sigma, order) == pytest.approx(
+            math.log(value), rel=1e-7, abs=1e-11
+        )
 
 
 @pytest.mark.parametrize(("rate", "sigma"), [(0.1, 2.42), (0.01, 0.3), (0.9, 0.05)])
 def test_both_moment_formulas_agree_at_integer_orders(rate, sigma):
     for order in (2, 3, 7):
-        assert fractional_moment(rate, sigma, order) == pytest.approx(integer_moment(rate, sigma, order), rel=1e-9, abs=1e-12)
+        assert fractional_moment(rate, sigma, order) == pytest.approx(
+            integer_moment(rate, sigma, order), rel=1e-9, abs=1e-12
+        )
 
 
 def test_replacement_against_monte_carlo():
-    rate, sigma, steps, count = 0.2, 1.0, 10, 200_000
+    rate = 0.2
+    sigma = 1.0
+    steps = 10
+    count = 200_000
     random = np.random.default_rng(0)
     shift = (random.random((count, steps)) < rate).astype(float)
     seen = shift + sigma * random.standard_normal((count, steps))
@@ -80,12 +109,20 @@ def test_replacement_against_monte_carlo():
 
 
 def test_the_mixture_bound_for_a_group_against_monte_carlo():
-    rate, sigma, size, count = 0.2, 1.0, 3, 400_000
+    rate = 0.2
+    sigma = 1.0
+    size = 3
+    count = 400_000
     random = np.random.default_rng(1)
     seen = random.binomial(size, rate, count) + sigma * random.standard_normal(count)
-    upper = sum(math.comb(size, j) * rate**j * (1 - rate) ** (size - j) * norm.pdf(seen, j, sigma) for j in range(size + 1))
+    upper = sum(
+        math.comb(size, j) * rate**j * (1 - rate) ** (size - j) * norm.pdf(seen, j, sigma)
+        for j in range(size + 1)
+    )
     loss = np.log(upper / norm.pdf(seen, 0, sigma))
     curve = pld_curve((Mechanism(rate, sigma, 1),), "zero_out", size)
     for value in (0.5, 1.0, 2.0):
         excess = np.maximum(0, -np.expm1(value - loss))
-        assert excess.mean() == pytest.approx(math.exp(curve.log_delta(value)), abs=4 * excess.std() / math.sqrt(count))
+        assert excess.mean() == pytest.approx(
+            math.exp(curve.log_delta(value)), abs=4 * excess.std() / math.sqrt(count)
+        )

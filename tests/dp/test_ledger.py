@@ -21,7 +21,9 @@ def play(ledger: Ledger, events: list) -> Ledger:
     for event in events:
         if isinstance(event, Release):
             done = sum(release.count for release in ledger.releases())
-            ledger.append(event, hashlib.sha256(bytes([done])).hexdigest() if event.step.noisy else None)
+            ledger.append(
+                event, hashlib.sha256(bytes([done])).hexdigest() if event.step.noisy else None
+            )
         else:
             ledger.epoch(event)
     return ledger
@@ -40,7 +42,10 @@ def test_equal_consecutive_releases_become_one_line():
 
 
 def test_epochs_give_the_releases_since_the_mark_before():
-    found = [(number, [release.count for release in since]) for number, since in play(Ledger(), EVENTS).epochs()]
+    found = [
+        (number, [release.count for release in since])
+        for number, since in play(Ledger(), EVENTS).epochs()
+    ]
     assert found == [(1, [2, 3]), (2, [2, 1]), (3, [1, 1])]
 
 
@@ -57,7 +62,9 @@ def test_the_chain_is_sha256_of_sorted_json():
         line = json.loads(text)
         claimed = line.pop("hash")
         assert line["previous"] == previous
-        previous = hashlib.sha256(json.dumps(line, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        previous = hashlib.sha256(
+            json.dumps(line, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
         assert claimed == previous
     assert play(started(), EVENTS).head == previous
 
@@ -70,9 +77,14 @@ def test_a_regulariser_is_in_the_line_of_its_steps_and_no_other():
     assert [line.keys() - usual for line in lines] == [set(), {"regulariser"}, set()]
     assert all(usual <= line.keys() for line in lines) and lines[1]["regulariser"] == "triplet"
     assert Ledger.load(ledger.dump()).releases() == [EXACT, replace(regularised, count=2), NOISY]
-    for step in (replace(NOISY.step, regulariser="triplet"), replace(EXACT.step, regulariser="other")):
+    for step in (
+        replace(NOISY.step, regulariser="triplet"),
+        replace(EXACT.step, regulariser="other"),
+    ):
         with pytest.raises(ValueError, match="regulariser"):
-            check(replace(NOISY if step.noisy else EXACT, step=step), "0" * 64 if step.noisy else None)
+            check(
+                replace(NOISY if step.noisy else EXACT, step=step), "0" * 64 if step.noisy else None
+            )
 
 
 def test_looking_at_a_ledger_does_not_change_it():
@@ -83,7 +95,11 @@ def test_looking_at_a_ledger_does_not_change_it():
 
 def test_a_warm_start_names_the_head_of_its_source():
     (start,) = started().events("init")
-    assert (start["source"], start["public"], start["ledger"]) == ("other/g0-s0", False, play(Ledger(), [NOISY]).head)
+    assert (start["source"], start["public"], start["ledger"]) == (
+        "other/g0-s0",
+        False,
+        play(Ledger(), [NOISY]).head,
+    )
 
 
 @pytest.mark.parametrize("number", range(10))
@@ -102,13 +118,20 @@ def test_an_altered_field_names_file_and_line(tmp_path, number):
 
 def test_removed_moved_and_rehashed_lines_are_refused():
     lines = play(Ledger(), EVENTS).dump().splitlines()
-    for broken in (lines[1:], [lines[0], *lines[2:]], [lines[1], lines[0], *lines[2:]], [*lines, lines[-1]]):
+    for broken in (
+        lines[1:],
+        [lines[0], *lines[2:]],
+        [lines[1], lines[0], *lines[2:]],
+        [*lines, lines[-1]],
+    ):
         with pytest.raises(InputError, match="does not follow"):
             Ledger.load("\n".join(broken), "l")
     line = json.loads(lines[1])
     line["release"]["count"] = 1
     line.pop("hash")
-    line["hash"] = hashlib.sha256(json.dumps(line, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    line["hash"] = hashlib.sha256(
+        json.dumps(line, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
     with pytest.raises(InputError, match="l:3: previous: does not follow"):
         Ledger.load("\n".join([lines[0], json.dumps(line), *lines[2:]]), "l")
 
@@ -135,7 +158,9 @@ def test_malformed_lines_are_refused(text):
 )
 def test_unknown_events_are_refused_even_if_well_hashed(content):
     line = {"index": 0} | content | {"previous": START}
-    line["hash"] = hashlib.sha256(json.dumps(line, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    line["hash"] = hashlib.sha256(
+        json.dumps(line, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
     with pytest.raises(InputError, match="l:1: is not a known event"):
         Ledger.load(json.dumps(line), "l")
 
@@ -172,7 +197,9 @@ def test_noise_that_was_drawn_twice_shows():
     states = play(started(), EVENTS).states()
     assert len(set(states)) == len(states) == 4
     ledger = play(started(), [NOISY, NOISY])
-    ledger.append(NOISY, ledger.states()[-1])  # no run with what went before: the state did not move
+    ledger.append(
+        NOISY, ledger.states()[-1]
+    )  # no run with what went before: the state did not move
     states = Ledger.load(ledger.dump()).states()
     assert len(states) == 2 and len(set(states)) == 1
 
@@ -180,7 +207,9 @@ def test_noise_that_was_drawn_twice_shows():
 def test_states_of_one_kind_of_step_can_be_left_out():
     ledger = play(started(), [NOISY, EXACT])
     ledger.append(Release(STATES, 1.0, 1.1, 1.0, 4), "f" * 64)
-    assert ledger.states() == [*ledger.states(besides=STATES), "f" * 64] and len(ledger.states()) == 2
+    assert (
+        ledger.states() == [*ledger.states(besides=STATES), "f" * 64] and len(ledger.states()) == 2
+    )
     assert Ledger.load(ledger.dump()).releases()[-1].step == STATES
 
 

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
-from confide.dp.pairs import Pair, log_weights, loss, masses, outcomes, scale, threshold
+from confide.dp.accounting.pairs import Pair, log_weights, loss, masses, outcomes, scale, threshold
 
 PAIRS = [
     Pair(rate, sigma, group, replace)
@@ -21,7 +21,9 @@ PAIRS = [
 def log_density(pair, x):
     """P's, by scipy."""
     weights = binom.logpmf(range(pair.group + 1), pair.group, pair.rate)
-    return logsumexp([weight + norm.logpdf(x, j, pair.sigma) for j, weight in enumerate(weights)], axis=0)
+    return logsumexp(
+        [weight + norm.logpdf(x, j, pair.sigma) for j, weight in enumerate(weights)], axis=0
+    )
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -36,7 +38,9 @@ def test_losses_and_masses_against_scipy(pair):
     cdf = sum(weight * norm.cdf(edges, j, pair.sigma) for j, weight in enumerate(weights))
     mirrored = sum(weight * norm.sf(-edges, j, pair.sigma) for j, weight in enumerate(weights))
     assert upper == pytest.approx(np.diff(cdf), abs=1e-14)
-    assert lower == pytest.approx(np.diff(mirrored if pair.replace else norm.cdf(edges, 0, pair.sigma)), abs=1e-14)
+    assert lower == pytest.approx(
+        np.diff(mirrored if pair.replace else norm.cdf(edges, 0, pair.sigma)), abs=1e-14
+    )
     assert upper.sum() == pytest.approx(1, abs=1e-14) and lower.sum() == pytest.approx(1, abs=1e-14)
 
 
@@ -52,7 +56,10 @@ def test_thresholds_invert_the_loss(pair):
     low, high = loss(pair, np.array(outcomes(pair)))
     losses = np.linspace(low, high, 1001)[1:-1]
     again = loss(pair, threshold(pair, losses))
-    assert np.abs(again - losses).max() <= 1e-12 * max(1, high) and (np.diff(threshold(pair, losses)) >= 0).all()
+    assert (
+        np.abs(again - losses).max() <= 1e-12 * max(1, high)
+        and (np.diff(threshold(pair, losses)) >= 0).all()
+    )
 
 
 @pytest.mark.parametrize("pair", [Pair(0.2, 1.0), Pair(0.01, 0.4, 3), Pair(0.5, 2.0, 1, True)])

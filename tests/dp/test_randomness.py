@@ -8,9 +8,16 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from confide.dp import randomness
-from confide.dp.randomness import BLOCK, DeviceNoise, Stream, box_muller, fresh_seed, key_of
-from confide.dp.sampling import generator
+from confide.dp.mechanism import randomness
+from confide.dp.mechanism.randomness import (
+    BLOCK,
+    DeviceNoise,
+    Stream,
+    box_muller,
+    fresh_seed,
+    key_of,
+)
+from confide.dp.mechanism.sampling import generator
 
 
 def test_bits_are_the_keystream_of_aes_in_counter_mode() -> None:
@@ -21,14 +28,19 @@ def test_bits_are_the_keystream_of_aes_in_counter_mode() -> None:
 
 
 def test_normal_numbers_are_normal_and_independent() -> None:
-    stream, count = Stream(1, "noise"), BLOCK + 12_345
+    stream = Stream(1, "noise")
+    count = BLOCK + 12_345
     first, second = (stream.normal(torch.empty(count)) for _ in range(2))
     assert stats.kstest(first.double().numpy(), "norm").pvalue > 1e-3
     assert float(first.double().var()) == pytest.approx(1.0, abs=5 * math.sqrt(2 / count))
     tail = int((first.abs() > 4).sum())
     assert abs(tail - count * stats.norm.sf(4) * 2) < 5 * math.sqrt(count * stats.norm.sf(4) * 2)
     half = (count + 1) // 2
-    for one, other in ((first, second), (first[1:], first[:-1]), (first[: count // 2], first[half : half + count // 2])):
+    for one, other in (
+        (first, second),
+        (first[1:], first[:-1]),
+        (first[: count // 2], first[half : half + count // 2]),
+    ):
         assert abs(torch.corrcoef(torch.stack([one, other]))[0, 1]) < 4.5 / math.sqrt(len(one))
         squares = torch.stack([one.square(), other.square()])
         assert abs(torch.corrcoef(squares)[0, 1]) < 4.5 / math.sqrt(len(one))
@@ -41,16 +53,23 @@ def test_any_number_of_numbers(count: int) -> None:
 
 
 @pytest.mark.parametrize("split", [2, 600, BLOCK, BLOCK + 2])
-def test_numbers_do_not_depend_on_how_many_are_drawn_at_once(split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_do_not_depend_on_how_many_are_drawn_at_once(
+    split: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     count = BLOCK + 1001
-    whole, stream = Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64)), Stream(6, "noise")
-    parts = [stream.normal(torch.empty(size, dtype=torch.float64)) for size in (split, count - split)]
+    whole = Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64))
+    stream = Stream(6, "noise")
+    parts = [
+        stream.normal(torch.empty(size, dtype=torch.float64)) for size in (split, count - split)
+    ]
     assert torch.equal(torch.cat(parts), whole)
     monkeypatch.setattr(randomness, "BLOCK", 1 << 10)
     assert torch.equal(Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64)), whole)
     assert torch.equal(Stream(6, "noise").normal(torch.empty(count)), whole.float())
     start = torch.linspace(-1, 1, count, dtype=torch.float64)
-    assert torch.equal(Stream(6, "noise").add(start.clone(), 0.3), torch.add(start, whole, alpha=0.3))
+    assert torch.equal(
+        Stream(6, "noise").add(start.clone(), 0.3), torch.add(start, whole, alpha=0.3)
+    )
 
 
 def test_the_extremes_of_the_bits_are_finite_and_reach_nine_deviations() -> None:
@@ -63,21 +82,30 @@ def test_the_extremes_of_the_bits_are_finite_and_reach_nine_deviations() -> None
 
 @pytest.mark.parametrize("beyond", [5.0, 6.7, 8.5])
 def test_the_tail_is_that_of_a_gaussian(beyond: float) -> None:
-    """Bits whose radius is beyond a bound: of those, r^2 / 2 is exponential, and angles are uniform."""
-    source, share = np.random.default_rng(0), math.exp(-(beyond**2) / 2)  # of all radii
+    """Bits whose radius is beyond a bound: of those, r^2 / 2 is exponential, and angles are
+    uniform.
+    """
+    # of all radii
+    source = np.random.default_rng(0)
+    share = math.exp(-(beyond**2) / 2)
     low = source.integers(0, int(share * 2**63), 20_000)
     bits = torch.from_numpy(np.stack([low, source.integers(-(2**63), 2**63 - 1, len(low))], axis=1))
     pairs = box_muller(bits).view(-1, 2).double().numpy()
     excess = (np.square(pairs).sum(1) - beyond**2) / 2
     assert stats.kstest(excess, "expon").pvalue > 1e-3
-    assert stats.kstest(np.arctan2(pairs[:, 1], pairs[:, 0]) / (2 * math.pi) + 0.5, "uniform").pvalue > 1e-3
+    assert (
+        stats.kstest(np.arctan2(pairs[:, 1], pairs[:, 0]) / (2 * math.pi) + 0.5, "uniform").pvalue
+        > 1e-3
+    )
 
 
 def test_a_device_draws_from_all_bits() -> None:
     bits = DeviceNoise(3, "noise", "cpu").pairs(20_000)
     assert stats.kstest(bits.double().flatten().numpy() * 2.0**-64 + 0.5, "uniform").pvalue > 1e-3
     values = DeviceNoise(3, "noise", "cpu").normal(torch.empty(40_000, dtype=torch.float64))
-    assert torch.equal(values, box_muller(bits)) and stats.kstest(values.numpy(), "norm").pvalue > 1e-3
+    assert (
+        torch.equal(values, box_muller(bits)) and stats.kstest(values.numpy(), "norm").pvalue > 1e-3
+    )
 
 
 def test_uniform_numbers_are_uniform() -> None:
@@ -87,23 +115,31 @@ def test_uniform_numbers_are_uniform() -> None:
 
 
 def test_a_stream_goes_on_where_its_state_was_taken() -> None:
-    stream, other = Stream(4, "noise"), Stream(9, "other")
+    stream = Stream(4, "noise")
+    other = Stream(9, "other")
     stream.normal(torch.empty(101))
     other.set_state(stream.get_state())
     assert torch.equal(stream.normal(torch.empty(50)), other.normal(torch.empty(50)))
 
 
 def test_streams_of_one_seed_do_not_coincide_and_are_reproducible() -> None:
-    first, second, again = (Stream(7, name).uniform(4) for name in ("noise", "private batches", "noise"))
+    first, second, again = (
+        Stream(7, name).uniform(4) for name in ("noise", "private batches", "noise")
+    )
     assert not torch.equal(first, second) and torch.equal(first, again)
-    one, other = (torch.rand(4, generator=generator(7, name)) for name in ("public batches", "lengths"))
+    one, other = (
+        torch.rand(4, generator=generator(7, name)) for name in ("public batches", "lengths")
+    )
     assert not torch.equal(one, other)
     assert len({fresh_seed() for _ in range(10)}) == 10 and fresh_seed().bit_length() > 64
 
 
 def test_noise_of_a_device_continues_and_its_state_is_more_than_its_seed() -> None:
-    """The ledger has digests of states: two keys that share the generator's seed must not share them."""
-    first, second = DeviceNoise(3, "noise", "cpu"), DeviceNoise(4, "noise", "cpu")
+    """The ledger has digests of states: two keys that share the generator's seed must not share
+    them.
+    """
+    first = DeviceNoise(3, "noise", "cpu")
+    second = DeviceNoise(4, "noise", "cpu")
     first.normal(torch.empty(5))
     state = first.get_state()
     second.set_state(state)

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from scipy import stats
 
-from confide.dp.randomness import Stream
-from confide.dp.sampling import by_author, generator, poisson, shuffled
+from confide.dp.mechanism.randomness import Stream
+from confide.dp.mechanism.sampling import by_author, generator, poisson, shuffled
 
 
 def test_poisson_batch_sizes_are_binomial() -> None:
@@ -13,7 +13,9 @@ def test_poisson_batch_sizes_are_binomial() -> None:
     sizes = np.array([len(poisson(200, 0.05, source)) for _ in range(4000)])
     expected = stats.binom(200, 0.05)
     edges = np.arange(4, 18)
-    observed = np.array([(sizes <= 4).sum(), *[(sizes == k).sum() for k in edges[1:-1]], (sizes >= 17).sum()])
+    observed = np.array(
+        [(sizes <= 4).sum(), *[(sizes == k).sum() for k in edges[1:-1]], (sizes >= 17).sum()]
+    )
     weights = np.array([expected.cdf(4), *[expected.pmf(k) for k in edges[1:-1]], expected.sf(16)])
     assert stats.chisquare(observed, weights / weights.sum() * len(sizes)).pvalue > 1e-3
 
@@ -42,26 +44,44 @@ def test_epoch_holds_every_point_once() -> None:
 
 
 def test_companions_are_of_similar_length_but_change_from_epoch_to_epoch() -> None:
-    source, lengths = generator(0, "public batches"), torch.randint(1, 60, (1000,), generator=generator(1, "lengths"))
-    first, second = shuffled(lengths, 10, source), shuffled(lengths, 10, source)
+    source = generator(0, "public batches")
+    lengths = torch.randint(1, 60, (1000,), generator=generator(1, "lengths"))
+    first = shuffled(lengths, 10, source)
+    second = shuffled(lengths, 10, source)
     padding = sum(float((lengths[batch].max() - lengths[batch]).sum()) for batch in first)
     assert padding < 0.2 * float(lengths.sum())
-    assert {frozenset(batch.tolist()) for batch in first}.isdisjoint({frozenset(batch.tolist()) for batch in second})
+    assert {frozenset(batch.tolist()) for batch in first}.isdisjoint(
+        {frozenset(batch.tolist()) for batch in second}
+    )
 
 
 def test_batches_by_author_are_of_one_author_as_far_as_they_go() -> None:
-    counts, size = [23, 4, 11, 40, 1], 5
+    counts = [23, 4, 11, 40, 1]
+    size = 5
     authors = torch.repeat_interleave(torch.tensor([-1, 0, 3, 7, 9]), torch.tensor(counts))
-    authors, source = authors[torch.randperm(len(authors), generator=generator(2, "order"))], generator(0, "public batches")
+    authors = authors[torch.randperm(len(authors), generator=generator(2, "order"))]
+    source = generator(0, "public batches")
     lengths = torch.randint(1, 60, (len(authors),), generator=generator(1, "lengths"))
-    first, second = by_author(lengths, authors, size, source), by_author(lengths, authors, size, source)
+    first = by_author(lengths, authors, size, source)
+    second = by_author(lengths, authors, size, source)
     for batches in (first, second):
         assert sorted(torch.cat(batches).tolist()) == list(range(79))
-        assert sorted(len(batch) for batch in batches) == [4, *[size] * 15]  # no more batches than without authors
-        pure = [batch for batch in batches if len(batch) == size and len(set(authors[batch].tolist())) == 1]
+        assert sorted(len(batch) for batch in batches) == [
+            4,
+            *[size] * 15,
+        ]  # no more batches than without authors
+        pure = [
+            batch
+            for batch in batches
+            if len(batch) == size and len(set(authors[batch].tolist())) == 1
+        ]
         assert len(pure) >= sum(count // size for count in counts)
-    assert {frozenset(batch.tolist()) for batch in first} != {frozenset(batch.tolist()) for batch in second}
+    assert {frozenset(batch.tolist()) for batch in first} != {
+        frozenset(batch.tolist()) for batch in second
+    }
     order = [int(authors[batch[0]]) for batch in first]
     assert order != sorted(order)
     alone = by_author(lengths, torch.full_like(authors, 3), size, source)
-    assert sum(float((lengths[batch].max() - lengths[batch]).sum()) for batch in alone) < 0.2 * float(lengths.sum())
+    assert sum(
+        float((lengths[batch].max() - lengths[batch]).sum()) for batch in alone
+    ) < 0.2 * float(lengths.sum())

@@ -1,26 +1,41 @@
-"""Selective-DPSGD: what is claimed of caught and missed secrets in each of its ways, and what its paper would print."""
+"""Selective-DPSGD: what is claimed of caught and missed secrets in each of its ways, and what its
+paper would print.
+"""
 
 import math
 from typing import Any
 
 import pytest
 
-from confide.dp.accounting import epsilon, group, price, solve
-from confide.dp.claims import CONTEXT_FREE, NEIGHBOURS, TOKENS, Claim, Facts, all_claims, epoch_claims, headline
-from confide.dp.confidentiality import caught_only
-from confide.dp.curves import gaussian_curve
-from confide.dp.token_claims import token_claims
+from confide.certify.claims import (
+    CONTEXT_FREE,
+    NEIGHBOURS,
+    TOKENS,
+    Claim,
+    Facts,
+    all_claims,
+    epoch_claims,
+    headline,
+)
+from confide.certify.confidentiality import caught_only
+from confide.certify.token_claims import token_claims
+from confide.dp.accounting.curves import gaussian_curve
+from confide.dp.accounting.price import epsilon, group, price, solve
 from confide.types import STATES, Release, Step
 
 DELTA = 8e-5
 SIGMA = 2.0
 
 
-def exact(tokens: str = "public", state: str = "reset", view: str = "original", pool: str = "all") -> Release:
+def exact(
+    tokens: str = "public", state: str = "reset", view: str = "original", pool: str = "all"
+) -> Release:
     return Release(Step(view, pool, False, tokens, state), 0.0, 0.0, 0.0, 5)
 
 
-def noisy(state: str = "reset", count: int = 60, pool: str = "marked", rate: float = 0.05) -> Release:
+def noisy(
+    state: str = "reset", count: int = 60, pool: str = "marked", rate: float = 0.05
+) -> Release:
     return Release(Step("original", pool, True, "private", state), rate, SIGMA, 1.0, count)
 
 
@@ -35,7 +50,13 @@ PUBLISHED = [exact(state="published"), noisy("published", pool="all")] * 3
 
 
 def claims(releases: list[Release], **given: Any) -> dict[str, Claim]:
-    known = {"gamma": 0.0, "gamma_upper": 0.01, "delta2_upper": 0.01, "points_after": 2, "points_before": 3}
+    known = {
+        "gamma": 0.0,
+        "gamma_upper": 0.01,
+        "delta2_upper": 0.01,
+        "points_after": 2,
+        "points_before": 3,
+    }
     facts = Facts(releases=releases, delta=DELTA, **known | given)
     return {claim["name"]: claim for claim in [*all_claims(facts), *token_claims(facts)]}
 
@@ -64,12 +85,16 @@ def test_what_tells_tokens_apart_may_follow_what_does_not() -> None:
 
 
 @pytest.mark.parametrize("releases", [CARRY, PUBLISHED, [exact(state="noise"), noisy("noise")]])
-def test_where_states_or_batches_tell_nothing_is_bounded_and_the_reason_is_given(releases: list[Release]) -> None:
+def test_where_states_or_batches_tell_nothing_is_bounded_and_the_reason_is_given(
+    releases: list[Release],
+) -> None:
     reason = price(releases).reason
     found = claims(releases)
     values = {name: claim["epsilon"] for name, claim in found.items() if name != "as_published"}
     assert reason and set(values.values()) == {math.inf}
-    assert reason in found["secret_caught"]["condition"] and reason in found["bayesian"]["condition"]
+    assert (
+        reason in found["secret_caught"]["condition"] and reason in found["bayesian"]["condition"]
+    )
 
 
 def test_claims_of_reset_states() -> None:
@@ -77,39 +102,66 @@ def test_claims_of_reset_states() -> None:
     value = epsilon(RESET[1:], DELTA)
     assert found["secret_caught"]["epsilon"] == pytest.approx(value)
     assert found["secret_caught"]["unit"] == TOKENS == "one secret's tokens, their number public"
-    assert {found[name]["epsilon"] for name in ("record_replace_one_pld", "secret_missed", "group_after_dedup")} == {math.inf}
-    assert found["caught_zero_out_pld"]["epsilon"] == pytest.approx(epsilon(RESET[1:], DELTA, "zero_out"))
-    assert found["caught_zero_out_pld"]["epsilon"] < value <= found["caught_replace_one_rdp"]["epsilon"]
+    assert {
+        found[name]["epsilon"]
+        for name in ("record_replace_one_pld", "secret_missed", "group_after_dedup")
+    } == {math.inf}
+    assert found["caught_zero_out_pld"]["epsilon"] == pytest.approx(
+        epsilon(RESET[1:], DELTA, "zero_out")
+    )
+    assert (
+        found["caught_zero_out_pld"]["epsilon"]
+        < value
+        <= found["caught_replace_one_rdp"]["epsilon"]
+    )
     assert found["group_caught"]["epsilon"] == pytest.approx(group(RESET[1:], DELTA, 2)[0])
-    assert claims(RESET, points_after=None)["group_caught"]["epsilon"] > found["group_caught"]["epsilon"]
+    assert (
+        claims(RESET, points_after=None)["group_caught"]["epsilon"]
+        > found["group_caught"]["epsilon"]
+    )
     assert "as_published" not in found
 
 
 def test_gamma_counts_what_is_missed_as_unprotected() -> None:
     value = epsilon(RESET[1:], DELTA)
-    assert claims(RESET)["bayesian"]["epsilon"] == pytest.approx(value)  # nothing is missed: as one that is caught
+    assert claims(RESET)["bayesian"]["epsilon"] == pytest.approx(
+        value
+    )  # nothing is missed: as one that is caught
     assert claims(RESET)["bayesian_upper"]["epsilon"] == math.inf
     assert claims(RESET, gamma=0.1)["bayesian"]["epsilon"] == math.inf
     unknown = claims(RESET, gamma=None, gamma_upper=None)
     assert not [name for name in unknown if "bayesian" in name]
     little = claims(RESET, gamma=1e-5)["bayesian"]["epsilon"]
-    assert little == pytest.approx(epsilon(RESET[1:], (DELTA - 1e-5) / (1 - 1e-5))) and little > value
+    assert (
+        little == pytest.approx(epsilon(RESET[1:], (DELTA - 1e-5) / (1 - 1e-5))) and little > value
+    )
     rest = claims(RESET)["bayesian_missing"]
-    assert rest["epsilon"] == pytest.approx(value) and rest["delta"] == pytest.approx(0.01 + 0.99 * DELTA)
+    assert rest["epsilon"] == pytest.approx(value) and rest["delta"] == pytest.approx(
+        0.01 + 0.99 * DELTA
+    )
 
 
 def test_fine_tuning_twice_protects_caught_secrets_by_its_second_stage_alone() -> None:
-    first, second = exact("unmasked", view="redacted"), Release(Step("original", "all", True), 0.05, SIGMA, 1.0, 60)
+    first = exact("unmasked", view="redacted")
+    second = Release(Step("original", "all", True), 0.05, SIGMA, 1.0, 60)
     paid = price([first, second])
     assert (paid.record, paid.missed, paid.caught) == (None, None, [second])
     assert paid.screened and not paid.by_token and paid.drawn == [second]
-    found, value = claims([first, second]), epsilon([second], DELTA)
+    found = claims([first, second])
+    value = epsilon([second], DELTA)
     assert found["secret_caught"]["epsilon"] == found["bayesian"]["epsilon"] == pytest.approx(value)
-    assert found["secret_missed"]["epsilon"] == found["record_replace_one_pld"]["epsilon"] == math.inf
+    assert (
+        found["secret_missed"]["epsilon"] == found["record_replace_one_pld"]["epsilon"] == math.inf
+    )
     assert claims([first, second], gamma=0.1)["bayesian"]["epsilon"] == math.inf
-    assert CONTEXT_FREE in found["secret_caught"]["condition"] and NEIGHBOURS not in found["secret_caught"]["condition"]
+    assert (
+        CONTEXT_FREE in found["secret_caught"]["condition"]
+        and NEIGHBOURS not in found["secret_caught"]["condition"]
+    )
     assert found["group_caught"]["epsilon"] == pytest.approx(group([second], DELTA, 2)[0])
-    assert found["caught_replace_one_rdp"]["epsilon"] >= value and "caught_zero_out_pld" not in found
+    assert (
+        found["caught_replace_one_rdp"]["epsilon"] >= value and "caught_zero_out_pld" not in found
+    )
     assert "one secret within" in found["secret_caught"]["unit"]
     after_first = claims([first])
     assert after_first["secret_caught"]["epsilon"] == 0 and after_first["bayesian"]["epsilon"] == 0
@@ -117,16 +169,26 @@ def test_fine_tuning_twice_protects_caught_secrets_by_its_second_stage_alone() -
 
 
 def test_caught_only_bounds_every_mixture() -> None:
-    """A missed secret may be told for certain: randomized response with a share gamma of certainty."""
-    gamma, value = 0.02, 0.7
+    """A missed secret may be told for certain: randomized response with a share gamma of
+    certainty.
+    """
+    gamma = 0.02
+    value = 0.7
     keep = math.exp(value) / (1 + math.exp(value))
     mixture = [(1 - gamma) * keep + gamma, (1 - gamma) * (1 - keep)]
     other = [(1 - gamma) * (1 - keep), (1 - gamma) * keep + gamma]
     delta = 0.05
     found = caught_only(lambda _: value, delta, gamma)
-    assert sum(max(0.0, p - math.exp(found) * q) for p, q in zip(mixture, other, strict=True)) <= delta
-    assert caught_only(lambda d: -math.log(d), delta, gamma) == pytest.approx(-math.log((delta - gamma) / (1 - gamma)))
-    assert caught_only(lambda _: value, delta, delta) == math.inf and caught_only(lambda _: value, delta, 0.0) == value
+    assert (
+        sum(max(0.0, p - math.exp(found) * q) for p, q in zip(mixture, other, strict=True)) <= delta
+    )
+    assert caught_only(lambda d: -math.log(d), delta, gamma) == pytest.approx(
+        -math.log((delta - gamma) / (1 - gamma))
+    )
+    assert (
+        caught_only(lambda _: value, delta, delta) == math.inf
+        and caught_only(lambda _: value, delta, 0.0) == value
+    )
 
 
 def test_noised_states_cost_what_unsampled_gaussians_cost() -> None:
@@ -137,24 +199,33 @@ def test_noised_states_cost_what_unsampled_gaussians_cost() -> None:
 
 
 def solve_gaussian(mu: float) -> float:
-    from confide.dp.accounting import Bound
+    from confide.dp.accounting.price import Bound
 
     return solve(Bound(gaussian_curve(mu)), DELTA)
 
 
 def test_the_papers_number_stands_beside_infinity() -> None:
-    rate, count = 1 / 3337, round(3.06 * 50 * 3337)
+    rate = 1 / 3337
+    count = round(3.06 * 50 * 3337)
     step = Step("original", "all", True, "private", "published")
     found = claims([exact(state="published"), Release(step, rate, 0.7, 5e-3, count)])
-    assert found["as_published"]["epsilon"] == pytest.approx(2.74, abs=0.006)  # CustomerSim, Table 2
+    assert found["as_published"]["epsilon"] == pytest.approx(
+        2.74, abs=0.006
+    )  # CustomerSim, Table 2
     assert "not a valid bound" in found["as_published"]["condition"]
-    assert (found["as_published"]["accountant"], found["as_published"]["conversion"]) == ("rdp", "classic")
+    assert (found["as_published"]["accountant"], found["as_published"]["conversion"]) == (
+        "rdp",
+        "classic",
+    )
 
 
 def test_headline_and_epochs_agree() -> None:
     facts = Facts(releases=RESET, delta=DELTA, gamma=0.0, gamma_upper=0.01)
     epochs = [(1, [exact()]), (2, [noisy(count=20)]), (3, [noisy(count=40)])]
-    rows, head = epoch_claims(facts, [], epochs), headline(facts)
-    assert [row["record_epsilon"] for row in rows] == [math.inf] * 3 and head["record_epsilon"] == math.inf
+    rows = epoch_claims(facts, [], epochs)
+    head = headline(facts)
+    assert [row["record_epsilon"] for row in rows] == [math.inf] * 3 and head[
+        "record_epsilon"
+    ] == math.inf
     values = [row["bayesian_epsilon"] for row in rows]
     assert values[0] == 0 < values[1] < values[2] == pytest.approx(head["bayesian_epsilon"])

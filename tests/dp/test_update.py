@@ -1,4 +1,6 @@
-"""Updates against their definitions: the plain gradient, the noise's law, the public normaliser, odd and oversized batches."""
+"""Updates against their definitions: the plain gradient, the noise's law, the public normaliser,
+odd and oversized batches.
+"""
 
 import math
 
@@ -7,15 +9,15 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from confide.batches import Batch
-from confide.dp import update
-from confide.dp.clipping import PerExampleClipper
-from confide.dp.randomness import Stream
-from confide.dp.update import exact_gradient, noisy_gradient, per_example
+from confide.dp.mechanism import update
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import Stream
+from confide.dp.mechanism.update import exact_gradient, noisy_gradient, per_example
 from confide.errors import InputError
-from confide.memory import Budget
 from confide.models import build
+from confide.models.batches import Batch
 from confide.models.head import IGNORE
+from confide.runtime.memory import Budget
 from confide.specs import LSTMSpec
 
 
@@ -40,7 +42,9 @@ def gradients(model: nn.Module) -> Tensor:
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
 
-def noisy(clipper: PerExampleClipper, pieces: list[Batch], multiplier: float, expected: float, seed: int) -> Tensor:
+def noisy(
+    clipper: PerExampleClipper, pieces: list[Batch], multiplier: float, expected: float, seed: int
+) -> Tensor:
     """One noisy step's gradient."""
     noisy_gradient(clipper, pieces, multiplier, expected, Stream(seed, "noise"), Budget(100))
     return gradients(clipper.model).clone()
@@ -66,7 +70,11 @@ def test_noise_is_normal_independent_and_drawn_once_per_logical_step() -> None:
     assert stats.kstest(standard.numpy(), "norm").pvalue > 1e-3
     assert abs(standard.mean()) < 4 / math.sqrt(len(standard))
     assert float(standard.var()) == pytest.approx(1.0, abs=5 * math.sqrt(2 / len(standard)))
-    for one, other in ((first[1:], first[:-1]), (first, second), (first[: len(first) // 2], first[-(len(first) // 2) :])):
+    for one, other in (
+        (first[1:], first[:-1]),
+        (first, second),
+        (first[: len(first) // 2], first[-(len(first) // 2) :]),
+    ):
         assert abs(torch.corrcoef(torch.stack([one, other]))[0, 1]) < 4.5 / math.sqrt(len(one))
 
 
@@ -82,10 +90,14 @@ def test_sum_and_noise_meet_in_float64_and_are_rounded_once(model: nn.Module) ->
 
 
 def test_empty_batch_still_adds_noise(model: nn.Module) -> None:
-    assert noisy(PerExampleClipper(model, 1.0), [], 2.0, 10.0, 2).std() == pytest.approx(0.2, rel=0.05)
+    assert noisy(PerExampleClipper(model, 1.0), [], 2.0, 10.0, 2).std() == pytest.approx(
+        0.2, rel=0.05
+    )
 
 
-def test_one_example_moves_the_gradient_by_at_most_the_clip_over_the_public_batch(model: nn.Module) -> None:
+def test_one_example_moves_the_gradient_by_at_most_the_clip_over_the_public_batch(
+    model: nn.Module,
+) -> None:
     clipper = PerExampleClipper(model, 0.1)
     with_it = noisy(clipper, [batch()], 1.0, 5.0, 3)
     without = noisy(clipper, [rows(batch(), 1, 6)], 1.0, 5.0, 3)
@@ -98,7 +110,8 @@ def test_an_example_does_not_depend_on_its_companions(model: nn.Module) -> None:
 
 
 def test_exact_gradient_is_the_token_mean_over_physical_pieces(model: nn.Module) -> None:
-    whole, pieces = batch(), [rows(batch(), 0, 2), rows(batch(), 2, 6)]
+    whole = batch()
+    pieces = [rows(batch(), 0, 2), rows(batch(), 2, 6)]
     loss = exact_gradient(model, pieces, None, Budget(100))
     split = gradients(model)
     torch.testing.assert_close(loss, exact_gradient(model, [whole], None, Budget(100)))
@@ -109,9 +122,14 @@ def test_exact_gradient_is_the_token_mean_over_physical_pieces(model: nn.Module)
 
 @pytest.mark.parametrize("update_kind", ["exact", "noisy"])
 def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
-    model: nn.Module, update_kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: nn.Module,
+    update_kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    losses, budget, seen = update.token_losses, Budget(6), []
+    losses = update.token_losses
+    budget = Budget(6)
+    seen = []
 
     def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
         seen.append(len(batch))
@@ -123,7 +141,9 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
         if update_kind == "exact":
             exact_gradient(model, [batch()], None, budget)
         else:
-            noisy_gradient(PerExampleClipper(model, 0.1), [batch()], 1.0, 6.0, Stream(0, "noise"), budget)
+            noisy_gradient(
+                PerExampleClipper(model, 0.1), [batch()], 1.0, 6.0, Stream(0, "noise"), budget
+            )
         return gradients(model).clone()
 
     expected = run()
@@ -133,16 +153,24 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
     assert "at most 3 examples" in capsys.readouterr().err
 
 
-def test_a_single_example_that_does_not_fit_is_one_clear_error(model: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_example_that_does_not_fit_is_one_clear_error(
+    model: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: object) -> Tensor:
-        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+        raise RuntimeError(
+            "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"
+        )
 
     monkeypatch.setattr(update, "token_losses", never)
-    with pytest.raises(InputError, match=r"recipe\.physical_batch_size: one example alone does not fit"):
+    with pytest.raises(
+        InputError, match=r"recipe\.physical_batch_size: one example alone does not fit"
+    ):
         exact_gradient(model, [batch()], None, Budget(6))
 
 
-def test_other_errors_are_not_taken_for_a_lack_of_memory(model: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_not_taken_for_a_lack_of_memory(
+    model: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> Tensor:
         raise RuntimeError("shape mismatch")
 
@@ -163,12 +191,16 @@ def test_units_are_clipped_whole_whatever_the_physical_size(model: nn.Module, si
     clipper = PerExampleClipper(model, 0.3)
     pieces = [Batch(whole.inputs, whole.targets, units=units)]
     noisy_gradient(clipper, pieces, 0.0, 3.0, Stream(0, "noise"), Budget(size))
-    torch.testing.assert_close(gradients(model), expected / 3.0, rtol=1e-3, atol=1e-5)  # clipped a little below C
+    torch.testing.assert_close(
+        gradients(model), expected / 3.0, rtol=1e-3, atol=1e-5
+    )  # clipped a little below C
 
 
 def test_bfloat16_is_near_float32_and_norms_stay_bounded(model: nn.Module) -> None:
     expected = noisy(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, 0)
-    noisy_gradient(PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, Stream(0, "noise"), Budget(9), half=True)
+    noisy_gradient(
+        PerExampleClipper(model, 0.2), [batch()], 0.0, 6.0, Stream(0, "noise"), Budget(9), half=True
+    )
     found = gradients(model)
     assert found.dtype == torch.float32 and 0 < (found - expected).norm() < 0.03 * expected.norm()
     assert found.double().norm() <= 0.2

@@ -1,7 +1,9 @@
-"""`python dying.py POINT confide-arguments...`: run confide, and kill -9 it at one exact point of its own.
+"""`python dying.py POINT confide-arguments...`: run confide, and kill -9 it at one exact point of
+its own.
 
-POINT is `call:N`, the N-th call of one of confide's functions; `rename:N`, where the N-th file is about to get its final name,
-which then is written to half; or `never`, which says how many of both there were. The last line on stderr says what was met.
+POINT is `call:N`, the N-th call of one of confide's functions; `rename:N`, where the N-th file is
+about to get its final name, which then is written to half; or `never`, which says how many of both
+there were. The last line on stderr says what was met.
 """
 
 import importlib
@@ -12,10 +14,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import confide.io
+import confide.files.io
 from confide.cli import main
 
-PACKAGE = str(Path(confide.io.__file__).parent)
+PACKAGE = str(Path(confide.files.io.__file__).parent)
 PASSED_OVER = "codehash"  # nine calls of ten, and nothing happens there
 
 

@@ -1,4 +1,6 @@
-"""What every fault needs: a copy of a built project to break, processes to kill, and a row that says what became of it."""
+"""What every fault needs: a copy of a built project to break, processes to kill, and a row that
+says what became of it.
+"""
 
 import os
 import shutil
@@ -44,12 +46,16 @@ def without(reference: Project, folder: Path, *names: str) -> Project:
 
 
 def half_done(reference: Project, folder: Path) -> Project:
-    """A copy in which one model, what is measured of it, and the report are still to be made: ten jobs."""
+    """A copy in which one model, what is measured of it, and the report are still to be made: ten
+    jobs.
+    """
     return without(reference, folder, f"models/{RUN}", f"results/runs/{RUN}")
 
 
 def start(project: Project, *command: str, log: Path, **environment: str) -> subprocess.Popen:
-    """A command in a session of its own, its words in a file; it hears Ctrl-C even where this runs in the background."""
+    """A command in a session of its own, its words in a file; it hears Ctrl-C even where this runs
+    in the background.
+    """
     with open(log, "w") as out:
         return subprocess.Popen(
             command,
@@ -80,7 +86,9 @@ def family(process: subprocess.Popen) -> list[psutil.Process]:
 
 
 def signalled(process: subprocess.Popen, number: signal.Signals, *, alone: bool = False) -> None:
-    """Send a signal to a process, and to all that descend from it unless `alone`; wait for its end."""
+    """Send a signal to a process, and to all that descend from it unless `alone`; wait for its
+    end.
+    """
     for member in family(process)[: 1 if alone else None]:
         with suppress(psutil.NoSuchProcess):
             member.send_signal(number)
@@ -105,7 +113,9 @@ def finished(log: Path) -> int:
 
 
 def completed(project: Project, reference: Project) -> list[str]:
-    """Run the workflow to its end, as a user would after a crash; what then differs from an uninterrupted run."""
+    """Run the workflow to its end, as a user would after a crash; what then differs from an
+    uninterrupted run.
+    """
     if any((project.folder / ".snakemake/locks").glob("*")):
         project.snakemake("--unlock")
     output = project.snakemake(check=False)
@@ -117,12 +127,18 @@ def completed(project: Project, reference: Project) -> list[str]:
 
 def verdict(lost: list[str], reference: Project) -> str:
     """The end of a row."""
-    return f"nothing lost: {len(built(reference.folder))} files as in an uninterrupted run" if not lost else f"LOST: {lost[:5]}"
+    return (
+        f"nothing lost: {len(built(reference.folder))} files as in an uninterrupted run"
+        if not lost
+        else f"LOST: {lost[:5]}"
+    )
 
 
 @contextmanager
 def small_disk(folder: Path, spare: int) -> Iterator[Callable[[], None]]:
-    """Put a folder on a disk of its own with `spare` kB left; yields what makes space on it. Needs root."""
+    """Put a folder on a disk of its own with `spare` kB left; yields what makes space on it. Needs
+    root.
+    """
     inside = folder.with_name(f"{folder.name}-before")
     folder.mkdir(parents=True, exist_ok=True)
     folder.rename(inside)
@@ -133,7 +149,9 @@ def small_disk(folder: Path, spare: int) -> Iterator[Callable[[], None]]:
         shutil.copytree(inside, folder, dirs_exist_ok=True, symlinks=True)
         free = os.statvfs(folder)
         with open(ballast, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, free.f_bavail * free.f_bsize - spare * 1024))
+            os.posix_fallocate(
+                file.fileno(), 0, max(1, free.f_bavail * free.f_bsize - spare * 1024)
+            )
         yield ballast.unlink
     finally:
         subprocess.run(["umount", "-l", folder], check=True)

@@ -1,4 +1,6 @@
-"""Servers and stores beside the workflow that vanish: MLflow while runs are loaded, a DVC remote between push and pull."""
+"""Servers and stores beside the workflow that vanish: MLflow while runs are loaded, a DVC remote
+between push and pull.
+"""
 
 import signal
 import socket
@@ -15,16 +17,22 @@ MLFLOW = (sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--wo
 
 
 def tracked(database: Path) -> dict[str, list]:
-    """What MLflow holds of runs that are finished and not deleted: metrics and parameters by key."""
+    """What MLflow holds of runs that are finished and not deleted: metrics and parameters by
+    key.
+    """
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
         kept = "r.status = 'FINISHED' and r.lifecycle_stage = 'active' and t.key = 'confide.key'"
         join = "join runs r using (run_uuid) join tags t using (run_uuid)"
         found = {
             f"run {key}": []
-            for (key,) in connection.execute(f"select t.value from runs r join tags t using (run_uuid) where {kept}")
+            for (key,) in connection.execute(
+                f"select t.value from runs r join tags t using (run_uuid) where {kept}"
+            )
         }
         for table in ("metrics", "params"):
-            rows = connection.execute(f"select t.value, m.key, m.value from {table} m {join} where {kept}").fetchall()
+            rows = connection.execute(
+                f"select t.value, m.key, m.value from {table} m {join} where {kept}"
+            ).fetchall()
             for key, *value in rows:
                 found[f"run {key}"].append((table, *map(str, value)))
     return {key: sorted(values) for key, values in found.items()}
@@ -33,17 +41,23 @@ def tracked(database: Path) -> dict[str, list]:
 def unfinished(database: Path) -> int:
     """Runs that were begun and neither finished nor deleted."""
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-        query = "select count(*) from runs where status != 'FINISHED' and lifecycle_stage = 'active'"
+        query = (
+            "select count(*) from runs where status != 'FINISHED' and lifecycle_stage = 'active'"
+        )
         return connection.execute(query).fetchone()[0]
 
 
 def server(project: Project, port: int, log: Path):
     """An MLflow server that answers."""
-    process = start(project, *MLFLOW, "--port", str(port), "--backend-store-uri", "sqlite:///mlflow.db", log=log)
+    process = start(
+        project, *MLFLOW, "--port", str(port), "--backend-store-uri", "sqlite:///mlflow.db", log=log
+    )
 
     def answers() -> bool:
         try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).status == 200
+            return (
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).status == 200
+            )
         except OSError:
             return False
 
@@ -52,11 +66,14 @@ def server(project: Project, port: int, log: Path):
 
 
 def server_that_dies(project: Project, reference: Project, folder: Path) -> Row:
-    """The MLflow server is killed once the first run is in it; the next `track` loads what is missing, and nothing twice."""
+    """The MLflow server is killed once the first run is in it; the next `track` loads what is
+    missing, and nothing twice.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    database, log = project.folder / "mlflow.db", folder / "track.log"
+    database = project.folder / "mlflow.db"
+    log = folder / "track.log"
     first = server(project, port, folder / "server.log")
     there = {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}"}
     loading = start(project, *snakemake("track"), log=log, **there)
@@ -64,21 +81,36 @@ def server_that_dies(project: Project, reference: Project, folder: Path) -> Row:
     signalled(first, signal.SIGKILL)
     loading.wait()
     said = (project.folder / "logs/track.log").read_text().splitlines()[-1]
-    lost = [] if loading.returncode != 0 and said.startswith("confide track: error: tracking.uri") else [said]
+    lost = (
+        []
+        if loading.returncode != 0 and said.startswith("confide track: error: tracking.uri")
+        else [said]
+    )
     second = server(project, port, folder / "server.log")
     project.snakemake("track", **there)
     signalled(second, signal.SIGKILL)
     whole = folder / "whole.db"
     project.snakemake("track", MLFLOW_TRACKING_URI=f"sqlite:///{whole}")
-    lost += [] if tracked(database) == tracked(whole) else ["the server holds something else than after one quiet `track`"]
+    lost += (
+        []
+        if tracked(database) == tracked(whole)
+        else ["the server holds something else than after one quiet `track`"]
+    )
     lost += [f"{unfinished(database)} runs are left unfinished"] if unfinished(database) else []
     lost += differences(project.folder, reference.folder)
     where = "`track`, after the first run"
-    return Row("MLflow server killed", where, f"“{said[:110]}…”; all runs there, once; {verdict(lost, reference)}", lost)
+    return Row(
+        "MLflow server killed",
+        where,
+        f"“{said[:110]}…”; all runs there, once; {verdict(lost, reference)}",
+        lost,
+    )
 
 
 def recorded(project: Project, store: Path) -> None:
-    """Put a built project under git and DVC, with a remote store; `project` must not be built elsewhere meanwhile."""
+    """Put a built project under git and DVC, with a remote store; `project` must not be built
+    elsewhere meanwhile.
+    """
     (project.folder / ".gitignore").write_text("/.snakemake/\n/logs/\n/.checkpoints/\n")
     for _ in range(3):
         project.edit("dvc.yaml", "crt_customersim", "tiny")
@@ -91,15 +123,26 @@ def recorded(project: Project, store: Path) -> None:
 
 
 def remote_that_vanishes(project: Project, reference: Project, folder: Path) -> list[Row]:
-    """The store cannot be written, is gone when a clone pulls, and comes back with an object cut short."""
-    store, clone = folder / "store", Project(folder / "clone", project.environment)
+    """The store cannot be written, is gone when a clone pulls, and comes back with an object cut
+    short.
+    """
+    store = folder / "store"
+    clone = Project(folder / "clone", project.environment)
     recorded(project, store)
     store.write_text("a file where the folder was")
     said = project.dvc("push", check=False)
     lost = [] if project.status != 0 else ["push said nothing"]
     store.unlink()
     project.dvc("push", "-q")
-    rows = [_row("DVC remote gone", "`dvc push`", said, lost + differences(project.folder, reference.folder), reference)]
+    rows = [
+        _row(
+            "DVC remote gone",
+            "`dvc push`",
+            said,
+            lost + differences(project.folder, reference.folder),
+            reference,
+        )
+    ]
     project.git("clone", "-q", str(project.folder), str(clone.folder))
     store.rename(folder / "away")
     said = clone.dvc("pull", check=False)
@@ -114,7 +157,9 @@ def object_cut_short(clone: Project, reference: Project, store: Path) -> Row:
     """Half of a model is gone in the store, and a clone that has lost it pulls it."""
     name = "models/crt/g0.1-s0/model.safetensors"
     content = (clone.folder / name).read_bytes()
-    same = (path for path in store.rglob("*") if path.is_file() and path.stat().st_size == len(content))
+    same = (
+        path for path in store.rglob("*") if path.is_file() and path.stat().st_size == len(content)
+    )
     stored = next(path for path in same if path.read_bytes() == content)
     stored.chmod(0o644)
 
@@ -126,7 +171,9 @@ def object_cut_short(clone: Project, reference: Project, store: Path) -> Row:
 
     said = pull(content[: len(content) // 2])
     refused = clone.snakemake(check=False)
-    lost = [] if clone.status != 0 and f"{name}: " in refused else [f"it was used: {refused[-500:]}"]
+    lost = (
+        [] if clone.status != 0 and f"{name}: " in refused else [f"it was used: {refused[-500:]}"]
+    )
     again = pull(content)
     lost += [] if clone.status == 0 else [f"not pulled again: {again[-500:]}"]
     lost += differences(clone.folder, reference.folder) + idle(clone)
@@ -142,9 +189,13 @@ def pulled(clone: Project, reference: Project) -> list[str]:
 
 
 def idle(project: Project) -> list[str]:
-    return [] if "Nothing to be done" in project.snakemake("-n", check=False) else ["something to do"]
+    return (
+        [] if "Nothing to be done" in project.snakemake("-n", check=False) else ["something to do"]
+    )
 
 
 def _row(fault: str, where: str, said: str, lost: list[str], reference: Project) -> Row:
-    line = next((line for line in said.splitlines() if "ERROR" in line or "models/" in line), "nothing")[:160]
+    line = next(
+        (line for line in said.splitlines() if "ERROR" in line or "models/" in line), "nothing"
+    )[:160]
     return Row(fault, where, f"“{line}”; then {verdict(lost, reference)}", lost)

@@ -1,4 +1,6 @@
-"""Inject every fault into real runs and write docs/faults.md: `python tests/faults/table.py --points 20` (an hour, 2 cores)."""
+"""Inject every fault into real runs and write docs/faults.md: `python tests/faults/table.py
+--points 20` (an hour, 2 cores).
+"""
 
 import argparse
 import signal
@@ -12,7 +14,17 @@ from harness import RUN, Row, half_done
 from project import Project, environment_in, project_in
 from service_faults import remote_that_vanishes, server_that_dies
 from training_faults import killed_anywhere, killed_while_writing, two_jobs_at_once
-from workflow_faults import DISKS, clock, cut, damaged_record, dated, ended, full_disk, killed, two_at_once
+from workflow_faults import (
+    DISKS,
+    clock,
+    cut,
+    damaged_record,
+    dated,
+    ended,
+    full_disk,
+    killed,
+    two_at_once,
+)
 
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
 CUT = {  # file: whether it is also deleted and made again, which may be half of the study
@@ -68,21 +80,29 @@ def line(row: Row) -> str:
 def main() -> int:
     """Build the study once undisturbed, inject every fault, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--points", type=int, default=20, help="kills of the workflow, of a training job, ...")
+    parser.add_argument(
+        "--points", type=int, default=20, help="kills of the workflow, of a training job, ..."
+    )
     points = parser.parse_args().points
     lost = 0
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         folder = Path(name)
         (folder / "bin").mkdir()
         fresh = project_in(folder / "fresh", environment_in(folder / "bin"))
-        jobs, reference = sum(fresh.planned().values()), fresh.copy(folder / "reference")
+        jobs = sum(fresh.planned().values())
+        reference = fresh.copy(folder / "reference")
         reference.snakemake()
         lines = [HEAD.format(jobs=jobs)]
         started = time.monotonic()
         for row in rows(reference, fresh, folder, points):
             lines.append(line(row).replace(f"{folder}/", ""))
             lost += bool(row.lost)
-            print(f"{time.monotonic() - started:.0f} s: {lines[-1]}", end="", file=sys.stderr, flush=True)
+            print(
+                f"{time.monotonic() - started:.0f} s: {lines[-1]}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
     PAGE.write_text("".join(lines))
     return lost
 

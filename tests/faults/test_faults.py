@@ -1,4 +1,6 @@
-"""A part of the table of faults in the tests, most of it nightly; `python tests/faults/table.py` has the whole of it."""
+"""A part of the table of faults in the tests, most of it nightly; `python tests/faults/table.py` has
+the whole of it.
+"""
 
 import os
 import re
@@ -58,7 +60,9 @@ def test_files_and_records_that_are_cut_short_are_refused_by_name(built, tmp_pat
 
 
 def test_differences_are_seen(built, tmp_path):
-    """The comparison that all of this rests on sees a byte, a missing file and one too many, but no times."""
+    """The comparison that all of this rests on sees a byte, a missing file and one too many, but no
+    times.
+    """
     project = built.copy(tmp_path / "project")
     metrics = project.folder / f"models/{RUN}/metrics.jsonl"
     metrics.write_text(re.sub(r'econds":[\d.e-]+', 'econds":9', metrics.read_text()))
@@ -69,4 +73,7 @@ def test_differences_are_seen(built, tmp_path):
     metrics.write_text(metrics.read_text().replace('"step":', '"step":1'))
     certificate = project.folder / f"results/runs/{RUN}/certificate.md"
     certificate.write_bytes(certificate.read_bytes()[:-1] + b" ")
-    assert differences(project.folder, built.folder) == [*names, f"results/runs/{RUN}/certificate.md"]
+    assert differences(project.folder, built.folder) == [
+        *names,
+        f"results/runs/{RUN}/certificate.md",
+    ]

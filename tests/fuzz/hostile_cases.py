@@ -1,4 +1,6 @@
-"""One case: a file is changed, and read under a limit of time; what comes of it, and whether the message kept the secret."""
+"""One case: a file is changed, and read under a limit of time; what comes of it, and whether the
+message kept the secret.
+"""
 
 import contextlib
 import io
@@ -24,7 +26,9 @@ class Hang(BaseException):
 
 
 class Outcome(NamedTuple):
-    """`kind`: accepted, refused, stopped (by the command line, in one line), or what must not be: fault, hang, leak."""
+    """`kind`: accepted, refused, stopped (by the command line, in one line), or what must not be:
+    fault, hang, leak.
+    """
 
     kind: str
     seconds: float
@@ -35,7 +39,8 @@ class Case:
     """The files of a target in a folder of their own, to be changed again and again."""
 
     def __init__(self, target: Target, folder: Path):
-        self.target, self.folder = target, folder
+        self.target = target
+        self.folder = folder
         self.file = folder / target.file
         self.files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         if (first := read(target, folder)).kind != "accepted":
@@ -60,22 +65,28 @@ class Case:
 
 def read(target: Target, folder: Path) -> Outcome:
     """What a target's reader makes of its files as they are."""
-    printed, begun = io.StringIO(), time.perf_counter()
+    printed = io.StringIO()
+    begun = time.perf_counter()
     previous = signal.signal(signal.SIGALRM, _late)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             target.read(folder)
-        kind, says = "accepted", ""
+        kind = "accepted"
+        says = ""
     except (InputError, Failure) as error:
-        kind, says = "refused", str(error)
+        kind = "refused"
+        says = str(error)
     except Hang:
-        kind, says = "hang", traceback.format_exc(limit=-3)
+        kind = "hang"
+        says = traceback.format_exc(limit=-3)
     except BaseException as error:  # a panic of Rust's is no Exception
         if target.stops and isinstance(error, Exception):
-            kind, says = "stopped", cli.fault(error)
+            kind = "stopped"
+            says = cli.fault(error)
         else:
-            kind, says = "fault", "".join(traceback.format_exception(error)[-4:])
+            kind = "fault"
+            says = "".join(traceback.format_exception(error)[-4:])
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)

@@ -22,7 +22,12 @@ def own_lines(count: int = 96) -> list[dict[str, Any]]:
     for index in range(count):
         said = text.format(f"N{index:03}", SECRET if index % 3 else f"{1000 + index}")
         place = said.index(" is ") + 4
-        row = {"text": said, "doc": f"d{index // 2}", "author": f"a{index % 5}", "domain": "ABC"[index // 4 % 2]}
+        row = {
+            "text": said,
+            "doc": f"d{index // 2}",
+            "author": f"a{index % 5}",
+            "domain": "ABC"[index // 4 % 2],
+        }
         row["split"] = ("train", "train", "valid", "test")[index // 8 % 4]
         rows.append(row | {"spans": [[place, place + 4, "name"]]})
     return rows
@@ -45,7 +50,10 @@ def dialogues(path: Path, folder: str, extra: dict[str, Any]) -> bytes:
              "frames": [{"service": "Banks_1", "slots": [{"slot": "receiver", "start": 5, "exclusive_end": 22, **extra}]}]},
             {"speaker": "SYSTEM", "turn_id": "1", "utterance": "Very well.", "frames": []},
         ]  # fmt: skip
-        found = [{"dialogue_id": f"{split_name}_{n}", "services": ["Banks_1"], "turns": turns} for n in range(3)]
+        found = [
+            {"dialogue_id": f"{split_name}_{n}", "services": ["Banks_1"], "turns": turns}
+            for n in range(3)
+        ]
         place = path / folder / split_name / "dialogues_001.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(found))
@@ -56,15 +64,25 @@ def annotated(folder: Path) -> bytes:
     for split_name in SPLITS:
         place = folder / "airline" / f"{split_name}.tsv"
         place.parent.mkdir(parents=True, exist_ok=True)
-        rows = [f"c{split_name}{n}\t{turn}\tit is {SECRET}\tO O name" for n in range(3) for turn in range(2)]
-        place.write_text("\n".join(["conversationId\tturnNumber\tutterance\tslot-labels", *rows]) + "\n")
+        rows = [
+            f"c{split_name}{n}\t{turn}\tit is {SECRET}\tO O name"
+            for n in range(3)
+            for turn in range(2)
+        ]
+        place.write_text(
+            "\n".join(["conversationId\tturnNumber\tutterance\tslot-labels", *rows]) + "\n"
+        )
     return (folder / "airline" / "train.tsv").read_bytes()
 
 
 def unannotated(folder: Path) -> bytes:
     folder.mkdir(exist_ok=True)
     roles = ("customer", "agent")
-    rows = [f'c{n:04}-1,{turn},"it is {SECRET}, so",{roles[turn % 2]}' for n in range(12) for turn in range(3)]
+    rows = [
+        f'c{n:04}-1,{turn},"it is {SECRET}, so",{roles[turn % 2]}'
+        for n in range(12)
+        for turn in range(3)
+    ]
     content = "\n".join(["conversationId,turnNumber,utterance,authorRole", *rows]) + "\n"
     (folder / "airline.tsv").write_text(content)
     return content.encode()
@@ -76,9 +94,7 @@ MESSAGE = (
     f"Content-Transfer-Encoding: quoted-printable\n\nI am {SECRET} {{0}} =C3=A9.\n"
     f"On Monday, Bo wrote:\n> no\n--b--\n"
 )
-TREE = (
-    "# newdoc id = d{0}\n# text = {1} met Ada .\n1\t{1}\tB-PER\t-\t-\n2\tmet\tO\t-\t-\n3\tAda\tB-PER\t-\t-\n4\t.\tO\t-\t-\n\n"
-)
+TREE = "# newdoc id = d{0}\n# text = {1} met Ada .\n1\t{1}\tB-PER\t-\t-\n2\tmet\tO\t-\t-\n3\tAda\tB-PER\t-\t-\n4\t.\tO\t-\t-\n\n"
 DIALOG = f"SYS: Hello, may I have your full name?\nUSR: I am Ada Byron.\nSYS: Thanks.\nUSR: It is {SECRET} 123-12345-1234\n"
 
 
@@ -95,7 +111,8 @@ def tarball(folder: Path) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name in ("train", "valid", "test"):
             for number in range(3):
-                data, info = DIALOG.encode(), tarfile.TarInfo(f"customersim/{name}/dial-{number}.txt")
+                data = DIALOG.encode()
+                info = tarfile.TarInfo(f"customersim/{name}/dial-{number}.txt")
                 info.size = len(data)
                 tar.addfile(info, BytesIO(data))
     return buffer.getvalue()
@@ -110,42 +127,80 @@ def read_tar(path: Path) -> None:
     _collect(archive("customersim"), _open_tar(path))
 
 
-# name: kind of mutation, where the file lies, what makes it in a folder (bytes), what reads it there
+# name: kind of mutation, where the file lies, what makes it in a folder (bytes), what reads it
+# there
 Corpus = tuple[str, str, Callable[[Path], bytes], Callable[[Path], None]]
 
 
 def fetched(reader: str, members: dict[str, str], **more: Any) -> Corpus:
     read = {"reader": reader, **more}
-    return "lines", "raw.jsonl", lambda folder: packed(members), lambda folder: points_of(folder, read, folder / "raw.jsonl")
+    return (
+        "lines",
+        "raw.jsonl",
+        lambda folder: packed(members),
+        lambda folder: points_of(folder, read, folder / "raw.jsonl"),
+    )
 
 
-def own(kind: str, place: str, make: Callable[[Path], bytes], reader: str, path: str | None = None, **more: Any) -> Corpus:
+def own(
+    kind: str,
+    place: str,
+    make: Callable[[Path], bytes],
+    reader: str,
+    path: str | None = None,
+    **more: Any,
+) -> Corpus:
     return (
         kind,
         place,
         make,
-        lambda folder: points_of(folder, {"reader": reader, "path": str(folder / (path or place)), **more}),
+        lambda folder: points_of(
+            folder, {"reader": reader, "path": str(folder / (path or place)), **more}
+        ),
     )
 
 
 SPEECHES = "\n\n".join(f"{'ABC'[n % 3]}:\nI am {SECRET}. So, {n}!" for n in range(30))
-POSTS = [{"author": f"u{n % 3}", "normalizedBody": f"post {n} of {SECRET}", "body": "x"} for n in range(40)]
-TREES = {f"{name}.iob2": "".join(TREE.format(f"{name}{n}", SECRET) for n in range(4)) for name in SPLITS}
+POSTS = [
+    {"author": f"u{n % 3}", "normalizedBody": f"post {n} of {SECRET}", "body": "x"}
+    for n in range(40)
+]
+TREES = {
+    f"{name}.iob2": "".join(TREE.format(f"{name}{n}", SECRET) for n in range(4)) for name in SPLITS
+}
 CORPORA: dict[str, Corpus] = {
     "lines (JSON)": own("lines", "own.jsonl", lambda folder: jsonl(own_lines()), "lines"),
-    "lines (text)": own("bytes", "own.txt", lambda folder: f"line of {SECRET}\n".encode() * 40, "lines"),
+    "lines (text)": own(
+        "bytes", "own.txt", lambda folder: f"line of {SECRET}\n".encode() * 40, "lines"
+    ),
     "mail (messages)": own("bytes", "mail/inbox/3.", mails, "mail", "mail", least=2),
     "mail (mbox)": own(
-        *("bytes", "box.mbox", lambda folder: "".join(f"From x\n{MESSAGE.format(n)}\n" for n in range(9)).encode(), "mail"),
+        *(
+            "bytes",
+            "box.mbox",
+            lambda folder: "".join(f"From x\n{MESSAGE.format(n)}\n" for n in range(9)).encode(),
+            "mail",
+        ),
         layout="mbox",
         least=2,
     ),
     "reddit": own("lines", "posts.jsonl", lambda folder: jsonl(POSTS), "reddit"),
     "multidogo (annotated)": own("bytes", "airline/train.tsv", annotated, "multidogo", "."),
     "multidogo (unannotated)": own(
-        "bytes", "dogo/airline.tsv", lambda f: unannotated(f / "dogo"), "multidogo", "dogo", part="unannotated"
+        "bytes",
+        "dogo/airline.tsv",
+        lambda f: unannotated(f / "dogo"),
+        "multidogo",
+        "dogo",
+        part="unannotated",
     ),
-    "sgd": own("json", "sgd/train/dialogues_001.json", lambda folder: dialogues(folder, "sgd", {}), "sgd", "sgd"),
+    "sgd": own(
+        "json",
+        "sgd/train/dialogues_001.json",
+        lambda folder: dialogues(folder, "sgd", {}),
+        "sgd",
+        "sgd",
+    ),
     "multiwoz22": own(
         *(
             "json",
@@ -156,12 +211,22 @@ CORPORA: dict[str, Corpus] = {
         )
     ),
     "dialog_files": fetched(
-        "dialog_files", {f"{s}/dial-{n}.txt": DIALOG for s in ("train", "valid", "test") for n in range(3)}
+        "dialog_files",
+        {f"{s}/dial-{n}.txt": DIALOG for s in ("train", "valid", "test") for n in range(3)},
     ),
     "speeches": fetched("speeches", {"input.txt": SPEECHES}, least=2),
     "treebank": fetched("treebank", TREES),
     "wikitext": fetched(
-        "wikitext", {f"{name}.txt": f" = {SECRET} = \n a line of 12\n" * 9 for name in ("train", "valid", "test")}
+        "wikitext",
+        {
+            f"{name}.txt": f" = {SECRET} = \n a line of 12\n" * 9
+            for name in ("train", "valid", "test")
+        },
     ),
-    "archive (tar.gz)": ("bytes", "a.tar.gz", tarball, lambda folder: read_tar(folder / "a.tar.gz")),
+    "archive (tar.gz)": (
+        "bytes",
+        "a.tar.gz",
+        tarball,
+        lambda folder: read_tar(folder / "a.tar.gz"),
+    ),
 }

@@ -1,4 +1,5 @@
-"""Mutations of valid files: of bytes, and of JSON values (in files, lines, YAML, headers of safetensors).
+"""Mutations of valid files: of bytes, and of JSON values (in files, lines, YAML, headers of
+safetensors).
 
 A source is a `random.Random`, or hypothesis's own, so that a failing case shrinks.
 """
@@ -10,7 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-RAW = {  # what a JSON or YAML text may hold and no value of ours does; spelled out where the key stands
+# what a JSON or YAML text may hold and no value of ours does; spelled out where the key stands
+RAW = {
     "@nan": "NaN",
     "@inf": "-Infinity",
     "@overflow": "1e999",
@@ -36,10 +38,32 @@ VALUES: tuple[Any, ...] = (
         "$(touch x)",
         "<MASK>",
     ),
-    *([], {}, [[]], [None], {"": None}, [[0, 1, "x"]], [[1, 0, "x", 1.0]], {"kind": "x"}, {"a": {"b": {"c": []}}}),
+    *(
+        [],
+        {},
+        [[]],
+        [None],
+        {"": None},
+        [[0, 1, "x"]],
+        [[1, 0, "x", 1.0]],
+        {"kind": "x"},
+        {"a": {"b": {"c": []}}},
+    ),
     *RAW,
 )
-BYTES = (b"", b"\0", b"\xff\xfe", b"\xc3\x28", b"\xed\xa0\x80", b"\n", b"\r\n\r\n", b'"', b"{", b"[" * 5000, b"\xef\xbb\xbf")
+BYTES = (
+    b"",
+    b"\0",
+    b"\xff\xfe",
+    b"\xc3\x28",
+    b"\xed\xa0\x80",
+    b"\n",
+    b"\r\n\r\n",
+    b'"',
+    b"{",
+    b"[" * 5000,
+    b"\xef\xbb\xbf",
+)
 BYTES += (
     b"-1",
     b"99999999999999999999",
@@ -103,7 +127,13 @@ def of_bytes(source: random.Random, content: bytes) -> bytes:
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Paths of all values within a value."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [path, *(found for key, inner in parts for found in places(inner, (*path, key)))]
 
 
@@ -115,7 +145,8 @@ def of_value(source: random.Random, value: Any) -> Any:
         if not found:
             return source.choice(VALUES)
         path = source.choice(found)
-        holder, key = _at(value, path[:-1]), path[-1]
+        holder = _at(value, path[:-1])
+        key = path[-1]
         kind = source.randrange(8)
         if kind == 0:
             del holder[key]
@@ -125,10 +156,14 @@ def of_value(source: random.Random, value: Any) -> Any:
             holder[source.choice(["", "x", "kind", str(key) * 2, "é\n"])] = holder.pop(key)
         elif kind == 3:
             holder[key] = copy.deepcopy(
-                _at(value, source.choice(found[: len(found)])) if source.random() < 0.5 else [holder[key]]
+                _at(value, source.choice(found[: len(found)]))
+                if source.random() < 0.5
+                else [holder[key]]
             )
         elif kind == 4 and isinstance(holder[key], int | float):
-            holder[key] = source.choice([-holder[key], holder[key] * 10**6, holder[key] + 1, str(holder[key]), 10**25, 0])
+            holder[key] = source.choice(
+                [-holder[key], holder[key] * 10**6, holder[key] + 1, str(holder[key]), 10**25, 0]
+            )
         else:
             holder[key] = copy.deepcopy(source.choice(VALUES))
     return value
@@ -173,21 +208,27 @@ def of_lines(source: random.Random, content: bytes) -> bytes:
 
 
 def of_yaml(source: random.Random, content: bytes) -> bytes:
-    """Of a YAML file that is written as JSON: changed values, or YAML's own constructs in place of a number."""
+    """Of a YAML file that is written as JSON: changed values, or YAML's own constructs in place of
+    a number.
+    """
     kind = source.random()
     if kind < 0.2:
         return of_bytes(source, content)
     changed = spelled(of_value(source, json.loads(content)))
     if kind < 0.4:
         first = source.randrange(len(changed))
-        place = next((at for at in range(first, len(changed)) if changed[at : at + 1] in (b",", b"}")), len(changed))
+        place = next(
+            (at for at in range(first, len(changed)) if changed[at : at + 1] in (b",", b"}")),
+            len(changed),
+        )
         begin = max(changed.rfind(sign, 0, place) for sign in (b":", b",", b"["))
         return changed[: begin + 1] + b" " + source.choice(YAML).encode() + changed[place:]
     return changed
 
 
 CANARY = "open('canary', 'w').close()"
-ORDERS = (  # what would run code in a file that Snakemake's template engine reads, or in one that is unpickled
+# what would run code in a file that Snakemake's template engine reads, or in one that is unpickled
+ORDERS = (
     f'__use_yte__: true\n__definitions__:\n  - "{CANARY}"\n',
     f'"__use_yte__": 1\n"__definitions__": ["{CANARY}"]\n',
     f'? !!str __use_yte__\n: yes\n? "__definitions__"\n: - "{CANARY}"\n',
@@ -215,10 +256,14 @@ ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16")
 
 
 def of_orders(source: random.Random, content: bytes) -> bytes:
-    """Of a YAML file that is written as JSON: lines that would run code, before or after its own, in any encoding."""
+    """Of a YAML file that is written as JSON: lines that would run code, before or after its own,
+    in any encoding.
+    """
     if source.random() < 0.3:
         return of_yaml(source, content)
-    rows = [f"{json.dumps(key)}: {json.dumps(value)}\n" for key, value in json.loads(content).items()]
+    rows = [
+        f"{json.dumps(key)}: {json.dumps(value)}\n" for key, value in json.loads(content).items()
+    ]
     for _ in range(source.randint(1, 2)):
         rows.insert(source.randint(0, len(rows)), source.choice(ORDERS))
     return "".join(rows).encode(source.choice(ENCODINGS))
@@ -227,12 +272,16 @@ def of_orders(source: random.Random, content: bytes) -> bytes:
 def of_tensors(source: random.Random, content: bytes) -> bytes:
     """Of a safetensors file: its header as JSON, the length of it, or bytes anywhere."""
     size = struct.unpack("<Q", content[:8])[0]
-    header, rest = content[8 : 8 + size], content[8 + size :]
+    header = content[8 : 8 + size]
+    rest = content[8 + size :]
     kind = source.randrange(5)
     if kind == 0:
         return of_bytes(source, content)
     if kind == 1:
-        return struct.pack("<Q", source.choice([0, 1, size + 1, 2**31, 2**63, 2**64 - 1])) + content[8:]
+        return (
+            struct.pack("<Q", source.choice([0, 1, size + 1, 2**31, 2**63, 2**64 - 1]))
+            + content[8:]
+        )
     if kind == 2:  # arrays stay in place, so that what is read of them is reached
         data = bytearray(rest)
         for _ in range(source.randint(1, 30)):

@@ -1,4 +1,5 @@
-"""What the workflow reads, as a list of targets: a valid file, how it is changed, and the function that reads it.
+"""What the workflow reads, as a list of targets: a valid file, how it is changed, and the function
+that reads it.
 
 A target's files lie in a folder that is built once; its reader takes that folder.
 """
@@ -39,16 +40,18 @@ from hostile_world import (
 )
 from matplotlib.image import imsave
 
-from confide import checkpoint, cli, models, snapshots, tokenizer
-from confide.attacks import shadows
+from confide import cli, models
+from confide.attacks.membership import shadows
+from confide.commands.mirror import rows_of
+from confide.config.params import load as load_params
+from confide.data.redaction import finder_of
 from confide.dp.ledger import Ledger
-from confide.mirror import rows_of
-from confide.params import load as load_params
 from confide.policies import policy
 from confide.policies.domain_classifier import from_file, save
 from confide.policies.pipelines import from_bytes
-from confide.redaction import finder_of
 from confide.specs import KeywordPolicySpec, LiraSpec, RedactSpec, RegexPolicySpec, SplitSpec
+from confide.text import tokenizer
+from confide.train import checkpoint, snapshots
 
 ROOT = Path(__file__).parents[2]
 LIRA = LiraSpec(kind="lira", shadows="few", label="name", limit=20)
@@ -62,7 +65,9 @@ class Target(NamedTuple):
     file: str
     read: Callable[[Path], object]
     seal: Callable[[Path, bytes], bytes] | None = None
-    stops: bool = False  # what the file holds beyond the checked fields may end in the command line's one line on a fault
+    # what the file holds beyond the checked fields may end in the command line's one line on a
+    # fault
+    stops: bool = False
     short: int = 25  # cases of the short version
 
 
@@ -77,36 +82,65 @@ def others(folder: Path) -> None:
     (folder / "params.yaml").write_text(json.dumps(params))
     (folder / "regex.json").write_text(json.dumps({"kind": "regex", "patterns": PATTERNS}))
     (folder / "keywords.json").write_text(json.dumps({"A": ["seat", "a flight"], "B": ["cable"]}))
-    (folder / "spec.json").write_text(json.dumps({"corpus": {"reader": "lines", "path": "own.jsonl"}, "point": "turn"}))
+    (folder / "spec.json").write_text(
+        json.dumps({"corpus": {"reader": "lines", "path": "own.jsonl"}, "point": "turn"})
+    )
     nlp = spacy.blank("en")
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Ada"}])
     (folder / "rules.spacy").write_bytes(nlp.to_bytes())
     words = tokenizer.train_bpe(["hello"], 270)
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    config = RobertaConfig(vocab_size=270, **sizes, max_position_embeddings=32, pad_token_id=0, bos_token_id=1, eos_token_id=1)
-    save(Classifier(RobertaForSequenceClassification(config), words.backend, ("A", "B"), 0.5), folder / "classes.safetensors")
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+    }
+    config = RobertaConfig(
+        vocab_size=270,
+        **sizes,
+        max_position_embeddings=32,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=1,
+    )
+    save(
+        Classifier(RobertaForSequenceClassification(config), words.backend, ("A", "B"), 0.5),
+        folder / "classes.safetensors",
+    )
     vocab, merges = gpt2_files()
     (folder / "vocab.json").write_text(vocab)
     (folder / "merges.txt").write_text(merges)
 
 
-PATTERNS = {"code": r"(?=[A-Z0-9])\b[A-Z]\d{3}-(?P<secret>\w+)", "twice": r"(\d)\1+", "name": r"[A-Z]\w+ [A-Z]\w+"}
+PATTERNS = {
+    "code": r"(?=[A-Z0-9])\b[A-Z]\d{3}-(?P<secret>\w+)",
+    "twice": r"(\d)\1+",
+    "name": r"[A-Z]\w+ [A-Z]\w+",
+}
 
 
 def gpt2_files() -> tuple[str, str]:
     """A small vocabulary of GPT-2's kind."""
     vocab = tokenizer.train_bpe(["hello there"] * 5, 270).backend.get_vocab()
-    words = [word for word in sorted(vocab, key=vocab.get) if not word.startswith("<")] + [tokenizer.END]
-    return json.dumps({word: index for index, word in enumerate([*words[:256], tokenizer.END])}), "#version: 0.2\n"
+    words = [word for word in sorted(vocab, key=vocab.get) if not word.startswith("<")] + [
+        tokenizer.END
+    ]
+    return json.dumps(
+        {word: index for index, word in enumerate([*words[:256], tokenizer.END])}
+    ), "#version: 0.2\n"
 
 
 def regex(folder: Path) -> None:
     found = cli.read_spec([RegexPolicySpec], f"@{folder / 'regex.json'}")
-    finder_of(RedactSpec(policy=found, conservative=found))("AB S3CRET-4711-ZEBRA 112 Ada Byron " * 3)
+    finder_of(RedactSpec(policy=found, conservative=found))(
+        "AB S3CRET-4711-ZEBRA 112 Ada Byron " * 3
+    )
 
 
 def keywords(folder: Path) -> None:
-    policy(KeywordPolicySpec(kind="keyword", model=str(folder / "keywords.json")))("a seat on a flight " * 3)
+    policy(KeywordPolicySpec(kind="keyword", model=str(folder / "keywords.json")))(
+        "a seat on a flight " * 3
+    )
 
 
 def words(folder: Path) -> None:
@@ -121,7 +155,11 @@ def restored(folder: Path) -> None:
 
 
 def epochs(folder: Path) -> None:
-    list(snapshots.each(folder / f"models/{RUN}/epochs.safetensors", models.load(folder / f"models/{RUN}")))
+    list(
+        snapshots.each(
+            folder / f"models/{RUN}/epochs.safetensors", models.load(folder / f"models/{RUN}")
+        )
+    )
 
 
 def ledger(folder: Path) -> None:
@@ -154,11 +192,17 @@ PLACE = f"results/runs/{RUN}"
 MODEL = f"models/{RUN}"
 TARGETS: dict[str, Target] = {
     **{name: Target(name, kind, file, read) for name, (kind, file, _, read) in CORPORA.items()},
-    "params.yaml": Target("others", "yaml", "params.yaml", lambda folder: load_params(folder / "params.yaml"), short=8),
-    "params.yaml: snakemake": Target("workflow", "orders", "project/params.yaml", as_parameters, short=6),
+    "params.yaml": Target(
+        "others", "yaml", "params.yaml", lambda folder: load_params(folder / "params.yaml"), short=8
+    ),
+    "params.yaml: snakemake": Target(
+        "workflow", "orders", "project/params.yaml", as_parameters, short=6
+    ),
     "configfile: snakemake": Target("workflow", "orders", f"project/{OTHER}", as_layer, short=6),
     "layers: snakemake": Target("workflow", "orders", f"project/{OTHER}", as_named_layer, short=2),
-    "specification": Target("others", "json", "spec.json", lambda f: cli.read_spec([SplitSpec], f"@{f / 'spec.json'}")),
+    "specification": Target(
+        "others", "json", "spec.json", lambda f: cli.read_spec([SplitSpec], f"@{f / 'spec.json'}")
+    ),
     "policy: regex": Target("others", "json", "regex.json", regex, short=4),
     "policy: keywords": Target("others", "json", "keywords.json", keywords),
     "policy: classifier": Target("others", "tensors", "classes.safetensors", classes),
@@ -173,43 +217,76 @@ TARGETS: dict[str, Target] = {
     "points: partition": Target("trained", "lines", "points.jsonl", partition),
     "points: neighbours": Target("trained", "lines", "points.jsonl", neighbours),
     "points: evaluate": Target("trained", "lines", "points.jsonl", evaluate),
-    "points: membership": Target("trained", "lines", "points.jsonl", lambda folder: attack(folder, "membership"), short=8),
+    "points: membership": Target(
+        "trained", "lines", "points.jsonl", lambda folder: attack(folder, "membership"), short=8
+    ),
     "points: shadows": Target("trained", "lines", "points.jsonl", shadow_models, short=8),
     "copies.jsonl": Target("trained", "lines", "copies.jsonl", partition),
     "spans: recall": Target("trained", "lines", "spans.jsonl", recall),
     "spans: partition": Target("trained", "lines", "spans.jsonl", partition),
     "original.safetensors": Target("trained", "tensors", "original.safetensors", train, short=8),
     "redacted.safetensors": Target("trained", "tensors", "redacted.safetensors", train, short=8),
-    "original.safetensors: evaluate": Target("trained", "tensors", "original.safetensors", evaluate),
+    "original.safetensors: evaluate": Target(
+        "trained", "tensors", "original.safetensors", evaluate
+    ),
     "checkpoint": Target("trained", "tensors", "checkpoint/state.safetensors", restored),
-    "model.safetensors": Target("trained", "tensors", f"{MODEL}/model.safetensors", lambda f: models.load(f / MODEL)),
-    "config.json": Target("trained", "json", f"{MODEL}/config.json", lambda f: models.load(f / MODEL)),
+    "model.safetensors": Target(
+        "trained", "tensors", f"{MODEL}/model.safetensors", lambda f: models.load(f / MODEL)
+    ),
+    "config.json": Target(
+        "trained", "json", f"{MODEL}/config.json", lambda f: models.load(f / MODEL)
+    ),
     "epochs.safetensors": Target("trained", "tensors", f"{MODEL}/epochs.safetensors", epochs),
     "ledger.jsonl": Target("trained", "lines", f"{MODEL}/ledger.jsonl", ledger),
-    "ledger.jsonl, chained again": Target("trained", "lines", f"{MODEL}/ledger.jsonl", ledger, chained),
-    "ledger.jsonl: certify": Target("trained", "lines", f"{MODEL}/ledger.jsonl", certify, chained, short=3),
+    "ledger.jsonl, chained again": Target(
+        "trained", "lines", f"{MODEL}/ledger.jsonl", ledger, chained
+    ),
+    "ledger.jsonl: certify": Target(
+        "trained", "lines", f"{MODEL}/ledger.jsonl", certify, chained, short=3
+    ),
     "recall.json": Target("trained", "json", "recall.json", certify, short=3),
     "neighbours.json": Target("trained", "json", "neighbours.json", certify, short=3),
     "certificate.json: verify": Target("trained", "json", f"{PLACE}/certificate.json", verify),
-    "certificate.json, sealed again": Target("trained", "json", f"{PLACE}/certificate.json", verify, sealed),
+    "certificate.json, sealed again": Target(
+        "trained", "json", f"{PLACE}/certificate.json", verify, sealed
+    ),
     "recall.json: verify": Target("trained", "json", "recall.json", verify, renamed),
     "certificate.json: audit check": Target("trained", "json", f"{PLACE}/certificate.json", check),
     "game.json: audit check": Target("trained", "json", f"{PLACE}/game.json", check),
     "attestation.json": Target("signed", "json", "attestation.json", attestation),
     "attestation.json, signed again": Target("signed", "json", "statement.json", statement),
     "public key": Target("signed", "bytes", "key.pub", key),
-    "canaries.json: exposure": Target("trained", "json", "canaries.json", lambda folder: attack(folder, "exposure")),
-    "canaries.json: game": Target("trained", "json", "canaries.json", lambda folder: attack(folder, "game")),
+    "canaries.json: exposure": Target(
+        "trained", "json", "canaries.json", lambda folder: attack(folder, "exposure")
+    ),
+    "canaries.json: game": Target(
+        "trained", "json", "canaries.json", lambda folder: attack(folder, "game")
+    ),
     "canaries.json: scan": Target("trained", "json", "canaries.json", scan),
     "shadows.safetensors": Target(
-        "trained", "tensors", "shadows.safetensors", lambda f: shadows.read(f / "shadows.safetensors", LIRA)
+        "trained",
+        "tensors",
+        "shadows.safetensors",
+        lambda f: shadows.read(f / "shadows.safetensors", LIRA),
     ),
-    "metrics.jsonl: live": Target("trained", "lines", f"{MODEL}/metrics.jsonl", lambda folder: rows_of(folder, RUN)),
-    "metrics.jsonl: report": Target("trained", "lines", f"{MODEL}/metrics.jsonl", report, stops=True, short=4),
-    "certificate.json: report": Target("trained", "json", f"{PLACE}/certificate.json", report, stops=True, short=4),
-    "evaluate.json: report": Target("trained", "json", f"{PLACE}/evaluate.json", report, stops=True, short=4),
-    "exposure.json: report": Target("trained", "json", f"{PLACE}/exposure.json", report, stops=True, short=4),
-    "membership.json: report": Target("trained", "json", f"{PLACE}/membership.json", report, stops=True, short=4),
+    "metrics.jsonl: live": Target(
+        "trained", "lines", f"{MODEL}/metrics.jsonl", lambda folder: rows_of(folder, RUN)
+    ),
+    "metrics.jsonl: report": Target(
+        "trained", "lines", f"{MODEL}/metrics.jsonl", report, stops=True, short=4
+    ),
+    "certificate.json: report": Target(
+        "trained", "json", f"{PLACE}/certificate.json", report, stops=True, short=4
+    ),
+    "evaluate.json: report": Target(
+        "trained", "json", f"{PLACE}/evaluate.json", report, stops=True, short=4
+    ),
+    "exposure.json: report": Target(
+        "trained", "json", f"{PLACE}/exposure.json", report, stops=True, short=4
+    ),
+    "membership.json: report": Target(
+        "trained", "json", f"{PLACE}/membership.json", report, stops=True, short=4
+    ),
     "figure.png: scan": Target("trained", "bytes", "figure.png", scan),
 }
 

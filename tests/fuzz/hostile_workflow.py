@@ -1,4 +1,6 @@
-"""Files of parameters as the real Snakemake gets them: a dry run plans or refuses in one line, and runs nothing of them."""
+"""Files of parameters as the real Snakemake gets them: a dry run plans or refuses in one line, and
+runs nothing of them.
+"""
 
 import json
 import os
@@ -29,19 +31,27 @@ def planned(folder: Path, *arguments: str) -> None:
     known = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE_")}
     environment = known | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "snakemake", "-n", "-q", *arguments]
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, errors="replace"
+    )
     appeared = files_of(project) - before
     assert not appeared, f"made by a dry run: {sorted(appeared)}"
     lines = [line for line in done.stderr.splitlines() if not line.startswith("Using ")]
     if done.returncode:
-        assert done.returncode == 2 and len(lines) == 1, f"status {done.returncode}: {done.stderr}{done.stdout}"
+        assert done.returncode == 2 and len(lines) == 1, (
+            f"status {done.returncode}: {done.stderr}{done.stdout}"
+        )
         raise InputError(lines[0])
 
 
 def files_of(project: Path) -> set[Path]:
     """Files of a project without Snakemake's own records."""
     found = project.rglob("*")
-    return {path for path in found if path.is_file() and path.relative_to(project).parts[0] != ".snakemake"}
+    return {
+        path
+        for path in found
+        if path.is_file() and path.relative_to(project).parts[0] != ".snakemake"
+    }
 
 
 def as_parameters(folder: Path) -> None:

@@ -1,8 +1,10 @@
 """Read mutated files, up to thousands per target, and print what came of them.
 
-    python tests/fuzz/run.py --cases 10000 [--only NAME ...] [--seconds 600] [--seed 0] [--write docs/hostile_input.md]
+python tests/fuzz/run.py --cases 10000 [--only NAME ...] [--seconds 600] [--seed 0] [--write
+docs/hostile_input.md]
 
-Case `n` of a target is the same in every run with one seed. A target stops early when its seconds are over.
+Case `n` of a target is the same in every run with one seed. A target stops early when its seconds
+are over.
 """
 
 import argparse
@@ -23,23 +25,31 @@ from hostile_targets import TARGETS, built
 MEMORY = 16 << 30  # bytes of this process: what asks for more is a fault
 BAD = ("fault", "hang", "leak")
 COLUMNS = ("target", "cases", "accepted", "refused", "stopped", "bad", "slowest")
-BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+BEGIN = "<!-- table -->"
+END = "<!-- end of table -->"
 
 
 def row(name: str, folder: Path, cases: int, seconds: float, seed: int) -> tuple[str, ...]:
     """What came of a target's cases; bad ones go to stderr."""
-    target, counts, slowest = TARGETS[name], Counter(), 0.0
+    target = TARGETS[name]
+    counts = Counter()
+    slowest = 0.0
     here = folder / target.group
     if not here.exists():
         here.mkdir()
         built(target.group, here)
-    case, begun = Case(target, here), time.monotonic()
+    case = Case(target, here)
+    begun = time.monotonic()
     for number in range(cases):
         outcome = case.run(random.Random(f"{seed}:{name}:{number}"))
         counts[outcome.kind] += 1
         slowest = max(slowest, outcome.seconds)
         if outcome.kind in BAD:
-            print(f"{name}: case {number}: {outcome.kind}\n{outcome.says}", file=sys.stderr, flush=True)
+            print(
+                f"{name}: case {number}: {outcome.kind}\n{outcome.says}",
+                file=sys.stderr,
+                flush=True,
+            )
         if time.monotonic() - begun > seconds:
             break
     bad = sum(counts[kind] for kind in BAD)
@@ -55,7 +65,9 @@ def write(path: Path, rows: list[tuple[str, ...]]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--only", nargs="*", default=list(TARGETS))
     parser.add_argument("--seconds", type=float, default=600.0)

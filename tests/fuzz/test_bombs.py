@@ -1,4 +1,6 @@
-"""Files that ask for more than they are: of memory, of depth, of places outside their folder, of code to run."""
+"""Files that ask for more than they are: of memory, of depth, of places outside their folder, of
+code to run.
+"""
 
 import json
 import lzma
@@ -11,21 +13,24 @@ import torch
 from hostile_corpora import SECRET, points_of
 from safetensors.torch import save_file
 
-from confide import cli, models, tokenizer
-from confide import io as files
+from confide import cli, models
+from confide.config.yaml_lines import compose
 from confide.corpora.archives import archive
-from confide.data import load_partition
+from confide.data.partition_files import load_partition
 from confide.errors import InputError
+from confide.files import io as files
+from confide.files.rows import read_rows
 from confide.policies.pipelines import from_bytes, read
-from confide.rows import read_rows
 from confide.specs import GPT2Spec, LSTMSpec
 from confide.stages import fetch
-from confide.yaml_lines import compose
+from confide.text import tokenizer
 
 
 def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "LONGEST", 1000)
-    (tmp_path / "own.jsonl").write_text(json.dumps({"text": "x" * 900}) + "\n" + json.dumps({"text": SECRET * 100}) + "\n")
+    (tmp_path / "own.jsonl").write_text(
+        json.dumps({"text": "x" * 900}) + "\n" + json.dumps({"text": SECRET * 100}) + "\n"
+    )
     with pytest.raises(InputError, match=r"own\.jsonl:2: is longer than 1000 bytes"):
         points_of(tmp_path, {"reader": "lines", "path": str(tmp_path / "own.jsonl")})
 
@@ -53,7 +58,10 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     [
         (BOMB, "aliases stand for more than"),
         ("a: &a [*a]\n", "alias of what holds it"),
-        ("a: !!python/object/apply:os.system ['touch hacked']\n", "could not determine a constructor"),
+        (
+            "a: !!python/object/apply:os.system ['touch hacked']\n",
+            "could not determine a constructor",
+        ),
         ("a: !!python/name:os.system\n", "could not determine a constructor"),
         ("a: 2020-99-99\n", "malformed YAML"),
         ("a: !!timestamp x\n", "malformed YAML"),
@@ -131,7 +139,9 @@ HUGE = {"embedding": 10**6, "hidden": 10**6}
         ({"kind": ["lstm"]}, {}),
     ],
 )
-def test_a_configuration_of_a_trillion_parameters_is_refused_before_it_is_built(trained, spec, more, monkeypatch):
+def test_a_configuration_of_a_trillion_parameters_is_refused_before_it_is_built(
+    trained, spec, more, monkeypatch
+):
     """Nothing is built outside the device that holds no numbers."""
     config = json.loads((trained / "config.json").read_text())
     config["spec"] |= spec
@@ -152,7 +162,16 @@ def test_a_trained_model_names_no_other_model(trained):
 def test_pickled_weights_of_others_are_refused(tmp_path):
     """A folder with pytorch_model.bin alone, whose pickle would run."""
     (tmp_path / "config.json").write_text(
-        json.dumps({"model_type": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 4, "n_positions": 8, "vocab_size": 9})
+        json.dumps(
+            {
+                "model_type": "gpt2",
+                "n_layer": 1,
+                "n_head": 2,
+                "n_embd": 4,
+                "n_positions": 8,
+                "vocab_size": 9,
+            }
+        )
     )
 
     class Run:
@@ -180,11 +199,17 @@ def test_an_enormous_vocabulary_is_no_tokenizer(tmp_path):
 
 
 def test_pipelines_may_not_call_back(tmp_path):
-    """A pipeline's configuration names registered functions; those that it wants called while it is built are refused."""
+    """A pipeline's configuration names registered functions; those that it wants called while it is
+    built are refused.
+    """
     import spacy
 
     nlp = spacy.blank("en")
-    nlp.config["nlp"]["before_creation"] = {"@callbacks": "spacy.copy_from_base_model.v1", "tokenizer": "x", "vocab": "x"}
+    nlp.config["nlp"]["before_creation"] = {
+        "@callbacks": "spacy.copy_from_base_model.v1",
+        "tokenizer": "x",
+        "vocab": "x",
+    }
     (tmp_path / "x.spacy").write_bytes(nlp.to_bytes())
     with pytest.raises(InputError, match="names functions to be called"):
         from_bytes((tmp_path / "x.spacy").read_bytes(), tmp_path / "x.spacy")

@@ -1,4 +1,6 @@
-"""Nothing in the sources unpickles, evaluates text, builds YAML objects, or trusts code of others."""
+"""Nothing in the sources unpickles, evaluates text, builds YAML objects, or trusts code of
+others.
+"""
 
 import ast
 import re
@@ -9,8 +11,25 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py")) + sorted((ROOT / "benchmarks").glob("*.py"))
 MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
-CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "torch.load", "np.load", "numpy.load"}
-CALLS |= {"yaml.load", "yaml.unsafe_load", "yaml.full_load", "tarfile.extractall", "tar.extractall", "tar.extract"}
+CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "os.system",
+    "os.popen",
+    "torch.load",
+    "np.load",
+    "numpy.load",
+}
+CALLS |= {
+    "yaml.load",
+    "yaml.unsafe_load",
+    "yaml.full_load",
+    "tarfile.extractall",
+    "tar.extractall",
+    "tar.extract",
+}
 CODE = {"shell", "trust_remote_code", "allow_pickle"}  # keywords that may only be False
 
 
@@ -25,7 +44,11 @@ def found(source: str) -> list[str]:
         elif isinstance(node, ast.Call):
             bad += [name] if (name := ast.unparse(node.func)) in CALLS else []
             keywords = [key for key in node.keywords if key.arg in CODE]
-            bad += [key.arg for key in keywords if not (isinstance(key.value, ast.Constant) and key.value.value is False)]
+            bad += [
+                key.arg
+                for key in keywords
+                if not (isinstance(key.value, ast.Constant) and key.value.value is False)
+            ]
     return bad
 
 
@@ -45,11 +68,18 @@ def test_no_source_runs_what_it_reads(path):
             "yaml.load(text, yaml.Loader)",
             "np.load(p)",
         ),
-        *("run(x, shell=True)", "f(trust_remote_code=flag)", "np.lib.f(allow_pickle=True)", "os.system(x)"),
+        *(
+            "run(x, shell=True)",
+            "f(trust_remote_code=flag)",
+            "np.lib.f(allow_pickle=True)",
+            "os.system(x)",
+        ),
     ],
 )
 def test_the_search_finds(source):
-    assert found(source) and not found("model.eval(); yaml.safe_load(text); f(trust_remote_code=False)")
+    assert found(source) and not found(
+        "model.eval(); yaml.safe_load(text); f(trust_remote_code=False)"
+    )
 
 
 def test_models_of_others_are_read_as_safetensors_alone():
@@ -59,22 +89,31 @@ def test_models_of_others_are_read_as_safetensors_alone():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".from_pretrained"):
                 calls += 1
-                name, text = ast.unparse(node.func), ast.unparse(node)
+                name = ast.unparse(node.func)
+                text = ast.unparse(node)
                 if "Config" not in name and "Tokenizer" not in name:
                     assert "use_safetensors=True" in text or "**options" in text, f"{path}: {text}"
-    assert calls >= 3 and '"use_safetensors": True' in (ROOT / "src/confide/policies/domain_classifier.py").read_text()
+    assert (
+        calls >= 3
+        and '"use_safetensors": True'
+        in (ROOT / "src/confide/policies/domain_classifier.py").read_text()
+    )
 
 
 PLAIN = {"folder", "folders"}  # of names that params.py has checked
 
 
 def test_what_reaches_a_shell_line_is_quoted():
-    """Parameters of rules are quoted (:q), joined by shlex, or made of names of definitions, which are letters and digits."""
+    """Parameters of rules are quoted (:q), joined by shlex, or made of names of definitions, which
+    are letters and digits.
+    """
     seen = set()
     for path in (ROOT / "workflow/rules").glob("*.smk"):
         for rule in path.read_text().split("\nrule ")[0:]:
             for name in re.findall(r"\{params\.(\w+)\}", rule):
                 seen.add(name)
-                assert name in PLAIN or re.search(rf"\b{name}=lambda w, input: flag\(", rule), f"{path}: {name}"
+                assert name in PLAIN or re.search(rf"\b{name}=lambda w, input: flag\(", rule), (
+                    f"{path}: {name}"
+                )
             assert not re.search(r"\{params\.spec\}", rule)
     assert {"raw", "folder", "start_ledgers"} <= seen

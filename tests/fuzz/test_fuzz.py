@@ -1,4 +1,6 @@
-"""A short run of every target: hostile files are refused in one line, in bounded time, without text of the corpus."""
+"""A short run of every target: hostile files are refused in one line, in bounded time, without text
+of the corpus.
+"""
 
 import pytest
 from hostile_cases import Case
@@ -24,11 +26,18 @@ def groups(tmp_path_factory):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_hostile_files_are_refused_in_one_line(name, groups):
-    """The valid file is accepted, and whatever becomes of a changed one, it is neither a fault, a hang nor a leak."""
+    """The valid file is accepted, and whatever becomes of a changed one, it is neither a fault, a
+    hang nor a leak.
+    """
     target = TARGETS[name]
     case = Case(target, groups(target.group))
 
-    @settings(derandomize=True, max_examples=target.short, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        derandomize=True,
+        max_examples=target.short,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(st.randoms(use_true_random=False))
     def check(source):
         outcome = case.run(source)
@@ -38,7 +47,9 @@ def test_hostile_files_are_refused_in_one_line(name, groups):
 
 
 def test_a_target_that_quotes_hangs_or_fails_is_noticed(tmp_path, monkeypatch):
-    """The judge itself: a leak, a fault, a hang and a message of two lines are told from a refusal."""
+    """The judge itself: a leak, a fault, a hang and a message of two lines are told from a
+    refusal.
+    """
     from hostile_cases import read
     from hostile_corpora import SECRET
     from hostile_targets import Target

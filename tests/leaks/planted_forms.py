@@ -1,4 +1,6 @@
-"""A secret written in every way that the search sees through, by the names of the table in docs/scan.md."""
+"""A secret written in every way that the search sees through, by the names of the table in
+docs/scan.md.
+"""
 
 import base64
 import bz2
@@ -15,7 +17,10 @@ import zlib
 from collections.abc import Callable
 from urllib.parse import quote
 
-NAME, PLACE, SURNAME, CODE = "Anna Karenina", "Ångström Straße", "Жуковский", "482913"
+NAME = "Anna Karenina"
+PLACE = "Ångström Straße"
+SURNAME = "Жуковский"
+CODE = "482913"
 ASIDE = b"nothing to see\n%b\nnothing to see"
 
 
@@ -25,28 +30,42 @@ def file_of(text: str | bytes) -> bytes:
 
 
 def gpt2(text: str) -> str:
-    """The characters that GPT-2 writes the bytes of a text as, by its published rule (Radford et al. 2019)."""
-    printed = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    """The characters that GPT-2 writes the bytes of a text as, by its published rule (Radford et
+    al. 2019).
+    """
+    printed = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
     others = [byte for byte in range(256) if byte not in printed]
-    letters = {byte: chr(byte) for byte in printed} | {byte: chr(256 + number) for number, byte in enumerate(others)}
+    letters = {byte: chr(byte) for byte in printed} | {
+        byte: chr(256 + number) for number, byte in enumerate(others)
+    }
     return "".join(letters[byte] for byte in text.encode())
 
 
 def wide_letters(text: str) -> str:
     """Full-width forms of ASCII."""
-    return "".join(chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else "\u3000" for letter in text)
+    return "".join(
+        chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else "\u3000" for letter in text
+    )
 
 
 def rows_of(text: str, delimiter: str) -> str:
     """A table whose cells are words."""
     out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([["first", "last"], text.split(" "), ["x", "y"]])
+    csv.writer(out, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows(
+        [["first", "last"], text.split(" "), ["x", "y"]]
+    )
     return out.getvalue()
 
 
 def token_list(text: str) -> list[str]:
     """Pieces of two to five letters."""
-    sizes, found, place = (2, 2, 3, 5, 4), [], 0
+    sizes = (2, 2, 3, 5, 4)
+    found = []
+    place = 0
     while place < len(text):
         size = sizes[len(found) % len(sizes)]
         found.append(text[place : place + size])
@@ -71,19 +90,32 @@ def database(text: str) -> bytes:
 
 def png(kind: bytes, body: bytes) -> bytes:
     chunks = [(b"IHDR", bytes(13)), (kind, body), (b"IEND", b"")]
-    coded = (struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
+    coded = (
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
 
 
 def stream(number: int, body: bytes, head: bytes = b"", packed: bool = True) -> bytes:
     """An object of a PDF that is a stream."""
     body, filters = (zlib.compress(body), b"/Filter /FlateDecode") if packed else (body, b"")
-    return b"%d 0 obj\n<< /Length %d %b %b >>\nstream\n%b\nendstream\nendobj\n" % (number, len(body), head, filters, body)
+    return b"%d 0 obj\n<< /Length %d %b %b >>\nstream\n%b\nendstream\nendobj\n" % (
+        number,
+        len(body),
+        head,
+        filters,
+        body,
+    )
 
 
 def pdf(*objects: bytes) -> bytes:
     """As much of a PDF as a reader of its streams needs."""
-    return b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + b"".join(objects) + b"trailer\n<< /Root 1 0 R >>\n%%EOF\n"
+    return (
+        b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"
+        + b"".join(objects)
+        + b"trailer\n<< /Root 1 0 R >>\n%%EOF\n"
+    )
 
 
 def kerned(text: str) -> bytes:
@@ -95,8 +127,12 @@ def kerned(text: str) -> bytes:
 def numbered(text: str) -> list[bytes]:
     """A stream that draws with numbers of glyphs, and the font's table of what these stand for."""
     glyphs = {letter: 3 + place for place, letter in enumerate(dict.fromkeys(text))}
-    drawn = b"BT /F1 12 Tf <%b> Tj ET" % "".join(f"{glyphs[letter]:04x}" for letter in text).encode()
-    pairs = "\n".join(f"<{glyph:04X}> <{letter.encode('utf-16-be').hex()}>" for letter, glyph in glyphs.items())
+    drawn = (
+        b"BT /F1 12 Tf <%b> Tj ET" % "".join(f"{glyphs[letter]:04x}" for letter in text).encode()
+    )
+    pairs = "\n".join(
+        f"<{glyph:04X}> <{letter.encode('utf-16-be').hex()}>" for letter, glyph in glyphs.items()
+    )
     table = f"begincmap\n{len(glyphs)} beginbfchar\n{pairs}\nendbfchar\nendcmap".encode()
     font = b"9 0 obj\n<< /Type /Font /Subtype /Type0 /Encoding /Identity-H >>\nendobj\n"
     return [stream(2, drawn), stream(3, table), font]
@@ -106,7 +142,9 @@ def entities(text: str) -> str:
     return "".join(f"&#{ord(letter)};" for letter in text)
 
 
-Planted = dict[str, list[tuple[str, Callable[[str], bytes]]]]  # row of the table -> secrets and the files with them
+Planted = dict[
+    str, list[tuple[str, Callable[[str], bytes]]]
+]  # row of the table -> secrets and the files with them
 
 SEEN: Planted = {
     "as it stands": [(text, file_of) for text in (NAME, PLACE, SURNAME, CODE)],
@@ -117,26 +155,44 @@ SEEN: Planted = {
         (NAME, lambda text: file_of(text.replace(" ", ""))),
     ],
     "backwards": [(text, lambda text: file_of(text[::-1])) for text in (NAME, SURNAME, CODE)],
-    "without accents": [(PLACE, lambda text: file_of("Angstrom Strasse")), ("Angstrom", lambda text: file_of("Ångström"))],
+    "without accents": [
+        (PLACE, lambda text: file_of("Angstrom Strasse")),
+        ("Angstrom", lambda text: file_of("Ångström")),
+    ],
     "UTF-16 and UTF-32": [
-        *((NAME, lambda text, code=code: text.encode(code)) for code in ("utf-16", "utf-16-le", "utf-16-be", "utf-32")),
-        *((SURNAME, lambda text, code=code: text.encode(code)) for code in ("utf-16", "utf-16-le", "utf-16-be")),
+        *(
+            (NAME, lambda text, code=code: text.encode(code))
+            for code in ("utf-16", "utf-16-le", "utf-16-be", "utf-32")
+        ),
+        *(
+            (SURNAME, lambda text, code=code: text.encode(code))
+            for code in ("utf-16", "utf-16-le", "utf-16-be")
+        ),
         (PLACE, lambda text: unicodedata.normalize("NFD", text).encode("utf-16")),
     ],
     "Latin-1": [(PLACE, lambda text: file_of(text.encode("latin-1")))],
     "decomposed and full-width characters": [
-        *((text, lambda text: file_of(unicodedata.normalize("NFD", text))) for text in (PLACE, SURNAME)),
+        *(
+            (text, lambda text: file_of(unicodedata.normalize("NFD", text)))
+            for text in (PLACE, SURNAME)
+        ),
         (unicodedata.normalize("NFD", PLACE), lambda text: file_of(PLACE)),
         *((text, lambda text: file_of(wide_letters(text))) for text in (NAME, CODE)),
         ("Ångström", lambda text: file_of("Å" + text[1:])),  # the sign of the unit
     ],
     "typographic dashes, spaces and quotes": [
-        *((NAME, lambda text, space=space: file_of(text.replace(" ", space))) for space in "\u00a0\u2009\u3000\u202f\u2003"),
+        *(
+            (NAME, lambda text, space=space: file_of(text.replace(" ", space)))
+            for space in "\u00a0\u2009\u3000\u202f\u2003"
+        ),
         *(
             ("Smith-Jones 12", lambda text, dash=dash: file_of(text.replace("-", dash)))
             for dash in "\u2010\u2011\u2013\u2014\u2212"
         ),
-        *(("Rosie O'Brien", lambda text, mark=mark: file_of(text.replace("'", mark))) for mark in "\u2019\u02bc\u2032`"),
+        *(
+            ("Rosie O'Brien", lambda text, mark=mark: file_of(text.replace("'", mark)))
+            for mark in "\u2019\u02bc\u2032`"
+        ),
         ("555-123-4567", lambda text: file_of(text.replace("-", "\u2011"))),
         ("Rosie O\u2019Brien", lambda text: file_of("Rosie O'Brien")),
     ],
@@ -149,7 +205,10 @@ SEEN: Planted = {
         (SURNAME, lambda text: file_of("\u00ad".join(text))),
     ],
     "HTML entities in any file": [
-        *((text, lambda text: file_of(f"# Page\n\n{entities(text)} *and*")) for text in (NAME, SURNAME, CODE)),
+        *(
+            (text, lambda text: file_of(f"# Page\n\n{entities(text)} *and*"))
+            for text in (NAME, SURNAME, CODE)
+        ),
         (PLACE, lambda text: file_of("&Aring;ngstr&ouml;m&nbsp;Stra&szlig;e")),
         (NAME, lambda text: file_of("Anna&#x20;Kar&#x65;nina")),
     ],
@@ -185,15 +244,32 @@ SEEN: Planted = {
     ],
     "byte-level tokens": [
         *(
-            (text, lambda text: json.dumps({"vocab": {gpt2(f" {text}"): 1, "x": 2}}, ensure_ascii=False).encode())
+            (
+                text,
+                lambda text: json.dumps(
+                    {"vocab": {gpt2(f" {text}"): 1, "x": 2}}, ensure_ascii=False
+                ).encode(),
+            )
             for text in (NAME, PLACE, SURNAME)
         ),
-        *((text, lambda text: json.dumps({"vocab": {gpt2(text): 1, "x": 2}}).encode()) for text in (NAME, PLACE, SURNAME)),
+        *(
+            (text, lambda text: json.dumps({"vocab": {gpt2(text): 1, "x": 2}}).encode())
+            for text in (NAME, PLACE, SURNAME)
+        ),
     ],
-    "SentencePiece's spaces": [(text, lambda text: file_of("▁" + text.replace(" ", "▁"))) for text in (NAME, PLACE, SURNAME)],
+    "SentencePiece's spaces": [
+        (text, lambda text: file_of("▁" + text.replace(" ", "▁")))
+        for text in (NAME, PLACE, SURNAME)
+    ],
     "lists of tokens": [
-        *((text, lambda text: json.dumps(["<s>", *token_list(text), "."]).encode()) for text in (NAME, SURNAME)),
-        *((text, lambda text: json.dumps(["<s>", *map(gpt2, text), "."]).encode()) for text in (NAME, SURNAME)),
+        *(
+            (text, lambda text: json.dumps(["<s>", *token_list(text), "."]).encode())
+            for text in (NAME, SURNAME)
+        ),
+        *(
+            (text, lambda text: json.dumps(["<s>", *map(gpt2, text), "."]).encode())
+            for text in (NAME, SURNAME)
+        ),
         ("Petrow", lambda text: file_of("['Pe', 'trow', '.']")),
         (NAME, lambda text: file_of(json.dumps(json.dumps(token_list(text))))),
     ],
@@ -220,7 +296,13 @@ SEEN: Planted = {
         (NAME, lambda text: png(b"zTXt", b"Title\0\0" + zlib.compress(text.encode()))),
         (SURNAME, lambda text: png(b"iTXt", b"Title\0\0\0ru\0\0" + text.encode())),
         (SURNAME, lambda text: png(b"iTXt", b"Title\0\1\0ru\0\0" + zlib.compress(text.encode()))),
-        (NAME, lambda text: png(b"iCCP", b"profile\0\0" + zlib.compress(b"\0\0desc\0\0\0\x0e" + text.encode() + b"\0"))),
+        (
+            NAME,
+            lambda text: png(
+                b"iCCP",
+                b"profile\0\0" + zlib.compress(b"\0\0desc\0\0\0\x0e" + text.encode() + b"\0"),
+            ),
+        ),
     ],
     "PDF": [
         (NAME, lambda text: pdf(stream(2, file_of(text)))),
@@ -238,12 +320,25 @@ SEEN: Planted = {
                 )
             ),
         ),
-        (SURNAME, lambda text: pdf(b"5 0 obj\n<< /Title <FEFF%b> >>\nendobj\n" % text.encode("utf-16-be").hex().encode())),
+        (
+            SURNAME,
+            lambda text: pdf(
+                b"5 0 obj\n<< /Title <FEFF%b> >>\nendobj\n"
+                % text.encode("utf-16-be").hex().encode()
+            ),
+        ),
         *((text, lambda text: pdf(*numbered(text))) for text in (NAME, SURNAME)),
     ],
     "HTML and SVG": [
         (NAME, lambda text: b"<html><p>An<b>na</b>&nbsp;Karenina</p></html>"),
         (SURNAME, lambda text: f"<svg><text>{entities(text)}</text></svg>".encode()),
-        (NAME, lambda text: b'<img src="data:text/plain;base64,' + base64.b64encode(zlib.compress(file_of(text))) + b'">'),
+        (
+            NAME,
+            lambda text: (
+                b'<img src="data:text/plain;base64,'
+                + base64.b64encode(zlib.compress(file_of(text)))
+                + b'">'
+            ),
+        ),
     ],
 }

@@ -1,4 +1,6 @@
-"""No file makes the search endless or large: what unfolds is bounded, and memory hardly grows with the number of secrets."""
+"""No file makes the search endless or large: what unfolds is bounded, and memory hardly grows with
+the number of secrets.
+"""
 
 import base64
 import bz2
@@ -15,11 +17,11 @@ import pytest
 from planted_forms import NAME, file_of, kerned, numbered, pdf, png, stream
 
 from confide.errors import InputError
-from confide.leaks import pdf as pdf_reader
-from confide.leaks import png as png_reader
-from confide.leaks import unfolding
-from confide.leaks.containers import searchable, streams
-from confide.leaks.search import Searcher
+from confide.scan import pdf as pdf_reader
+from confide.scan import png as png_reader
+from confide.scan import unfolding
+from confide.scan.containers import searchable, streams
+from confide.scan.search import Searcher
 
 SEARCHER = Searcher({0: NAME})
 ZEROS = bytes(4 << 20)
@@ -39,7 +41,11 @@ def zipped(*members: bytes) -> bytes:
 
 
 def data_uri(content: bytes) -> bytes:
-    return b"<svg><image href='data:application/gzip;base64," + base64.b64encode(content) + b"'/></svg>"
+    return (
+        b"<svg><image href='data:application/gzip;base64,"
+        + base64.b64encode(content)
+        + b"'/></svg>"
+    )
 
 
 BOMBS = {
@@ -87,7 +93,11 @@ def test_chunks_and_streams_are_bounded_one_by_one(tmp_path, monkeypatch):
     path.write_bytes(png(b"IDAT", b"a" * 1001))
     assert not found(path)
     monkeypatch.setattr(pdf_reader, "LARGEST", 1000)
-    for content in (pdf(stream(2, b"a" * 1001)), pdf(b" " * 1001), pdf(*[stream(2, b"a" * 400)] * 3)):
+    for content in (
+        pdf(stream(2, b"a" * 1001)),
+        pdf(b" " * 1001),
+        pdf(*[stream(2, b"a" * 400)] * 3),
+    ):
         path.write_bytes(content)
         with pytest.raises(InputError, match="TooLarge"):
             found(path)
@@ -96,7 +106,8 @@ def test_chunks_and_streams_are_bounded_one_by_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("pack", [zlib.compress, gzip.compress, lambda data: pdf(stream(2, data))])
 def test_three_deep_and_no_deeper(tmp_path, pack, depth):
-    path, data = tmp_path / "nested", file_of(NAME)
+    path = tmp_path / "nested"
+    data = file_of(NAME)
     for _ in range(depth):
         data = pack(data)
     path.write_bytes(data)
@@ -116,7 +127,10 @@ def test_three_deep_and_no_deeper(tmp_path, pack, depth):
         (pdf(stream(2, b"abc", b"/Filter /LZWDecode", packed=False)), "Unreadable"),
         (pdf(stream(2, b"abc", b"/DecodeParms << /Predictor 12 >>")), "Unreadable"),
         (pdf(stream(2, kerned(NAME)), b"5 0 obj\n<< /Encrypt 6 0 R >>\nendobj\n"), "Unreadable"),
-        (pdf(stream(2, b"<0001> Tj"), b"9 0 obj\n<< /Encoding /Identity-H >>\nendobj\n"), "Unreadable"),
+        (
+            pdf(stream(2, b"<0001> Tj"), b"9 0 obj\n<< /Encoding /Identity-H >>\nendobj\n"),
+            "Unreadable",
+        ),
         (pdf(stream(2, b"beginbfrange <0000> <FFFFFF> <0041> endbfrange")), "Unreadable"),
     ],
     ids=[
@@ -159,13 +173,22 @@ def test_a_hostile_pdf_takes_no_longer_than_its_length(tmp_path, name):
 
 def test_pixels_of_a_pdf_are_passed_over(tmp_path):
     path = tmp_path / "file.pdf"
-    for head in (b"/Subtype /Image", b"/Filter /DCTDecode", b"/Type /XRef /DecodeParms << /Predictor 12 >>"):
+    for head in (
+        b"/Subtype /Image",
+        b"/Filter /DCTDecode",
+        b"/Type /XRef /DecodeParms << /Predictor 12 >>",
+    ):
         path.write_bytes(pdf(stream(2, file_of(NAME), head, packed=b"Filter" not in head)))
         assert set(found(path)) <= {"exact"} if b"Filter" in head else not found(path)
 
 
 @pytest.mark.parametrize(
-    "text", [b"x^2 + y^2 = " + NAME.encode(), b"x\x01" + NAME.encode(), b"x\x9c" + NAME.encode() + b" etc."]
+    "text",
+    [
+        b"x^2 + y^2 = " + NAME.encode(),
+        b"x\x01" + NAME.encode(),
+        b"x\x9c" + NAME.encode() + b" etc.",
+    ],
 )
 def test_what_only_begins_like_a_zlib_stream_is_text(tmp_path, text):
     path = tmp_path / "formula.txt"
@@ -175,7 +198,7 @@ def test_what_only_begins_like_a_zlib_stream_is_text(tmp_path, text):
 
 MEMORY = """
 import sys
-from confide.leaks.search import Searcher
+from confide.scan.search import Searcher
 import confide.stages.scan
 count = int(sys.argv[1])
 secrets = {number: f"Customer {number:06d} {number * 7919 % 99991:05d} Ltd" for number in range(count)}
@@ -190,7 +213,11 @@ print(int(peak.split()[1]) // 1024)
 
 def test_a_hundred_thousand_secrets_fit_into_200_megabytes():
     small, large = (
-        int(subprocess.run([sys.executable, "-c", MEMORY, count], capture_output=True, text=True, check=True).stdout)
+        int(
+            subprocess.run(
+                [sys.executable, "-c", MEMORY, count], capture_output=True, text=True, check=True
+            ).stdout
+        )
         for count in ("1000", "100000")
     )
     assert small < 100 and large < 200

@@ -20,11 +20,12 @@ from matplotlib.figure import Figure
 from safetensors.numpy import save_file
 
 from confide.errors import InputError
-from confide.leaks.containers import searchable, streams
-from confide.leaks.search import Searcher
-from confide.report import style
+from confide.report.figures import style
+from confide.scan.containers import searchable, streams
+from confide.scan.search import Searcher
 
-PHONE, CANARY = "555-123-4567", "482913"
+PHONE = "555-123-4567"
+CANARY = "482913"
 SECRETS = {0: PHONE, 1: CANARY}
 SEARCHER = Searcher(SECRETS)
 CODED = base64.b64encode
@@ -44,7 +45,10 @@ def zipped(name: str, data: bytes, kind: int = zipfile.ZIP_DEFLATED) -> bytes:
 
 def png(kind: bytes, body: bytes) -> bytes:
     chunks = [(b"IHDR", bytes(13)), (kind, body), (b"IEND", b"")]
-    coded = (struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
+    coded = (
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
 
 
@@ -53,7 +57,10 @@ def database(text: bytes) -> bytes:
     memory = sqlite3.connect(":memory:")
     memory.execute("pragma page_size = 512")
     memory.execute('create table "a ""b" (id integer primary key, note text, more blob)')
-    memory.executemany('insert into "a ""b" (note, more) values (?, ?)', [(f"row {n}", bytes(9)) for n in range(200)])
+    memory.executemany(
+        'insert into "a ""b" (note, more) values (?, ?)',
+        [(f"row {n}", bytes(9)) for n in range(200)],
+    )
     memory.execute('insert into "a ""b" (note) values (?)', (text.decode(),))
     memory.commit()
     return memory.serialize()
@@ -66,12 +73,21 @@ def arrays(text: bytes) -> bytes:
 
 
 def glyphs(text: bytes, shift: int) -> bytes:
-    uses = b"\n ".join(b'<use xlink:href="#DejaVuSans-%x" transform="translate(1 0)"/>' % (code - shift) for code in text)
+    uses = b"\n ".join(
+        b'<use xlink:href="#DejaVuSans-%x" transform="translate(1 0)"/>' % (code - shift)
+        for code in text
+    )
     return b"<svg><g><path d='M 1 2'/></g>\n <g>" + uses + b"</g></svg>"
 
 
 def data_uri(kind: bytes, data: bytes) -> bytes:
-    return b'<!DOCTYPE html><p>A figure</p><img src="data:' + kind + b";base64," + CODED(data) + b'" alt="none">'
+    return (
+        b'<!DOCTYPE html><p>A figure</p><img src="data:'
+        + kind
+        + b";base64,"
+        + CODED(data)
+        + b'" alt="none">'
+    )
 
 
 CONTAINERS = {
@@ -88,16 +104,30 @@ CONTAINERS = {
     "png iTXt": lambda text: png(b"iTXt", b"Title\0\0\0en\0\0" + text),
     "png iTXt compressed": lambda text: png(b"iTXt", b"Title\0\1\0en\0\0" + zlib.compress(text)),
     "sqlite": database,
-    "html": lambda text: b"<html><p>So</p><p>" + html.escape(text.decode()).encode() + b"</p></html>",
-    "html inline": lambda text: b"<html><p>" + text[:3] + b"<b class='x'>" + text[3:] + b"</b></p></html>",
-    "html entities": lambda text: b"<html><p>" + b"".join(b"&#x%x;" % code for code in text) + b"</p></html>",
-    "svg tspans": lambda text: b"<svg><text>" + b"\n".join(b"<tspan>%c</tspan>" % code for code in text) + b"</text></svg>",
-    "svg texts": lambda text: b"<svg>" + b"\n".join(b"<g><text x='1'>%c</text></g>" % code for code in text) + b"</svg>",
+    "html": lambda text: (
+        b"<html><p>So</p><p>" + html.escape(text.decode()).encode() + b"</p></html>"
+    ),
+    "html inline": lambda text: (
+        b"<html><p>" + text[:3] + b"<b class='x'>" + text[3:] + b"</b></p></html>"
+    ),
+    "html entities": lambda text: (
+        b"<html><p>" + b"".join(b"&#x%x;" % code for code in text) + b"</p></html>"
+    ),
+    "svg tspans": lambda text: (
+        b"<svg><text>" + b"\n".join(b"<tspan>%c</tspan>" % code for code in text) + b"</text></svg>"
+    ),
+    "svg texts": lambda text: (
+        b"<svg>" + b"\n".join(b"<g><text x='1'>%c</text></g>" % code for code in text) + b"</svg>"
+    ),
     "svg glyphs by code": lambda text: glyphs(text, 0),
     "svg glyphs by place": lambda text: glyphs(text, 29),
     "data uri": lambda text: data_uri(b"text/plain", text),
-    "data uri of png": lambda text: data_uri(b"image/png", png(b"zTXt", b"Title\0\0" + zlib.compress(text))),
-    "data uri of svg in zip": lambda text: zipped("report.html", data_uri(b"image/svg+xml", glyphs(text, 29))),
+    "data uri of png": lambda text: data_uri(
+        b"image/png", png(b"zTXt", b"Title\0\0" + zlib.compress(text))
+    ),
+    "data uri of svg in zip": lambda text: zipped(
+        "report.html", data_uri(b"image/svg+xml", glyphs(text, 29))
+    ),
 }
 
 
@@ -112,7 +142,8 @@ def test_every_container_is_opened(name, secret, tmp_path):
 
 
 def test_pixels_of_a_png_are_not_read_and_what_follows_its_end_is(tmp_path):
-    path, secret = tmp_path / "figure.png", CANARY.encode()
+    path = tmp_path / "figure.png"
+    secret = CANARY.encode()
     path.write_bytes(png(b"IDAT", b" " + secret + b" "))
     assert not found(path)
     path.write_bytes(png(b"IDAT", b"") + b" " + secret)
@@ -120,7 +151,8 @@ def test_pixels_of_a_png_are_not_read_and_what_follows_its_end_is(tmp_path):
 
 
 def test_values_that_pages_of_a_database_cut_in_two(tmp_path):
-    path, hidden = tmp_path / "mlflow.db", 0
+    path = tmp_path / "mlflow.db"
+    hidden = 0
     for behind in range(1000, 1020):  # two pages, which are filled from the end
         path.write_bytes(database(b"x" * 600 + b" " + PHONE.encode() + b" " + b"y" * behind))
         hidden += not list(SEARCHER.hits([path.read_bytes()]))
@@ -141,7 +173,9 @@ def test_other_values_of_a_database(tmp_path):
 
 def test_neighbours_on_a_page_are_not_joined(tmp_path):
     path = tmp_path / "table.html"
-    path.write_bytes(b"<table><td>482</td><td>913</td></table> <p>482</p><p>913</p> <text>48</text><text>2913</text>")
+    path.write_bytes(
+        b"<table><td>482</td><td>913</td></table> <p>482</p><p>913</p> <text>48</text><text>2913</text>"
+    )
     assert not found(path)
 
 
@@ -174,9 +208,20 @@ def test_a_matplotlib_figure_without_its_comments(tmp_path):
         (png(b"zTXt", b"Title\0\0" + zlib.compress(bytes(999))[:-6]), "EOFError"),
         (png(b"tEXt", b"a")[:-12], "EOFError"),
         (database(b"text")[:600], "DatabaseError"),
-        (zipped("1", zipped("2", zipped("3", zipped("4", zipped("5", b"text"))))), "nested too deep"),
+        (
+            zipped("1", zipped("2", zipped("3", zipped("4", zipped("5", b"text"))))),
+            "nested too deep",
+        ),
     ],
-    ids=["cut gzip", "gzip of noise", "cut zip", "cut zTXt", "cut PNG", "cut database", "five zips"],
+    ids=[
+        "cut gzip",
+        "gzip of noise",
+        "cut zip",
+        "cut zTXt",
+        "cut PNG",
+        "cut database",
+        "five zips",
+    ],
 )
 def test_what_cannot_be_opened_is_an_error(tmp_path, content, reason):
     path = tmp_path / "damaged"

@@ -7,8 +7,8 @@ import pytest
 from planted_forms import gpt2
 from tokenizers.pre_tokenizers import ByteLevel
 
-from confide.leaks import index, plain, readings
-from confide.leaks.index import Index
+from confide.scan import index, plain, readings
+from confide.scan.index import Index
 
 
 def naive(strings: list[bytes], data: bytes) -> list[tuple[int, int, int]]:
@@ -28,7 +28,9 @@ def test_an_index_finds_what_a_naive_search_finds(monkeypatch, seed, letters):
     rng = np.random.default_rng(seed)
     data = bytes(rng.choice(list(letters), 500).tolist())
     strings = [bytes(rng.choice(list(letters), rng.integers(1, 12)).tolist()) for _ in range(30)]
-    strings += [data[start : start + size] for start, size in rng.integers(1, 15, (30, 2)).tolist()] + [data[-9:], data[:7]]
+    strings += [
+        data[start : start + size] for start, size in rng.integers(1, 15, (30, 2)).tolist()
+    ] + [data[-9:], data[:7]]
     found = sorted(Index(zip(strings, range(len(strings)), strict=True)).matches(data))
     assert found == naive(strings, data) and found
 
@@ -41,7 +43,9 @@ def test_an_index_of_nothing_and_of_little():
 
 
 def test_the_alphabet_of_bytes_is_that_of_published_tokenizers():
-    assert {chr(code) for code in readings.BYTE_OF} | set(map(chr, readings.PRINTED)) == set(ByteLevel.alphabet())
+    assert {chr(code) for code in readings.BYTE_OF} | set(map(chr, readings.PRINTED)) == set(
+        ByteLevel.alphabet()
+    )
     for text in ("Жуковский", "Ångström", "日本", "a\u00a0b"):
         assert readings.of_tokens("".join(letter for letter in gpt2(text) if not letter.isascii()))
         (reading,) = readings.tokens(gpt2(f" {text}"))

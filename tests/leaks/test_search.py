@@ -8,11 +8,15 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from confide.leaks import search
-from confide.leaks.search import Searcher
-from confide.leaks.variants import base64_core, spellings
+from confide.scan import search
+from confide.scan.search import Searcher
+from confide.scan.variants import base64_core, spellings
 
-PHONE, NAME, CANARY, CAFE, WEST = "555-123-4567", "Mary Smith-Jones", "482913", "José Núñez & Söhne", "Łódź Główna"
+PHONE = "555-123-4567"
+NAME = "Mary Smith-Jones"
+CANARY = "482913"
+CAFE = "José Núñez & Söhne"
+WEST = "Łódź Główna"
 SECRETS = {0: PHONE, 1: NAME, 2: CANARY, 3: CAFE, 4: WEST}
 TEXT = b"""{"loss": 0.4829130, "epoch": 12, "note": "nothing here"}
 2026-11-21 15:52:00,123 step 48291 of 4829130 Mary smiths 555-123-456 x482913
@@ -61,14 +65,20 @@ VARIANTS = [
     (ascii(CAFE).encode(), 3, "escaped"),
     (quote(CAFE).encode(), 3, "escaped"),
     (quote(CAFE, safe="").lower().encode(), 3, "escaped"),
-    *((CODED(bytes(shift) + NAME.encode() + bytes(extra)), 1, "base64") for shift in range(3) for extra in range(3)),
+    *(
+        (CODED(bytes(shift) + NAME.encode() + bytes(extra)), 1, "base64")
+        for shift in range(3)
+        for extra in range(3)
+    ),
     *((base64.urlsafe_b64encode(b"?>"[:shift] + CAFE.encode()), 3, "base64") for shift in range(3)),
     *((CODED(bytes(shift) + CANARY.encode() + b"."), 2, "base64") for shift in range(3)),
     (base64.encodebytes(b"x" * 50 + NAME.encode() + b"y" * 50), 1, "base64"),
 ]
 
 
-@pytest.mark.parametrize("lead", [b"", b"\n\n", b'{"text": "', b"\\n", b"%20", b"\x1b[31m", b"id=", "日".encode()])
+@pytest.mark.parametrize(
+    "lead", [b"", b"\n\n", b'{"text": "', b"\\n", b"%20", b"\x1b[31m", b"id=", "日".encode()]
+)
 @pytest.mark.parametrize(("data", "secret", "kind"), VARIANTS)
 def test_every_variant_is_found_and_named(data, secret, kind, lead):
     if data.count(0) > 1:
@@ -121,7 +131,9 @@ def test_a_secret_written_as_a_number_is_found_as_it_stands():
 @pytest.mark.parametrize("size", range(3, 12))
 @pytest.mark.parametrize("shift", range(3))
 def test_base64_core_is_what_all_contexts_share(size, shift):
-    """Oracle: encode with many neighbours; the core is in each, and no character more is the same in all."""
+    """Oracle: encode with many neighbours; the core is in each, and no character more is the same
+    in all.
+    """
     data = bytes(range(60, 60 + size))
     rng = np.random.default_rng(size)
     coded = [CODED(rng.bytes(shift) + data + rng.bytes(4)) for _ in range(400)]
@@ -152,21 +164,39 @@ def test_separators_may_be_many_but_not_endless(monkeypatch):
     for place in range(0, 512, 5):
         for blanks in (50, 120, 124, 125, 129, 130, 300):
             data = b"." * place + b"Mary" + b" " * (blanks + 1) + b"Smith-Jones" + b"." * 300
-            hits = list(searcher.hits(data[start : start + 64] for start in range(0, len(data), 64)))
-            assert len(hits) == (len(data.strip(b".")) <= search.STRETCH * 14 + search.CONTEXT), (place, blanks)
+            hits = list(
+                searcher.hits(data[start : start + 64] for start in range(0, len(data), 64))
+            )
+            assert len(hits) == (len(data.strip(b".")) <= search.STRETCH * 14 + search.CONTEXT), (
+                place,
+                blanks,
+            )
 
 
 def test_as_many_hits_as_a_naive_search_finds():
     rng = np.random.default_rng(0)
-    secrets = {number: f"{value:07d}" for number, value in enumerate(rng.choice(10**7, 200, replace=False))}
-    words = [secrets[int(pick)] if pick < 200 else f"w{pick}" for pick in rng.integers(0, 5000, 20_000)]
-    hits = [hit.secret for hit in Searcher(secrets).hits([" ".join(words).encode()]) if hit.kind == "exact"]
+    secrets = {
+        number: f"{value:07d}" for number, value in enumerate(rng.choice(10**7, 200, replace=False))
+    }
+    words = [
+        secrets[int(pick)] if pick < 200 else f"w{pick}" for pick in rng.integers(0, 5000, 20_000)
+    ]
+    hits = [
+        hit.secret
+        for hit in Searcher(secrets).hits([" ".join(words).encode()])
+        if hit.kind == "exact"
+    ]
     assert [secrets[hit] for hit in hits] == [word for word in words if not word.startswith("w")]
 
 
 def test_a_long_secret_with_separators_of_its_own():
     long = {0: "5551234567", 1: "AB12CD34EF56"}
-    for text, secret in ((b"555-123-4567", 0), (b"(555) 123-4567", 0), (b"AB12 CD34 EF56", 1), (b"ab12.cd34\nef56", 1)):
+    for text, secret in (
+        (b"555-123-4567", 0),
+        (b"(555) 123-4567", 0),
+        (b"AB12 CD34 EF56", 1),
+        (b"ab12.cd34\nef56", 1),
+    ):
         assert found(text, long) == {secret: {"separators"}}
     for text in (b"55512 34567", b"5 5512.34567", b"555\n1234567", b"555,1234567"):
         assert not found(text, long)
@@ -184,7 +214,10 @@ def test_spellings_are_what_standard_decoders_undo():
     for kind, data in spellings(CAFE):
         forms.setdefault(kind, []).append(data)
     assert bytes.fromhex(forms["hex"][0].decode()).decode() == CAFE
-    assert {data.decode("utf-16-le", errors="replace") for data in forms["wide"]} >= {CAFE, CAFE.upper()}
+    assert {data.decode("utf-16-le", errors="replace") for data in forms["wide"]} >= {
+        CAFE,
+        CAFE.upper(),
+    }
 
 
 PASSWORD = "a:b;c,*d|"

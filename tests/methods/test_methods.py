@@ -1,4 +1,6 @@
-"""Every method: what it promises about the steps it yields. New methods are covered by being in the dict."""
+"""Every method: what it promises about the steps it yields. New methods are covered by being in the
+dict.
+"""
 
 import math
 from dataclasses import replace
@@ -7,20 +9,25 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from confide.dp.accounting import epsilon, price
+from confide.dp.accounting.price import epsilon, price
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.methods.schedule import SCHEDULES
 from confide.types import Release, Step
 
 PLAN = Plan(
-    epochs=4, noisy_epochs=3, batch_size=10, noisy_batch_size=16, sizes={"all": 100, "public": 60, "private": 40, "marked": 30}
+    epochs=4,
+    noisy_epochs=3,
+    batch_size=10,
+    noisy_batch_size=16,
+    sizes={"all": 100, "public": 60, "private": 40, "marked": 30},
 )
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_one_list_of_steps_per_epoch_and_the_same_each_time(name: str) -> None:
-    first, second = list(METHODS[name](PLAN)), list(METHODS[name](PLAN))
+    first = list(METHODS[name](PLAN))
+    second = list(METHODS[name](PLAN))
     assert first == second
     assert len(first) == PLAN.epochs + (PLAN.noisy_epochs if name == "jft" else 0) and all(first)
 
@@ -44,10 +51,15 @@ def test_crt_alternates_public_and_private_and_reads_only_the_redacted_view() ->
         assert [step.pool for step in steps] == sorted((step.pool for step in steps), reverse=True)
 
 
-def test_selective_tells_tokens_apart_and_reads_all_points_but_with_noise_only_marked_ones() -> None:
+def test_selective_tells_tokens_apart_and_reads_all_points_but_with_noise_only_marked_ones() -> (
+    None
+):
     for steps in METHODS["selective"](PLAN):
         kinds = {(step.view, step.pool, step.noisy, step.tokens, step.state) for step in steps}
-        assert kinds == {("original", "all", False, "public", "reset"), ("original", "marked", True, "private", "reset")}
+        assert kinds == {
+            ("original", "all", False, "public", "reset"),
+            ("original", "marked", True, "private", "reset"),
+        }
 
 
 @pytest.mark.parametrize("state", ["noise", "carry", "published"])
@@ -58,9 +70,15 @@ def test_selective_hands_its_state_to_every_step(state: str) -> None:
         assert [len(steps) for steps in epochs] == [7] * 4  # a step a batch of all points
 
 
-def test_jft_learns_from_redacted_text_without_predicting_masks_then_from_the_original_with_noise() -> None:
-    epochs = [{(step.view, step.pool, step.noisy, step.tokens) for step in steps} for steps in METHODS["jft"](PLAN)]
-    first, second = ("redacted", "all", False, "unmasked"), ("original", "all", True, "all")
+def test_jft_learns_from_redacted_text_without_predicting_masks_then_from_the_original_with_noise() -> (
+    None
+):
+    epochs = [
+        {(step.view, step.pool, step.noisy, step.tokens) for step in steps}
+        for steps in METHODS["jft"](PLAN)
+    ]
+    first = ("redacted", "all", False, "unmasked")
+    second = ("original", "all", True, "all")
     assert epochs == [{first}] * PLAN.epochs + [{second}] * PLAN.noisy_epochs
 
 
@@ -75,31 +93,55 @@ SHARES = {  # of updates on redacted text, integrated over training: closed form
 
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_a_schedule_goes_over_from_redacted_to_original_text(kind: str) -> None:
-    plan = replace(PLAN, epochs=5, batch_size=1, sizes={"all": 4000}, redaction_schedule=kind, eta=2.0)
+    plan = replace(
+        PLAN, epochs=5, batch_size=1, sizes={"all": 4000}, redaction_schedule=kind, eta=2.0
+    )
     exact = np.array([not step.noisy for steps in METHODS["schedule"](plan) for step in steps])
     assert len(exact) == 20_000
     spread = math.sqrt(0.25 / len(exact))
     assert abs(exact.mean() - SHARES[kind]) < 4 * spread
     probabilities = np.array([SCHEDULES[kind](s / 20_000, 5, 2.0) for s in range(20_000)])
-    assert (probabilities >= 0).all() and (probabilities <= 1).all() and (np.diff(probabilities) <= 0).all()
+    assert (
+        (probabilities >= 0).all()
+        and (probabilities <= 1).all()
+        and (np.diff(probabilities) <= 0).all()
+    )
     for tenth in range(10):  # and locally
         part = slice(2000 * tenth, 2000 * (tenth + 1))
         assert abs(exact[part].mean() - probabilities[part].mean()) < 4 * math.sqrt(0.25 / 2000)
-    other = np.array([not step.noisy for steps in METHODS["schedule"](replace(plan, seed=1)) for step in steps])
+    other = np.array(
+        [not step.noisy for steps in METHODS["schedule"](replace(plan, seed=1)) for step in steps]
+    )
     assert (other != exact).any() or kind == "step"
 
 
 def test_a_schedule_tells_views_apart() -> None:
-    kinds = {(step.view, step.pool, step.noisy) for steps in METHODS["schedule"](PLAN) for step in steps}
+    kinds = {
+        (step.view, step.pool, step.noisy) for steps in METHODS["schedule"](PLAN) for step in steps
+    }
     assert kinds == {("redacted", "all", False), ("original", "all", True)}
 
 
-def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_of_noised_updates() -> None:
-    """About 35 % (Kabra and Elenberg 2023, section 6.4): noise made for 5 epochs at epsilon 8, used in 6.7 % of the updates."""
-    size, batch, epochs = 8000, 4, 5
-    plan = replace(PLAN, epochs=epochs, batch_size=batch, sizes={"all": size}, eta=15.0, redaction_schedule="exp_concave")
+def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_of_noised_updates() -> (
+    None
+):
+    """About 35 % (Kabra and Elenberg 2023, section 6.4): noise made for 5 epochs at epsilon 8, used
+    in 6.7 % of the updates.
+    """
+    size = 8000
+    batch = 4
+    epochs = 5
+    plan = replace(
+        PLAN,
+        epochs=epochs,
+        batch_size=batch,
+        sizes={"all": size},
+        eta=15.0,
+        redaction_schedule="exp_concave",
+    )
     steps = [step for steps in METHODS["schedule"](plan) for step in steps]
-    noisy, delta = sum(step.noisy for step in steps), size**-1.1
+    noisy = sum(step.noisy for step in steps)
+    delta = size**-1.1
     assert noisy / len(steps) == pytest.approx(1 / 15, rel=0.1)
 
     def spent(sigma: float, count: int) -> float:
@@ -111,7 +153,9 @@ def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_o
 
 
 @pytest.mark.parametrize("name", ["adversarial", "triplet"])
-def test_regularised_methods_are_ordinary_training_with_a_regulariser_and_without_a_guarantee(name: str) -> None:
+def test_regularised_methods_are_ordinary_training_with_a_regulariser_and_without_a_guarantee(
+    name: str,
+) -> None:
     epochs = list(METHODS[name](PLAN))
     ordinary = [[replace(step, regulariser="none") for step in steps] for steps in epochs]
     assert ordinary == list(METHODS["nonprivate"](PLAN))
@@ -127,4 +171,6 @@ def test_crt_without_public_points_is_dpsgd_on_the_redacted_text() -> None:
 
 def test_an_exact_epoch_reads_every_point_once() -> None:
     assert len(PLAN.exact("original", "all")) == 10
-    assert len(Plan(1, 1, 64, 1, {"all": 65, "public": 0, "private": 0}).exact("original", "all")) == 2
+    assert (
+        len(Plan(1, 1, 64, 1, {"all": 65, "public": 0, "private": 0}).exact("original", "all")) == 2
+    )

@@ -1,4 +1,6 @@
-"""Methods and the unit that noise protects: a method that forgets it would train with noise for points, whatever was asked."""
+"""Methods and the unit that noise protects: a method that forgets it would train with noise for
+points, whatever was asked.
+"""
 
 from dataclasses import replace
 
@@ -14,7 +16,9 @@ PLAN = Plan(epochs=4, noisy_epochs=3, batch_size=10, noisy_batch_size=2, sizes=S
 
 @pytest.mark.parametrize("name", METHODS)
 def test_noisy_steps_have_the_unit_of_the_plan_and_exact_ones_read_points(name: str) -> None:
-    points, authors = ([step for steps in METHODS[name](plan) for step in steps] for plan in (PLAN, written()))
+    points, authors = (
+        [step for steps in METHODS[name](plan) for step in steps] for plan in (PLAN, written())
+    )
     assert {step.unit for step in points} == {"point"}
     assert {step.unit for step in authors if step.noisy} <= {"author"}
     assert {step.unit for step in authors if not step.noisy} <= {"point"}

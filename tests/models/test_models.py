@@ -23,8 +23,10 @@ def model_of(name: str) -> nn.Module:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_token_by_token_equals_the_whole_sequence(name: str) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (3, 9))
-    state, hidden = model.start(3), []
+    model = model_of(name)
+    ids = torch.randint(0, 50, (3, 9))
+    state = model.start(3)
+    hidden = []
     for position in range(9):
         step, state = model.advance(state, ids[:, position])
         hidden.append(step)
@@ -33,7 +35,8 @@ def test_token_by_token_equals_the_whole_sequence(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_rows_of_a_state(name: str) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (4, 3))
+    model = model_of(name)
+    ids = torch.randint(0, 50, (4, 3))
     state = model.start(4)
     for position in range(2):
         _, state = model.advance(state, ids[:, position])
@@ -45,7 +48,8 @@ def test_rows_of_a_state(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_future_tokens_do_not_matter(name: str) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (2, 8))
+    model = model_of(name)
+    ids = torch.randint(0, 50, (2, 8))
     other = ids.clone()
     other[:, 5:] = (other[:, 5:] + 7) % 50
     assert torch.equal(model.hidden(ids)[:, :5], model.hidden(other)[:, :5])
@@ -53,7 +57,8 @@ def test_future_tokens_do_not_matter(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_saved_model_is_the_same_model(name: str, tmp_path: Path) -> None:
-    model, ids = model_of(name), torch.randint(0, 50, (2, 8))
+    model = model_of(name)
+    ids = torch.randint(0, 50, (2, 8))
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
     assert torch.equal(load(tmp_path)(ids), model(ids))
 
@@ -77,7 +82,9 @@ def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_p
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
-    original = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    original = GPT2LMHeadModel(
+        GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    )
     original.save_pretrained(tmp_path / "hub", safe_serialization=True)
     model = build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), vocab_size=43, bos=1)
     weight = model.head.weight
@@ -91,7 +98,9 @@ def test_pretrained_folder_keeps_weights_and_gets_mean_rows_for_new_tokens(tmp_p
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", SPECS)
-def test_weights_that_are_not_finite_are_refused_by_name(name: str, bad: float, tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_refused_by_name(
+    name: str, bad: float, tmp_path: Path
+) -> None:
     model = model_of(name)
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
     load(tmp_path)
@@ -99,20 +108,27 @@ def test_weights_that_are_not_finite_are_refused_by_name(name: str, bad: float, 
     with torch.no_grad():
         parameter.view(-1)[-1] = bad
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
-    with pytest.raises(InputError, match=rf"model\.safetensors: tensor {last} holds a number that is not finite"):
+    with pytest.raises(
+        InputError, match=rf"model\.safetensors: tensor {last} holds a number that is not finite"
+    ):
         load(tmp_path)
     with pytest.raises(InputError, match="not finite"):
         load_weights(model_of(name), tmp_path / "model.safetensors")
 
 
-def test_a_pretrained_model_with_numbers_that_are_not_finite_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_pretrained_model_with_numbers_that_are_not_finite_is_refused_by_name(
+    tmp_path: Path,
+) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    network = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    network = GPT2LMHeadModel(
+        GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    )
     network.transformer.wpe.weight.data[12] = torch.nan
     network.save_pretrained(tmp_path / "hub", safe_serialization=True)
     with pytest.raises(
-        InputError, match=r"model\.pretrained.*tensor transformer\.wpe\.weight holds a number that is not finite"
+        InputError,
+        match=r"model\.pretrained.*tensor transformer\.wpe\.weight holds a number that is not finite",
     ):
         build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), 40, 1)
 
@@ -131,15 +147,19 @@ def test_adapters_alone_are_trained_and_come_back(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = build(SPECS["gpt2"].model_copy(update={"lora_rank": 2}), 50, bos=1)
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert trained and all("lora_" in name for name in trained) and not model.head.weight.requires_grad
+    assert (
+        trained and all("lora_" in name for name in trained) and not model.head.weight.requires_grad
+    )
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name in trained:
                 parameter.normal_()
     save(model, tmp_path / "model.safetensors", tmp_path / "config.json")
-    again, ids = load(tmp_path), torch.randint(0, 50, (2, 8))
+    again = load(tmp_path)
+    ids = torch.randint(0, 50, (2, 8))
     assert torch.equal(again(ids), model.eval()(ids))
-    state, hidden = again.start(2), None
+    state = again.start(2)
+    hidden = None
     for position in range(8):
         hidden, state = again.advance(state, ids[:, position])
     torch.testing.assert_close(hidden, again.hidden(ids)[:, -1], rtol=1e-4, atol=1e-5)

@@ -1,4 +1,6 @@
-"""Models of others: their own weights and all of them, or one line that says what is wrong, before anything is built."""
+"""Models of others: their own weights and all of them, or one line that says what is wrong, before
+anything is built.
+"""
 
 import json
 import time
@@ -13,7 +15,15 @@ from confide.errors import InputError
 from confide.models import build, gpt2, pretrained
 from confide.specs import GPT2Spec
 
-TINY = {"vocab_size": 40, "n_positions": 16, "n_embd": 8, "n_layer": 2, "n_head": 2, "bos_token_id": 0, "eos_token_id": 0}
+TINY = {
+    "vocab_size": 40,
+    "n_positions": 16,
+    "n_embd": 8,
+    "n_layer": 2,
+    "n_head": 2,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
 
 
 def given(folder, vocab_size=40, **more):
@@ -44,7 +54,9 @@ def refused(folder, *words):
     """The message of the error, which names these and is one line."""
     with pytest.raises(InputError) as error:
         given(folder)
-    assert all(word in str(error.value) for word in words) and "\n" not in str(error.value), error.value
+    assert all(word in str(error.value) for word in words) and "\n" not in str(error.value), (
+        error.value
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +86,10 @@ def test_a_model_of_another_kind_is_refused_by_what_it_is(tmp_path, name, sizes)
 
 
 def test_sizes_and_names_are_those_of_transformers():
-    for sizes in (TINY, TINY | {"n_layer": 3, "n_embd": 12, "n_head": 3, "vocab_size": 5, "n_positions": 7}):
+    for sizes in (
+        TINY,
+        TINY | {"n_layer": 3, "n_embd": 12, "n_head": 3, "vocab_size": 5, "n_positions": 7},
+    ):
         own = {
             name.removeprefix("transformer."): tuple(one.shape)
             for name, one in GPT2LMHeadModel(GPT2Config(**sizes)).named_parameters()
@@ -83,7 +98,9 @@ def test_sizes_and_names_are_those_of_transformers():
 
 
 def test_what_other_programs_write_is_read_bit_by_bit(folder):
-    """Without a prefix, with masks and a copy of the embedding, in half precision, in several files."""
+    """Without a prefix, with masks and a copy of the embedding, in half precision, in several
+    files.
+    """
     ids = torch.randint(0, 40, (2, 5))
     expected = GPT2LMHeadModel.from_pretrained(folder).eval()(ids).logits
     assert torch.equal(given(folder).eval()(ids), expected)
@@ -91,7 +108,10 @@ def test_what_other_programs_write_is_read_bit_by_bit(folder):
     def elsewise(tensors):
         for name in list(tensors):
             tensors[name.removeprefix("transformer.")] = tensors.pop(name)
-        tensors |= {"h.0.attn.bias": torch.ones(1, 1, 16, 16), "h.1.attn.masked_bias": torch.tensor(-1e4)}
+        tensors |= {
+            "h.0.attn.bias": torch.ones(1, 1, 16, 16),
+            "h.1.attn.masked_bias": torch.tensor(-1e4),
+        }
         tensors["lm_head.weight"] = tensors["wte.weight"].clone()
 
     stored(folder, elsewise)
@@ -106,15 +126,21 @@ def test_what_other_programs_write_is_read_bit_by_bit(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
     model = given(folder)
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
-    assert torch.equal(model.network.transformer.wpe.weight, tensors["wpe.weight"].bfloat16().float())
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "../a.safetensors"}}))
+    assert torch.equal(
+        model.network.transformer.wpe.weight, tensors["wpe.weight"].bfloat16().float()
+    )
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"x": "../a.safetensors"}})
+    )
     refused(folder, "weight_map")
 
 
 def test_dropout_is_what_the_specification_says(folder):
     configured(folder, resid_pdrop=0.9, attn_pdrop=0.9, embd_pdrop=0.9)
     assert {one.p for one in given(folder).modules() if isinstance(one, torch.nn.Dropout)} == {0.0}
-    assert {one.p for one in given(folder, dropout=0.2).modules() if isinstance(one, torch.nn.Dropout)} == {0.2}
+    assert {
+        one.p for one in given(folder, dropout=0.2).modules() if isinstance(one, torch.nn.Dropout)
+    } == {0.2}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +169,9 @@ def test_dropout_is_what_the_specification_says(folder):
         ({"model_type": "gpt2\x1b[2J"}, "model_type"),
     ],
 )
-def test_a_configuration_that_the_weights_do_not_have_is_refused_before_it_is_built(folder, changes, key, monkeypatch):
+def test_a_configuration_that_the_weights_do_not_have_is_refused_before_it_is_built(
+    folder, changes, key, monkeypatch
+):
     configured(folder, **changes)
     monkeypatch.setattr(gpt2, "_config", None)
     begun = time.process_time()
@@ -201,6 +229,12 @@ def test_a_name_is_looked_up_at_the_hub(folder, monkeypatch):
     import huggingface_hub
 
     asked = {}
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda name, **more: asked.update(more, name=name) or str(folder))
+    monkeypatch.setattr(
+        huggingface_hub,
+        "snapshot_download",
+        lambda name, **more: asked.update(more, name=name) or str(folder),
+    )
     assert given("somebody/gpt2").spec.width == 8
-    assert asked["name"] == "somebody/gpt2" and not any("bin" in pattern for pattern in asked["allow_patterns"])
+    assert asked["name"] == "somebody/gpt2" and not any(
+        "bin" in pattern for pattern in asked["allow_patterns"]
+    )

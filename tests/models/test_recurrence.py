@@ -1,4 +1,6 @@
-"""The open recurrence against torch's own LSTM, against finite differences, and against sequences that really begin anew."""
+"""The open recurrence against torch's own LSTM, against finite differences, and against sequences
+that really begin anew.
+"""
 
 import pytest
 import torch
@@ -24,8 +26,11 @@ def opened(layer: LSTMLayer, x: Tensor, keep: Tensor | None = None) -> Tensor:
 
 
 def test_both_kernels_give_the_same_states_and_gradients() -> None:
-    layer, x, weights = layer_of(), torch.randn(3, 11, 5, dtype=F64), torch.randn(3, 11, 7, dtype=F64)
-    kernel, own = layer(x), opened(layer, x)
+    layer = layer_of()
+    x = torch.randn(3, 11, 5, dtype=F64)
+    weights = torch.randn(3, 11, 7, dtype=F64)
+    kernel = layer(x)
+    own = opened(layer, x)
     torch.testing.assert_close(own, kernel, rtol=1e-12, atol=1e-12)
     parameters = list(layer.parameters())
     expected = torch.autograd.grad((kernel * weights).sum(), parameters)
@@ -39,14 +44,19 @@ def test_gradient_by_finite_differences(reset: bool) -> None:
     pre = torch.randn(2, 4, 12, dtype=F64, requires_grad=True)
     weight = torch.randn(12, 3, dtype=F64, requires_grad=True)
     keep = torch.tensor([[True, True, False, True], [True, False, True, True]]) if reset else None
-    assert torch.autograd.gradcheck(lambda pre, weight: Recurrence.apply(pre, weight, keep), (pre, weight))
+    assert torch.autograd.gradcheck(
+        lambda pre, weight: Recurrence.apply(pre, weight, keep), (pre, weight)
+    )
 
 
 def test_reset_is_a_sequence_that_begins_anew() -> None:
-    layer, x = layer_of(), torch.randn(2, 9, 5, dtype=F64)
+    layer = layer_of()
+    x = torch.randn(2, 9, 5, dtype=F64)
     keep = torch.ones(2, 9, dtype=torch.bool)
     keep[:, 4] = False
-    torch.testing.assert_close(layer(x, keep), torch.cat([layer(x[:, :4]), layer(x[:, 4:])], 1), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        layer(x, keep), torch.cat([layer(x[:, :4]), layer(x[:, 4:])], 1), rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -57,15 +67,20 @@ def test_weights_move_to_torch_and_back(layers: int) -> None:
     theirs = nn.LSTM(12, 16, num_layers=layers, batch_first=True).double()
     ids = torch.randint(0, 50, (3, 11))
     other.load_torch_state(theirs.state_dict())
-    torch.testing.assert_close(other.hidden(ids), theirs(other.embedding(ids))[0], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        other.hidden(ids), theirs(other.embedding(ids))[0], rtol=1e-10, atol=1e-12
+    )
     theirs.load_state_dict(model.torch_state())
-    torch.testing.assert_close(model.hidden(ids), theirs(model.embedding(ids))[0], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        model.hidden(ids), theirs(model.embedding(ids))[0], rtol=1e-10, atol=1e-12
+    )
 
 
 def test_dropout_and_resets_reach_every_layer() -> None:
     torch.manual_seed(4)
     model = build(LSTMSpec(kind="lstm", embedding=6, hidden=6, layers=2), 20, bos=1).double().eval()
-    ids, keep = torch.randint(0, 20, (2, 8)), torch.ones(2, 8, dtype=torch.bool)
+    ids = torch.randint(0, 20, (2, 8))
+    keep = torch.ones(2, 8, dtype=torch.bool)
     keep[0, 3] = False
     found = model.hidden(ids, keep)
     torch.testing.assert_close(found[0, 3:], model.hidden(ids[:1, 3:])[0], rtol=1e-12, atol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from confide.batches import padded, token_losses
+from confide.models.batches import padded, token_losses
 from confide.models.head import IGNORE
 from confide.models.lstm import LSTMModel
 from confide.models.stacked import PART, StackedLSTM, fit, own_batches, stacked_batch, train
@@ -12,7 +12,8 @@ from confide.specs import LSTMSpec
 from confide.types import View
 
 SPEC = LSTMSpec(kind="lstm", embedding=5, hidden=7)
-VOCABULARY, BOS = 11, 0
+VOCABULARY = 11
+BOS = 0
 
 
 def texts(count: int, seed: int = 0, longest: int = 9) -> View:
@@ -32,7 +33,9 @@ def weights(model: LSTMModel) -> torch.Tensor:
 
 
 def test_losses_and_weights_are_those_of_separate_models():
-    models, view, source = ordinary(3), texts(30), np.random.default_rng(1)
+    models = ordinary(3)
+    view = texts(30)
+    source = np.random.default_rng(1)
     stack = StackedLSTM.of(models)
     start = [weights(model) for model in models]
     together = torch.optim.AdamW(stack.parameters(), lr=0.02, weight_decay=0.0, fused=True)
@@ -54,19 +57,23 @@ def test_losses_and_weights_are_those_of_separate_models():
             optimizer.step()
     fresh = ordinary(1, seed=9)[0]
     for k, (model, before) in enumerate(zip(models, start, strict=True)):
-        torch.testing.assert_close(weights(stack.model(k, fresh)), weights(model), rtol=0, atol=1e-10)
+        torch.testing.assert_close(
+            weights(stack.model(k, fresh)), weights(model), rtol=0, atol=1e-10
+        )
         assert (weights(model) - before).abs().max() > 0.01  # they did move
 
 
 def test_a_stack_gives_back_what_it_took():
-    models, fresh = ordinary(2), ordinary(1, seed=9)[0]
+    models = ordinary(2)
+    fresh = ordinary(1, seed=9)[0]
     stack = StackedLSTM.of(models)
     for k, model in enumerate(models):
         assert torch.equal(weights(stack.model(k, fresh)), weights(model))
 
 
 def test_a_model_depends_on_its_own_points_alone():
-    models, view = ordinary(2), texts(8)
+    models = ordinary(2)
+    view = texts(8)
     found = []
     for others in ([-1] * 4, [4, 5, 6, 7]):
         stack = StackedLSTM.of(models)
@@ -78,20 +85,30 @@ def test_a_model_depends_on_its_own_points_alone():
 
 
 def test_batches_are_those_of_each_model_by_itself():
-    view, points = texts(12), np.array([[3, 7, -1], [-1, 11, 0]])
+    view = texts(12)
+    points = np.array([[3, 7, -1], [-1, 11, 0]])
     inputs, targets = stacked_batch(view, points, BOS)
     for k, own in enumerate(points):
         for b, point in enumerate(own):
             alone = padded(view, np.array([max(point, 0)]), BOS)
             length = 0 if point < 0 else alone.inputs.shape[1]
-            assert torch.equal(inputs[:length, k, b], alone.inputs[0, :length]) and (inputs[length:, k, b] == BOS).all()
-            assert torch.equal(targets[:length, k, b], alone.targets[0, :length]) and (targets[length:, k, b] == IGNORE).all()
+            assert (
+                torch.equal(inputs[:length, k, b], alone.inputs[0, :length])
+                and (inputs[length:, k, b] == BOS).all()
+            )
+            assert (
+                torch.equal(targets[:length, k, b], alone.targets[0, :length])
+                and (targets[length:, k, b] == IGNORE).all()
+            )
     assert len(inputs) == max(len(view[point]) for point in (3, 7, 11, 0)) + 1
 
 
 def test_every_model_reads_its_own_points_once_per_epoch_beside_such_of_their_length():
-    source, lengths = torch.Generator().manual_seed(0), np.random.default_rng(1).integers(1, 60, 400)
-    learns = np.random.default_rng(2).random((5, 400)) < np.array([[0.2], [0.5], [0.5], [0.9], [0.0]])
+    source = torch.Generator().manual_seed(0)
+    lengths = np.random.default_rng(1).integers(1, 60, 400)
+    learns = np.random.default_rng(2).random((5, 400)) < np.array(
+        [[0.2], [0.5], [0.5], [0.9], [0.0]]
+    )
     plan, again = (own_batches(lengths, learns, 8, source) for _ in range(2))
     assert plan.shape == (-(-learns[3].sum() // 8), 5, 8)
     for k, mask in enumerate(learns):
@@ -99,19 +116,33 @@ def test_every_model_reads_its_own_points_once_per_epoch_beside_such_of_their_le
         sizes = (plan[:, k] >= 0).sum(1)
         assert sizes.max() - sizes.min() <= 1
     longest = np.where(plan < 0, 0, lengths[plan]).max((1, 2))
-    assert longest.mean() < lengths.mean() + 4  # at random the longest of so many would be nearly 59
-    assert not np.array_equal(np.sort(plan[:, 1], axis=1), np.sort(again[:, 1], axis=1))  # others meet in the next epoch
-    assert abs(np.corrcoef(longest, np.arange(len(plan)))[0, 1]) < 0.3  # and short ones do not come first
+    assert (
+        longest.mean() < lengths.mean() + 4
+    )  # at random the longest of so many would be nearly 59
+    assert not np.array_equal(
+        np.sort(plan[:, 1], axis=1), np.sort(again[:, 1], axis=1)
+    )  # others meet in the next epoch
+    assert (
+        abs(np.corrcoef(longest, np.arange(len(plan)))[0, 1]) < 0.3
+    )  # and short ones do not come first
 
 
 def test_fit_is_the_same_for_any_number_of_processes_and_learns():
-    view, count = texts(40), PART + 2
+    view = texts(40)
+    count = PART + 2
     learns = np.random.default_rng(0).random((count, 40)) < 0.5
     recipe = {"epochs": 3, "lr": 0.02, "batch_size": 8, "bos": BOS}
     results = []
     for processes in (1, 2):
         stack = StackedLSTM.of([model.float() for model in ordinary(count)])
-        losses = fit(stack, view, learns, **recipe, source=torch.Generator().manual_seed(0), processes=processes)
+        losses = fit(
+            stack,
+            view,
+            learns,
+            **recipe,
+            source=torch.Generator().manual_seed(0),
+            processes=processes,
+        )
         results.append((losses, [parameter.clone() for parameter in stack.parameters()]))
     (first, weights_), (second, others) = results
     assert np.array_equal(first, second) and all(map(torch.equal, weights_, others))
@@ -121,8 +152,10 @@ def test_fit_is_the_same_for_any_number_of_processes_and_learns():
 def test_losses_are_means_of_each_epoch_and_the_rate_falls_to_nothing():
     """Two epochs of two steps on the same batch, against the usual loop."""
     (model,), view, points = ordinary(1), texts(6), np.arange(6)
-    stack, batch = StackedLSTM.of([model]), padded(view, points, BOS)
-    optimizer, expected = torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.0), []
+    stack = StackedLSTM.of([model])
+    batch = padded(view, points, BOS)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.0)
+    expected = []
     for step in range(4):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / 4)
         optimizer.zero_grad()

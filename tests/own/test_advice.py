@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.own.advice import COVERS, Option, Policies, Wish, advise, cover, rank
+from confide.advisor.advice import COVERS, Option, Policies, Wish, advise, cover, rank
 
-SECRET, RECORD, AUTHOR = (Wish(unit, 3.0, 1e-5, "replace_one") for unit in ("secret", "record", "author"))
+SECRET, RECORD, AUTHOR = (
+    Wish(unit, 3.0, 1e-5, "replace_one") for unit in ("secret", "record", "author")
+)
 MEASURED = Policies("mine", "names", "everything", 1000, 1000, 0.2, 400, 0.01, 0.02, 0.008)
 SPLIT = MEASURED._replace(dataset="split", conservative="digits", private=300)
 UNKNOWN = MEASURED._replace(secrets=0, gamma=None, gamma_upper=None, delta2_upper=None)
@@ -18,7 +20,9 @@ REDACTED = Option("mine", "redacted", caught=0)
 SELECTIVE = Option("mine", "selective", 2.1, caught=3)
 NOTHING = Option("mine", "nonprivate")
 CONDITIONAL = CRT._replace(dataset="split", conditional=True)
-IMPOSSIBLE = Option("mine", "dpsgd", problem="needs an author of every training point, and 7 have none")
+IMPOSSIBLE = Option(
+    "mine", "dpsgd", problem="needs an author of every training point, and 7 have none"
+)
 
 
 def methods(options) -> list[str]:
@@ -58,10 +62,15 @@ def test_the_order_is_for_whom_then_how_much():
     assert found.best == CRT
 
 
-@given(st.permutations([NOTHING, SELECTIVE, REDACTED, CONDITIONAL, DPSGD, CRT]), st.sampled_from([SECRET, RECORD]))
+@given(
+    st.permutations([NOTHING, SELECTIVE, REDACTED, CONDITIONAL, DPSGD, CRT]),
+    st.sampled_from([SECRET, RECORD]),
+)
 def test_the_order_of_the_options_does_not_matter(options, wish):
     ranked = advise(options, [MEASURED, SPLIT], wish).ranked
-    assert [rank(option, wish) for option in ranked] == sorted(rank(option, wish) for option in options)
+    assert [rank(option, wish) for option in ranked] == sorted(
+        rank(option, wish) for option in options
+    )
     assert ranked[0] in (CRT, DPSGD)
 
 
@@ -72,9 +81,16 @@ def test_calibration_that_ends_a_little_lower_does_not_decide():
 
 def test_all_secrets_with_what_a_random_one_costs():
     reasons = advise([CRT, DPSGD], [MEASURED], SECRET).reasons
-    assert reasons[0] == "a secret that the policy names catches: epsilon = 0; one that it misses: 3"
-    assert reasons[1] == "a random secret, missed with a probability of at most 2.00%: epsilon = 0.4"
-    assert reasons[2].startswith("what its model is worth is unknown: none was trained here") and len(reasons) == 3
+    assert (
+        reasons[0] == "a secret that the policy names catches: epsilon = 0; one that it misses: 3"
+    )
+    assert (
+        reasons[1] == "a random secret, missed with a probability of at most 2.00%: epsilon = 0.4"
+    )
+    assert (
+        reasons[2].startswith("what its model is worth is unknown: none was trained here")
+        and len(reasons) == 3
+    )
     assert "Noise may leave less than a unigram model knows" in reasons[2]
 
 
@@ -84,10 +100,15 @@ def test_where_redaction_amplifies_nothing_no_random_secret_is_spoken_of():
 
 def test_without_gold_secrets_only_a_missed_one_counts():
     found = advise([CRT._replace(random=None), REDACTED], [UNKNOWN], SECRET)
-    assert found.best.method == "crt" and any("share that the policy misses is unknown" in reason for reason in found.reasons)
+    assert found.best.method == "crt" and any(
+        "share that the policy misses is unknown" in reason for reason in found.reasons
+    )
 
 
-@pytest.mark.parametrize(("measured", "words"), [(SPLIT, "at most 0.80%"), (UNKNOWN._replace(dataset="split"), "is unknown")])
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [(SPLIT, "at most 0.80%"), (UNKNOWN._replace(dataset="split"), "is unknown")],
+)
 def test_a_condition_is_named_with_what_was_measured_of_it(measured, words):
     random = None if measured.gamma is None else CONDITIONAL.random
     reasons = advise([CONDITIONAL._replace(random=random), REDACTED], [measured], SECRET).reasons
@@ -97,13 +118,22 @@ def test_a_condition_is_named_with_what_was_measured_of_it(measured, words):
 
 def test_a_condition_on_records_names_how_many_are_left_out():
     reasons = advise([CONDITIONAL], [SPLIT], RECORD).reasons
-    assert reasons[0].startswith("only 300 of 1,000 points") and "the others are learned as they are" in reasons[0]
+    assert (
+        reasons[0].startswith("only 300 of 1,000 points")
+        and "the others are learned as they are" in reasons[0]
+    )
 
 
 def test_what_holds_for_caught_secrets_alone_says_so():
     found = advise([SELECTIVE, REDACTED, NOTHING], [MEASURED], SECRET)
-    assert found.best == REDACTED and found.reasons[0] == "only for secrets that the policy names catches: epsilon = 0"
-    assert "epsilon = infinity: at most 2.00% of the secrets of any label, by 400 tested" in found.reasons[1]
+    assert (
+        found.best == REDACTED
+        and found.reasons[0] == "only for secrets that the policy names catches: epsilon = 0"
+    )
+    assert (
+        "epsilon = infinity: at most 2.00% of the secrets of any label, by 400 tested"
+        in found.reasons[1]
+    )
 
 
 def test_what_holds_for_caught_secrets_alone_is_not_recommended_where_nobody_knows_what_is_caught():
@@ -113,11 +143,16 @@ def test_what_holds_for_caught_secrets_alone_is_not_recommended_where_nobody_kno
 
 def test_one_copy_alone_is_priced():
     reasons = advise([CRT._replace(alone=2.9), DPSGD], [MEASURED], SECRET).reasons
-    assert reasons[1] == "that is of masking it in all copies of its text; of one copy alone: epsilon = 2.9"
+    assert (
+        reasons[1]
+        == "that is of masking it in all copies of its text; of one copy alone: epsilon = 2.9"
+    )
     assert not any("alone" in reason for reason in advise([CRT], [MEASURED], SECRET).reasons)
 
 
-WORSE = CRT._replace(trained="190 / 184 / 9e3 / 131 (ε 3)", perplexity=184.0, unigram=131.0, spent=3.0)
+WORSE = CRT._replace(
+    trained="190 / 184 / 9e3 / 131 (ε 3)", perplexity=184.0, unigram=131.0, spent=3.0
+)
 
 
 def test_a_model_that_is_worse_than_a_unigram_model_is_not_recommended():
@@ -132,24 +167,37 @@ def test_a_model_that_is_worse_than_a_unigram_model_is_not_recommended():
 def test_one_that_certifies_as_much_and_is_better_takes_its_place():
     good = DPSGD._replace(trained="90 (ε 3)", perplexity=90.0, unigram=131.0, spent=3.0)
     found = advise([WORSE, good], [MEASURED], SECRET)
-    assert found.best == good and any(reason.startswith("crt on mine: its model is worse") for reason in found.reasons)
-    assert "a unigram model of the redacted text has 131 on public tokens" in " ".join(found.reasons)
+    assert found.best == good and any(
+        reason.startswith("crt on mine: its model is worse") for reason in found.reasons
+    )
+    assert "a unigram model of the redacted text has 131 on public tokens" in " ".join(
+        found.reasons
+    )
     lesser = REDACTED._replace(trained="3 (ε ∞)", perplexity=3.0, unigram=131.0)
-    found = advise([WORSE, lesser], [MEASURED], SECRET)  # nobody asked for less, so it is named and not recommended
-    assert found.best is None and found.reasons[-1].startswith("redacted on mine certifies less, only secrets that the policy")
+    found = advise(
+        [WORSE, lesser], [MEASURED], SECRET
+    )  # nobody asked for less, so it is named and not recommended
+    assert found.best is None and found.reasons[-1].startswith(
+        "redacted on mine certifies less, only secrets that the policy"
+    )
 
 
 def test_noise_for_more_points_does_not_make_a_model_better():
     stricter = CRT._replace(dataset="mine (everything)", missed=2.9, kin=WORSE)
     everything = MEASURED._replace(dataset="mine (everything)")
     found = advise([stricter, REDACTED], [MEASURED, everything], SECRET)
-    assert found.best is None and "with noise for fewer points (mine), is worse than a unigram model" in found.reasons[0]
+    assert (
+        found.best is None
+        and "with noise for fewer points (mine), is worse than a unigram model" in found.reasons[0]
+    )
 
 
 def test_a_larger_epsilon_than_the_trained_one_may_help():
     tight = WORSE._replace(spent=0.5)
     found = advise([tight], [MEASURED], SECRET)
-    assert found.best == tight and any("it is worse than a unigram model at its own epsilon" in one for one in found.reasons)
+    assert found.best == tight and any(
+        "it is worse than a unigram model at its own epsilon" in one for one in found.reasons
+    )
 
 
 def test_records_and_authors():
@@ -160,9 +208,17 @@ def test_records_and_authors():
 
 def test_nothing_fits_and_why():
     other = Option("mine", "selective", problem="is no recurrent model")
-    found = advise([IMPOSSIBLE, IMPOSSIBLE._replace(method="crt"), other, NOTHING], [MEASURED], AUTHOR)
-    assert found.best is None and found.reasons[0] == "nothing here certifies epsilon <= 3 for one author"
-    assert found.reasons[1:3] == [f"dpsgd, crt: {IMPOSSIBLE.problem}", "selective: is no recurrent model"]
+    found = advise(
+        [IMPOSSIBLE, IMPOSSIBLE._replace(method="crt"), other, NOTHING], [MEASURED], AUTHOR
+    )
+    assert (
+        found.best is None
+        and found.reasons[0] == "nothing here certifies epsilon <= 3 for one author"
+    )
+    assert found.reasons[1:3] == [
+        f"dpsgd, crt: {IMPOSSIBLE.problem}",
+        "selective: is no recurrent model",
+    ]
     assert "plant none" in found.reasons[3] and len(found.reasons) == 4
     assert len(advise([other, NOTHING], [MEASURED], RECORD).reasons) == 2
 
@@ -170,19 +226,31 @@ def test_nothing_fits_and_why():
 def test_utility_is_what_was_measured_and_nothing_else():
     trained = CRT._replace(trained="9 / 2 / 800 (ε 3)", perplexity=9.0)
     better, worse = (DPSGD._replace(trained=f"{ppl} (ε 3)", perplexity=ppl) for ppl in (5.0, 10.0))
-    leaky = NOTHING._replace(trained="2 (ε ∞)", perplexity=2.0)  # certifies nothing: no reason to prefer it
+    leaky = NOTHING._replace(
+        trained="2 (ε ∞)", perplexity=2.0
+    )  # certifies nothing: no reason to prefer it
     lesser = CONDITIONAL._replace(trained="4 (ε 3)", perplexity=4.0)
     least = REDACTED._replace(trained="3 (ε ∞)", perplexity=3.0)
-    measured, same = "measured: 9 / 2 / 800 (ε 3)", "dpsgd on mine certifies as much; measured: 5.0 (ε 3)"
+    measured = "measured: 9 / 2 / 800 (ε 3)"
+    same = "dpsgd on mine certifies as much; measured: 5.0 (ε 3)"
     less = [
         "crt on split certifies less, only where the conservative policy fires; measured: 4 (ε 3)",
         "redacted on mine certifies less, only secrets that the policy catches; measured: 3 (ε ∞)",
     ]
-    cases = [([trained], [measured]), ([trained, worse, leaky], [measured]), ([trained, better], [measured, same])]
-    cases += [([trained, lesser, least], [measured, *less]), ([CRT, lesser], ["what its model is worth is unknown", less[0]])]
+    cases = [
+        ([trained], [measured]),
+        ([trained, worse, leaky], [measured]),
+        ([trained, better], [measured, same]),
+    ]
+    cases += [
+        ([trained, lesser, least], [measured, *less]),
+        ([CRT, lesser], ["what its model is worth is unknown", less[0]]),
+    ]
     for options, lines in cases:
         found = advise(options, [MEASURED, SPLIT], SECRET).reasons[2:]
-        assert len(found) == len(lines) and all(one.startswith(line) for one, line in zip(found, lines, strict=True))
+        assert len(found) == len(lines) and all(
+            one.startswith(line) for one, line in zip(found, lines, strict=True)
+        )
 
 
 def test_covers_are_all_there_are():

@@ -8,10 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.dp.audit_power import mu_of, power
-from confide.dp.curves import gaussian_curve
-from confide.dp.tradeoff import points_of
-from confide.own.choices import (
+from confide.advisor.choices import (
     IDENTIFIERS,
     POLICIES,
     choose,
@@ -24,25 +21,47 @@ from confide.own.choices import (
     policy_of,
     unit_of,
 )
-from confide.own.survey import Corpus, Found, Points
-from confide.own.template import as_yaml
-from confide.params import check
+from confide.advisor.survey import Corpus, Found, Points
+from confide.advisor.template import as_yaml
+from confide.config.params import check
+from confide.dp.accounting.audit_power import mu_of, power
+from confide.dp.accounting.curves import gaussian_curve
+from confide.dp.accounting.tradeoff import points_of
 from confide.policies import policy, redacted_text
 from confide.specs import RegexPolicySpec
 from confide.types import MASK
 
 
-def corpus_with(lines: int, turn: int, sentence: int, cut: dict[str, int] | None = None, gold: dict | None = None) -> Corpus:
+def corpus_with(
+    lines: int,
+    turn: int,
+    sentence: int,
+    cut: dict[str, int] | None = None,
+    gold: dict | None = None,
+) -> Corpus:
     counts = {"turn": turn, "sentence": sentence, "dialogue": lines}
     return Corpus(
-        lines=lines, points={unit: Counter(train=n) for unit, n in counts.items()}, cut=Counter(cut), gold=Counter(gold)
+        lines=lines,
+        points={unit: Counter(train=n) for unit, n in counts.items()},
+        cut=Counter(cut),
+        gold=Counter(gold),
     )
 
 
-def points_with(count: int, held_out: int = 0, hidden: tuple[int, int, int] = (0, 0, 0), noisy: int = 100) -> Points:
-    """So many training points of ten words; of a sample of 100, `noisy` are such that the conservative policy fires."""
+def points_with(
+    count: int, held_out: int = 0, hidden: tuple[int, int, int] = (0, 0, 0), noisy: int = 100
+) -> Points:
+    """So many training points of ten words; of a sample of 100, `noisy` are such that the
+    conservative policy fires.
+    """
     found = {name: Found(hidden=Counter(name=n)) for name, n in zip(POLICIES, hidden, strict=True)}
-    return Points(lengths=array("L", [10] * count), sampled=100, noisy=noisy, held_out=Counter(name=held_out), found=found)
+    return Points(
+        lengths=array("L", [10] * count),
+        sampled=100,
+        noisy=noisy,
+        held_out=Counter(name=held_out),
+        found=found,
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +81,12 @@ def test_the_cut_into_points(counts, cut, unit):
 
 @pytest.mark.parametrize(
     ("held_out", "hidden", "name"),
-    [(0, (0, 0, 0), "identifiers"), (9, (9, 9, 9), "identifiers"), (9, (3, 7, 7), "capitals"), (9, (3, 4, 5), "names")],
+    [
+        (0, (0, 0, 0), "identifiers"),
+        (9, (9, 9, 9), "identifiers"),
+        (9, (3, 7, 7), "capitals"),
+        (9, (3, 4, 5), "names"),
+    ],
 )
 def test_the_policy_is_the_first_that_no_other_outdoes(held_out, hidden, name):
     assert policy_of(points_with(600, held_out, hidden))[0] == name
@@ -78,7 +102,9 @@ def test_the_policy_is_the_first_that_no_other_outdoes(held_out, hidden, name):
         (100, 20, 0, "doubtful", "80% of the points need no noise"),
     ],
 )
-def test_less_than_everything_is_protected_only_where_there_is_reason_to(held_out, noisy, unguarded, name, why):
+def test_less_than_everything_is_protected_only_where_there_is_reason_to(
+    held_out, noisy, unguarded, name, why
+):
     points = points_with(600, held_out, (held_out,) * 3, noisy)
     points.unguarded = unguarded
     found, reason = conservative_of(points)
@@ -88,14 +114,20 @@ def test_less_than_everything_is_protected_only_where_there_is_reason_to(held_ou
 @given(st.integers(2, 10**9))
 def test_delta_is_a_power_of_ten_below_one_over_the_points(points):
     delta = delta_of(points)
-    assert delta * points <= 0.5 * (1 + 1e-9) < 10 * delta * points * 1.001 and f"{delta:.0e}".startswith("1e-")
+    assert delta * points <= 0.5 * (
+        1 + 1e-9
+    ) < 10 * delta * points * 1.001 and f"{delta:.0e}".startswith("1e-")
 
 
 def test_audits_mostly_refute_three_times_what_is_claimed():
     for claimed in (1.5, 3.0):
         coins = coins_of(claimed, 1e-5, 1000)
         points = ((claimed, 1e-5), *points_of(gaussian_curve(mu_of(claimed, 1e-5))))
-        assert power(points, claimed, 1e-5, coins).rings[1] >= 0.85 > power(points, claimed, 1e-5, coins // 2).rings[1]
+        assert (
+            power(points, claimed, 1e-5, coins).rings[1]
+            >= 0.85
+            > power(points, claimed, 1e-5, coins // 2).rings[1]
+        )
     assert 0 < coins_of(3.0, 1e-5, 60) <= 60  # five times is what so few can see
     assert coins_of(3.0, 1e-5, 19) == 0 and coins_of(12.0, 1e-5, 200) == 0
 
@@ -104,19 +136,27 @@ def test_powers_of_two():
     assert [near(value, 16, 128) for value in (0, 16, 40, 50, 10**6)] == [16, 16, 32, 64, 128]
 
 
-TEXTS = st.lists(st.sampled_from(["Ann", "Lee", "my", "I", "12", "5-5", "a1", "USPS", "x@y.de", MASK, ",", ".", "(", "St."]))
+TEXTS = st.lists(
+    st.sampled_from(
+        ["Ann", "Lee", "my", "I", "12", "5-5", "a1", "USPS", "x@y.de", MASK, ",", ".", "(", "St."]
+    )
+)
 
 
 @given(TEXTS, st.sampled_from([" ", ""]))
 def test_each_policy_finds_all_that_the_one_before_it_finds(words, between):
-    text, before = between.join(words), set()
+    text = between.join(words)
+    before = set()
     for name, spec in policies().items():
         found = {place for start, end, *_ in policy(spec)(text) for place in range(start, end)}
         assert found >= before, name
         before = found
 
 
-@given(st.lists(st.sampled_from(["call", "Ann", "now,", "is", "Order", "ok."])), st.sampled_from(["555-1234", "12", "7 8"]))
+@given(
+    st.lists(st.sampled_from(["call", "Ann", "now,", "is", "Order", "ok."])),
+    st.sampled_from(["555-1234", "12", "7 8"]),
+)
 def test_a_number_leaves_no_trace_among_words(words, secret):
     """What was in its place cannot be told from what is found around it."""
     find = policy(policies()["names"])
@@ -126,7 +166,10 @@ def test_a_number_leaves_no_trace_among_words(words, secret):
         assert first == second
 
 
-@pytest.mark.parametrize("text", ["a" * 200_000, "A " * 100_000, "1 " * 100_000, "1" * 200_000, "@." * 100_000, "(" * 200_000])
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 200_000, "A " * 100_000, "1 " * 100_000, "1" * 200_000, "@." * 100_000, "(" * 200_000],
+)
 def test_no_pattern_takes_more_than_a_glance_at_each_character(text):
     """A pattern that looked back and forth would take hours here."""
     for spec in policies().values():
@@ -136,7 +179,8 @@ def test_no_pattern_takes_more_than_a_glance_at_each_character(text):
 def test_identifiers_are_found():
     text = "Mail ann.b+c@mail.example.org or see https://x.org/a?b, id AB12-9 of 12/05/2024, +49 (30) 123-456."
     found = {
-        text[span.start : span.end]: span.label for span in policy(RegexPolicySpec(kind="regex", patterns=IDENTIFIERS))(text)
+        text[span.start : span.end]: span.label
+        for span in policy(RegexPolicySpec(kind="regex", patterns=IDENTIFIERS))(text)
     }
     assert found == {
         "ann.b+c@mail.example.org": "email",
@@ -159,17 +203,36 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
     points = points_with(count, max(hidden), hidden, noisy)
     choice = choose(corpus_with(100, 900, 1400, gold=gold), points, "turn", epsilon)
     params = check(yaml.safe_load(as_yaml(choice, __file__, None)), None)
-    assert choice.attacked == (LABEL if gold else None) and ("members" in params.attacks) == bool(gold)
+    assert choice.attacked == (LABEL if gold else None) and ("members" in params.attacks) == bool(
+        gold
+    )
     assert params.policies[choice.policy] == policies()[choice.policy]
     dataset = params.datasets["mine"]
-    assert params.corpora["mine"].path == __file__ and dataset.conservative == ("doubtful" if gold else "everything")
+    assert params.corpora["mine"].path == __file__ and dataset.conservative == (
+        "doubtful" if gold else "everything"
+    )
     assert params.policies.get("doubtful") == (doubtful() if gold else None)
-    budget, recipe = params.privacy["budget"], params.recipes["noisy"]
-    assert budget.epsilon == epsilon and budget.delta < 1 / count and recipe.noisy_batch_size <= count * noisy / 100 / 4
+    budget = params.privacy["budget"]
+    recipe = params.recipes["noisy"]
+    assert (
+        budget.epsilon == epsilon
+        and budget.delta < 1 / count
+        and recipe.noisy_batch_size <= count * noisy / 100 / 4
+    )
     assert params.runs["crt"].noise_seed is None and ("game" in params.attacks) == (choice.game > 0)
-    assert {"updates", *(["game"] if choice.game else [])} <= set(params.runs["crt"].attacks)  # always audited
+    assert {"updates", *(["game"] if choice.game else [])} <= set(
+        params.runs["crt"].attacks
+    )  # always audited
     if choice.game:
         planted = params.canaries["planted"]
-        assert params.attacks["game"].delta == budget.delta and planted.game.count == choice.game <= count / 4
-        assert (planted.inclusion.count if planted.inclusion else 0) == choice.inclusion <= count / 4
-    check(yaml.safe_load(as_yaml(choice, __file__, __file__.replace("test_choices", "test_init"))), None)
+        assert (
+            params.attacks["game"].delta == budget.delta
+            and planted.game.count == choice.game <= count / 4
+        )
+        assert (
+            (planted.inclusion.count if planted.inclusion else 0) == choice.inclusion <= count / 4
+        )
+    check(
+        yaml.safe_load(as_yaml(choice, __file__, __file__.replace("test_choices", "test_init"))),
+        None,
+    )

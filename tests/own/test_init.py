@@ -1,4 +1,6 @@
-"""`confide init` as a user meets it: what it writes, what it refuses, and that it never says what the corpus says."""
+"""`confide init` as a user meets it: what it writes, what it refuses, and that it never says what
+the corpus says.
+"""
 
 import json
 from pathlib import Path
@@ -6,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from confide.advisor.choices import LEAST
 from confide.cli import main
-from confide.own.choices import LEAST
-from confide.params import load
+from confide.config.params import load
 
 SECRET = "Zebulon Quackenbush"
 
@@ -20,36 +22,61 @@ def corpus(tmp_path) -> Path:
     path.parent.mkdir()
     with open(path, "w") as file:
         for number in range(700):
-            text, split = (
-                f"I told {SECRET} about {number}.",
-                ("train", "valid", "test")[number % 10 - 7 if number % 10 > 7 else 0],
-            )
+            text = f"I told {SECRET} about {number}."
+            split = ("train", "valid", "test")[number % 10 - 7 if number % 10 > 7 else 0]
             start = text.index(SECRET)
             spans = [[start, start + len(SECRET), "name"]]
-            file.write(json.dumps({"text": text, "author": f"a{number}", "split": split, "spans": spans}) + "\n")
+            file.write(
+                json.dumps({"text": text, "author": f"a{number}", "split": split, "spans": spans})
+                + "\n"
+            )
     return path
 
 
 def test_it_writes_a_file_that_works_where_the_corpus_lies(corpus, capsys, monkeypatch):
     assert main(["init", str(corpus)]) == 0
-    shown, target = capsys.readouterr().out, corpus.parent / "params.yaml"
+    shown = capsys.readouterr().out
+    target = corpus.parent / "params.yaml"
     monkeypatch.chdir(corpus.parent)
     params = load()
     assert params.corpora["mine"].path == "corpus.jsonl" and params.select == ["own"]
-    assert "700 documents" in shown and f"written: {target}" in shown and f"-d {corpus.parent}" in shown
+    assert (
+        "700 documents" in shown
+        and f"written: {target}" in shown
+        and f"-d {corpus.parent}" in shown
+    )
     assert "hides 140 of 140 held-out secrets (100.0%)" in shown and "name 140 of 140" in shown
     assert len(shown.splitlines()) <= 30
     for text in (shown, target.read_text()):
-        assert not {*SECRET.split(), "told", "a1"} & set(text.replace('"', " ").replace(",", " ").split())
+        assert not {*SECRET.split(), "told", "a1"} & set(
+            text.replace('"', " ").replace(",", " ").split()
+        )
 
 
 def test_another_folder_and_public_text(corpus, tmp_path, capsys, monkeypatch):
     public = tmp_path / "public.txt"
     public.write_text("nothing to hide here\n" * 30)
-    assert main(["init", str(corpus), "--output", str(tmp_path / "run"), "--public", str(public), "--epsilon", "1"]) == 0
+    assert (
+        main(
+            [
+                "init",
+                str(corpus),
+                "--output",
+                str(tmp_path / "run"),
+                "--public",
+                str(public),
+                "--epsilon",
+                "1",
+            ]
+        )
+        == 0
+    )
     monkeypatch.chdir(tmp_path / "run")
     params = load()
-    assert Path(params.corpora["mine"].path) == corpus and Path(params.corpora["public"].path) == public
+    assert (
+        Path(params.corpora["mine"].path) == corpus
+        and Path(params.corpora["public"].path) == public
+    )
     assert params.privacy["budget"].epsilon == 1
     out = capsys.readouterr().out
     assert f"of {public}" in out and "simulated" not in out
@@ -91,7 +118,9 @@ def test_what_cannot_be_used_is_one_line(tmp_path, capsys, name, content, messag
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert main(["init", str(path)]) == 2
     error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1 and "secret" not in error.replace(str(path), "")
+    assert (
+        message in error and error.count("\n") == 1 and "secret" not in error.replace(str(path), "")
+    )
     assert not (tmp_path / "params.yaml").exists()
 
 
@@ -102,7 +131,7 @@ def test_an_epsilon_that_makes_no_sense(corpus, capsys, epsilon):
 
 
 def test_the_study_own_has_the_policy_that_init_writes_where_no_secrets_are_known():
-    from confide.own.choices import policies
+    from confide.advisor.choices import policies
 
     text = yaml.safe_load((Path(__file__).parents[2] / "params.yaml").read_text())
     assert text["policies"]["identifiers"] == policies()["identifiers"].model_dump()

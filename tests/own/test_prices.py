@@ -1,20 +1,25 @@
-"""Prices before training: whom each method protects. That training does just this shows tests/workflow/test_recommend.py."""
+"""Prices before training: whom each method protects. That training does just this shows
+tests/workflow/test_recommend.py.
+"""
 
 import math
 
 import numpy as np
 import pytest
 
-from confide.dp.calibration import calibrate
-from confide.own.advice import Wish
-from confide.own.prices import PRICED, asked, priced
+from confide.advisor.advice import Wish
+from confide.advisor.prices import PRICED, asked, priced
+from confide.dp.accounting.calibration import calibrate
 from confide.specs import CertifySpec, GPT2Spec, LSTMSpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.types import Partition, View
 from tests.terms import TERMS
 
 INF = math.inf
 WISH = Wish("secret", 2.0, 1e-4, "replace_one")
-POINTS, PRIVATE, BATCH, EPOCHS = 400, 300, 40, 3
+POINTS = 400
+PRIVATE = 300
+BATCH = 40
+EPOCHS = 3
 MEASURED = {"multiplicity": 3, "multiplicity_distinct": 2}
 RATES = {"gamma": 0.05, "gamma_upper": 0.1, "delta2_upper": 0.01, "misaligned": 0}
 JOB = CertifySpec(
@@ -23,7 +28,9 @@ JOB = CertifySpec(
         run="mine/g0-s0",
         method="crt",
         model=LSTMSpec(kind="lstm", embedding=4, hidden=4),
-        recipe=RecipeSpec(batch_size=8, noisy_batch_size=BATCH, epochs=EPOCHS, private_state="carry"),
+        recipe=RecipeSpec(
+            batch_size=8, noisy_batch_size=BATCH, epochs=EPOCHS, private_state="carry"
+        ),
         init="start/g0-s0",
         init_public=True,
     )
@@ -31,8 +38,11 @@ JOB = CertifySpec(
 
 
 def partition(private: int = POINTS, authors: bool = False) -> Partition:
-    """400 training points of two tokens; the first ones are private, and in each of these the first token is marked."""
-    starts, one = np.arange(0, 2 * POINTS + 1, 2), np.arange(POINTS)
+    """400 training points of two tokens; the first ones are private, and in each of these the first
+    token is marked.
+    """
+    starts = np.arange(0, 2 * POINTS + 1, 2)
+    one = np.arange(POINTS)
     marked = (np.arange(2 * POINTS) % 2 == 0) & (np.arange(2 * POINTS) < 2 * private)
     view = View(np.full(2 * POINTS, 5, np.int32), starts, marked)
     return Partition(
@@ -48,7 +58,9 @@ def partition(private: int = POINTS, authors: bool = False) -> Partition:
 
 
 def price(method: str, wish: Wish = WISH, job: CertifySpec = JOB, rates=RATES, **options):
-    data = job.train.data.model_copy(update={"everything_private": options.get("private", POINTS) == POINTS})
+    data = job.train.data.model_copy(
+        update={"everything_private": options.get("private", POINTS) == POINTS}
+    )
     job = job.model_copy(update={"train": job.train.model_copy(update={"data": data})})
     spec = asked(job, method, True, wish)
     return priced(spec, "mine", partition(**options), MEASURED, rates, wish)
@@ -68,18 +80,32 @@ def price(method: str, wish: Wish = WISH, job: CertifySpec = JOB, rates=RATES, *
 )
 def test_whom_a_method_protects(method, caught, missed, record):
     found = price(method)
-    assert (found.caught, found.missed, found.record) == pytest.approx((caught, missed, record), rel=2e-3)
+    assert (found.caught, found.missed, found.record) == pytest.approx(
+        (caught, missed, record), rel=2e-3
+    )
     assert found.caught <= WISH.epsilon or found.caught == INF  # calibration never exceeds the wish
-    assert (found.noise is None) == (method in ("redacted", "nonprivate")) and not found.conditional and found.problem is None
+    assert (
+        (found.noise is None) == (method in ("redacted", "nonprivate"))
+        and not found.conditional
+        and found.problem is None
+    )
 
 
 def test_the_noise_is_made_for_the_steps_of_the_method():
     steps = EPOCHS * POINTS // BATCH
     assert price("crt").noise == price("dpsgd").noise == calibrate(2.0, 1e-4, BATCH / POINTS, steps)
-    assert price("selective", private=PRIVATE).noise == calibrate(2.0, 1e-4, BATCH / PRIVATE, round(EPOCHS * PRIVATE / BATCH))
+    assert price("selective", private=PRIVATE).noise == calibrate(
+        2.0, 1e-4, BATCH / PRIVATE, round(EPOCHS * PRIVATE / BATCH)
+    )
     loose = price("dpsgd", Wish("record", 2.0, 1e-4, "add_or_remove"))
-    assert loose.noise == calibrate(2.0, 1e-4, BATCH / POINTS, steps, "add_or_remove") < price("dpsgd").noise
-    assert loose.record == pytest.approx(2, rel=2e-3) and loose.missed > 3  # replacing costs about twice as much
+    assert (
+        loose.noise
+        == calibrate(2.0, 1e-4, BATCH / POINTS, steps, "add_or_remove")
+        < price("dpsgd").noise
+    )
+    assert (
+        loose.record == pytest.approx(2, rel=2e-3) and loose.missed > 3
+    )  # replacing costs about twice as much
 
 
 def test_a_random_secret_costs_less_where_redaction_comes_first():
@@ -92,14 +118,18 @@ def test_a_random_secret_costs_less_where_redaction_comes_first():
 
 def test_a_conservative_policy_that_spares_points_is_a_condition():
     found = price("crt", private=PRIVATE)
-    assert found.conditional and found.noise == calibrate(2.0, 1e-4, BATCH / PRIVATE, round(EPOCHS * PRIVATE / BATCH))
+    assert found.conditional and found.noise == calibrate(
+        2.0, 1e-4, BATCH / PRIVATE, round(EPOCHS * PRIVATE / BATCH)
+    )
     assert not price("dpsgd", private=PRIVATE).conditional
 
 
 def test_authors():
     wish = Wish("author", 2.0, 1e-4, "replace_one")
     found = price("dpsgd", wish, authors=True)
-    assert found.record <= 2 and found.noise == calibrate(2.0, 1e-4, BATCH / 100, round(EPOCHS * 100 / BATCH))
+    assert found.record <= 2 and found.noise == calibrate(
+        2.0, 1e-4, BATCH / 100, round(EPOCHS * 100 / BATCH)
+    )
     assert "needs an author of every training point" in price("dpsgd", wish).problem
     assert "noise protects points" in price("selective", wish, authors=True).problem
 
@@ -125,6 +155,11 @@ def test_what_cannot_run_says_why():
         return JOB.model_copy(update={"train": JOB.train.model_copy(update=change)})
 
     assert "chunks" in price("crt", job=job(pack=64)).problem
-    assert "is no recurrent model" in price("selective", job=job(model=GPT2Spec(kind="gpt2"))).problem
+    assert (
+        "is no recurrent model" in price("selective", job=job(model=GPT2Spec(kind="gpt2"))).problem
+    )
     large = job(recipe=RecipeSpec(noisy_batch_size=500))
-    assert "exceeds the 400 points" in price("dpsgd", job=large).problem and price("redacted", job=large).problem is None
+    assert (
+        "exceeds the 400 points" in price("dpsgd", job=large).problem
+        and price("redacted", job=large).problem is None
+    )

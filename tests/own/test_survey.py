@@ -1,16 +1,18 @@
-"""What is counted of a user's corpus, against corpora small enough to count by hand and a naive neighbour test."""
+"""What is counted of a user's corpus, against corpora small enough to count by hand and a naive
+neighbour test.
+"""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from confide.advisor.choices import doubtful, policies
+from confide.advisor.survey import UNITS, corpus_of, points_of
+from confide.commands.example import example, lines
 from confide.corpora.lines import read
-from confide.own.choices import doubtful, policies
-from confide.own.survey import UNITS, corpus_of, points_of
 from confide.policies import policy, redacted_text
 from confide.specs import LinesSpec
-from confide.stages.example import example, lines
 from confide.stages.split import pieces
 from confide.types import MASK
 
@@ -25,9 +27,19 @@ def test_a_corpus_counted_by_hand(tmp_path):
     spec = spec_of(
         tmp_path,
         [
-            {"text": "One line. Two sentences.\nAnother line.", "doc": "a", "author": "x", "domain": "d", "split": "train"},
+            {
+                "text": "One line. Two sentences.\nAnother line.",
+                "doc": "a",
+                "author": "x",
+                "domain": "d",
+                "split": "train",
+            },
             {"text": "One line. Two sentences.\n", "doc": "a", "author": "x", "split": "train"},
-            {"text": "Call Ann.\nBell now", "split": "test", "spans": [[5, 14, "name"], [15, 18, "word"]]},
+            {
+                "text": "Call Ann.\nBell now",
+                "split": "test",
+                "spans": [[5, 14, "name"], [15, 18, "word"]],
+            },
             {"text": "Call Ann", "split": "train", "spans": [[5, 8, "name"]]},
         ],
     )
@@ -43,11 +55,18 @@ def test_a_corpus_counted_by_hand(tmp_path):
     assert {unit: found.cut[unit] for unit in UNITS} == {"turn": 1, "sentence": 1, "dialogue": 0}
     points = points_of(spec, found, "turn", policies(), doubtful())
     assert sorted(points.lengths) == [2, 2, 4, 4] and points.copies == 1
-    assert points.sampled == 4 and points.sampled_words == 12 and points.held_out == {"name": 2, "word": 1}
+    assert (
+        points.sampled == 4
+        and points.sampled_words == 12
+        and points.held_out == {"name": 2, "word": 1}
+    )
 
 
 def test_texts_with_a_mask_are_no_copies(tmp_path):
-    spec = spec_of(tmp_path, [{"text": f"Call {MASK}", "split": "train"}] * 3 + [{"text": "Bye", "split": "train"}] * 3)
+    spec = spec_of(
+        tmp_path,
+        [{"text": f"Call {MASK}", "split": "train"}] * 3 + [{"text": "Bye", "split": "train"}] * 3,
+    )
     assert points_of(spec, corpus_of(spec), "turn", {}, doubtful()).copies == 2
 
 
@@ -59,7 +78,10 @@ def test_hidden_secrets_are_those_that_leave_no_trace(tmp_path):
     points = points_of(spec, corpus_of(spec), "turn", policies(), doubtful())
     assert points.held_out.total() > 60
     for name, asked in policies().items():
-        find, hidden, masked, private = policy(asked), 0, 0, 0
+        find = policy(asked)
+        hidden = 0
+        masked = 0
+        private = 0
         for record in read(spec):
             for text, gold in pieces(record, "turn", 0):
                 redacted = redacted_text(text, find(text))
@@ -76,10 +98,14 @@ def test_hidden_secrets_are_those_that_leave_no_trace(tmp_path):
 
 
 def test_the_sample_is_spread_over_the_corpus(tmp_path, monkeypatch):
-    monkeypatch.setattr("confide.own.survey.SAMPLE", 10)
+    monkeypatch.setattr("confide.advisor.survey.SAMPLE", 10)
     spec = spec_of(tmp_path, [{"text": f"text {number}", "split": "train"} for number in range(35)])
     points = points_of(spec, corpus_of(spec), "turn", policies(), doubtful())
-    assert points.sampled == 9 and len(points.lengths) == 35 and points.found["identifiers"].private == 9
+    assert (
+        points.sampled == 9
+        and len(points.lengths) == 35
+        and points.found["identifiers"].private == 9
+    )
 
 
 def test_the_example_is_a_corpus_of_the_users_form(tmp_path):
@@ -87,9 +113,13 @@ def test_the_example_is_a_corpus_of_the_users_form(tmp_path):
     example(path, dialogues=30, seed=1)
     records = list(read(LinesSpec(reader="lines", path=str(path))))
     rows = list(lines(30, 1))
-    assert [record.text for record in records] == [row["text"] for row in rows] and len(records) == 30
+    assert [record.text for record in records] == [row["text"] for row in rows] and len(
+        records
+    ) == 30
     assert {record.split for record in records} == {"train", "valid", "test"}
-    assert [[list(span[:3]) for span in record.spans] for record in records] == [row["spans"] for row in rows]
+    assert [[list(span[:3]) for span in record.spans] for record in records] == [
+        row["spans"] for row in rows
+    ]
     assert all(row["text"][start:end].strip() for row in rows for start, end, _ in row["spans"])
     assert list(lines(30, 1)) != list(lines(30, 2))
     with pytest.raises(ValueError, match="is not overwritten"):

@@ -1,4 +1,6 @@
-"""Keywords as a policy, against a search that compares words one by one; and keywords mined from text."""
+"""Keywords as a policy, against a search that compares words one by one; and keywords mined from
+text.
+"""
 
 import random
 import re
@@ -6,15 +8,18 @@ import re
 import orjson
 import pytest
 
+from confide.data.redaction import finder_of
 from confide.errors import InputError
-from confide.io import write_json
+from confide.files.io import write_json
 from confide.policies import covered, detector, policy
 from confide.policies.keyword import finder
 from confide.policies.keyword_mining import log_odds, mine
-from confide.redaction import finder_of
 from confide.specs import KeywordFitSpec, KeywordPolicySpec, RedactSpec, parse
 
-KEYWORDS = {"AIRLINE": ["seat", "boarding pass", "Window Seat"], "INSURANCE": ["car", "proof of insurance", "claim"]}
+KEYWORDS = {
+    "AIRLINE": ["seat", "boarding pass", "Window Seat"],
+    "INSURANCE": ["car", "proof of insurance", "claim"],
+}
 
 
 def spec(**fields):
@@ -22,7 +27,10 @@ def spec(**fields):
 
 
 def hits(text, **fields):
-    return [(text[span.start : span.end], span.label) for span in policy(spec(keywords=KEYWORDS, **fields))(text)]
+    return [
+        (text[span.start : span.end], span.label)
+        for span in policy(spec(keywords=KEYWORDS, **fields))(text)
+    ]
 
 
 def test_keywords_are_whole_words_whatever_their_case():
@@ -45,7 +53,8 @@ def test_keywords_that_overlap_are_one_span():
 
 
 def test_control_tokens_stay_and_what_a_customer_typed_does_not():
-    find, text = finder({"MEDIA": ["media", "new media"]}), "<MEDIA> USR: <media> new media <MEDIA> SYS: MEDIA"
+    find = finder({"MEDIA": ["media", "new media"]})
+    text = "<MEDIA> USR: <media> new media <MEDIA> SYS: MEDIA"
     assert [text[span.start : span.end] for span in find(text)] == ["media", "new media", "MEDIA"]
 
 
@@ -62,13 +71,21 @@ def naive(keywords, text):
 
 
 def test_the_same_is_found_as_by_comparing_words():
-    draw, some = random.Random(0), 0
+    draw = random.Random(0)
+    some = 0
     words = ["a", "ab", "abc", "b", "é", "Éa", "ß", "1", "a_b", "ЖА"]
     for _ in range(400):
-        keywords = [" ".join(draw.choices(words, k=draw.randint(1, 3))) for _ in range(draw.randint(1, 8))]
-        written = [word.upper() if draw.random() < 0.5 and word != "ß" else word for word in draw.choices(words, k=12)]
+        keywords = [
+            " ".join(draw.choices(words, k=draw.randint(1, 3))) for _ in range(draw.randint(1, 8))
+        ]
+        written = [
+            word.upper() if draw.random() < 0.5 and word != "ß" else word
+            for word in draw.choices(words, k=12)
+        ]
         text = "".join(word + draw.choice([" ", "", ", ", "-", "\n", " . "]) for word in written)
-        found = {place for span in finder({"D": keywords})(text) for place in range(span.start, span.end)}
+        found = {
+            place for span in finder({"D": keywords})(text) for place in range(span.start, span.end)
+        }
         assert found == naive(keywords, text), (keywords, text)
         some += bool(found)
     assert 100 < some < 400
@@ -77,15 +94,25 @@ def test_the_same_is_found_as_by_comparing_words():
 def test_characters_that_grow_in_lower_case_move_no_span():
     text = "İİİ Σίσυφος a SEAT İSEAT ΣΊΣΥΦΟΣ, seat"
     find = finder({"D": ["seat", "Σίσυφος"]})
-    assert [text[span.start : span.end] for span in find(text)] == ["Σίσυφος", "SEAT", "ΣΊΣΥΦΟΣ", "seat"]
+    assert [text[span.start : span.end] for span in find(text)] == [
+        "Σίσυφος",
+        "SEAT",
+        "ΣΊΣΥΦΟΣ",
+        "seat",
+    ]
 
 
 def test_keywords_come_from_a_file_as_well(tmp_path):
     write_json(tmp_path / "words.json", KEYWORDS)
     found = policy(spec(model=str(tmp_path / "words.json"), domains=["AIRLINE"]))("a seat in a car")
     assert [tuple(span)[:3] for span in found] == [(2, 6, "AIRLINE")]
-    redaction = RedactSpec(policy=spec(model=str(tmp_path / "words.json")), conservative=spec(keywords=KEYWORDS))
-    assert finder_of(redaction)("a seat") == {"spans": [[2, 6, "AIRLINE", 1.0]], "conservative": True}
+    redaction = RedactSpec(
+        policy=spec(model=str(tmp_path / "words.json")), conservative=spec(keywords=KEYWORDS)
+    )
+    assert finder_of(redaction)("a seat") == {
+        "spans": [[2, 6, "AIRLINE", 1.0]],
+        "conservative": True,
+    }
     assert finder_of(redaction)("hello") == {} and not detector(spec(keywords=KEYWORDS))("hello")
 
 
@@ -94,7 +121,10 @@ def test_keywords_come_from_a_file_as_well(tmp_path):
     [
         ({}, "keywords: needs either keywords or the model"),
         ({"keywords": KEYWORDS, "model": "x"}, "keywords: needs either"),
-        ({"keywords": KEYWORDS, "domains": ["MEDIA"]}, "domains = 'MEDIA': unknown: one of AIRLINE, INSURANCE"),
+        (
+            {"keywords": KEYWORDS, "domains": ["MEDIA"]},
+            "domains = 'MEDIA': unknown: one of AIRLINE, INSURANCE",
+        ),
         ({"keywords": {"A": []}}, "A: has no keywords"),
         ({"keywords": {}}, "keywords: there are no domains"),
         ({"keywords": {"A": ["ok", " - "]}}, r"A\[1\]: holds no word"),
@@ -123,11 +153,14 @@ def test_files_that_are_damaged_are_named(tmp_path, content, message):
         policy(spec(model=str(tmp_path / "none.json")))
 
 
-# Mining ----------------------------------------------------------------------------------------------------------------
+# Mining
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_log_odds_by_hand():
-    """alpha = 2 * 4/8 = 1 for both: (3+1)/(4+2-4) = 2 against (1+1)/(4+2-2) = 1/2, with a variance of 1/4 + 1/2."""
+    """alpha = 2 * 4/8 = 1 for both: (3+1)/(4+2-4) = 2 against (1+1)/(4+2-2) = 1/2, with a variance
+    of 1/4 + 1/2.
+    """
     found = log_odds({"a": 3, "b": 1}, {"a": 4, "b": 4}, prior=2)
     assert found["a"] == pytest.approx((1.3862943611, 1.3862943611 / 0.75**0.5))
     assert found["b"] == pytest.approx((-1.3862943611, -1.3862943611 / 0.75**0.5))
@@ -136,10 +169,14 @@ def test_log_odds_by_hand():
 
 
 def corpus():
-    """Airline and media talk with the same function words; one customer who repeats a name, and a number in each."""
+    """Airline and media talk with the same function words; one customer who repeats a name, and a
+    number in each.
+    """
     texts = {"AIRLINE": {}, "MEDIA": {}}
     for index in range(40):
-        texts["AIRLINE"][f"a{index}"] = [f"<AIRLINE> USR: I want the seat by a window {9000 + index % 2}"]
+        texts["AIRLINE"][f"a{index}"] = [
+            f"<AIRLINE> USR: I want the seat by a window {9000 + index % 2}"
+        ]
         texts["MEDIA"][f"m{index}"] = ["<MEDIA> USR: I want the data plan by a cable 7777"]
     texts["AIRLINE"]["a0"] += ["Zaphod " * 20]
     return texts
@@ -150,7 +187,11 @@ FIT = KeywordFitSpec(kind="keyword", prior=10)
 
 def test_words_of_one_domain_are_mined_and_shared_ones_numbers_and_one_customers_are_not():
     found = mine(FIT, corpus())
-    assert set(found["AIRLINE"]) == {"seat", "window"} and set(found["MEDIA"]) == {"data", "plan", "cable"}
+    assert set(found["AIRLINE"]) == {"seat", "window"} and set(found["MEDIA"]) == {
+        "data",
+        "plan",
+        "cable",
+    }
     few = mine(FIT.model_copy(update={"min_count": 1, "count": 1}), corpus())
     assert few["AIRLINE"] != found["AIRLINE"] and len(few["AIRLINE"]) == len(few["MEDIA"]) == 1
 
@@ -175,6 +216,7 @@ def test_mined_keywords_are_what_the_policy_reads(tmp_path):
     found = mine(FIT, corpus())
     write_json(tmp_path / "w.json", found)
     assert orjson.loads((tmp_path / "w.json").read_bytes()) == found
-    find, text = policy(spec(model=str(tmp_path / "w.json"))), corpus()["AIRLINE"]["a1"][0]
+    find = policy(spec(model=str(tmp_path / "w.json")))
+    text = corpus()["AIRLINE"]["a1"][0]
     spans = find(text)
     assert covered(text.index("seat"), text.index("seat") + 4, spans) and not covered(0, 9, spans)

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
+from confide.data.redaction import finder_of
 from confide.errors import InputError
 from confide.policies import detector, policy
 from confide.policies.limits import limited, repeats
-from confide.redaction import finder_of
 from confide.specs import RedactSpec, RegexPolicySpec
 
 HARMLESS = {"kind": "regex", "patterns": {"x": "never"}}
@@ -28,7 +28,10 @@ def soon(monkeypatch):
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(?:a|aa)+$", r"(\w*)*\d", r"(a)\1*(a+)+$"])
 def test_a_text_that_takes_too_long_is_private(pattern):
     """As pi, as pi_c, alone and beside another pattern; the next text is searched as ever."""
-    for given in ({"policy": spec(pattern), "conservative": HARMLESS}, {"policy": HARMLESS, "conservative": spec(pattern)}):
+    for given in (
+        {"policy": spec(pattern), "conservative": HARMLESS},
+        {"policy": HARMLESS, "conservative": spec(pattern)},
+    ):
         find = finder_of(RedactSpec.model_validate(given))
         assert find(TEXT) == {"spans": [], "conservative": True, "failed": True}
         assert find("so it is never.").get("failed") is None
@@ -44,7 +47,9 @@ def test_long_texts_of_quadratic_patterns_are_stopped():
 
 
 def test_a_clock_that_nobody_waits_for_stops_nothing():
-    """Between searches processor time may pass as it will, and after a search that was stopped, too."""
+    """Between searches processor time may pass as it will, and after a search that was stopped,
+    too.
+    """
     search = limited(re.compile(r"(a+)+$").search, ticks=0)
     with pytest.raises(TimeoutError):
         search(TEXT)
@@ -55,7 +60,14 @@ def test_a_clock_that_nobody_waits_for_stops_nothing():
 @pytest.mark.parametrize(
     ("pattern", "count"),
     [
-        *(("a", 1), ("a{3}", 3), (r"(\d{3}-){4}", 12), ("a{3}b{4}", 4), ("(a+)+$", 1), ("(?:a{2,}){5}", 10)),
+        *(
+            ("a", 1),
+            ("a{3}", 3),
+            (r"(\d{3}-){4}", 12),
+            ("a{3}b{4}", 4),
+            ("(a+)+$", 1),
+            ("(?:a{2,}){5}", 10),
+        ),
         *(
             (r"(?x) (?: a{2} ) {5} | b{9}", 10),
             ("(?=a{7})(?>b{8})c", 8),
@@ -74,7 +86,10 @@ def test_patterns_that_would_fill_the_memory_are_refused():
             policy(RegexPolicySpec(**spec(pattern)))
 
 
-@pytest.mark.parametrize("pattern", ["(" * 3000 + ")" * 3000, "[" * 3000, "a{99999999999}", "(?P<secret>", "\\", "(?<=a+)b"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["(" * 3000 + ")" * 3000, "[" * 3000, "a{99999999999}", "(?P<secret>", "\\", "(?<=a+)b"],
+)
 def test_patterns_that_do_not_compile_are_named(pattern):
     with pytest.raises(InputError, match=r"patterns\.evil") as error:
         policy(RegexPolicySpec(**spec(pattern)))
@@ -83,5 +98,7 @@ def test_patterns_that_do_not_compile_are_named(pattern):
 
 def test_a_process_that_used_the_clock_ends_well():
     """No tick may come after Python's last handler is gone."""
-    script = "from confide.policies.limits import limited; limited(len)('x'); sum(range(30_000_000))"
+    script = (
+        "from confide.policies.limits import limited; limited(len)('x'); sum(range(30_000_000))"
+    )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

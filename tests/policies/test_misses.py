@@ -16,12 +16,16 @@ def whole(text):
 
 def test_ends_of_the_range():
     assert with_misses(whole, 0.0, 1) is whole
-    assert all(with_misses(whole, 1.0, seed)(f"secret {i}") == [] for seed in range(3) for i in range(200))
+    assert all(
+        with_misses(whole, 1.0, seed)(f"secret {i}") == [] for seed in range(3) for i in range(200)
+    )
 
 
 def test_missed_sets_are_nested_in_gamma():
     texts = [f"secret {i}" for i in range(500)]
-    sets = [{text for text in texts if missing(gamma, 3)(text)} for gamma in (0.0, 0.1, 0.3, 0.7, 1.0)]
+    sets = [
+        {text for text in texts if missing(gamma, 3)(text)} for gamma in (0.0, 0.1, 0.3, 0.7, 1.0)
+    ]
     assert all(small <= large for small, large in itertools.pairwise(sets))
     assert sets[0] == set()
     assert sets[-1] == set(texts)

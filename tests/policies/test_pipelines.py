@@ -1,4 +1,6 @@
-"""Policies that run a spaCy pipeline: on rules saved to disk, whose findings are known, and on a small trained recogniser."""
+"""Policies that run a spaCy pipeline: on rules saved to disk, whose findings are known, and on a
+small trained recogniser.
+"""
 
 import os
 import subprocess
@@ -10,22 +12,37 @@ import spacy
 from spacy.tokens import Doc
 
 from confide.cli import main
+from confide.data.redaction import batch_finder_of, finder_of
 from confide.errors import InputError
 from confide.policies import batched, policy
 from confide.policies.contextual import flagged as contextual_spans
 from confide.policies.ner import Entities, flagged, uncertain
 from confide.policies.pipelines import load, run
-from confide.redaction import batch_finder_of, finder_of
-from confide.specs import ContextualPolicySpec, NeighboursSpec, NerPolicySpec, RedactSpec, UnionPolicySpec, parse
+from confide.specs import (
+    ContextualPolicySpec,
+    NeighboursSpec,
+    NerPolicySpec,
+    RedactSpec,
+    UnionPolicySpec,
+    parse,
+)
 from confide.stages.neighbours import neighbours
 from confide.stages.pipeline import entities
 from confide.stages.redact import redact
-from confide.tokenizer import save, train_bpe
+from confide.text.tokenizer import save, train_bpe
 from confide.types import Span
+from tests.terms import TEXT
 
 NAMES = ["Ada", "Bo", "Cy", "Dee", "Eva", "Flo", "Gus", "Hal", "Ida", "Jon"]
 LAST = ["Stone", "Wood", "Field", "Hill", "Lake"]
-DOUBTFUL = ["Unheard Of and Nobody Else", "Order Stone", "I am Where", "Thank Ada", "Call Bo Lake order", "My name is 7 Hill"]
+DOUBTFUL = [
+    "Unheard Of and Nobody Else",
+    "Order Stone",
+    "I am Where",
+    "Thank Ada",
+    "Call Bo Lake order",
+    "My name is 7 Hill",
+]
 LONG = "a " * 500_001  # more than spaCy's limit of characters
 
 
@@ -35,9 +52,13 @@ def rules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rules")
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("entity_ruler")
-    ruler.add_patterns([{"label": "PERSON", "pattern": name} for name in ("Ada Byron", "Zoë Müller", "Bo")])
+    ruler.add_patterns(
+        [{"label": "PERSON", "pattern": name} for name in ("Ada Byron", "Zoë Müller", "Bo")]
+    )
     ruler.add_patterns([{"label": "CODE", "pattern": [{"SHAPE": "dddd"}]}])
-    ruler.add_patterns([{"label": "NAMED", "pattern": [{"SHAPE": "dddd"}, {"LOWER": "is"}, {"IS_TITLE": True}]}])
+    ruler.add_patterns(
+        [{"label": "NAMED", "pattern": [{"SHAPE": "dddd"}, {"LOWER": "is"}, {"IS_TITLE": True}]}]
+    )
     nlp.to_disk(folder / "rules")
     return str(folder / "rules")
 
@@ -46,9 +67,15 @@ def sentences(count, seed):
     """Turns of which half hold a name, with its place."""
     for index in range(count):
         name = f"{NAMES[(index * 7 + seed) % 10]} {LAST[(index * 3 + seed) % 5]}"
-        before, after = [("My name is ", "."), ("I am ", ", and you?"), ("", " speaking.")][index % 3]
+        before, after = [("My name is ", "."), ("I am ", ", and you?"), ("", " speaking.")][
+            index % 3
+        ]
         yield f"{before}{name}{after}", [[len(before), len(before) + len(name), "NAME", 1.0]]
-        yield ["Where is my order?", "Thank you very much.", "It has not come."][index % 3] + f" Call {index % 17}.", []
+        yield (
+            ["Where is my order?", "Thank you very much.", "It has not come."][index % 3]
+            + f" Call {index % 17}.",
+            [],
+        )
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +85,14 @@ def trained(tmp_path_factory):
     from confide.stages.pipeline import pipeline
 
     folder = tmp_path_factory.mktemp("trained")
-    rows = [*(("train", *pair) for pair in sentences(150, 0)), *(("test", *pair) for pair in sentences(40, 3))]
+    rows = [
+        *(("train", *pair) for pair in sentences(150, 0)),
+        *(("test", *pair) for pair in sentences(40, 3)),
+    ]
     points = folder / "points"
-    points.write_bytes(b"".join(orjson.dumps({"text": t, "split": s, "gold": g}) + b"\n" for s, t, g in rows))
+    points.write_bytes(
+        b"".join(orjson.dumps({"text": t, "split": s, "gold": g}) + b"\n" for s, t, g in rows)
+    )
     spec = PipelineSpec(entities="public", entity_epochs=20, width=32, lr=0.001, dropout=0.2)
     pipeline(spec, points=points, output=folder / "names.spacy", scores=folder / "scores")
     return str(folder / "names.spacy"), [text for text, _ in sentences(40, 1)]
@@ -74,13 +106,23 @@ def texts_of(spec, text):
     return [(span.label, text[span.start : span.end]) for span in policy(spec)(text)]
 
 
-# Spans ---------------------------------------------------------------------------------------------------------------
+# Spans
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def test_spans_are_characters_of_the_original_text(rules):
     text = "Grüße 🙂🙂  an Zoë Müller – und\tan Ada Byron!\n4711 x"
-    assert texts_of(ner(rules), text) == [("PERSON", "Zoë Müller"), ("PERSON", "Ada Byron"), ("CODE", "4711")]
-    assert policy(ner(rules))("nobody here") == policy(ner(rules))("") == policy(ner(rules))("  ") == []
+    assert texts_of(ner(rules), text) == [
+        ("PERSON", "Zoë Müller"),
+        ("PERSON", "Ada Byron"),
+        ("CODE", "4711"),
+    ]
+    assert (
+        policy(ner(rules))("nobody here")
+        == policy(ner(rules))("")
+        == policy(ner(rules))("  ")
+        == []
+    )
 
 
 def test_labels_choose(rules):
@@ -89,13 +131,24 @@ def test_labels_choose(rules):
 
 
 def test_thresholds_by_hand():
-    scores = {(0, 1, "A"): 0.5, (0, 1, "B"): 0.2, (2, 3, "A"): 0.09, (3, 5, "A"): 0.11, (6, 7, "A"): 0.02}
+    scores = {
+        (0, 1, "A"): 0.5,
+        (0, 1, "B"): 0.2,
+        (2, 3, "A"): 0.09,
+        (3, 5, "A"): 0.11,
+        (6, 7, "A"): 0.02,
+    }
     tokens = [(index * 2, index * 2 + 1) for index in range(8)]
     found = Entities(tokens, scores, {(0, 1, "A"), (6, 7, "A")})
     assert flagged(found, ner("m")) == [Span(0, 1, "A", 0.5)]
     assert flagged(found, ner("m", threshold=0.1)) == [Span(0, 1, "A", 0.5), Span(6, 9, "A", 0.11)]
     places = [(span.start, span.end) for span in flagged(found, ner("m", conservative=True))]
-    assert places == [(0, 1), (6, 7), (8, 9), (12, 13)]  # tokens 3 and 4 lie outside with 0.89 < 0.9, token 2 with 0.91
+    assert places == [
+        (0, 1),
+        (6, 7),
+        (8, 9),
+        (12, 13),
+    ]  # tokens 3 and 4 lie outside with 0.89 < 0.9, token 2 with 0.91
     assert uncertain(8, scores, 0.9) == [0, 3, 4] and uncertain(8, scores, 0.3) == []
     assert [span.start for span in flagged(found, ner("m", conservative=True, labels=["B"]))] == [0]
 
@@ -110,8 +163,12 @@ def test_scores_are_the_weights_of_the_parses_of_the_beam(trained):
         parses = component.moves.get_beam_parses(beam)
         assert sum(weight for weight, _ in parses) == pytest.approx(1)
         for entity, score in scores.items():
-            assert score == pytest.approx(sum(weight for weight, parse in parses if entity in parse), abs=1e-3)
-        assert {(e.start, e.end, e.label_) for e in doc.ents} == set(max(parses, key=lambda parse: parse[0])[1])
+            assert score == pytest.approx(
+                sum(weight for weight, parse in parses if entity in parse), abs=1e-3
+            )
+        assert {(e.start, e.end, e.label_) for e in doc.ents} == set(
+            max(parses, key=lambda parse: parse[0])[1]
+        )
         certain += any(score > 0.9 for score in scores.values())
     assert certain >= 20  # it has learnt something
 
@@ -120,9 +177,12 @@ def test_the_conservative_policy_flags_all_that_pi_flags_and_more(trained):
     model, texts = trained
     more = 0
     for threshold in (0.0, 0.3, 0.9):
-        approximate, conservative = (policy(ner(model, threshold=threshold, conservative=flag)) for flag in (False, True))
+        approximate, conservative = (
+            policy(ner(model, threshold=threshold, conservative=flag)) for flag in (False, True)
+        )
         for text in [*texts, *DOUBTFUL]:
-            first, second = characters(approximate(text)), characters(conservative(text))
+            first = characters(approximate(text))
+            second = characters(conservative(text))
             assert first <= second
             more += first < second
     assert more > 0
@@ -138,7 +198,8 @@ def test_a_trained_recogniser_finds_names_it_has_not_seen_together(trained):
     assert all(found[::2]) and sum(map(bool, found[1::2])) <= 4
 
 
-# Contextual ----------------------------------------------------------------------------------------------------------
+# Contextual
+# ----------------------------------------------------------------------------------------------------------
 
 EVERY = ("entities", "subjects", "objects", "proper_nouns", "pronouns")
 WORDS = ["She", "gave", "Tom", "Jones", "the", "book", "in", "Rome", "quietly"]
@@ -167,17 +228,24 @@ def test_parts_of_a_sentence(relations, parts, expected):
 
 
 def test_only_what_the_pipeline_has_can_be_asked_for(rules):
-    assert texts_of(ContextualPolicySpec(kind="contextual", model=rules, parts=["entities"]), "to Bo") == [("entities", "Bo")]
+    assert texts_of(
+        ContextualPolicySpec(kind="contextual", model=rules, parts=["entities"]), "to Bo"
+    ) == [("entities", "Bo")]
     with pytest.raises(InputError, match=r"has no parser or beam_parser, which the policy needs"):
         policy(ContextualPolicySpec(kind="contextual", model=rules))
 
 
-# Unions, batches, failures -------------------------------------------------------------------------------------------
+# Unions, batches, failures
+# -------------------------------------------------------------------------------------------
 
 
 def union_of(*policies):
     return parse(
-        UnionPolicySpec, {"kind": "union", "policies": [one if isinstance(one, dict) else one.model_dump() for one in policies]}
+        UnionPolicySpec,
+        {
+            "kind": "union",
+            "policies": [one if isinstance(one, dict) else one.model_dump() for one in policies],
+        },
     )
 
 
@@ -189,20 +257,37 @@ def test_a_union_flags_what_any_flags_in_merged_spans(rules):
     text = "Ada Byron and 7 or 4711"
     spec = union_of(DIGITS, ner(rules), {"kind": "union", "policies": [AROUND]})
     expected = [("PERSON", "Ada Byron and"), ("digits", "7"), ("digits", "4711")]
-    assert texts_of(spec, text) == expected == [(s.label, text[s.start : s.end]) for s in batched(spec)([text])[0]]
+    assert (
+        texts_of(spec, text)
+        == expected
+        == [(s.label, text[s.start : s.end]) for s in batched(spec)([text])[0]]
+    )
 
 
 @pytest.mark.parametrize("kind", ["rules", "trained"])
 def test_batches_find_what_single_texts_do(rules, trained, kind):
-    model, texts = trained if kind == "trained" else (rules, ["Bo", "", "see 4711 is Ada", "Zoë Müller " * 40, " ", "Bo"])
+    model, texts = (
+        trained
+        if kind == "trained"
+        else (rules, ["Bo", "", "see 4711 is Ada", "Zoë Müller " * 40, " ", "Bo"])
+    )
     texts = [*texts, "", "é" * 50]
-    spec = RedactSpec(policy=union_of(ner(model), DIGITS), conservative=ner(model, conservative=True), miss_rate=0.3)
-    one, many = finder_of(spec), batch_finder_of(spec)
+    spec = RedactSpec(
+        policy=union_of(ner(model), DIGITS),
+        conservative=ner(model, conservative=True),
+        miss_rate=0.3,
+    )
+    one = finder_of(spec)
+    many = batch_finder_of(spec)
     alone = [one(text) for text in texts]
     assert many(texts) == alone == many(texts[::-1])[::-1] and many([]) == []
-    assert any("spans" in found for found in alone) and not any("failed" in found for found in alone)
+    assert any("spans" in found for found in alone) and not any(
+        "failed" in found for found in alone
+    )
     everything = RedactSpec(policy=ner(model), conservative={"kind": "everything"}, miss_rate=1.0)
-    assert all(found == {"spans": [], "conservative": True} for found in batch_finder_of(everything)(texts))
+    assert all(
+        found == {"spans": [], "conservative": True} for found in batch_finder_of(everything)(texts)
+    )
     assert batch_finder_of(RedactSpec(policy=DIGITS, conservative=DIGITS)) is None
 
 
@@ -210,43 +295,74 @@ def test_batches_find_what_single_texts_do(rules, trained, kind):
 def test_a_text_that_the_pipeline_refuses_is_private_and_alone(tmp_path, capsys, rules, broken):
     texts = ["Bo", LONG, "fine", "Ada Byron", "Bo"]
     points = tmp_path / "p"
-    points.write_bytes(b"".join(orjson.dumps({"key": f"d:{i}", "text": t}) + b"\n" for i, t in enumerate(texts)))
+    points.write_bytes(
+        b"".join(orjson.dumps({"key": f"d:{i}", "text": t}) + b"\n" for i, t in enumerate(texts))
+    )
     spec = RedactSpec(
-        **({"policy": DIGITS, "conservative": {"kind": "regex", "patterns": {"x": "Bo|Ada"}}} | {broken: ner(rules)})
+        **(
+            {"policy": DIGITS, "conservative": {"kind": "regex", "patterns": {"x": "Bo|Ada"}}}
+            | {broken: ner(rules)}
+        )
     )
     redact(spec, points=points, output=tmp_path / "s")
-    rows = {row["key"]: row for row in map(orjson.loads, (tmp_path / "s").read_bytes().splitlines())}
+    rows = {
+        row["key"]: row for row in map(orjson.loads, (tmp_path / "s").read_bytes().splitlines())
+    }
     assert list(rows) == ["d:0", "d:1", "d:3", "d:4"]
     place = points.read_bytes().index(b'{"key":"d:1"')
-    assert rows["d:1"] == {"key": "d:1", "spans": [], "conservative": True, "failed": True, "at": place}
+    assert rows["d:1"] == {
+        "key": "d:1",
+        "spans": [],
+        "conservative": True,
+        "failed": True,
+        "at": place,
+    }
     assert "failed" not in rows["d:0"] and rows["d:3"]["conservative"]
     assert "1 points" in capsys.readouterr().err
     assert finder_of(spec)(LONG)["failed"]
 
 
 def test_a_context_makes_a_policy_unstable_and_a_list_of_names_does_not(tmp_path, rules):
-    """Behind a code a name is found, behind <MASK> it is not; masking a known name leaves no trace."""
+    """Behind a code a name is found, behind <MASK> it is not; masking a known name leaves no
+    trace.
+    """
     texts = ["my 4711 is Eve", "no 1234 there", "ask Bo again"]
     gold = [[[3, 7, "code", 1.0]], [[3, 7, "code", 1.0]], [[4, 6, "name", 1.0]]]
     rows = [
-        {"key": f"d:{i}", "text": text, "split": "train", "domain": None, "owner": None, "gold": spans}
+        {
+            "key": f"d:{i}",
+            "text": text,
+            "split": "train",
+            "domain": None,
+            "owner": None,
+            "gold": spans,
+        }
         for i, (text, spans) in enumerate(zip(texts, gold, strict=True))
     ]
     (tmp_path / "points").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     save(train_bpe(texts, 300), tmp_path / "words")
-    spec = NeighboursSpec(redact={"policy": ner(rules), "conservative": {"kind": "everything"}}, partition={})
-    neighbours(spec, points=tmp_path / "points", tokenizer=tmp_path / "words", output=tmp_path / "out")
+    redact = {"policy": ner(rules), "conservative": {"kind": "everything"}}
+    spec = NeighboursSpec(text=TEXT, redact=redact, partition={}, reads=[])
+    neighbours(
+        spec, points=tmp_path / "points", tokenizer=tmp_path / "words", output=tmp_path / "out"
+    )
     found = orjson.loads((tmp_path / "out").read_bytes())
     assert found["labels"]["code"]["unstable"] == found["labels"]["code"]["different"] == 1
-    assert found["labels"]["name"]["different"] == 0 and found["gamma"] == 1 / 2  # of the label that fares worse
+    assert (
+        found["labels"]["name"]["different"] == 0 and found["gamma"] == 1 / 2
+    )  # of the label that fares worse
 
 
-# Models that are not there -------------------------------------------------------------------------------------------
+# Models that are not there
+# -------------------------------------------------------------------------------------------
 
 
 def test_a_missing_model_is_one_line(tmp_path, capsys):
     (tmp_path / "p").write_text('{"key": "d:0", "text": "Ada Byron"}\n')
-    spec = {"policy": {"kind": "ner", "model": "en_core_web_xx"}, "conservative": {"kind": "everything"}}
+    spec = {
+        "policy": {"kind": "ner", "model": "en_core_web_xx"},
+        "conservative": {"kind": "everything"},
+    }
     files = ["--points", str(tmp_path / "p"), "--output", str(tmp_path / "s")]
     assert main(["redact", "--spec", orjson.dumps(spec).decode(), *files]) == 2
     error = capsys.readouterr().err
@@ -279,7 +395,8 @@ def test_other_policies_load_no_spacy(tmp_path):
 
 
 def test_words_do_not_pile_up(rules):
-    find, strings = batched(ner(rules)), load(rules, ("ner", "beam_ner", "entity_ruler", "span_ruler")).vocab.strings
+    find = batched(ner(rules))
+    strings = load(rules, ("ner", "beam_ner", "entity_ruler", "span_ruler")).vocab.strings
     before = len(strings)
     find([f"word{index}" for index in range(2000)])
     assert len(strings) - before < 10

@@ -1,4 +1,6 @@
-"""Presidio as a policy: published test numbers are found, nothing is fetched, and a pattern that is given up is a failure."""
+"""Presidio as a policy: published test numbers are found, nothing is fetched, and a pattern that is
+given up is a failure.
+"""
 
 import socket
 import sys
@@ -6,9 +8,9 @@ import sys
 import pytest
 import spacy
 
+from confide.data.redaction import finder_of
 from confide.errors import InputError
 from confide.policies import policy
-from confide.redaction import finder_of
 from confide.specs import PresidioPolicySpec, RedactSpec
 
 SPEC = PresidioPolicySpec(kind="presidio")
@@ -33,7 +35,9 @@ def test_checksums_and_patterns_without_a_network(installed, monkeypatch):
         ("IBAN_CODE", "GB29NWBK60161331926819"),
     ]
     assert found(SPEC, TEXT) == expected
-    wrong = TEXT.replace("4111 1111 1111 1111", "4111 1111 1111 1112")  # the checksum no longer fits
+    wrong = TEXT.replace(
+        "4111 1111 1111 1111", "4111 1111 1111 1112"
+    )  # the checksum no longer fits
     assert "CREDIT_CARD" not in dict(found(SPEC, wrong)) and not asked
     assert found(SPEC.model_copy(update={"entities": ["IBAN_CODE"]}), TEXT) == expected[2:]
     assert found(SPEC.model_copy(update={"threshold": 1.0}), TEXT) == []
@@ -50,7 +54,9 @@ def test_entities_of_a_pipeline(installed, tmp_path):
 def test_a_pattern_that_takes_too_long_makes_the_text_private(installed, monkeypatch):
     from presidio_analyzer import pattern_recognizer
 
-    find = finder_of(RedactSpec(policy=SPEC, conservative={"kind": "regex", "patterns": {"x": "never"}}))
+    find = finder_of(
+        RedactSpec(policy=SPEC, conservative={"kind": "regex", "patterns": {"x": "never"}})
+    )
     assert find(TEXT)["spans"] and not find(TEXT)["conservative"]
     monkeypatch.setattr(pattern_recognizer, "REGEX_TIMEOUT_SECONDS", 1e-9)
     assert find(TEXT) == {"spans": [], "conservative": True, "failed": True}
@@ -60,5 +66,7 @@ def test_what_is_unknown_or_not_installed_is_one_line(installed, monkeypatch):
     with pytest.raises(InputError, match=r"entities = 'NOPE': is unknown: one of "):
         policy(SPEC.model_copy(update={"entities": ["NOPE"]}))
     monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
-    with pytest.raises(InputError, match=r"kind = 'presidio': is not installed: pip install 'confide\[presidio\]'"):
+    with pytest.raises(
+        InputError, match=r"kind = 'presidio': is not installed: pip install 'confide\[presidio\]'"
+    ):
         policy(SPEC)

@@ -1,4 +1,6 @@
-"""The combined scan against one scan per pattern; what is refused; the tables of params.yaml on single turns."""
+"""The combined scan against one scan per pattern; what is refused; the tables of params.yaml on
+single turns.
+"""
 
 import re
 from pathlib import Path
@@ -32,7 +34,11 @@ def regex(**patterns: str):
 @given(st.text("a1-B ", max_size=30))
 def test_disjoint_patterns_together_find_what_each_finds_alone(text):
     patterns = {"number": r"(?=[A-Z0-9])\b\d+\b", "capital": r"(?=[A-Z0-9])\bB+\b"}
-    alone = [Span(*m.span(), label) for label, pattern in patterns.items() for m in re.finditer(pattern, text)]
+    alone = [
+        Span(*m.span(), label)
+        for label, pattern in patterns.items()
+        for m in re.finditer(pattern, text)
+    ]
     assert regex(**patterns)(text) == sorted(alone)
 
 
@@ -47,7 +53,9 @@ def test_disjoint_patterns_together_find_what_each_finds_alone(text):
 )
 @given(text=st.text("xyzabc| ", max_size=12))
 def test_shared_conditions_do_not_change_the_meaning(patterns, text):
-    alone = {(m.span(), label) for label, pattern in patterns.items() for m in re.finditer(pattern, text)}
+    alone = {
+        (m.span(), label) for label, pattern in patterns.items() for m in re.finditer(pattern, text)
+    }
     assert {((s.start, s.end), s.label) for s in regex(**patterns)(text)} == alone
     assert detector(RegexPolicySpec(kind="regex", patterns=patterns))(text) == bool(alone)
 
@@ -57,8 +65,15 @@ def test_first_label_wins_at_the_same_character():
 
 
 def test_secret_group_narrows_the_span():
-    found = regex(code=r"code (?P<secret>\d+)", name=r"name (?P<secret>\w+)|anon", word=r"xyz")("code 12, name Al, anon xyz")
-    assert found == [Span(5, 7, "code"), Span(14, 16, "name"), Span(18, 22, "name"), Span(23, 26, "word")]
+    found = regex(code=r"code (?P<secret>\d+)", name=r"name (?P<secret>\w+)|anon", word=r"xyz")(
+        "code 12, name Al, anon xyz"
+    )
+    assert found == [
+        Span(5, 7, "code"),
+        Span(14, 16, "name"),
+        Span(18, 22, "name"),
+        Span(23, 26, "word"),
+    ]
 
 
 def test_patterns_that_cannot_be_combined_are_scanned_apart():
@@ -66,7 +81,12 @@ def test_patterns_that_cannot_be_combined_are_scanned_apart():
     found = regex(**patterns)("HeLlo aa 7 bb")
     fires = detector(RegexPolicySpec(kind="regex", patterns=patterns))
     assert [fires(text) for text in ("HELlo", "x7", "aa", "abc")] == [True, True, True, False]
-    assert found == [Span(0, 5, "any"), Span(6, 8, "twice"), Span(9, 10, "number"), Span(11, 13, "twice")]
+    assert found == [
+        Span(0, 5, "any"),
+        Span(6, 8, "twice"),
+        Span(9, 10, "number"),
+        Span(11, 13, "twice"),
+    ]
     assert regex(quote=r"(?P<q>['\"])(?P<secret>\w+)(?P=q)")("say 'x'") == [Span(5, 6, "quote")]
 
 
@@ -83,7 +103,12 @@ def test_everything_flags_every_text():
 
 
 HITS = {
-    "name": ["USR: Yes, {John Smith}.", "USR: Yep - I'm {Mary O'Neil}.", "USR: {Anne-Marie Li}", "USR: {Ed Mcdonald} "],
+    "name": [
+        "USR: Yes, {John Smith}.",
+        "USR: Yep - I'm {Mary O'Neil}.",
+        "USR: {Anne-Marie Li}",
+        "USR: {Ed Mcdonald} ",
+    ],
     "address": [
         "USR: {19848 Jennifer Views Suite 333 New Sandraport, DE 43857}.",
         "USR: Ok, it is {322 Khan Mews Allisonville, ME 20072}.",
@@ -94,12 +119,17 @@ HITS = {
     ],
     "phone": ["USR: {980.322.8737} is my number.", "USR: {9947454410}.", "USR: {561-553-8287}"],
     "order": ["USR: It's {843-58572-7002}."],
-    "tracking": ["SYS: The tracking number is {XEGRCC001R}. Anything else?", "SYS: It is {QWERTYUIOP}."],
+    "tracking": [
+        "SYS: The tracking number is {XEGRCC001R}. Anything else?",
+        "SYS: It is {QWERTYUIOP}.",
+    ],
     "canary": ["USR: My ID is: {341752}", "My ID is: {000000}"],
 }
 
 
-@pytest.mark.parametrize("label, marked", [(label, text) for label, texts in HITS.items() for text in texts])
+@pytest.mark.parametrize(
+    "label, marked", [(label, text) for label, texts in HITS.items() for text in texts]
+)
 def test_customersim_hits(label, marked):
     text = marked.replace("{", "").replace("}", "")
     start = marked.index("{")
@@ -123,7 +153,9 @@ def test_customersim_leaves_templates_public(text):
     assert table("customersim_conservative")(text) == []
 
 
-@pytest.mark.parametrize("text", ["USR: It is 12345.", "USR: call 12-345", "USR: Order 12-58572-7002", "USR: AB12"])
+@pytest.mark.parametrize(
+    "text", ["USR: It is 12345.", "USR: call 12-345", "USR: Order 12-58572-7002", "USR: AB12"]
+)
 def test_customersim_near_misses(text):
     assert table("customersim")(text) == []
     assert table("customersim_conservative")(text)  # which is what the conservative policy is for
@@ -131,7 +163,12 @@ def test_customersim_near_misses(text):
 
 def test_digits_find_every_number_whole():
     text = "In 1998 , 3.5 % of 1,234,567 people ; B2B"
-    assert [text[s.start : s.end] for s in table("digits")(text)] == ["1998", "3.5", "1,234,567", "2"]
+    assert [text[s.start : s.end] for s in table("digits")(text)] == [
+        "1998",
+        "3.5",
+        "1,234,567",
+        "2",
+    ]
     assert table("digits_conservative")("no number") == []
 
 
@@ -142,10 +179,16 @@ def test_customersim_finds_the_gold_of_the_simulator():
     sizes = {"train": 150, "valid": 1, "test": 1}
     policies = table("customersim"), table("customersim_conservative")
     gold = caught = noticed = found = right = public = turns = 0
-    for record in READERS["customersim"](CustomerSimSpec(reader="customersim", sizes=sizes, users=500), None):
+    for record in READERS["customersim"](
+        CustomerSimSpec(reader="customersim", sizes=sizes, users=500), None
+    ):
         start = 0
         for turn in record.text.split("\n"):
-            here = [(s.start - start, s.end - start) for s in record.spans if start <= s.start < start + len(turn)]
+            here = [
+                (s.start - start, s.end - start)
+                for s in record.spans
+                if start <= s.start < start + len(turn)
+            ]
             spans = policies[0](turn)
             gold += len(here)
             caught += sum(any(s.start <= a and b <= s.end for s in spans) for a, b in here)

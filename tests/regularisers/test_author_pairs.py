@@ -1,16 +1,20 @@
-"""Partners of the triplet regulariser: of the author that was asked for, near in length, never the point itself."""
+"""Partners of the triplet regulariser: of the author that was asked for, near in length, never the
+point itself.
+"""
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from confide.regularisers.pairs import NEAR, AuthorPairs
+from confide.train.regularisers.pairs import NEAR, AuthorPairs
 from confide.types import View
 
 
 def pairs_of(authors: np.ndarray, share: float, lengths: np.ndarray | None = None) -> AuthorPairs:
-    lengths = np.random.default_rng(0).integers(1, 100, len(authors)) if lengths is None else lengths
+    lengths = (
+        np.random.default_rng(0).integers(1, 100, len(authors)) if lengths is None else lengths
+    )
     starts = np.concatenate([[0], lengths.cumsum()])
     view = View(np.zeros(starts[-1], np.int32), starts, np.zeros(starts[-1], bool))
     return AuthorPairs(view, authors, share, torch.Generator().manual_seed(0))
@@ -23,14 +27,21 @@ def test_the_asked_share_is_of_the_same_author(share: float) -> None:
     partners = pairs_of(authors, share).partners(points)
     assert (partners != points).all()
     same = int((authors[points] == authors[partners]).sum())
-    assert stats.binomtest(same, len(points), share).pvalue > 1e-3 if 0 < share < 1 else same == share * len(points)
+    assert (
+        stats.binomtest(same, len(points), share).pvalue > 1e-3
+        if 0 < share < 1
+        else same == share * len(points)
+    )
 
 
 def test_every_near_point_of_the_author_is_as_likely() -> None:
     authors = np.repeat([0, 1], [9, 200])
     lengths = np.arange(1, 210)
     drawn = pairs_of(authors, 1.0, lengths).partners(np.full(8000, 4))
-    assert stats.chisquare(np.bincount(drawn, minlength=9)[[0, 1, 2, 3, 5, 6, 7, 8]]).pvalue > 1e-3 and drawn.max() == 8
+    assert (
+        stats.chisquare(np.bincount(drawn, minlength=9)[[0, 1, 2, 3, 5, 6, 7, 8]]).pvalue > 1e-3
+        and drawn.max() == 8
+    )
     drawn = pairs_of(authors, 1.0, lengths).partners(np.full(26_000, 109))
     expected = [*range(109 - NEAR, 109), *range(110, 110 + NEAR)]
     assert sorted(set(drawn.tolist())) == expected
@@ -38,11 +49,15 @@ def test_every_near_point_of_the_author_is_as_likely() -> None:
 
 
 def test_a_partner_is_near_in_length() -> None:
-    authors, points = np.arange(4000) % 2, np.arange(4000)
+    authors = np.arange(4000) % 2
+    points = np.arange(4000)
     lengths = np.random.default_rng(3).integers(1, 500, 4000)
     for share in (0.0, 1.0):
         gaps = np.abs(lengths[pairs_of(authors, share, lengths).partners(points)] - lengths)
-        assert gaps.mean() < 10 and np.abs(lengths - np.random.default_rng(4).permutation(lengths)).mean() > 100
+        assert (
+            gaps.mean() < 10
+            and np.abs(lengths - np.random.default_rng(4).permutation(lengths)).mean() > 100
+        )
 
 
 def test_an_author_among_nobody_else_of_his_length_is_compared_with_anyone() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from studies import DPT, write_study
 
-from confide.report import style
-from confide.report.claims.evidence import Study
+from confide.report.figures import style
 from confide.report.results import load
+from confide.report.verdicts.evidence import Study
 from confide.specs import ReportSpec
 
 

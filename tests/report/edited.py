@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from confide.report.claims.evidence import Study
+from confide.report.verdicts.evidence import Study
 
 
 def of(base, results):
@@ -20,12 +20,19 @@ def renamed(results, names):
 
 def changed(results, name, **values):
     """Runs of a row with other numbers in evaluate.json."""
-    return [replace(r, evaluation=r.evaluation | values) if r.run.name == name else r for r in results]
+    return [
+        replace(r, evaluation=r.evaluation | values) if r.run.name == name else r for r in results
+    ]
 
 
 def attacked(results, name, kind, **values):
     """Runs of a row with other numbers of an attack."""
-    return [replace(r, attacks=r.attacks | {kind: r.attacks[kind] | values}) if r.run.name == name else r for r in results]
+    return [
+        replace(r, attacks=r.attacks | {kind: r.attacks[kind] | values})
+        if r.run.name == name
+        else r
+        for r in results
+    ]
 
 
 def claimed(results, name, claim, epsilon):
@@ -33,7 +40,11 @@ def claimed(results, name, claim, epsilon):
 
     def other(result):
         claims = [one for one in result.certificate["claims"] if one["name"] != claim]
-        return replace(result, certificate=result.certificate | {"claims": [*claims, {"name": claim, "epsilon": epsilon}]})
+        return replace(
+            result,
+            certificate=result.certificate
+            | {"claims": [*claims, {"name": claim, "epsilon": epsilon}]},
+        )
 
     return [other(r) if r.run.name == name else r for r in results]
 
@@ -41,5 +52,8 @@ def claimed(results, name, claim, epsilon):
 def like(study: Study, name: str, other: str) -> Study:
     """The same study, with one row's measurements in the place of another's."""
     own = {result.run.seed: result for result in study.runs(other)}
-    results = [replace(own[result.run.seed], run=result.run) if result.run.name == name else result for result in study.results]
+    results = [
+        replace(own[result.run.seed], run=result.run) if result.run.name == name else result
+        for result in study.results
+    ]
     return Study(study.spec, results)

@@ -1,19 +1,33 @@
-"""Files of the attacks on domains with realistic numbers, made by the attacks' own statistics from drawn verdicts."""
+"""Files of the attacks on domains with realistic numbers, made by the attacks' own statistics from
+drawn verdicts.
+"""
 
 import numpy as np
 
-from confide.attacks.domain_lira import told_apart
-from confide.attacks.leak import shown
-from confide.attacks.proportions import ratio, share
-from confide.io import number
+from confide.attacks.domains.domain_lira import told_apart
+from confide.attacks.domains.leak import shown
+from confide.attacks.domains.proportions import ratio, share
+from confide.files.io import number
 from confide.specs import DomainLiraSpec
 
 DOMAINS = ("AIRLINE", "MEDIA", "INSURANCE")
 PPL = {"AIRLINE": 0.8, "MEDIA": 1.0, "INSURANCE": 1.3}  # of that of all
-JUDGES = {"keywords": 0.6, "classifier": 1.0, "gold": 0.3}  # judge -> share of leaked texts that it flags
+JUDGES = {
+    "keywords": 0.6,
+    "classifier": 1.0,
+    "gold": 0.3,
+}  # judge -> share of leaked texts that it flags
 FALSE = {"keywords": 0.02, "classifier": 0.08, "gold": 0.0}
-LEAKS = {"nonprivate": 0.3, "redacted": 0.06, "dpsgd": 0.22, "jft": 0.1, "schedule": 0.12, "domain_only": 0.0}
-PROMPTS, SAMPLES = 40, 10
+LEAKS = {
+    "nonprivate": 0.3,
+    "redacted": 0.06,
+    "dpsgd": 0.22,
+    "jft": 0.1,
+    "schedule": 0.12,
+    "domain_only": 0.0,
+}
+PROMPTS = 40
+SAMPLES = 10
 CLUSTERS = [f"d{place // 40}" for place in range(PROMPTS * SAMPLES)]  # four prompts of a dialogue
 UNITS = [place // SAMPLES for place in range(PROMPTS * SAMPLES)]
 SPEC = DomainLiraSpec.model_validate(
@@ -28,7 +42,9 @@ SPEC = DomainLiraSpec.model_validate(
 )
 
 
-def verdicts(method: str, targets: tuple[str, ...], rng: np.random.Generator) -> dict[str, dict[str, np.ndarray]]:
+def verdicts(
+    method: str, targets: tuple[str, ...], rng: np.random.Generator
+) -> dict[str, dict[str, np.ndarray]]:
     """Target -> judge -> (n,) bool."""
     share_of = LEAKS.get(method, 0.05) / len(targets)
     leaked = {target: rng.random(len(UNITS)) < share_of for target in targets}
@@ -45,7 +61,14 @@ def interval(flags: np.ndarray, prefix: str = "") -> dict:
 
 def leak(method: str, prompts: tuple[str, ...], rng: np.random.Generator) -> dict:
     """An attack with prompts of some domains for text of all others."""
-    row: dict = {"prompts": PROMPTS, "dialogues": 10, "generations": 400, "empty": 0, "confidence": 0.95, "pairs": []}
+    row: dict = {
+        "prompts": PROMPTS,
+        "dialogues": 10,
+        "generations": 400,
+        "empty": 0,
+        "confidence": 0.95,
+        "pairs": [],
+    }
     for domain in prompts:
         targets = tuple(one for one in DOMAINS if one != domain)
         found = verdicts(method, targets, rng)
@@ -53,9 +76,15 @@ def leak(method: str, prompts: tuple[str, ...], rng: np.random.Generator) -> dic
             anything = np.any([found[target][name] for target in targets], axis=0)
             row |= {f"{name}_{key}": value for key, value in interval(anything).items()}
             for target in targets:
-                floor, ceiling = (rng.random(400) < rate for rate in (FALSE[name] / 2, JUDGES[name] * 0.9))
-                pair = {"prompt": domain, "target": target, "judge": name} | interval(found[target][name])
-                row["pairs"].append(pair | interval(floor, "floor_") | interval(ceiling, "ceiling_"))
+                floor, ceiling = (
+                    rng.random(400) < rate for rate in (FALSE[name] / 2, JUDGES[name] * 0.9)
+                )
+                pair = {"prompt": domain, "target": target, "judge": name} | interval(
+                    found[target][name]
+                )
+                row["pairs"].append(
+                    pair | interval(floor, "floor_") | interval(ceiling, "ceiling_")
+                )
     return row
 
 
@@ -63,14 +92,37 @@ def domain_lira(method: str, domain: str, rng: np.random.Generator) -> dict:
     """An attack with prompts of one domain, against a reference that makes only false alarms."""
     targets = tuple(one for one in DOMAINS if one != domain)
     own, theirs = (verdicts(name, targets, rng) for name in (method, "domain_only"))
-    row: dict = {"prompts": PROMPTS, "generations": 400, "confidence": 0.95, "pairs": [], "ranked": {}}
+    row: dict = {
+        "prompts": PROMPTS,
+        "generations": 400,
+        "confidence": 0.95,
+        "pairs": [],
+        "ranked": {},
+    }
     for target in targets:
         for name in JUDGES:
-            one, other = (share(found[target][name], CLUSTERS, UNITS, 0.95) for found in (own, theirs))
+            one, other = (
+                share(found[target][name], CLUSTERS, UNITS, 0.95) for found in (own, theirs)
+            )
             value, low, high = ratio(one, other, 0.95)
-            pair = {"prompt": domain, "target": target, "judge": name, "target_rate": one.rate, "reference_rate": other.rate}
-            row["pairs"].append(pair | {"c": None if np.isnan(value) else number(value), "c_low": low, "c_high": number(high)})
+            pair = {
+                "prompt": domain,
+                "target": target,
+                "judge": name,
+                "target_rate": one.rate,
+                "reference_rate": other.rate,
+            }
+            row["pairs"].append(
+                pair
+                | {
+                    "c": None if np.isnan(value) else number(value),
+                    "c_low": low,
+                    "c_high": number(high),
+                }
+            )
     for name in JUDGES:
         flags = np.any([own[target][name] for target in targets], axis=0)
-        row["ranked"][name] = told_apart(SPEC, {"": rng.normal(size=400) + 1.5 * flags}, flags, np.array(CLUSTERS))
+        row["ranked"][name] = told_apart(
+            SPEC, {"": rng.normal(size=400) + 1.5 * flags}, flags, np.array(CLUSTERS)
+        )
     return row

@@ -1,4 +1,6 @@
-"""Files of studies with realistic numbers: all CRT methods (two datasets would only repeat the first), and domains."""
+"""Files of studies with realistic numbers: all CRT methods (two datasets would only repeat the
+first), and domains.
+"""
 
 import json
 import math
@@ -8,23 +10,31 @@ import numpy as np
 from prompted import DOMAINS, PPL, domain_lira, leak
 from scipy.stats import rankdata
 
-from confide.attacks.exposure import judged
-from confide.attacks.game import against_coins
-from confide.attacks.lira import roc
-from confide.attacks.metrics import accuracy_null, auc, auc_null
+from confide.attacks.audits.game import against_coins
+from confide.attacks.exposure.exposure import judged
+from confide.attacks.membership.lira import roc
+from confide.attacks.statistics.metrics import accuracy_null, auc, auc_null
 from confide.specs import GameSpec, ReportSpec
 
 EPOCHS = 10
 CRT = ("nonprivate", "redacted", "dpsgd", "crt", "selective")
 DPT = ("nonprivate", "redacted", "dpsgd", "jft", "schedule", "domain_only")
-FINAL = {"nonprivate": 3.1, "redacted": 3.9, "dpsgd": 11.0, "crt": 5.2, "selective": 9.0}  # perplexity
+FINAL = {
+    "nonprivate": 3.1,
+    "redacted": 3.9,
+    "dpsgd": 11.0,
+    "crt": 5.2,
+    "selective": 9.0,
+}  # perplexity
 FINAL |= {"jft": 4.4, "schedule": 4.8, "domain_only": 7.0}
 RECORD = {"nonprivate": math.inf, "redacted": math.inf, "dpsgd": 3.0, "crt": 3.0, "selective": 3.0}
 RECORD |= {"jft": 3.0, "schedule": 3.0, "domain_only": math.inf}
 
 
 def bayesian(method: str, gamma: float, record: float) -> float:
-    """As certificates price it: redaction amplifies crt and redacted, selective is as if priced without misses."""
+    """As certificates price it: redaction amplifies crt and redacted, selective is as if priced
+    without misses.
+    """
     if method in ("nonprivate", "dpsgd", "jft", "schedule", "domain_only"):
         return record
     if gamma == 0:
@@ -37,15 +47,33 @@ def stored(value: float) -> float | str:
 
 
 def certificate(run: str, method: str, gamma: float) -> dict:
-    unit, epochs = "one turn of a dialogue", []
+    unit = "one turn of a dialogue"
+    epochs = []
     for epoch in range(1, EPOCHS + 1):
         record = RECORD[method] * (epoch / EPOCHS) ** 0.5
         epochs.append(
-            {"epoch": epoch, "record_epsilon": stored(record), "bayesian_epsilon": stored(bayesian(method, gamma, record))}
+            {
+                "epoch": epoch,
+                "record_epsilon": stored(record),
+                "bayesian_epsilon": stored(bayesian(method, gamma, record)),
+            }
         )
-    prices = {"record_epsilon": epochs[-1]["record_epsilon"], "bayesian_epsilon": epochs[-1]["bayesian_epsilon"]}
-    condition = "conditional on pi_c catching every miss of pi" if method == "crt" else "none beyond those of the claims"
-    headline = {"relation": "replace_one", "accountant": "pld", "unit": unit, "delta": 8e-5, "condition": condition}
+    prices = {
+        "record_epsilon": epochs[-1]["record_epsilon"],
+        "bayesian_epsilon": epochs[-1]["bayesian_epsilon"],
+    }
+    condition = (
+        "conditional on pi_c catching every miss of pi"
+        if method == "crt"
+        else "none beyond those of the claims"
+    )
+    headline = {
+        "relation": "replace_one",
+        "accountant": "pld",
+        "unit": unit,
+        "delta": 8e-5,
+        "condition": condition,
+    }
     headline |= prices | {
         "bayesian_epsilon_upper": prices["record_epsilon"],
         "gamma": gamma,
@@ -56,7 +84,11 @@ def certificate(run: str, method: str, gamma: float) -> dict:
     claims += [{"name": "group_after_dedup", "epsilon": stored(4 * RECORD[method])}]
     claims += [{"name": "record_replace_one_rdp", "epsilon": stored(1.2 * RECORD[method])}]
     caught = 0.0 if method in ("redacted", "crt") else RECORD[method]
-    secret = "one secret's tokens, their number public" if method == "selective" else f"one secret within {unit}"
+    secret = (
+        "one secret's tokens, their number public"
+        if method == "selective"
+        else f"one secret within {unit}"
+    )
     means = {"relation": "replace_one", "unit": secret, "delta": 8e-5, "accountant": "pld"}
     claims += [
         {"name": "secret_caught", "epsilon": stored(caught)} | means,
@@ -64,14 +96,28 @@ def certificate(run: str, method: str, gamma: float) -> dict:
     ]
     policy = {"gamma": gamma, "census": True, "delta2": 0.0}
     noise, norm = ([0.7], [0.005]) if math.isfinite(RECORD[method]) else ([], [])
-    found = {"run": run, "unit": unit, "headline": headline, "claims": claims, "epochs": epochs, "policy": policy}
+    found = {
+        "run": run,
+        "unit": unit,
+        "headline": headline,
+        "claims": claims,
+        "epochs": epochs,
+        "policy": policy,
+    }
     return found | {"public_constants": {"noise_multipliers": noise, "max_grad_norms": norm}}
 
 
 def game(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
     """Scores that know as much of the coins as the method lets through."""
-    known = {"nonprivate": 8.0, "redacted": 8.0 * gamma, "selective": 6.0 * gamma, "dpsgd": 0.8, "crt": 0.1}[method]
-    spec, row = GameSpec(kind="game"), {"attack": "game", "run": run, "delta": 8e-5, "confidence": 0.95}
+    known = {
+        "nonprivate": 8.0,
+        "redacted": 8.0 * gamma,
+        "selective": 6.0 * gamma,
+        "dpsgd": 0.8,
+        "crt": 0.1,
+    }[method]
+    spec = GameSpec(kind="game")
+    row = {"attack": "game", "run": run, "delta": 8e-5, "confidence": 0.95}
     for name in ("game", "inclusion"):
         coins = rng.random(120) < 0.5
         found = against_coins(spec, rng.normal(size=120) + known * coins, coins) | {"coins": 120}
@@ -80,32 +126,64 @@ def game(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
 
 
 def exposure(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
-    size, count = 10_000, 10
-    leaky = {"nonprivate": 1.0, "redacted": gamma, "selective": gamma, "dpsgd": 0.0, "crt": 0.0}[method]
+    size = 10_000
+    count = 10
+    leaky = {"nonprivate": 1.0, "redacted": gamma, "selective": gamma, "dpsgd": 0.0, "crt": 0.0}[
+        method
+    ]
     scores = rng.normal(size=size)
     secrets = rng.choice(size, count, replace=False)
     missed = secrets[: round(leaky * count)]
     scores[missed] = 50 + rng.normal(size=len(missed))
     found = judged(rankdata(-scores)[secrets], len(secrets), len(scores))
-    return {"attack": "exposure", "run": run, "candidates": size, "copies": 20, "seconds": 1.0} | found
+    return {
+        "attack": "exposure",
+        "run": run,
+        "candidates": size,
+        "copies": 20,
+        "seconds": 1.0,
+    } | found
 
 
 def membership(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
-    edge = {"nonprivate": 0.35, "redacted": 0.35 * gamma, "selective": 0.33 * gamma, "dpsgd": 0.005, "crt": 0.0}[method]
-    row = {"attack": "membership", "run": run, "members": 1000, "non_members": 1000, "group": 20, "groups": 50}
+    edge = {
+        "nonprivate": 0.35,
+        "redacted": 0.35 * gamma,
+        "selective": 0.33 * gamma,
+        "dpsgd": 0.005,
+        "crt": 0.0,
+    }[method]
+    row = {
+        "attack": "membership",
+        "run": run,
+        "members": 1000,
+        "non_members": 1000,
+        "group": 20,
+        "groups": 50,
+    }
     row |= {"label": "address", "tpr_at_fpr_0.01": 0.01 + edge / 2}
     for prefix, size, gain in (("", 1000, edge), ("group_", 50, min(0.49, 2.5 * edge))):
-        for name, null, own in (("auc", auc_null, gain), ("acc_balanced", accuracy_null, 0.75 * gain)):
+        for name, null, own in (
+            ("auc", auc_null, gain),
+            ("acc_balanced", accuracy_null, 0.75 * gain),
+        ):
             low, high = null(size, size)
-            half, value = (high - low) / 2, 0.5 + own + rng.normal() * (high - low) / 5
-            row |= {f"{prefix}{name}": value, f"{prefix}{name}_low": value - half, f"{prefix}{name}_high": value + half}
+            half = (high - low) / 2
+            value = 0.5 + own + rng.normal() * (high - low) / 5
+            row |= {
+                f"{prefix}{name}": value,
+                f"{prefix}{name}_low": value - half,
+                f"{prefix}{name}_high": value + half,
+            }
             row |= {f"{prefix}{name}_null_low": low, f"{prefix}{name}_null_high": high}
             row[f"{prefix}blind_ngram_{name}"] = 0.515
     return row
 
 
 def along(attack: dict, epoch: int) -> dict:
-    """The file of an attack as it would be after an epoch: what is above chance grows with the square of the epoch."""
+    """The file of an attack as it would be after an epoch: what is above chance grows with the
+    square of the epoch.
+    """
     share = (epoch / EPOCHS) ** 2
     if attack["attack"] == "exposure":
         found = [min(value, 1.5) + share * max(value - 1.5, 0) for value in attack["exposures"]]
@@ -114,10 +192,24 @@ def along(attack: dict, epoch: int) -> dict:
 
 
 def likelihood_ratio(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
-    edge = {"nonprivate": 2.0, "redacted": 2 * gamma, "selective": 2 * gamma, "dpsgd": 0.1, "crt": 0.0}[method]
-    row = {"attack": "lira", "run": run, "members": 200, "non_members": 200, "label": "address", "shadow_models": 32}
+    edge = {
+        "nonprivate": 2.0,
+        "redacted": 2 * gamma,
+        "selective": 2 * gamma,
+        "dpsgd": 0.1,
+        "crt": 0.0,
+    }[method]
+    row = {
+        "attack": "lira",
+        "run": run,
+        "members": 200,
+        "non_members": 200,
+        "label": "address",
+        "shadow_models": 32,
+    }
     for prefix, share in (("", 1.0), ("plain_", 0.7)):
-        inside, outside = rng.normal(size=200) + share * edge, rng.normal(size=200)
+        inside = rng.normal(size=200) + share * edge
+        outside = rng.normal(size=200)
         row |= {f"{prefix}roc": roc(inside, outside), f"{prefix}auc": auc(inside, outside)}
     return row
 
@@ -125,24 +217,54 @@ def likelihood_ratio(run: str, method: str, gamma: float, rng: np.random.Generat
 def evaluation(run: str, method: str, gamma: float, rng: np.random.Generator) -> dict:
     ppl = FINAL[method] * (1 + 0.02 * rng.normal())
     private = dict.fromkeys(FINAL, 5000.0)
-    private |= {"nonprivate": 150, "redacted": 9000 / (1 + 20 * gamma), "dpsgd": 30_000, "crt": 4000, "selective": 20_000}
-    row = {"run": run, "split": "test", "ppl": ppl, "ppl_public": ppl**0.6, "ppl_private": private[method]}
+    private |= {
+        "nonprivate": 150,
+        "redacted": 9000 / (1 + 20 * gamma),
+        "dpsgd": 30_000,
+        "crt": 4000,
+        "selective": 20_000,
+    }
+    row = {
+        "run": run,
+        "split": "test",
+        "ppl": ppl,
+        "ppl_public": ppl**0.6,
+        "ppl_private": private[method],
+    }
     marked = {"nonprivate": 120, "redacted": 3e7, "dpsgd": 30_000, "crt": 9e6}.get(method, 20_000)
-    row |= {"marked_share": 0.1, "ppl_marked": marked * (1 + 0.2 * rng.random()), "ppl_uniform": 50_258.0}
+    row |= {
+        "marked_share": 0.1,
+        "ppl_marked": marked * (1 + 0.2 * rng.random()),
+        "ppl_uniform": 50_258.0,
+    }
     row |= {"ppl_marked_backoff": 60_000 * (1 + 0.2 * rng.random()), "ppl_unigram_private": 3000.0}
-    row |= {"ppl_masked": ppl**0.8, "accuracy": 0.75 - ppl / 100, "accuracy_public": 0.8, "accuracy_private": 0.1}
+    row |= {
+        "ppl_masked": ppl**0.8,
+        "accuracy": 0.75 - ppl / 100,
+        "accuracy_public": 0.8,
+        "accuracy_private": 0.1,
+    }
     return row | {"tokens": 9000, "tokens_private": 900}
 
 
 def each_domain(ppl: float) -> dict:
-    return {name: {"ppl": ppl * PPL[name], "ppl_public": ppl * 0.7, "ppl_private": None} for name in DOMAINS}
+    return {
+        name: {"ppl": ppl * PPL[name], "ppl_public": ppl * 0.7, "ppl_private": None}
+        for name in DOMAINS
+    }
 
 
 def metrics(method: str, rng: np.random.Generator) -> list[dict]:
     rows = []
     for epoch in range(1, EPOCHS + 1):
         ppl = FINAL[method] * (1 + 3.5 * math.exp(-epoch / 2.2)) * (1 + 0.02 * rng.normal())
-        row = {"epoch": epoch, "step": epoch * 40, "loss": math.log(ppl), "valid_ppl": ppl, "seconds": 12.5}
+        row = {
+            "epoch": epoch,
+            "step": epoch * 40,
+            "loss": math.log(ppl),
+            "valid_ppl": ppl,
+            "seconds": 12.5,
+        }
         row["peak_mb"] = 300.0 + epoch
         rows.append(row | {"valid_ppl_public": ppl**0.6, "valid_ppl_private": ppl**3})
     return rows
@@ -150,8 +272,12 @@ def metrics(method: str, rng: np.random.Generator) -> list[dict]:
 
 def answers(method: str, rng: np.random.Generator) -> dict[str, dict]:
     """Attacks on domains, each with the prompts of one."""
-    found = {f"leak_{name}": {"attack": "leak"} | leak(method, (name,), rng) for name in DOMAINS[:2]}
-    return found | {"ratio_AIRLINE": {"attack": "domain_lira"} | domain_lira(method, "AIRLINE", rng)}
+    found = {
+        f"leak_{name}": {"attack": "leak"} | leak(method, (name,), rng) for name in DOMAINS[:2]
+    }
+    return found | {
+        "ratio_AIRLINE": {"attack": "domain_lira"} | domain_lira(method, "AIRLINE", rng)
+    }
 
 
 def write_study(
@@ -168,12 +294,25 @@ def write_study(
             for seed in range(seeds):
                 run = f"{method}/g{gamma:g}-s{seed}"
                 rng = np.random.default_rng([len(run), seed, int(gamma * 100), ord(method[0])])
-                files = {"certificate": certificate(run, method, gamma), "evaluate": evaluation(run, method, gamma, rng)}
-                shown, attacks = {}, {}
+                files = {
+                    "certificate": certificate(run, method, gamma),
+                    "evaluate": evaluation(run, method, gamma, rng),
+                }
+                shown = {}
+                attacks = {}
                 if methods == CRT:
-                    shown = {"canaries": exposure(run, method, gamma, rng), "mia": membership(run, method, gamma, rng)}
-                    attacks = {"coins": game(run, method, gamma, rng), "ratio": likelihood_ratio(run, method, gamma, rng)}
-                    course = [{"epoch": n} | {key: along(shown[key], n) for key in shown} for n in range(1, EPOCHS + 1)]
+                    shown = {
+                        "canaries": exposure(run, method, gamma, rng),
+                        "mia": membership(run, method, gamma, rng),
+                    }
+                    attacks = {
+                        "coins": game(run, method, gamma, rng),
+                        "ratio": likelihood_ratio(run, method, gamma, rng),
+                    }
+                    course = [
+                        {"epoch": n} | {key: along(shown[key], n) for key in shown}
+                        for n in range(1, EPOCHS + 1)
+                    ]
                     files |= {"trajectory": {"run": run, "epochs": course}}
                 else:
                     attacks = answers(method, rng)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from edited import attacked, changed, of
 
-from confide.params import load as load_params
-from confide.report.claims import CLAIMS, crt
-from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN
+from confide.config.params import load as load_params
+from confide.report.verdicts import CLAIMS, crt
+from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN
 
 PARAMS = load_params(Path(__file__).parents[2] / "params.yaml")
 
@@ -35,8 +35,13 @@ def test_canaries_at_chance_and_above(base, results):
 
 
 def test_an_attack_that_finds_nothing_anywhere_shows_nothing(base, results):
-    """Canaries of a model without protection at chance: then those of CRT at chance are no success of CRT's."""
-    assert crt.canaries(of(base, attacked(results, "nonprivate", "exposure", max=4.0)), "").word == OPEN
+    """Canaries of a model without protection at chance: then those of CRT at chance are no success
+    of CRT's.
+    """
+    assert (
+        crt.canaries(of(base, attacked(results, "nonprivate", "exposure", max=4.0)), "").word
+        == OPEN
+    )
 
 
 def test_redaction_gives_away_what_it_misses(base, results):
@@ -51,35 +56,57 @@ def test_membership_must_beat_the_blind_baseline(base, results, group):
     assert crt.membership(of(base, leaky), "", group).word == FAILS
     form = attacked(leaky, "crt", "membership", **{f"{group}blind_ngram_auc": 0.75})
     assert crt.membership(of(base, form), "", group).word == HOLDS
-    ignorant = attacked(leaky, "redacted", "membership", **{f"{group}auc": 0.7})  # without having seen a secret
+    ignorant = attacked(
+        leaky, "redacted", "membership", **{f"{group}auc": 0.7}
+    )  # without having seen a secret
     assert crt.membership(of(base, ignorant), "", group).word == HOLDS
     missed = [
-        replace(r, certificate=r.certificate | {"headline": r.certificate["headline"] | {"gamma": 0.1}}) for r in ignorant
+        replace(
+            r, certificate=r.certificate | {"headline": r.certificate["headline"] | {"gamma": 0.1}}
+        )
+        for r in ignorant
     ]
     assert crt.membership(of(base, missed), "", group).word == FAILS
 
 
-NINE = {"group_auc": 0.901, "group_auc_low": 0.5, "group_auc_high": 0.99, "group_auc_null_high": 0.765}
+NINE = {
+    "group_auc": 0.901,
+    "group_auc_low": 0.5,
+    "group_auc_high": 0.99,
+    "group_auc_null_high": 0.765,
+}
 
 
 def test_nine_groups_do_not_show_that_membership_is_guessing(base, results):
-    """AUC 0.9 where guessing gives up to 0.765: neither refuted, since the interval is wide, nor shown."""
+    """AUC 0.9 where guessing gives up to 0.765: neither refuted, since the interval is wide, nor
+    shown.
+    """
     found = crt.membership(of(base, attacked(results, "crt", "membership", **NINE)), "", "group_")
     assert found.word == OPEN and "by guessing up to 0.765" in found.evidence
-    less = attacked(results, "crt", "membership", **NINE | {"group_auc": 0.6})  # within what guessing gives, which is too much
+    less = attacked(
+        results, "crt", "membership", **NINE | {"group_auc": 0.6}
+    )  # within what guessing gives, which is too much
     assert crt.membership(of(base, less), "", "group_").word == OPEN
 
 
 @pytest.mark.parametrize("group", ["", "group_"])
 def test_membership_is_not_shown_to_be_guessing_by_an_attack_without_power(base, results, group):
-    weak = attacked(results, "nonprivate", "membership", **{f"{group}auc": 0.53, f"{group}auc_low": 0.48})
+    weak = attacked(
+        results, "nonprivate", "membership", **{f"{group}auc": 0.53, f"{group}auc_low": 0.48}
+    )
     assert crt.membership(of(base, weak), "", group).word == OPEN
-    unsure = attacked(results, "crt", "membership", **{f"{group}auc": 0.64, f"{group}auc_low": 0.49})
-    assert crt.membership(of(base, unsure), "", group).word == OPEN  # above what guessing gives, and yet not surely
+    unsure = attacked(
+        results, "crt", "membership", **{f"{group}auc": 0.64, f"{group}auc_low": 0.49}
+    )
+    assert (
+        crt.membership(of(base, unsure), "", group).word == OPEN
+    )  # above what guessing gives, and yet not surely
 
 
 def test_better_on_all_tokens_alone_is_not_better(base, results):
-    """Fewer bits on secrets make a lower perplexity of all tokens; of public ones it must be lower, too."""
+    """Fewer bits on secrets make a lower perplexity of all tokens; of public ones it must be lower,
+    too.
+    """
     assert crt.utility(of(base, changed(results, "crt", ppl_public=1e3)), "").word == PUBLISHED
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from edited import changed, claimed, renamed
 
-from confide.report.claims import domain
-from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Study
 from confide.report.results import load
+from confide.report.verdicts import domain
+from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Study
 
 
 @pytest.fixture
@@ -19,26 +19,41 @@ def keywords(domain_study):
 
 
 def test_schedules_and_leaks(keywords):
-    own, spec = keywords, keywords.spec
+    own = keywords
+    spec = keywords.spec
     assert domain.utility(own, "d", "k").word == FAILS  # 4.8 against 4.4
     better = Study(spec, changed(own.results, "d_k_schedule", ppl=4.0))
     assert domain.utility(better, "d", "k").word == HOLDS
     found = domain.leaks(own, "d", "k")
-    leaky = Study(spec, [replace(r, attacks=own.runs("d_nonprivate")[0].attacks) for r in own.results])
-    assert domain.leaks(leaky, "d", "k").word == FAILS and "above the judges' false alarms" in found.evidence
+    leaky = Study(
+        spec, [replace(r, attacks=own.runs("d_nonprivate")[0].attacks) for r in own.results]
+    )
+    assert (
+        domain.leaks(leaky, "d", "k").word == FAILS
+        and "above the judges' false alarms" in found.evidence
+    )
     assert domain.ratio(own, "d").word in (HOLDS, OPEN)
 
 
 def test_leaks_of_every_seed_count(keywords):
-    own, spec = keywords.results, keywords.spec
+    own = keywords.results
+    spec = keywords.spec
     seeds = sorted({result.run.seed for result in own})
-    assert len(seeds) > 1 and {asked.seed for asked in domain.rates(keywords, "d_k_jft")} == set(seeds)
+    assert len(seeds) > 1 and {asked.seed for asked in domain.rates(keywords, "d_k_jft")} == set(
+        seeds
+    )
     quiet = next(r.attacks for r in own if r.run.name == "d_k_redacted")
     loud = next(r.attacks for r in own if r.run.name == "d_nonprivate")
 
     def leaking(seed: int | None) -> Study:
         return Study(
-            spec, [replace(r, attacks=loud if seed == r.run.seed or r.run.name == "d_nonprivate" else quiet) for r in own]
+            spec,
+            [
+                replace(
+                    r, attacks=loud if seed == r.run.seed or r.run.name == "d_nonprivate" else quiet
+                )
+                for r in own
+            ],
         )
 
     assert domain.leaks(leaking(None), "d", "k").word == HOLDS
@@ -60,7 +75,11 @@ def test_leaks_without_tokens_that_name_the_domain(keywords):
 def test_a_saving_that_is_budget_not_used(domain_study):
     root, spec = domain_study
     results = load(spec.runs, root / "results", root / "models")
-    names = {"jft": "dogo_keyword_jft", "schedule": "dogo_keyword_schedule", "dpsgd": "dogo_schedule_published"}
+    names = {
+        "jft": "dogo_keyword_jft",
+        "schedule": "dogo_keyword_schedule",
+        "dpsgd": "dogo_schedule_published",
+    }
     own = renamed(results, names)
     for every, drawn, word in ((0.7, 3.0, PUBLISHED), (0.7, 0.8, HOLDS), (2.9, 3.0, FAILS)):
         found = claimed(claimed(own, "dogo_schedule_published", "secret_caught", every), "dogo_keyword_schedule",

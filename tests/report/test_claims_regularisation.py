@@ -4,9 +4,9 @@ import pytest
 from authored import write_authors
 from edited import attacked, like, renamed
 
-from confide.report.claims import regularisation
-from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Study
 from confide.report.results import load
+from confide.report.verdicts import regularisation
+from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Study
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +28,25 @@ def test_regularisers_against_their_batches(authors):
 
 def test_canaries_that_come_back_need_intervals_apart(authors):
     def judged(study: Study) -> str:
-        return regularisation.protected(study, "writers", measure=regularisation.extracted, unit="%").word
+        return regularisation.protected(
+            study, "writers", measure=regularisation.extracted, unit="%"
+        ).word
 
     assert judged(authors) == OPEN  # fewer, with intervals that overlap
-    none = like(like(authors, "writers_adversarial", "writers_dpsgd"), "writers_triplet", "writers_dpsgd")
+    none = like(
+        like(authors, "writers_adversarial", "writers_dpsgd"), "writers_triplet", "writers_dpsgd"
+    )
     assert judged(none) == PUBLISHED  # but no fewer than with batches of one author
-    assert judged(like(like(none, "writers_by_author", "writers_nonprivate"), "writers_nonprivate", "writers_dpsgd")) == FAILS
+    assert (
+        judged(
+            like(
+                like(none, "writers_by_author", "writers_nonprivate"),
+                "writers_nonprivate",
+                "writers_dpsgd",
+            )
+        )
+        == FAILS
+    )
 
 
 def test_often_repeated_canaries_against_noise(authors):
@@ -41,7 +54,11 @@ def test_often_repeated_canaries_against_noise(authors):
         return regularisation.against_noise(like(authors, "writers_clip_noise", other)).word
 
     assert judged("writers_nonprivate") == HOLDS and judged("writers_dpsgd") == FAILS
-    same = like(like(authors, "writers_clip_noise", "writers_triplet"), "writers_adversarial", "writers_triplet")
+    same = like(
+        like(authors, "writers_clip_noise", "writers_triplet"),
+        "writers_adversarial",
+        "writers_triplet",
+    )
     assert regularisation.against_noise(same).word == OPEN
 
 
@@ -49,12 +66,21 @@ def test_gaps_between_authors_need_intervals_apart(authors):
     found = regularisation.fair(authors, "writers", "dpsgd")
     assert found.word == HOLDS
     assert regularisation.fair(authors, "writers", "adversarial").word == OPEN  # against itself
-    assert regularisation.fair(authors, "writers", "triplet").word == FAILS  # whose gap is smaller than the adversarial one's
+    assert (
+        regularisation.fair(authors, "writers", "triplet").word == FAILS
+    )  # whose gap is smaller than the adversarial one's
 
 
 def test_an_author_is_hidden_only_from_every_probe(authors):
     assert regularisation.hidden(authors, "writers").word == HOLDS
-    seen = attacked(authors.results, "writers_triplet", "author_inference", accuracy=0.4, accuracy_low=0.3, accuracy_high=0.5)
+    seen = attacked(
+        authors.results,
+        "writers_triplet",
+        "author_inference",
+        accuracy=0.4,
+        accuracy_low=0.3,
+        accuracy_high=0.5,
+    )
     assert regularisation.hidden(Study(authors.spec, seen), "writers").word == FAILS
 
 

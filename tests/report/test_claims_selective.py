@@ -5,17 +5,24 @@ from dataclasses import replace
 
 from edited import attacked, changed, claimed, of, renamed
 
-from confide.report.claims import selective
-from confide.report.claims.evidence import FAILS, HOLDS, OPEN, PUBLISHED
+from confide.report.verdicts import selective
+from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED
 
-ROWS = {"nonprivate": "sdp_nonprivate", "dpsgd": "sdp_dpsgd", "selective": "sdp_selective", "redacted": "sdp_redacted"}
+ROWS = {
+    "nonprivate": "sdp_nonprivate",
+    "dpsgd": "sdp_dpsgd",
+    "selective": "sdp_selective",
+    "redacted": "sdp_redacted",
+}
 
 
 def test_selective_has_lower_perplexity_at_equal_epsilon(base, results):
     own = renamed(results, ROWS)
     rows = {"selective": "sdp_selective", "dpsgd": "sdp_dpsgd"}
     assert selective.utility(of(base, own), **rows).word == HOLDS
-    assert selective.utility(of(base, changed(own, "sdp_selective", ppl=50.0)), **rows).word == FAILS
+    assert (
+        selective.utility(of(base, changed(own, "sdp_selective", ppl=50.0)), **rows).word == FAILS
+    )
     dearer = claimed(own, "sdp_selective", "secret_caught", 6.0)
     assert selective.utility(of(base, dearer), **rows).word == FAILS
 
@@ -33,11 +40,18 @@ def test_canaries_of_selective_training(base, results):
     low = attacked(attacked(renamed(results, ROWS), "sdp_selective", "exposure", mean=1.0, max=2.0), "sdp_dpsgd", "exposure",
                    mean=1.0, max=2.0)  # fmt: skip
     assert selective.canaries(of(base, low), **pair).word == HOLDS
-    blind = attacked(low, "sdp_nonprivate", "exposure", max=2.0)  # an attack that finds nothing anywhere
+    blind = attacked(
+        low, "sdp_nonprivate", "exposure", max=2.0
+    )  # an attack that finds nothing anywhere
     assert selective.canaries(of(base, blind), **pair).word == OPEN
     above = attacked(low, "sdp_selective", "exposure", mean=4.0)
     assert selective.canaries(of(base, above), **pair).word == PUBLISHED
-    assert selective.canaries(of(base, attacked(above, "sdp_dpsgd", "exposure", max=12.0)), **pair).word == FAILS
+    assert (
+        selective.canaries(
+            of(base, attacked(above, "sdp_dpsgd", "exposure", max=12.0)), **pair
+        ).word
+        == FAILS
+    )
 
 
 def test_a_missed_canary_is_extracted(base, results):
@@ -46,12 +60,21 @@ def test_a_missed_canary_is_extracted(base, results):
     for name in names.values():
         own = attacked(own, name, "exposure", max=math.log2(10_000), candidates=10_000)
     assert selective.missed(of(base, own)).word == HOLDS
-    assert selective.missed(of(base, attacked(own, "missed_selective", "exposure", max=6.0))).word == FAILS
+    assert (
+        selective.missed(of(base, attacked(own, "missed_selective", "exposure", max=6.0))).word
+        == FAILS
+    )
 
 
 def test_private_tokens_are_learned_or_not(base, results):
-    names = {"selective": "sdp_wikitext_selective", "redacted": "sdp_wikitext_redacted", "dpsgd": "sdp_wikitext_published"}
-    own = changed(renamed(results, names), "sdp_wikitext_redacted", ppl_marked=1e5, ppl_marked_backoff=2e3)
+    names = {
+        "selective": "sdp_wikitext_selective",
+        "redacted": "sdp_wikitext_redacted",
+        "dpsgd": "sdp_wikitext_published",
+    }
+    own = changed(
+        renamed(results, names), "sdp_wikitext_redacted", ppl_marked=1e5, ppl_marked_backoff=2e3
+    )
     for value, word in ((500.0, HOLDS), (4e3, PUBLISHED), (2e5, FAILS)):
         found = changed(own, "sdp_wikitext_published", ppl_private=value, ppl_uniform=1024.0)
         assert selective.private_tokens(of(base, found)).word == word
@@ -59,11 +82,16 @@ def test_private_tokens_are_learned_or_not(base, results):
 
 def test_membership_as_published_is_form(base, results):
     names = {"nonprivate": "sdp_nonprivate", "selective": "sdp_selective"}
-    own = [replace(r, attacks=r.attacks | {"membership_published": r.attacks["membership"]}) for r in renamed(results, ROWS)]
+    own = [
+        replace(r, attacks=r.attacks | {"membership_published": r.attacks["membership"]})
+        for r in renamed(results, ROWS)
+    ]
     for name, auc in (("sdp_nonprivate", 0.7), ("sdp_selective", 0.5)):
         own = attacked(own, name, "membership", auc=auc, auc_low=auc - 0.02, blind_ngram_auc=0.6)
         own = attacked(own, name, "membership_published", auc=auc, blind_ngram_auc=0.6)
-    pair = {name: row for name, row in zip(("nonprivate", "selective"), names.values(), strict=True)}
+    pair = {
+        name: row for name, row in zip(("nonprivate", "selective"), names.values(), strict=True)
+    }
     assert selective.membership(of(base, own), **pair).word == HOLDS
     form = attacked(own, "sdp_selective", "membership_published", blind_ngram_auc=0.8)
     assert selective.membership(of(base, form), **pair).word == PUBLISHED
@@ -78,7 +106,10 @@ def test_clips_and_two_policies(base, results):
         own = changed(changed(clips, "sdp_sgd_n05_c1e2", ppl=large), "sdp_sgd_n05_c5e6", ppl=small)
         assert selective.parameters(of(base, own)).word == word
     names = ("ner_jft", "ner_redacted", "contextual_jft", "contextual_redacted", "ner_dpsgd")
-    models = renamed(results, dict(zip(("nonprivate", "redacted", "crt", "selective", "dpsgd"), names, strict=True)))
+    models = renamed(
+        results,
+        dict(zip(("nonprivate", "redacted", "crt", "selective", "dpsgd"), names, strict=True)),
+    )
     for *values, word in (
         (22.0, 24.0, 25.0, 38.0, 27.0, HOLDS),
         (25.0, 24.0, 25.0, 38.0, 27.0, FAILS),  # one policy alone

@@ -1,8 +1,10 @@
-"""Examples in a study: each text once, under its prompt or its ranking, in cells that Markdown keeps whole."""
+"""Examples in a study: each text once, under its prompt or its ranking, in cells that Markdown
+keeps whole.
+"""
 
 from dataclasses import replace
 
-from confide.report import examples
+from confide.report.pages import examples
 from confide.report.results import Result
 from confide.specs import ReportRun, ReportSpec
 
@@ -10,8 +12,18 @@ LEAK = {
     "attack": "leak",
     "pairs": [],
     "examples": [
-        {"prompt": "AIR", "context": "hi SYS:", "text": "a | b `c`", "leaks": {"words": True, "gold": False}},
-        {"prompt": "AIR", "context": "hello SYS:", "text": None, "leaks": {"words": False, "gold": False}},
+        {
+            "prompt": "AIR",
+            "context": "hi SYS:",
+            "text": "a | b `c`",
+            "leaks": {"words": True, "gold": False},
+        },
+        {
+            "prompt": "AIR",
+            "context": "hello SYS:",
+            "text": None,
+            "leaks": {"words": False, "gold": False},
+        },
     ],
     "redactions": [{"domain": "AIR", "judge": "words", "text": "my <MASK> to [city]"}],
 }
@@ -19,7 +31,9 @@ LIRA = {"attack": "domain_lira", "pairs": [], "examples": [LEAK["examples"][0] |
 
 
 def result(name: str, method: str) -> Result:
-    run = ReportRun(run=f"{name}/g0-s0", name=name, method=method, dataset="d", model="m", gamma=0, seed=0)
+    run = ReportRun(
+        run=f"{name}/g0-s0", name=name, method=method, dataset="d", model="m", gamma=0, seed=0
+    )
     return Result(run, {}, {}, {"leak": LEAK, "ratio_tv": LIRA}, (), {})
 
 

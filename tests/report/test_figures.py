@@ -1,4 +1,6 @@
-"""Figures draw the numbers of the files: axes, null bands, places of infinite and zero epsilon; and the same bytes twice."""
+"""Figures draw the numbers of the files: axes, null bands, places of infinite and zero epsilon; and
+the same bytes twice.
+"""
 
 import math
 from dataclasses import replace
@@ -8,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, hypergeom
 
-from confide.report import style
-from confide.report.amplification import rows
-from confide.report.figures import FIGURES
+from confide.report.figures import style
+from confide.report.figures.amplification import rows
+from confide.report.figures.registry import FIGURES
+from confide.report.figures.series import chosen_gamma, group
 from confide.report.results import load
-from confide.report.series import chosen_gamma, group
 from confide.specs import AmplificationSpec
 
 
@@ -65,7 +67,9 @@ def test_same_bytes_twice_and_nothing_of_the_day(name, shown, tmp_path):
         (tmp_path / folder).mkdir()
         style.save(FIGURES[name](*shown(name)), tmp_path / folder / name)
     for ending in ("png", "svg"):
-        first, second = ((tmp_path / folder / f"{name}.{ending}").read_bytes() for folder in ("first", "second"))
+        first, second = (
+            (tmp_path / folder / f"{name}.{ending}").read_bytes() for folder in ("first", "second")
+        )
         assert first == second
         assert len(first) > 10_000
     assert b"<dc:date>" not in (tmp_path / "first" / f"{name}.svg").read_bytes()
@@ -83,18 +87,33 @@ def test_exposure_band_is_the_closed_form_and_ceiling_is_log_candidates(spec, re
     mean, largest = FIGURES["exposure"](spec, results).axes
     law = gamma(10, scale=1 / (10 * math.log(2)))
     assert bands(mean)[0] == pytest.approx([law.ppf(0.025), law.ppf(0.975)], abs=1e-6)
-    assert bands(largest)[0] == pytest.approx([-math.log2(1 - p**0.1) for p in (0.025, 0.975)], abs=1e-6)
-    levels = {round(float(line.get_ydata()[0]), 3) for line in mean.lines if len(set(line.get_ydata())) == 1}
+    assert bands(largest)[0] == pytest.approx(
+        [-math.log2(1 - p**0.1) for p in (0.025, 0.975)], abs=1e-6
+    )
+    levels = {
+        round(float(line.get_ydata()[0]), 3)
+        for line in mean.lines
+        if len(set(line.get_ydata())) == 1
+    }
     assert {round(1 / math.log(2), 3), round(math.log2(10_000), 3)} <= levels
 
 
 def test_exposure_points_are_means_over_seeds(spec, results):
     axes = FIGURES["exposure"](spec, results).axes[0]
     expected = [
-        np.mean([r.metric("exposure", "mean") for r in results if r.run.method == "crt" and r.run.gamma == gamma])
+        np.mean(
+            [
+                r.metric("exposure", "mean")
+                for r in results
+                if r.run.method == "crt" and r.run.gamma == gamma
+            ]
+        )
         for gamma in (0, 0.1, 0.3, 0.5)
     ]
-    assert any(len(line) == 4 and np.allclose(line[:, 1], expected) for line in xy(axes, style.look("crt").color))
+    assert any(
+        len(line) == 4 and np.allclose(line[:, 1], expected)
+        for line in xy(axes, style.look("crt").color)
+    )
 
 
 def test_membership_band_is_hypergeometric(spec, results):
@@ -107,20 +126,33 @@ def test_membership_band_is_hypergeometric(spec, results):
 def test_tradeoff_puts_zero_and_infinity_beside_the_axis(spec, results, row):
     zero, finite, infinite = FIGURES["tradeoff"](spec, results).axes[3 * row : 3 * row + 3]
     faces = {axes: finals(axes) for axes in (zero, finite, infinite)}
-    color = {name: style.look(name).color for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")}
+    color = {
+        name: style.look(name).color
+        for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")
+    }
     assert faces[zero] == {color["redacted"]}
     assert faces[infinite] == {color["nonprivate"], color["redacted"], color["selective"]}
     assert faces[finite] == {color["dpsgd"], color["crt"], color["selective"]}
-    hollow = [line for line in finite.lines if line.get_markersize() == 10 and line.get_fillstyle() == "none"]
+    hollow = [
+        line
+        for line in finite.lines
+        if line.get_markersize() == 10 and line.get_fillstyle() == "none"
+    ]
     assert [line.get_color() for line in hollow] == [color["selective"]]
-    assert all(word in finite.get_xlabel() for word in ("replace-one", "8e-5", "one turn of a dialogue"))
+    assert all(
+        word in finite.get_xlabel() for word in ("replace-one", "8e-5", "one turn of a dialogue")
+    )
 
 
 def test_tradeoff_shows_all_tokens_and_public_tokens(spec, results):
     axes = FIGURES["tradeoff"](spec, results).axes
     chosen = next(result for result in results if result.run.method == "dpsgd")
     for panel, field in ((axes[1], "valid_ppl"), (axes[4], "valid_ppl_public")):
-        same = [result for result in results if result.run.name == chosen.run.name and result.run.gamma == chosen.run.gamma]
+        same = [
+            result
+            for result in results
+            if result.run.name == chosen.run.name and result.run.gamma == chosen.run.gamma
+        ]
         expected = np.mean([getattr(result.epochs[-1], field) for result in same])
         ends = [line[-1, 1] for line in xy(panel, style.look("dpsgd").color) if len(line) == 1]
         assert any(end == pytest.approx(expected) for end in ends)
@@ -142,14 +174,17 @@ def test_tradeoff_never_mixes_meanings_on_an_axis(spec, results):
     assert len(axes) == 12
     labels = [axes[1].get_xlabel(), axes[7].get_xlabel()]
     assert any("8e-5" in label for label in labels) and any("1e-6" in label for label in labels)
-    crt, dpsgd = style.look("crt").color, style.look("dpsgd").color
+    crt = style.look("crt").color
+    dpsgd = style.look("dpsgd").color
     for panel in axes[1::3]:
         assert not {crt, dpsgd} <= finals(panel)
 
 
 def test_amplification_reproduces_the_published_point():
     table = rows(AmplificationSpec(epsilons=(1.0, 3.0)))
-    row = next(row for row in table if row["epsilon_prime"] == 1 and row["gamma"] == pytest.approx(0.1))
+    row = next(
+        row for row in table if row["epsilon_prime"] == 1 and row["gamma"] == pytest.approx(0.1)
+    )
     assert row["epsilon"] == pytest.approx(math.log(1 + 0.1 * (math.e - 1)), abs=1e-3)  # 0.159
     assert row["epsilon_scaled"] == pytest.approx(0.116, abs=1e-3)
     assert row["gamma_upper"] == pytest.approx(0.142, abs=5e-4)
@@ -160,7 +195,13 @@ def test_amplification_reproduces_the_published_point():
 
 def test_amplification_is_zero_without_misses_and_grows_with_them():
     table = rows(AmplificationSpec(epsilons=(1.0,)))
-    for column in ("epsilon", "epsilon_scaled", "epsilon_upper", "replace_one_epsilon", "replace_one_epsilon_upper_scaled"):
+    for column in (
+        "epsilon",
+        "epsilon_scaled",
+        "epsilon_upper",
+        "replace_one_epsilon",
+        "replace_one_epsilon_upper_scaled",
+    ):
         values = [row[column] for row in table]
         assert all(after >= before for before, after in pairwise(values))
     assert table[0]["gamma"] == table[0]["epsilon"] == table[0]["epsilon_scaled"] == 0
@@ -169,7 +210,11 @@ def test_amplification_is_zero_without_misses_and_grows_with_them():
 
 def test_looks_differ_in_grey():
     looks = list(style.METHODS.values())
-    assert len({look.marker for look in looks}) == len({str(look.line) for look in looks}) == len(looks)
+    assert (
+        len({look.marker for look in looks})
+        == len({str(look.line) for look in looks})
+        == len(looks)
+    )
     assert len({look.color for look in looks}) == len(looks)
 
 
@@ -178,7 +223,11 @@ def test_models_and_ablations_of_a_method_differ(results):
     other = replace(run, run=run.run.model_copy(update={"name": "crt_gpt2", "model": "gpt2"}))
     without = replace(run, run=run.run.model_copy(update={"name": "crt_nodedup", "dedup": False}))
     first, second, third = group([run, other, without])
-    assert (first.label, second.label, third.label) == ("CRT (lstm)", "CRT (gpt2)", "CRT (lstm, no dedup)")
+    assert (first.label, second.label, third.label) == (
+        "CRT (lstm)",
+        "CRT (gpt2)",
+        "CRT (lstm, no dedup)",
+    )
     assert len({first.fill, second.fill, third.fill}) == 3
 
 
@@ -201,8 +250,14 @@ def test_models_of_one_gamma_have_rows_of_their_own(spec, results):
     names = [label.get_text() for label in mean.get_yticklabels()]
     assert names == [series.label for series in group(own)] and len(names) > 1
     law = gamma(10, scale=1 / (10 * math.log(2)))
-    assert mean.patches[0].get_bbox().intervalx.tolist() == pytest.approx([law.ppf(0.025), law.ppf(0.975)])
-    at = {line.get_color(): line.get_xdata()[0] for line in largest.lines if line.get_markersize() == 7}
+    assert mean.patches[0].get_bbox().intervalx.tolist() == pytest.approx(
+        [law.ppf(0.025), law.ppf(0.975)]
+    )
+    at = {
+        line.get_color(): line.get_xdata()[0]
+        for line in largest.lines
+        if line.get_markersize() == 7
+    }
     for method in {result.run.method for result in own}:
         values = [result.metric("exposure", "max") for result in own if result.run.method == method]
         assert at[style.look(method).color] == pytest.approx(np.mean(values))
@@ -223,9 +278,13 @@ def test_legends_lie_beside_the_panels_and_below_the_heading(name, shown):
 
 
 def test_a_panel_without_private_tokens_says_so(spec, results):
-    bare = [replace(result, evaluation=result.evaluation | {"ppl_private": None}) for result in results]
+    bare = [
+        replace(result, evaluation=result.evaluation | {"ppl_private": None}) for result in results
+    ]
     panels = FIGURES["utility"](spec, bare).axes
-    assert [text.get_text() for text in panels[2].texts] == ["no such tokens"] and not panels[2].lines
+    assert [text.get_text() for text in panels[2].texts] == ["no such tokens"] and not panels[
+        2
+    ].lines
     assert all(axes.lines for axes in panels[:2])
 
 

@@ -1,4 +1,6 @@
-"""Studies whose titles, labels, domains and judges somebody else has chosen: figures, tables and pages say what they are."""
+"""Studies whose titles, labels, domains and judges somebody else has chosen: figures, tables and
+pages say what they are.
+"""
 
 import csv
 import html
@@ -12,10 +14,10 @@ from hostile_words import FORMULA, SCRIPT, SPELLED, TITLE, unseen
 from matplotlib.text import Text
 from studies import certificate
 
-from confide import outward
-from confide.report import certificate as certificates
-from confide.report import style
-from confide.report.figures import FIGURES
+from confide.output import escaping
+from confide.report.figures import style
+from confide.report.figures.registry import FIGURES
+from confide.report.pages import certificate as certificates
 from confide.report.results import load
 from confide.specs import ReportSpec, SummarySpec
 from confide.stages.report import report
@@ -23,7 +25,8 @@ from confide.stages.summary import summary
 
 OF_DOMAINS = ("leak", "domain_epsilon", "domain_roc")
 OF_AUTHORS = ("author_exposure", "tab", "subgroups", "train_time", "author_inference")
-DOMAIN, JUDGE = f"$\\frac{{${SCRIPT}\x1b[2J", "_$x^{judge}$"
+DOMAIN = f"$\\frac{{${SCRIPT}\x1b[2J"
+JUDGE = "_$x^{judge}$"
 NAMES = {"AIRLINE": DOMAIN, "keywords": JUDGE}
 
 
@@ -43,13 +46,23 @@ def renamed(value):
 def hostile(study, domain_study, author_study, tmp_path_factory):
     """The three studies in other words: folder and specification."""
     found = {}
-    for name, (root, spec) in (("crt", study), ("domains", domain_study), ("authors", author_study)):
+    for name, (root, spec) in (
+        ("crt", study),
+        ("domains", domain_study),
+        ("authors", author_study),
+    ):
         folder = tmp_path_factory.mktemp("hostile") / name
         shutil.copytree(root, folder)
         for path in folder.rglob("*.json"):
             path.write_text(json.dumps(renamed(json.loads(path.read_text()))))
-        runs = [run | {"variant": f"{FORMULA} {run['name']}", "model": "$_{"} for run in spec.model_dump()["runs"]]
-        found[name] = folder, ReportSpec.model_validate(spec.model_dump() | {"title": TITLE, "runs": runs})
+        runs = [
+            run | {"variant": f"{FORMULA} {run['name']}", "model": "$_{"}
+            for run in spec.model_dump()["runs"]
+        ]
+        found[name] = (
+            folder,
+            ReportSpec.model_validate(spec.model_dump() | {"title": TITLE, "runs": runs}),
+        )
     return found
 
 
@@ -65,9 +78,13 @@ def test_a_figure_shows_words_and_computes_nothing(name, hostile, tmp_path):
         style.save(figure, tmp_path / name)
         texts = [text for text in figure.findobj(Text) if text.get_text()]
     shown = "\n".join(text.get_text() for text in texts)
-    assert not any(text.get_parse_math() for text in texts) and not unseen(shown) and "mathdefault" not in shown
-    assert outward.visible(TITLE) in figure.get_suptitle()
-    assert outward.visible(DOMAIN) in shown or name not in OF_DOMAINS
+    assert (
+        not any(text.get_parse_math() for text in texts)
+        and not unseen(shown)
+        and "mathdefault" not in shown
+    )
+    assert escaping.visible(TITLE) in figure.get_suptitle()
+    assert escaping.visible(DOMAIN) in shown or name not in OF_DOMAINS
     drawing = (tmp_path / f"{name}.svg").read_text()
     tags = {element.tag for element in ElementTree.fromstring(drawing).iter()}
     assert len(tags) > 3 and not any(tag.endswith("script") for tag in tags) and not unseen(drawing)
@@ -82,13 +99,20 @@ def test_tables_of_a_study(name, hostile, tmp_path):
         assert len(rows) > 1 and not unseen(path.read_text())
         assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "@", "\t"))]
     table = (tmp_path / "out/table.md").read_text()
-    page = outward.rendered(table)
-    assert not unseen(table) and "<script" not in page and "javascript:y" not in re.findall('href="([^"]*)"', page)
-    assert f"<h1>{html.escape(outward.visible(TITLE), quote=False).replace(chr(34), '&quot;')}</h1>" in page
+    page = escaping.rendered(table)
+    assert (
+        not unseen(table)
+        and "<script" not in page
+        and "javascript:y" not in re.findall('href="([^"]*)"', page)
+    )
+    assert (
+        f"<h1>{html.escape(escaping.visible(TITLE), quote=False).replace(chr(34), '&quot;')}</h1>"
+        in page
+    )
     if name != "domains":
         assert f"<td>{SPELLED}" in page.replace("=cmd|' /C calc'!A0", "")
     else:
-        assert html.escape(outward.visible(DOMAIN)) in page
+        assert html.escape(escaping.visible(DOMAIN)) in page
 
 
 def test_the_summary_page_and_the_opening(hostile, tmp_path):
@@ -104,18 +128,46 @@ def test_the_summary_page_and_the_opening(hostile, tmp_path):
 
 def test_the_page_of_a_certificate():
     found = certificate(FORMULA, "crt", 0.1)
-    claim = {"accountant": TITLE, "conversion": TITLE, "condition": TITLE, "delta": 1e-5, "relation": TITLE, "unit": TITLE}
-    found |= {"claims": [claim | {"name": TITLE, "epsilon": 1.0}], "policy": {"gamma_upper": None}, "says": TITLE}
-    found |= {"release_note": TITLE, "unaccounted": [TITLE], "updates": {TITLE: 3}, "assumptions": [TITLE]}
+    claim = {
+        "accountant": TITLE,
+        "conversion": TITLE,
+        "condition": TITLE,
+        "delta": 1e-5,
+        "relation": TITLE,
+        "unit": TITLE,
+    }
+    found |= {
+        "claims": [claim | {"name": TITLE, "epsilon": 1.0}],
+        "policy": {"gamma_upper": None},
+        "says": TITLE,
+    }
+    found |= {
+        "release_note": TITLE,
+        "unaccounted": [TITLE],
+        "updates": {TITLE: 3},
+        "assumptions": [TITLE],
+    }
     found |= {
         "reads": [{"stage": TITLE, "source": TITLE, "public": True, "digest": TITLE}],
         "warm_start": [{"source": TITLE, "public": True}],
     }
-    found |= {"public_constants": {TITLE: TITLE}, "files": {"x": [{"path": TITLE, "sha256": TITLE}]}}
+    found |= {
+        "public_constants": {TITLE: TITLE},
+        "files": {"x": [{"path": TITLE, "sha256": TITLE}]},
+    }
     found |= {"code": {"version": TITLE, "train": TITLE}, "ledger_head": TITLE}
     text = certificates.page(found)
     page = certificates.as_html(text, f"Certificate of {TITLE}")
-    assert not unseen(text) and "<script" not in page and page.count("</title>") == 1 and "<a " not in page
+    assert (
+        not unseen(text)
+        and "<script" not in page
+        and page.count("</title>") == 1
+        and "<a " not in page
+    )
     assert page.count("alert(1)") == text.count("alert(1)") + 1 > 15
-    (row,) = [line for line in text.split("\n") if line.startswith("| ") and "alert" in line and "javascript:y" in line][:1]
+    (row,) = [
+        line
+        for line in text.split("\n")
+        if line.startswith("| ") and "alert" in line and "javascript:y" in line
+    ][:1]
     assert len(re.findall(r"(?<!\\)\|", row)) == 8

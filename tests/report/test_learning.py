@@ -1,4 +1,6 @@
-"""Learning curves: means and ranges over seeds of what training wrote, one curve per row of the sample sheet."""
+"""Learning curves: means and ranges over seeds of what training wrote, one curve per row of the
+sample sheet.
+"""
 
 import json
 from dataclasses import replace
@@ -6,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from confide.report import style
-from confide.report.learning import PANELS, learning
+from confide.report.figures import style
+from confide.report.figures.learning import PANELS, learning
 
 pytestmark = pytest.mark.usefixtures("settings")
 
@@ -17,15 +19,24 @@ def test_curves_are_means_and_shades_ranges_of_the_files(study, results):
     figure = learning(spec, results)
     for axes, field in zip(figure.axes, PANELS, strict=True):
         assert axes.get_yscale() == "log"
-        for place, row in enumerate(("nonprivate/g0", "redacted/g0.1", "dpsgd/g0", "crt/g0.1", "selective/g0.1")):
-            files = [(root / "models" / f"{row}-s{seed}" / "metrics.jsonl").read_text().splitlines() for seed in (0, 1)]
+        for place, row in enumerate(
+            ("nonprivate/g0", "redacted/g0.1", "dpsgd/g0", "crt/g0.1", "selective/g0.1")
+        ):
+            files = [
+                (root / "models" / f"{row}-s{seed}" / "metrics.jsonl").read_text().splitlines()
+                for seed in (0, 1)
+            ]
             values = np.array([[json.loads(line)[field] for line in lines] for lines in files])
             assert axes.lines[place].get_xdata().tolist() == list(range(1, 11))
             assert axes.lines[place].get_ydata() == pytest.approx(values.mean(0))
             corners = axes.collections[place].get_paths()[0].vertices
             third = corners[corners[:, 0] == 3, 1]
-            assert (third.min(), third.max()) == pytest.approx((values[:, 2].min(), values[:, 2].max()))
-    assert "Lines: mean over 2 seeds; shaded: their range" in " ".join(figure.get_supxlabel().split())
+            assert (third.min(), third.max()) == pytest.approx(
+                (values[:, 2].min(), values[:, 2].max())
+            )
+    assert "Lines: mean over 2 seeds; shaded: their range" in " ".join(
+        figure.get_supxlabel().split()
+    )
 
 
 def test_variants_of_a_method_differ_in_colour_filling_and_label(study, results):
@@ -37,7 +48,12 @@ def test_variants_of_a_method_differ_in_colour_filling_and_label(study, results)
     ]
     figure = learning(study[1], told)
     lines = figure.axes[0].lines
-    assert len(lines) == 3 == len({line.get_color() for line in lines}) == len({line.get_fillstyle() for line in lines})
+    assert (
+        len(lines)
+        == 3
+        == len({line.get_color() for line in lines})
+        == len({line.get_fillstyle() for line in lines})
+    )
     assert {line.get_marker() for line in lines} == {style.look("selective").marker}
     assert lines[0].get_color() == style.look("selective").color
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -45,7 +61,10 @@ def test_variants_of_a_method_differ_in_colour_filling_and_label(study, results)
 
 
 def test_shares_without_tokens_say_so(study, results):
-    bare = [replace(r, epochs=tuple(epoch._replace(valid_ppl_private=None) for epoch in r.epochs)) for r in results]
+    bare = [
+        replace(r, epochs=tuple(epoch._replace(valid_ppl_private=None) for epoch in r.epochs))
+        for r in results
+    ]
     panels = learning(study[1], bare).axes
     assert [len(axes.lines) for axes in panels] == [5, 5, 0]
     assert [text.get_text() for text in panels[2].texts] == ["no such tokens"]

@@ -1,4 +1,6 @@
-"""Pareto frontiers: what no other model beats, chance as no merit, infinity as a place, and missing numbers as missing."""
+"""Pareto frontiers: what no other model beats, chance as no merit, infinity as a place, and missing
+numbers as missing.
+"""
 
 import math
 from dataclasses import replace
@@ -7,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.report import style
-from confide.report.pareto import pareto, unbeaten
+from confide.report.figures import style
+from confide.report.figures.pareto import pareto, unbeaten
 from confide.report.results import load
 
 SMALL = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.inf])
-COLOUR = {name: style.look(name).color for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")}
+COLOUR = {
+    name: style.look(name).color for name in ("nonprivate", "redacted", "dpsgd", "crt", "selective")
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,13 @@ def attacked(results, method, **numbers):
     """The same results, but for some numbers of an attack on one method's models."""
     changed = {kind: lambda old, more=more: old | more for kind, more in numbers.items()}
     return [
-        replace(r, attacks={kind: changed[kind](old) if kind in changed else old for kind, old in r.attacks.items()})
+        replace(
+            r,
+            attacks={
+                kind: changed[kind](old) if kind in changed else old
+                for kind, old in r.attacks.items()
+            },
+        )
         if r.run.method == method
         else r
         for r in results
@@ -45,7 +55,11 @@ def attacked(results, method, **numbers):
 
 @given(st.lists(st.tuples(SMALL, SMALL), max_size=9))
 def test_unbeaten_points_are_those_that_no_other_is_as_good_as_and_better(points):
-    beaten = {place for place, (x, y) in enumerate(points) if any(a <= x and b <= y and (a, b) != (x, y) for a, b in points)}
+    beaten = {
+        place
+        for place, (x, y) in enumerate(points)
+        if any(a <= x and b <= y and (a, b) != (x, y) for a, b in points)
+    }
     found = unbeaten(points)
     assert sorted(found) == [place for place in range(len(points)) if place not in beaten]
     assert [points[place] for place in found] == sorted(points[place] for place in found)
@@ -54,10 +68,18 @@ def test_unbeaten_points_are_those_that_no_other_is_as_good_as_and_better(points
 def test_panels_hold_their_numbers_and_infinity_has_a_place(study, results):
     caught, missed, _, _ = pareto(study[1], results).axes
     for axes in (caught, missed):
-        assert axes.get_yticklabels()[-1].get_text() == "∞" and all(map(math.isfinite, axes.get_ylim()))
-    heights = {line.get_color(): line.get_ydata()[0] for line in missed.lines if line.get_markersize() in (7, 10)}
+        assert axes.get_yticklabels()[-1].get_text() == "∞" and all(
+            map(math.isfinite, axes.get_ylim())
+        )
+    heights = {
+        line.get_color(): line.get_ydata()[0]
+        for line in missed.lines
+        if line.get_markersize() in (7, 10)
+    }
     assert heights[COLOUR["nonprivate"]] == heights[COLOUR["redacted"]] == missed.get_yticks()[-1]
-    assert heights[COLOUR["crt"]] == pytest.approx(next(r for r in results if r.run.method == "crt").claim("secret_missed"))
+    assert heights[COLOUR["crt"]] == pytest.approx(
+        next(r for r in results if r.run.method == "crt").claim("secret_missed")
+    )
 
 
 def test_a_leak_within_chance_beats_no_other(study, results):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
-from confide.report import style
-from confide.report.roc import roc
+from confide.report.figures import style
+from confide.report.figures.roc import roc
 
 pytestmark = pytest.mark.usefixtures("settings")
 
@@ -15,7 +15,11 @@ pytestmark = pytest.mark.usefixtures("settings")
 def test_curves_are_means_over_seeds_at_the_chosen_gamma(study, results):
     for axes, prefix in zip(roc(study[1], results).axes, ("", "plain_"), strict=True):
         for method, gamma in (("nonprivate", 0.0), ("redacted", 0.1)):
-            found = [r.metric("lira", f"{prefix}roc") for r in results if (r.run.method, r.run.gamma) == (method, gamma)]
+            found = [
+                r.metric("lira", f"{prefix}roc")
+                for r in results
+                if (r.run.method, r.run.gamma) == (method, gamma)
+            ]
             assert len(found) == 2
             (line,) = [line for line in axes.lines if line.get_color() == style.look(method).color]
             assert line.get_xdata() == pytest.approx(found[0]["fpr"][1:])
@@ -29,7 +33,10 @@ def test_axes_are_logarithmic_from_one_false_positive_and_the_band_is_the_exact_
     (band,) = axes.collections
     corners = band.get_paths()[0].vertices
     left = corners[corners[:, 0] == 1 / 200, 1]
-    assert left.max() == pytest.approx(betabinom(200, 2, 199).ppf(0.975) / 200) and corners[:, 1].max() == 1
+    assert (
+        left.max() == pytest.approx(betabinom(200, 2, 199).ppf(0.975) / 200)
+        and corners[:, 1].max() == 1
+    )
 
 
 def test_a_study_without_shadow_models_says_so(study, results):

@@ -11,14 +11,14 @@ from edited import attacked, changed, of
 from jinja2 import Environment
 from studies import write_study
 
-from confide.params import load as load_params
-from confide.provenance import check_opening
-from confide.report.claims import CLAIMS
-from confide.report.needs import choose
-from confide.report.summary import page
+from confide.config.params import load as load_params
+from confide.config.studies import summary as summary_of
+from confide.provenance.records import check_opening
+from confide.report.pages.needs import choose
+from confide.report.pages.summary import page
+from confide.report.verdicts import CLAIMS
 from confide.specs import SummarySpec
 from confide.stages.summary import summary
-from confide.studies import summary as summary_of
 
 PARAMS = load_params(Path(__file__).parents[2] / "params.yaml")
 
@@ -31,7 +31,11 @@ def test_the_page_says_all_of_it(tmp_path):
     summary(SummarySpec(studies=[spec]), **given, claims=claims, page=page, opening=opening)
     assert claims.read_text().count("\n") == len(CLAIMS) + 1 and "not run" in claims.read_text()
     html = page.read_text()
-    verdicts = [row["verdict"] for row in csv.DictReader(claims.read_text().splitlines()) if row["verdict"] != "not run"]
+    verdicts = [
+        row["verdict"]
+        for row in csv.DictReader(claims.read_text().splitlines())
+        if row["verdict"] != "not run"
+    ]
     for words in (
         f"Models: {len(spec.runs)}. Studies: 1. Claims of the papers: ✓ holds: {verdicts.count('holds')}; ",
         "What is certified",
@@ -42,20 +46,38 @@ def test_the_page_says_all_of_it(tmp_path):
     ):
         assert words in html
     assert 'href="../studies/crt_customersim/exposure.svg"' in html and "javascript" not in html
-    assert "app.showResultInfo('results/studies/crt_customersim/exposure.svg')" in opening.read_text()
-    assert not {"<html", "<body", "<style"} & set(re.findall("<[a-z]+", opening.read_text()))  # the report's page is around it
+    assert (
+        "app.showResultInfo('results/studies/crt_customersim/exposure.svg')" in opening.read_text()
+    )
+    assert not {"<html", "<body", "<style"} & set(
+        re.findall("<[a-z]+", opening.read_text())
+    )  # the report's page is around it
     again = tmp_path / "again"
-    summary(SummarySpec(studies=[spec]), **given, claims=again / "c", page=again / "p", opening=again / "o")
+    summary(
+        SummarySpec(studies=[spec]),
+        **given,
+        claims=again / "c",
+        page=again / "p",
+        opening=again / "o",
+    )
     assert (again / "p").read_bytes() == page.read_bytes()
 
 
 def test_titles_are_no_orders_to_the_template_that_opens_the_report(tmp_path):
     """Snakemake's report renders the opening as a template, whose braces run Python."""
     title = "{{ 40 + 2 }} {% for x in y %} {# gone #} of braces"
-    spec = write_study(tmp_path, seeds=1).model_copy(update={"study": "crt_customersim", "title": title})
+    spec = write_study(tmp_path, seeds=1).model_copy(
+        update={"study": "crt_customersim", "title": title}
+    )
     given = {"results": tmp_path / "results", "models": tmp_path / "models"}
     opening = tmp_path / "opening.rst"
-    summary(SummarySpec(studies=[spec]), **given, claims=tmp_path / "c", page=tmp_path / "p", opening=opening)
+    summary(
+        SummarySpec(studies=[spec]),
+        **given,
+        claims=tmp_path / "c",
+        page=tmp_path / "p",
+        opening=opening,
+    )
     text = opening.read_text()
     assert "of braces" in text and Environment().from_string(text).render() == text.rstrip("\n")
     check_opening(opening)
@@ -74,34 +96,56 @@ def for_need(advice, start):
 def test_choices_are_of_measured_models_that_meet_the_need(base):
     table = [row for rows in base.table.values() for row in rows if row["gamma"] == 0]
     found = chosen(base)
-    best = min((row for row in table if math.isfinite(row["epsilon_secret_missed"])), key=lambda row: row["ppl_public"])
+    best = min(
+        (row for row in table if math.isfinite(row["epsilon_secret_missed"])),
+        key=lambda row: row["ppl_public"],
+    )
     assert for_need(found, "secrets that the policy misses").row == best["name"]
     assert for_need(found, "secrets that the policy catches").row in ("redacted", "crt")
     assert all(one.row == "" for one in choose([]).choices)
 
 
 def test_no_miss_rate_is_chosen(base, results):
-    """Models that missed half of the secrets have the lowest perplexities. They are not compared: nobody chooses that."""
+    """Models that missed half of the secrets have the lowest perplexities. They are not compared:
+    nobody chooses that.
+    """
     better = [
-        replace(r, evaluation=r.evaluation | {"ppl_public": 1.0, "ppl_masked": 1.0}) if r.run.gamma == 0.5 else r
+        replace(r, evaluation=r.evaluation | {"ppl_public": 1.0, "ppl_masked": 1.0})
+        if r.run.gamma == 0.5
+        else r
         for r in results
     ]
     found = chosen(base, better)
     assert found == chosen(base) and "γ" not in "".join(one.row for one in found.choices)
     assert found.compared == "All stand at one miss rate, as measured: 0, at most 0.05."
-    some = [r for r in results if r.run.gamma or not r.run.name.startswith("redacted")]  # never trained at 0
-    found = chosen(base, [r for r in some if r.run.gamma or r.run.name in ("nonprivate", "dpsgd", "crt")])
+    some = [
+        r for r in results if r.run.gamma or not r.run.name.startswith("redacted")
+    ]  # never trained at 0
+    found = chosen(
+        base, [r for r in some if r.run.gamma or r.run.name in ("nonprivate", "dpsgd", "crt")]
+    )
     assert "misses were simulated for a share of 0.1" in found.compared
     unknown = [
-        replace(r, certificate=r.certificate | {"headline": r.certificate["headline"] | {"gamma": None, "gamma_upper": None}})
+        replace(
+            r,
+            certificate=r.certificate
+            | {"headline": r.certificate["headline"] | {"gamma": None, "gamma_upper": None}},
+        )
         for r in results
     ]
     assert chosen(base, unknown).compared == "All stand at one miss rate, as measured: unknown."
 
 
 def test_a_model_that_gave_its_secrets_away_is_not_the_one_without_secrets(base, results):
-    """Redacted has the lower perplexity, for it has learned a canary; what was asked for is that no secret be in the model."""
-    leaky = attacked(changed(results, "redacted", ppl_public=1.0, ppl_private=2.0, ppl=1.5), "redacted", "exposure", max=13.0)
+    """Redacted has the lower perplexity, for it has learned a canary; what was asked for is that no
+    secret be in the model.
+    """
+    leaky = attacked(
+        changed(results, "redacted", ppl_public=1.0, ppl_private=2.0, ppl=1.5),
+        "redacted",
+        "exposure",
+        max=13.0,
+    )
     assert for_need(chosen(base, leaky), "secrets that the policy catches").row == "crt"
     only = [r for r in leaky if r.run.name in ("redacted", "nonprivate")]
     found = for_need(chosen(base, only), "secrets that the policy catches")
@@ -110,7 +154,10 @@ def test_a_model_that_gave_its_secrets_away_is_not_the_one_without_secrets(base,
 
 def test_perplexity_of_secrets_and_of_all_tokens_decides_nothing(base, results):
     for value in (1.0, 1e6):
-        assert chosen(base, changed(results, "crt", ppl=value, ppl_private=value)).choices == chosen(base).choices
+        assert (
+            chosen(base, changed(results, "crt", ppl=value, ppl_private=value)).choices
+            == chosen(base).choices
+        )
 
 
 def test_a_model_that_a_unigram_model_outdoes_is_marked(base, results):
@@ -120,7 +167,9 @@ def test_a_model_that_a_unigram_model_outdoes_is_marked(base, results):
     assert found.row == "crt" and "⚠ worse than a unigram model, 131. More text" in found.why
     text = page([of(base, worse)], [])
     assert "| 184 ⚠ |" in text and "⚠: worse on public tokens than a unigram model" in text
-    assert "⚠ |" not in page([of(base, changed(results, "crt", ppl_public=184.0, ppl_unigram_redacted=200.0))], [])
+    assert "⚠ |" not in page(
+        [of(base, changed(results, "crt", ppl_public=184.0, ppl_unigram_redacted=200.0))], []
+    )
 
 
 def test_the_summary_prints_the_measured_miss_rate(base, results):
@@ -129,8 +178,15 @@ def test_the_summary_prints_the_measured_miss_rate(base, results):
     assert "| crt | 0.1 | 0.1 (0.15) |" in text
 
     def told(result):
-        head = {"gamma": 0.23, "gamma_upper": 0.31} if result.run.name == "crt" else {"gamma": None, "gamma_upper": None}
-        return replace(result, certificate=result.certificate | {"headline": result.certificate["headline"] | head})
+        head = (
+            {"gamma": 0.23, "gamma_upper": 0.31}
+            if result.run.name == "crt"
+            else {"gamma": None, "gamma_upper": None}
+        )
+        return replace(
+            result,
+            certificate=result.certificate | {"headline": result.certificate["headline"] | head},
+        )
 
     text = page([of(base, [told(result) for result in results])], [])
     assert "| crt | 0.1 | 0.23 (0.31) |" in text and "| redacted | 0.1 | unknown |" in text

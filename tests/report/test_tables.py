@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 
 import pytest
 
-from confide.report import tables
 from confide.report.results import load
+from confide.report.tables import table as tables
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +40,20 @@ def test_values_are_those_of_the_files(results, table):
     assert row["exposure_mean"] == pytest.approx(fmean(result.attacks["exposure"]["exposures"]))
     assert row["mia_auc"] == result.attacks["membership"]["auc"]
     assert row["seconds"] == 125 and row["peak_mb"] == 310
-    assert (row["epsilon_replace_one"], row["epsilon_add_or_remove"], row["epsilon_group"]) == (3.0, 1.5, 12.0)
+    assert (row["epsilon_replace_one"], row["epsilon_add_or_remove"], row["epsilon_group"]) == (
+        3.0,
+        1.5,
+        12.0,
+    )
     assert row["epsilon_group_copies"] is None and row["gamma_upper"] == pytest.approx(0.15)
 
 
 def test_null_bands_are_the_closed_form(table):
     row = table[0]
     low, high = (-math.log2(1 - tail ** (1 / 10)) for tail in (0.025, 0.975))
-    assert (row["exposure_null_max_low"], row["exposure_null_max_high"]) == pytest.approx((low, high), abs=1e-6)
+    assert (row["exposure_null_max_low"], row["exposure_null_max_high"]) == pytest.approx(
+        (low, high), abs=1e-6
+    )
 
 
 def test_csv_reads_back_with_infinity_as_inf(table):
@@ -68,8 +74,15 @@ def test_summary_is_flat_means_over_seeds_without_bare_infinity(table):
 
 def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, table):
     spec = study[1].model_copy(update={"published": ["crt_f3", "crt_f6"]})
-    text = tables.markdown(spec, table, ["conditional on x", "conditional on x"], ["one whole dialogue"] * 2)
-    assert text.count("What is protected: one whole dialogue, that is all that one dialogue says together") == 1
+    text = tables.markdown(
+        spec, table, ["conditional on x", "conditional on x"], ["one whole dialogue"] * 2
+    )
+    assert (
+        text.count(
+            "What is protected: one whole dialogue, that is all that one dialogue says together"
+        )
+        == 1
+    )
     assert text.count("conditional on x") == 1
     ppl = [row_of(table, f"crt/g0.3-s{seed}")["ppl"] for seed in (0, 1)]
     assert f"{fmean(ppl):.3g} ± {stdev(ppl):.2g}" in text
@@ -79,7 +92,8 @@ def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, tab
 
 
 def test_settings_of_the_noise_and_scores_of_marked_tokens_are_columns(results, table):
-    noised, exact = row_of(table, "dpsgd/g0-s0"), row_of(table, "redacted/g0-s0")
+    noised = row_of(table, "dpsgd/g0-s0")
+    exact = row_of(table, "redacted/g0-s0")
     assert (noised["noise_multiplier"], noised["max_grad_norm"]) == (0.7, 0.005)
     assert (exact["noise_multiplier"], exact["max_grad_norm"]) == (None, None)
     own = next(result for result in results if result.run.run == "redacted/g0-s0").evaluation
@@ -91,22 +105,37 @@ def test_settings_of_the_noise_and_scores_of_marked_tokens_are_columns(results, 
 def test_markdown_tells_variants_of_a_method_apart(study, results):
     assert "| name | γ simulated |" in tables.markdown(study[1], tables.rows(results))
     told = [
-        replace(r, run=r.run.model_copy(update={"variant": "C = 1e-3"})) if r.run.method == "selective" else r for r in results
+        replace(r, run=r.run.model_copy(update={"variant": "C = 1e-3"}))
+        if r.run.method == "selective"
+        else r
+        for r in results
     ]
     certified = tables.markdown(study[1], tables.rows(told)).split("## What is certified")[1]
     assert "| name | variant | γ simulated | seeds |" in certified
-    assert "| selective | C = 1e-3 | 0.1 | 2 |" in certified and "| crt | – | 0.1 | 2 |" in certified
+    assert (
+        "| selective | C = 1e-3 | 0.1 | 2 |" in certified and "| crt | – | 0.1 | 2 |" in certified
+    )
 
 
 def test_markdown_marks_what_was_not_measured(study, results):
-    lacking = [replace(result, attacks={}) if result.run.method == "crt" else result for result in results]
+    lacking = [
+        replace(result, attacks={}) if result.run.method == "crt" else result for result in results
+    ]
     text = tables.markdown(study[1], tables.rows(lacking))
     remembered = text.split("canaries\n")[1]
     assert "| crt | 0.1 | 2 | – |" in remembered
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(math.inf, "∞"), (0.0, "0"), (0.12345, "0.123"), (12345.6, "12,346"), (8e-5, "8e-05"), (3.0, "3")]
+    ("value", "shown"),
+    [
+        (math.inf, "∞"),
+        (0.0, "0"),
+        (0.12345, "0.123"),
+        (12345.6, "12,346"),
+        (8e-5, "8e-05"),
+        (3.0, "3"),
+    ],
 )
 def test_show(value, shown):
     assert tables.show(value) == shown

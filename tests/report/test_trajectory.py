@@ -1,4 +1,6 @@
-"""Attacks along training: points are those of the files, epoch by epoch, beside what chance gives; files that do not fit."""
+"""Attacks along training: points are those of the files, epoch by epoch, beside what chance gives;
+files that do not fit.
+"""
 
 import json
 import math
@@ -10,20 +12,27 @@ import pytest
 from scipy.stats import gamma, hypergeom
 
 from confide.errors import InputError
-from confide.report import style
+from confide.report.figures import style
+from confide.report.figures.trajectory import trajectory
 from confide.report.results import load
-from confide.report.trajectory import trajectory
 
 pytestmark = pytest.mark.usefixtures("settings")
 
 
 def from_files(root, row, gamma, value):
-    """(epochs, 2): means over the seeds of validation perplexity and of a number of the epoch's attacks."""
+    """(epochs, 2): means over the seeds of validation perplexity and of a number of the epoch's
+    attacks.
+    """
     found = []
     for seed in (0, 1):
         run = f"{row}/g{gamma}-s{seed}"
-        ppl = [json.loads(line)["valid_ppl"] for line in (root / "models" / run / "metrics.jsonl").read_text().splitlines()]
-        attacks = json.loads((root / "results/runs" / run / "trajectory.json").read_text())["epochs"]
+        ppl = [
+            json.loads(line)["valid_ppl"]
+            for line in (root / "models" / run / "metrics.jsonl").read_text().splitlines()
+        ]
+        attacks = json.loads((root / "results/runs" / run / "trajectory.json").read_text())[
+            "epochs"
+        ]
         found.append(np.column_stack([ppl, [value(one) for one in attacks]]))
     return np.mean(found, axis=0)
 
@@ -35,11 +44,19 @@ def drawn(axes):
 def kept(results, kind):
     """The same runs with one kind of attack after their epochs."""
     return [
-        replace(r, trajectory={e: {k: v for k, v in a.items() if k == kind} for e, a in r.trajectory.items()}) for r in results
+        replace(
+            r,
+            trajectory={
+                e: {k: v for k, v in a.items() if k == kind} for e, a in r.trajectory.items()
+            },
+        )
+        for r in results
     ]
 
 
-@pytest.mark.parametrize(("row", "gammas"), [("nonprivate", ["0"]), ("redacted", ["0", "0.1", "0.3", "0.5"])])
+@pytest.mark.parametrize(
+    ("row", "gammas"), [("nonprivate", ["0"]), ("redacted", ["0", "0.1", "0.3", "0.5"])]
+)
 def test_points_are_means_over_seeds_of_the_files_at_every_gamma(study, results, row, gammas):
     root, spec = study
     exposure, accuracy, auc = trajectory(spec, results).axes
@@ -51,9 +68,13 @@ def test_points_are_means_over_seeds_of_the_files_at_every_gamma(study, results,
         ):
             expected = from_files(root, row, each, value)
             assert expected.shape == (10, 2)
-            assert any(line.shape == (10, 2) and np.allclose(line, expected) for line in drawn(axes))
+            assert any(
+                line.shape == (10, 2) and np.allclose(line, expected) for line in drawn(axes)
+            )
             (final,) = [
-                line for line in axes.lines if np.allclose(line.get_xydata(), expected[-1:]) and len(line.get_xydata()) == 1
+                line
+                for line in axes.lines
+                if np.allclose(line.get_xydata(), expected[-1:]) and len(line.get_xydata()) == 1
             ]
             assert final.get_markersize() > 3.2 and final.get_markeredgecolor() == "black"
 
@@ -65,8 +86,17 @@ def test_every_canary_is_a_dot(study, results):
 
 def test_gammas_differ_in_shade_and_size_and_stand_in_the_legend(study, results):
     figure = trajectory(study[1], results)
-    finals = [line for line in figure.axes[1].lines if line.get_marker() == "s" and len(line.get_xydata()) == 1]
-    assert len(finals) == 4 == len({line.get_color() for line in finals}) == len({line.get_markersize() for line in finals})
+    finals = [
+        line
+        for line in figure.axes[1].lines
+        if line.get_marker() == "s" and len(line.get_xydata()) == 1
+    ]
+    assert (
+        len(finals)
+        == 4
+        == len({line.get_color() for line in finals})
+        == len({line.get_markersize() for line in finals})
+    )
     assert style.look("redacted").color in [line.get_color() for line in finals]
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert {"CRT, γ = 0", "CRT, γ = 0.5", "Non-private"} <= set(labels)
@@ -75,7 +105,9 @@ def test_gammas_differ_in_shade_and_size_and_stand_in_the_legend(study, results)
 def test_chance_and_ceiling_are_closed_forms(study, results):
     exposure, accuracy, _ = trajectory(study[1], results).axes
     law = gamma(10, scale=1 / (10 * math.log(2)))
-    assert exposure.patches[0].get_bbox().intervaly == pytest.approx([law.ppf(0.025), law.ppf(0.975)], abs=1e-6)
+    assert exposure.patches[0].get_bbox().intervaly == pytest.approx(
+        [law.ppf(0.025), law.ppf(0.975)], abs=1e-6
+    )
     members = hypergeom(2000, 1000, 1000)
     expected = [members.ppf(0.025) / 1000, members.ppf(0.975) / 1000]
     assert accuracy.patches[0].get_bbox().intervaly == pytest.approx(expected)
@@ -89,9 +121,17 @@ def test_panels_that_no_run_has_are_left_out(study, results):
     assert len(trajectory(study[1], results).axes) == 3
     figure = trajectory(study[1], kept(results, "exposure"))
     assert [axes.get_ylabel() for axes in figure.axes] == ["exposure (bits)"]
-    assert "Membership" not in figure.get_supxlabel() and "10 canaries planted 20 times" in figure.get_supxlabel()
-    other = [replace(r, run=r.run.model_copy(update={"dataset": "wikitext"})) for r in kept(results, "membership")]
-    shown = [axes.get_visible() for axes in trajectory(study[1], kept(results, "exposure") + other).axes]
+    assert (
+        "Membership" not in figure.get_supxlabel()
+        and "10 canaries planted 20 times" in figure.get_supxlabel()
+    )
+    other = [
+        replace(r, run=r.run.model_copy(update={"dataset": "wikitext"}))
+        for r in kept(results, "membership")
+    ]
+    shown = [
+        axes.get_visible() for axes in trajectory(study[1], kept(results, "exposure") + other).axes
+    ]
     assert shown == [True, False, False, False, True, True]
 
 
@@ -105,8 +145,14 @@ def test_epochs_that_an_attack_could_not_tell_are_left_out(study, results):
         none = {"attack": "membership", "auc": None, "acc_balanced": None, "reason": "not finite"}
         return replace(result, trajectory=result.trajectory | {3: {"membership": none}})
 
-    axes = trajectory(study[1], [blinded(r) if r.run.method == "dpsgd" else r for r in results]).axes[1]
-    lengths = {line.get_marker(): len(line.get_xydata()) for line in axes.lines if len(line.get_xydata()) > 2}
+    axes = trajectory(
+        study[1], [blinded(r) if r.run.method == "dpsgd" else r for r in results]
+    ).axes[1]
+    lengths = {
+        line.get_marker(): len(line.get_xydata())
+        for line in axes.lines
+        if len(line.get_xydata()) > 2
+    }
     assert lengths["^"] == 9 and lengths["X"] == 10
 
 
@@ -132,7 +178,10 @@ def test_trajectory_is_read_only_where_the_run_has_one(one):
     root, runs = one
     path = root / "results/runs/crt/g0.1-s0/trajectory.json"
     (found,) = load(runs, root / "results", root / "models")
-    assert set(found.trajectory) == set(range(1, 11)) and set(found.trajectory[1]) == {"exposure", "membership"}
+    assert set(found.trajectory) == set(range(1, 11)) and set(found.trajectory[1]) == {
+        "exposure",
+        "membership",
+    }
     assert found.along("exposure", "nothing of the kind") == []
     path.unlink()
     with pytest.raises(InputError, match=r"crt/g0\.1-s0/trajectory\.json"):

@@ -1,4 +1,6 @@
-"""Envelopes: the published encoding, signatures by the given key alone, and strict parsing of what strangers send."""
+"""Envelopes: the published encoding, signatures by the given key alone, and strict parsing of what
+strangers send.
+"""
 
 import base64
 import json
@@ -37,7 +39,10 @@ def by(path, *keys):
 
 def test_the_encoding_is_the_one_of_the_specification():
     """The example of https://github.com/secure-systems-lab/dsse/blob/master/protocol.md."""
-    assert pae("http://example.com/HelloWorld", b"hello world") == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    assert (
+        pae("http://example.com/HelloWorld", b"hello world")
+        == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    )
     assert pae("é", b"") == "DSSEv1 2 é 0 ".encode()
 
 
@@ -68,7 +73,9 @@ def test_another_payload_or_another_key_is_refused(file):
 
 
 def test_a_key_id_is_no_signature(file):
-    """An envelope signed by another key under the name of the trusted one; and by the trusted one without a name."""
+    """An envelope signed by another key under the name of the trusted one; and by the trusted one
+    without a name.
+    """
     envelope = signed(PAYLOAD, OTHER)
     envelope["signatures"][0]["keyid"] = fingerprint(KEY.public_key())
     with pytest.raises(InputError, match="does not hold"):
@@ -81,15 +88,20 @@ def test_a_key_id_is_no_signature(file):
 
 
 def test_of_several_signatures_one_must_be_by_the_key(file):
-    first, second = signed(PAYLOAD, KEY), signed(PAYLOAD, OTHER)
+    first = signed(PAYLOAD, KEY)
+    second = signed(PAYLOAD, OTHER)
     both = first | {"signatures": first["signatures"] + second["signatures"]}
-    assert by(file(both), KEY) == fingerprint(KEY.public_key()) and by(file(both), OTHER) == fingerprint(OTHER.public_key())
+    assert by(file(both), KEY) == fingerprint(KEY.public_key()) and by(
+        file(both), OTHER
+    ) == fingerprint(OTHER.public_key())
     third = Ed25519PrivateKey.generate()
     with pytest.raises(InputError, match="is not signed by"):
         by(file(both), third)
     spoiled = json.loads(json.dumps(both))
     spoiled["signatures"][1]["sig"] = spoiled["signatures"][0]["sig"]
-    assert by(file(spoiled), KEY) == fingerprint(KEY.public_key())  # what others have signed is not looked at
+    assert by(file(spoiled), KEY) == fingerprint(
+        KEY.public_key()
+    )  # what others have signed is not looked at
     with pytest.raises(InputError, match=r"signatures\[1\].*does not hold"):
         by(file(spoiled), OTHER)
     with pytest.raises(InputError, match=r"signatures\[1\].*does not hold"):
@@ -106,11 +118,26 @@ def test_both_alphabets_of_base64_in_their_canonical_form(file):
 @pytest.mark.parametrize(
     "text",
     [
-        *("YWJj\n", " YWJj", "YW Jj", "YWJj=", "YWI", "YWI==", "YWJ=", "YWL=", "YW==YWJj", "é", "+-==", "YWJj\u2028"),
+        *(
+            "YWJj\n",
+            " YWJj",
+            "YW Jj",
+            "YWJj=",
+            "YWI",
+            "YWI==",
+            "YWJ=",
+            "YWL=",
+            "YW==YWJj",
+            "é",
+            "+-==",
+            "YWJj\u2028",
+        ),
     ],
 )
 def test_base64_that_is_not_canonical(file, text):
-    """A second text for the same bytes: trailing bits (YWJ= is not YWI=), padding, line breaks, both alphabets at once."""
+    """A second text for the same bytes: trailing bits (YWJ= is not YWI=), padding, line breaks,
+    both alphabets at once.
+    """
     for change in ({"payload": text}, {"signatures": [{"sig": text}]}):
         with pytest.raises(InputError, match="Base64"):
             opened(file(signed(PAYLOAD, KEY) | change))
@@ -136,13 +163,20 @@ NESTED = b"[" * 300 + b"]" * 300
         (b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}", "malformed JSON"),
         (b'{"x": ' + b"9" * 5000 + b"}", "payload: is missing|malformed JSON"),
         (b" " * (LARGEST + 1), "is larger than"),
-        (json.dumps({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json"}).encode(), "is a bundle of Sigstore"),
+        (
+            json.dumps({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json"}).encode(),
+            "is a bundle of Sigstore",
+        ),
     ],
 )
 def test_malformed_envelopes_are_one_line(file, content, message):
     with pytest.raises(InputError, match=message) as refused:
         opened(file(content))
-    assert "\n" not in str(refused.value) and "attestation.json" in str(refused.value) and len(str(refused.value)) < 500
+    assert (
+        "\n" not in str(refused.value)
+        and "attestation.json" in str(refused.value)
+        and len(str(refused.value)) < 500
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""A made-up project whose certified run can be signed: its audit, the gate and the scan of a study, and a pair of keys."""
+"""A made-up project whose certified run can be signed: its audit, the gate and the scan of a study,
+and a pair of keys.
+"""
 
 import base64
 import csv
@@ -10,10 +12,10 @@ from certified import ASKED, METHODS, certificate
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from confide.attest import attest
-from confide.certificate import sealed
-from confide.io import read_json, sha256, write_json
-from confide.release import RELEASED
+from confide.certify.certificate import sealed
+from confide.commands.attest import attest
+from confide.commands.release import RELEASED
+from confide.files.io import read_json, sha256, write_json
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 RUN = "r/g0.1-s0"
@@ -43,7 +45,11 @@ def project_in(folder):
 
 
 def write_keys(folder, name, key):
-    private = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    private = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
     (folder / name).write_bytes(key.private_bytes(*private))
     (folder / name).chmod(0o600)
     public = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
@@ -64,7 +70,13 @@ def certified(project, method="crt", **given):
     write_json(project / f"results/runs/{RUN}/exposure.json", {"attack": "exposure", "run": RUN})
     write_json(project / f"results/runs/{RUN}/evaluate.json", {"ppl": 2.0})
     scanned(project)
-    gated(project, [(RUN, "game", "stands", weights, "in words"), (RUN, "inclusion", "skipped", weights, "not planted")])
+    gated(
+        project,
+        [
+            (RUN, "game", "stands", weights, "in words"),
+            (RUN, "inclusion", "skipped", weights, "not planted"),
+        ],
+    )
 
 
 def scanned(project, **changes):
@@ -74,7 +86,10 @@ def scanned(project, **changes):
     rows |= {f"results/runs/{RUN}/certificate.json": sha256(project / "certificate.json")}
     listed = {path: {"path": path, "hits": 0, "sha256": digest} for path, digest in rows.items()}
     listed |= {path: row and listed[path] | row for path, row in changes.items()}
-    write_json(project / "results/studies/own/scan.json", {"files": [row for row in listed.values() if row]})
+    write_json(
+        project / "results/studies/own/scan.json",
+        {"files": [row for row in listed.values() if row]},
+    )
 
 
 def gated(project, rows):
@@ -84,7 +99,11 @@ def gated(project, rows):
 
 
 def sign(project, **given):
-    given = {"key": project / "key", "study": project / "results/studies/own", "output": project / "attestation.json"} | given
+    given = {
+        "key": project / "key",
+        "study": project / "results/studies/own",
+        "output": project / "attestation.json",
+    } | given
     attest(project / "certificate.json", **given)
     return statement_in(given["output"])
 

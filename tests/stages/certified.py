@@ -1,11 +1,14 @@
 """Made-up ledgers and measurements, and the certificates that follow from them."""
 
+import hashlib
 import json
 from dataclasses import replace
 from itertools import count
 
+from confide.certify.certificate import reads_of
 from confide.dp.ledger import Ledger, settings_digest
-from confide.io import sha256
+from confide.files.io import sha256
+from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.stages.certify import certify
 from confide.types import Release, Step
@@ -13,12 +16,38 @@ from tests.terms import POOLS, TERMS, WEIGHTS
 
 DELTA = 8e-5
 RECALL = {"multiplicity": 3, "multiplicity_distinct": 2, "pools": {"public": 4, "private": 4}}
-MISSED = {"gamma": 0.1, "gamma_upper": 0.142, "delta2": 0.0, "delta2_upper": 0.0149, "confidence": 0.95}
-MISSED |= {"gamma_literal": 0.15, "gamma_literal_upper": 0.2, "doubled_literal": 0.02, "doubled_literal_upper": 0.05}
-MISSED |= {"sampled": 200, "secrets": 200, "census": True, "misaligned": 0, "note": None, "worst_label": "name"}
-MISSED |= {"literal": {"exposed": 0, "points": 2}, "planted": {"secrets": 9, "sampled": 9, "different": 1, "exposed": 0}}
-UNKNOWN = dict.fromkeys(("gamma", "delta2", "gamma_literal", "doubled_literal", "multiplicity", "multiplicity_distinct"))
-UNKNOWN |= dict.fromkeys(("gamma_upper", "delta2_upper", "gamma_literal_upper", "doubled_literal_upper", "worst_label"))
+MISSED = {
+    "gamma": 0.1,
+    "gamma_upper": 0.142,
+    "delta2": 0.0,
+    "delta2_upper": 0.0149,
+    "confidence": 0.95,
+}
+MISSED |= {
+    "gamma_literal": 0.15,
+    "gamma_literal_upper": 0.2,
+    "doubled_literal": 0.02,
+    "doubled_literal_upper": 0.05,
+}
+MISSED |= {
+    "sampled": 200,
+    "secrets": 200,
+    "census": True,
+    "misaligned": 0,
+    "note": None,
+    "worst_label": "name",
+}
+MISSED |= {
+    "literal": {"exposed": 0, "points": 2},
+    "planted": {"secrets": 9, "sampled": 9, "different": 1, "exposed": 0},
+}
+UNKNOWN = dict.fromkeys(
+    ("gamma", "delta2", "gamma_literal", "doubled_literal", "multiplicity", "multiplicity_distinct")
+)
+UNKNOWN |= dict.fromkeys(
+    ("gamma_upper", "delta2_upper", "gamma_literal_upper", "doubled_literal_upper", "worst_label")
+)
+TOKENIZER = hashlib.sha256(b"tokenizer").hexdigest()  # of the file that `files_of` writes
 HASHED = ("model", "config", "original", "redacted", "tokenizer")
 TRAIN = {"method": "crt", "model": {"kind": "lstm"}, "privacy": {"noise_multiplier": 2.0}}
 RECIPE = {"epochs": 3, "batch_size": 64, "noisy_batch_size": 16}
@@ -30,13 +59,18 @@ ASKED = {
     "redacted": {"method": "redacted", "recipe": RECIPE | {"batch_size": 128}, "privacy": None},
     "dpsgd": {"method": "dpsgd", "recipe": RECIPE | {"noisy_batch_size": 32}},
     "selective": {"method": "selective", "recipe": RECIPE | {"batch_size": 128}},
-    "selective_noise": {"method": "selective", "recipe": RECIPE | {"batch_size": 128, "private_state": "noise"}},
+    "selective_noise": {
+        "method": "selective",
+        "recipe": RECIPE | {"batch_size": 128, "private_state": "noise"},
+    },
 }
 STATES_OF_A_POINT = 4
 
 
 def step(view, pool, noisy, tokens="all", state="reset"):
-    return Release(Step(view, pool, noisy, tokens, state), *((0.05, 2.0, 1.0) if noisy else (0.0, 0.0, 0.0)), 1)
+    return Release(
+        Step(view, pool, noisy, tokens, state), *((0.05, 2.0, 1.0) if noisy else (0.0, 0.0, 0.0)), 1
+    )
 
 
 METHODS = {
@@ -44,21 +78,30 @@ METHODS = {
     "redacted": [step("redacted", "all", False)] * 5,
     "dpsgd": [step("original", "all", True)] * 20,
     "crt": [step("redacted", "public", False)] * 5 + [step("redacted", "private", True)] * 20,
-    "selective": [step("original", "all", False, "public")] * 5 + [step("original", "marked", True, "private")] * 20,
+    "selective": [step("original", "all", False, "public")] * 5
+    + [step("original", "marked", True, "private")] * 20,
     "selective_noise": [step("original", "all", False, "public", "noise")] * 5
-    + [replace(step("original", "all", True, "private", "noise"), sample_rate=1.0, count=STATES_OF_A_POINT)]
+    + [
+        replace(
+            step("original", "all", True, "private", "noise"),
+            sample_rate=1.0,
+            count=STATES_OF_A_POINT,
+        )
+    ]
     + [step("original", "marked", True, "private", "noise")] * 20,
     "selective_published": [
         step("original", "all", False, "public", "published"),
         step("original", "all", True, "private", "published"),
     ]
     * 5,
-    "crt_unredacted": [step("original", "public", False)] * 5 + [step("original", "private", True)] * 20,
+    "crt_unredacted": [step("original", "public", False)] * 5
+    + [step("original", "private", True)] * 20,
 }
 
 
 def ledger_of(releases, epochs=3):
-    ledger, states = Ledger(), count()
+    ledger = Ledger()
+    states = count()
     for number in range(1, epochs + 1):
         for release in releases:
             append(ledger, release, next(states))
@@ -72,12 +115,33 @@ def source_of(releases, **terms):
     return closed(ledger, by_author(ledger), **terms)
 
 
-def closed(ledger, authors=False, states=0, weights=WEIGHTS, **terms):
+def closed(ledger, authors=False, states=0, weights=WEIGHTS, left_out=(), **terms):
     """The ledger with what it was trained on, and its end."""
+    read_usual(ledger, left_out)
     data = DataSpec(**(TERMS | {"dedup": not authors} | terms))
     ledger.data(data.model_dump(), pools=POOLS, authors=POOLS if authors else None, states=states)
     ledger.end(weights=weights)
     return ledger
+
+
+def read_usual(ledger, left_out=()):
+    """A tokenizer and a policy, of which every ledger has a line, where none is there yet; some
+    stages may be left out.
+    """
+    there = {line["stage"] for line in ledger.events("read")}
+    for stage, source, digest in (("tokenizer", "bpe", TOKENIZER), ("policy", "codes", None)):
+        if stage not in there and stage not in left_out:
+            ledger.read(stage, source, public=True, digest=digest)
+
+
+def measured_on(name, ledger):
+    """The terms and the models that the ledger has, as the stage of this name writes them."""
+    (data,) = ledger.events("data")
+    keys, stages = (
+        (TEXT, ("policy",)) if name == "recall" else ((*TEXT, *PARTITION), ("tokenizer", "policy"))
+    )
+    reads = [line for line in reads_of(ledger) if line["stage"] in stages]
+    return {"terms": {key: data["terms"][key] for key in keys}, "reads": reads}
 
 
 def by_author(ledger):
@@ -93,33 +157,62 @@ def spec_of(**given):
     """A certificate's specification; keys of a training job go there, and terms of its data."""
     terms = {key: given.pop(key) for key in list(given) if key in DataSpec.model_fields}
     train = {key: given.pop(key) for key in list(given) if key in TrainSpec.model_fields}
-    train = TRAIN | {"run": "r/g0.1-s0", "recipe": RECIPE, "data": TERMS | {"dedup": True} | terms} | train
+    train = (
+        TRAIN
+        | {"run": "r/g0.1-s0", "recipe": RECIPE, "data": TERMS | {"dedup": True} | terms}
+        | train
+    )
     return CertifySpec(**({"train": train, "miss_rate": 0.1} | given))
 
 
-def files_of(folder, releases, measured=None, start_ledgers=None, ledger=None, **given):
-    """Flags of a certify job whose input files now lie in the folder."""
+def files_of(
+    folder, releases, measured=None, start_ledgers=None, ledger=None, left_out=(), **given
+):
+    """Flags of a certify job whose input files now lie in the folder; `left_out`: stages that
+    nothing names as read.
+    """
     ledger = Ledger.load((ledger or ledger_of(releases)).dump())
     authors = by_author(ledger)
     if authors:
         privacy = {"noise_multiplier": 2.0, "unit": "author"}
-        given = {"privacy": privacy, "dedup": False, "recipe": RECIPE | {"noisy_batch_size": 32}} | given
+        given = {
+            "privacy": privacy,
+            "dedup": False,
+            "recipe": RECIPE | {"noisy_batch_size": 32},
+        } | given
     if (started := ledger.events("init")) and "init" not in given:
         given |= {"init": started[0]["source"], "init_public": started[0]["public"]}
-    if (made := ledger.events("read")) and "reads" not in given:
-        given["reads"] = [{key: line[key] for key in ("stage", "source", "public")} for line in made]
-    spec, measured = spec_of(**given), measured or {}
+    read_usual(ledger, left_out)
+    if "reads" not in given:
+        made = ledger.events("read")
+        given["reads"] = [
+            {key: line[key] for key in ("stage", "source", "public")} for line in made
+        ]
+    spec = spec_of(**given)
+    measured = measured or {}
     noise = "system" if spec.train.noise_seed is None else "recorded"
     for name in HASHED:
         (folder / name).write_text(name)
-    ledger.start(spec.train.run, settings=settings_digest(spec.train.model_dump_json()), code="abc", noise=noise)
+    ledger.start(
+        spec.train.run,
+        settings=settings_digest(spec.train.model_dump_json()),
+        code="abc",
+        noise=noise,
+    )
     states = STATES_OF_A_POINT if spec.train.recipe.private_state == "noise" else 0
-    closed(ledger, authors, states, sha256(folder / "model"), **spec.train.data.model_dump())
+    closed(
+        ledger, authors, states, sha256(folder / "model"), left_out, **spec.train.data.model_dump()
+    )
     (folder / "ledger").write_text(ledger.dump())
     for name, value in (("recall", RECALL), ("neighbours", MISSED)):
-        (folder / name).write_text(json.dumps(value | {key: new for key, new in measured.items() if key in value}))
+        found = value | {key: new for key, new in measured.items() if key in value}
+        (folder / name).write_text(json.dumps(found | measured_on(name, ledger)))
     places = {name: folder / name for name in ("ledger", "recall", "neighbours", *HASHED)}
-    places |= {"output": folder / "certificate.json", "words": folder / "certificate.md", "html": folder / "certificate.html"}
+    places |= {
+        "output": folder / "certificate.json",
+        "words": folder / "certificate.md",
+        "html": folder / "certificate.html",
+    }
     return {"spec": spec, **places, "start_ledgers": start_ledgers}
 
 

@@ -1,4 +1,6 @@
-"""Attestations: what is signed verifies by the key's public half; what is missing, altered or of other weights is refused."""
+"""Attestations: what is signed verifies by the key's public half; what is missing, altered or of
+other weights is refused.
+"""
 
 import base64
 import json
@@ -6,21 +8,35 @@ import os
 import shutil
 
 import pytest
-from attested import KEY, RUN, built, certified, gated, project, scanned, sign, statement_in, write_keys
+from attested import (
+    KEY,
+    RUN,
+    built,
+    certified,
+    gated,
+    project,
+    scanned,
+    sign,
+    statement_in,
+    write_keys,
+)
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from confide.attest import attest
 from confide.cli import main
+from confide.commands.attest import attest
+from confide.commands.release import release
+from confide.commands.verify import verify
 from confide.errors import Failure, InputError
-from confide.io import read_json, sha256, write_json
-from confide.release import release
+from confide.files.io import read_json, sha256, write_json
 from confide.signing.envelope import IN_TOTO
 from confide.signing.keys import fingerprint
 from confide.signing.statement import PREDICATE, STATEMENT
-from confide.stages.verify import verify
 
 SIGNED = {"certificate.json", "model", "config", "tokenizer", "ledger", "recall", "neighbours"}
-MEASURED = {f"results/runs/{RUN}/game.json", *(f"results/studies/own/{name}" for name in ("gate.csv", "gate.xml", "scan.json"))}
+MEASURED = {
+    f"results/runs/{RUN}/game.json",
+    *(f"results/studies/own/{name}" for name in ("gate.csv", "gate.xml", "scan.json")),
+}
 
 __all__ = ["built", "project"]  # fixtures
 
@@ -34,9 +50,15 @@ def test_a_statement_is_over_the_model_s_files_and_verifies(project, capsys):
     assert all(digest == sha256(project / name) for name, digest in digests.items())
     predicate = statement["predicate"]
     assert predicate["overruled"] == predicate["unbound"] == [] and predicate["run"] == RUN
-    assert [(row["run"], row["outcome"]) for row in predicate["gate"]] == [(RUN, "stands"), (RUN, "skipped")]
+    assert [(row["run"], row["outcome"]) for row in predicate["gate"]] == [
+        (RUN, "stands"),
+        (RUN, "skipped"),
+    ]
     said = capsys.readouterr().out
-    assert fingerprint(KEY.public_key()) in said and "note: the certificate holds digests of confidential text" in said
+    assert (
+        fingerprint(KEY.public_key()) in said
+        and "note: the certificate holds digests of confidential text" in said
+    )
     verify(project / "certificate.json", key=project / "key.pub")
     said = capsys.readouterr().out
     assert f"signed by {fingerprint(KEY.public_key())}" in said and "who vouches" not in said
@@ -57,30 +79,51 @@ def test_the_same_files_give_the_same_attestation(project):
 
 
 def test_a_released_copy_is_signed_and_verifies_elsewhere(project, tmp_path_factory, capsys):
-    release(project / "certificate.json", study=project / "results/studies/own", output=project / "out")
+    release(
+        project / "certificate.json", study=project / "results/studies/own", output=project / "out"
+    )
     study = project / "results/studies/own"
-    attest(project / "out", key=project / "key", study=study, output=project / "out/attestation.json")
+    attest(
+        project / "out", key=project / "key", study=study, output=project / "out/attestation.json"
+    )
     assert "digests of confidential text" not in capsys.readouterr().out
     outside = tmp_path_factory.mktemp("elsewhere") / "model"
     shutil.move(project / "out", outside)
     verify(outside / "certificate.json", key=project / "key.pub")
     said = capsys.readouterr().out
-    assert "signed by SHA256" in said and f"signed, but not here: results/runs/{RUN}/game.json" in said
+    assert (
+        "signed by SHA256" in said and f"signed, but not here: results/runs/{RUN}/game.json" in said
+    )
     verify(project / "certificate.json")
     with pytest.raises(InputError, match="is about another certificate than this one"):
-        verify(project / "certificate.json", key=project / "key.pub", attestation=outside / "attestation.json")
+        verify(
+            project / "certificate.json",
+            key=project / "key.pub",
+            attestation=outside / "attestation.json",
+        )
 
 
 def test_without_a_key_verify_says_in_one_sentence_what_is_not_checked(project, capsys):
     verify(project / "certificate.json")
-    lines = [line for line in capsys.readouterr().out.splitlines() if "not checked: who vouches" in line]
+    lines = [
+        line for line in capsys.readouterr().out.splitlines() if "not checked: who vouches" in line
+    ]
     assert len(lines) == 1 and "--key PUBLIC_KEY" in lines[0]
     with pytest.raises(InputError, match="needs --key"):
         verify(project / "certificate.json", attestation=project / "attestation.json")
 
 
 def test_on_the_command_line(project, capsys):
-    command = ["attest", "certificate.json", "--key", "key", "--study", "results/studies/own", "--output", "a.json"]
+    command = [
+        "attest",
+        "certificate.json",
+        "--key",
+        "key",
+        "--study",
+        "results/studies/own",
+        "--output",
+        "a.json",
+    ]
     before = os.umask(0o022)
     try:
         assert main(command) == 0 and (project / "a.json").stat().st_mode & 0o777 == 0o644
@@ -88,7 +131,9 @@ def test_on_the_command_line(project, capsys):
         os.umask(before)
     assert main(["verify", "--key", "key.pub", "--attestation", "a.json", "certificate.json"]) == 0
     write_keys(project, "other", Ed25519PrivateKey.generate())
-    assert main(["verify", "--key", "other.pub", "--attestation", "a.json", "certificate.json"]) == 2
+    assert (
+        main(["verify", "--key", "other.pub", "--attestation", "a.json", "certificate.json"]) == 2
+    )
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "is not signed by SHA256:" in said
     assert main(["verify", "--key", "key.pub", "certificate.json"]) == 2
@@ -98,18 +143,42 @@ def test_on_the_command_line(project, capsys):
 AGAINST = {
     "no study": ({"study": None}, lambda project: None, "no study is given"),
     "recorded noise": ({}, lambda project: certified(project, noise_seed=0), "not for release"),
-    "no guarantee": ({}, lambda project: certified(project, "nonprivate"), "nothing finite is certified"),
-    "refuted": ({}, lambda project: gated(project, [(RUN, "game", "refuted", "", "in words")]), "game refuted: in words"),
-    "no power": ({}, lambda project: gated(project, [(RUN, "game", "inconclusive", "", "")]), "game inconclusive"),
+    "no guarantee": (
+        {},
+        lambda project: certified(project, "nonprivate"),
+        "nothing finite is certified",
+    ),
+    "refuted": (
+        {},
+        lambda project: gated(project, [(RUN, "game", "refuted", "", "in words")]),
+        "game refuted: in words",
+    ),
+    "no power": (
+        {},
+        lambda project: gated(project, [(RUN, "game", "inconclusive", "", "")]),
+        "game inconclusive",
+    ),
     "unknown": ({}, lambda project: gated(project, [(RUN, "game", "odd", "", "")]), "game odd"),
     "no row": ({}, lambda project: gated(project, []), "no row of this run"),
-    "skipped": ({}, lambda project: gated(project, [(RUN, "game", "skipped", "", "")]), "no audit that was compared"),
+    "skipped": (
+        {},
+        lambda project: gated(project, [(RUN, "game", "skipped", "", "")]),
+        "no audit that was compared",
+    ),
     "no gate": ({}, lambda project: remove(project, "gate.csv"), "gate.csv: is missing"),
     "no JUnit": ({}, lambda project: remove(project, "gate.xml"), "gate.xml: is missing"),
     "no scan": ({}, lambda project: remove(project, "scan.json"), "scan.json: is missing"),
     "a scan for nothing": ({}, lambda project: vacuous(project), "no secret was looked for"),
-    "no audit": ({}, lambda project: (project / f"results/runs/{RUN}/game.json").unlink(), "holds no audit of the model"),
-    "a leak": ({}, lambda project: scanned(project, tokenizer={"hits": 2}), "tokenizer: holds a secret"),
+    "no audit": (
+        {},
+        lambda project: (project / f"results/runs/{RUN}/game.json").unlink(),
+        "holds no audit of the model",
+    ),
+    "a leak": (
+        {},
+        lambda project: scanned(project, tokenizer={"hits": 2}),
+        "tokenizer: holds a secret",
+    ),
     "not searched": ({}, lambda project: scanned(project, model=None), "model: was not searched"),
     "certificate not searched": (
         {},
@@ -129,7 +198,9 @@ def remove(project, name):
 
 
 @pytest.mark.parametrize("name", AGAINST)
-def test_what_speaks_against_it_is_overruled_by_name_and_stays_in_the_statement(project, capsys, name):
+def test_what_speaks_against_it_is_overruled_by_name_and_stays_in_the_statement(
+    project, capsys, name
+):
     given, change, message = AGAINST[name]
     change(project)
     with pytest.raises(Failure, match=message):
@@ -160,9 +231,14 @@ OTHERS = {
         lambda project: changed(project / f"results/runs/{RUN}/game.json", run="x"),
         "run = 'x': belongs to another model",
     ),
-    "scan of other weights": (lambda project: scanned(project, model={"sha256": "0" * 64}), "files.model.sha256"),
+    "scan of other weights": (
+        lambda project: scanned(project, model={"sha256": "0" * 64}),
+        "files.model.sha256",
+    ),
     "scan of another certificate": (
-        lambda project: scanned(project, **{f"results/runs/{RUN}/certificate.json": {"sha256": "0" * 64}}),
+        lambda project: scanned(
+            project, **{f"results/runs/{RUN}/certificate.json": {"sha256": "0" * 64}}
+        ),
         "certificate.json.sha256: is about other bytes",
     ),
     "gate of other weights": (
@@ -172,10 +248,15 @@ OTHERS = {
         "gate.csv: weights: is about other bytes",
     ),
     "a broken row": (
-        lambda project: (project / "results/studies/own/gate.csv").write_text(f"run,audit,outcome\n{RUN},game,stands,9,9\n"),
+        lambda project: (project / "results/studies/own/gate.csv").write_text(
+            f"run,audit,outcome\n{RUN},game,stands,9,9\n"
+        ),
         "has a row without audit and outcome, or a longer one",
     ),
-    "certificate altered": (lambda project: changed(project / "certificate.json", says="holds"), "was altered"),
+    "certificate altered": (
+        lambda project: changed(project / "certificate.json", says="holds"),
+        "was altered",
+    ),
     "weights altered": (lambda project: (project / "model").write_text("others"), "other bytes"),
     "weights missing": (lambda project: (project / "model").unlink(), "is not here"),
     "ledger missing": (lambda project: (project / "ledger").unlink(), "is not here"),
@@ -192,7 +273,10 @@ def test_files_of_another_model_are_refused_whatever_is_overruled(project, name)
 
 
 def test_an_audit_that_does_not_name_its_weights_is_said_to(project, capsys):
-    write_json(project / f"results/runs/{RUN}/game.json", {"attack": "game", "run": RUN, "game_epsilon_lower": 1.0})
+    write_json(
+        project / f"results/runs/{RUN}/game.json",
+        {"attack": "game", "run": RUN, "game_epsilon_lower": 1.0},
+    )
     assert sign(project)["predicate"]["unbound"] == [f"results/runs/{RUN}/game.json"]
     verify(project / "certificate.json", key=project / "key.pub")
     assert "does not say of which weights it is: results/runs" in capsys.readouterr().out
@@ -206,7 +290,9 @@ def test_bad_keys_studies_and_outputs_are_refused(project):
     with pytest.raises(InputError, match="is not the folder of a study"):
         sign(project, study=project)
     for output in ("key", "certificate.json", "results"):
-        with pytest.raises(InputError, match=f"{output}: is not a file that an attestation may take the place of"):
+        with pytest.raises(
+            InputError, match=f"{output}: is not a file that an attestation may take the place of"
+        ):
             sign(project, output=project / output)
     for given in ({"key": None}, {"sigstore": True}):
         with pytest.raises(InputError, match="give either a key or sigstore"):
@@ -214,22 +300,39 @@ def test_bad_keys_studies_and_outputs_are_refused(project):
 
 
 def test_bounds_that_release_rounds_need_no_row_of_the_scan(project):
-    """What was measured is rounded on its way out, so that its bytes are others than those that were scanned."""
-    release(project / "certificate.json", study=project / "results/studies/own", output=project / "out")
+    """What was measured is rounded on its way out, so that its bytes are others than those that
+    were scanned.
+    """
+    release(
+        project / "certificate.json", study=project / "results/studies/own", output=project / "out"
+    )
     scanned(project, recall=None, neighbours=None)
-    attest(project / "out", key=project / "key", study=project / "results/studies/own", output=project / "a.json")
+    attest(
+        project / "out",
+        key=project / "key",
+        study=project / "results/studies/own",
+        output=project / "a.json",
+    )
     assert statement_in(project / "a.json")["predicate"]["overruled"] == []
     with pytest.raises(Failure, match="recall: was not searched"):
         sign(project)
     scanned(project, recall=None, neighbours=None, model=None)
     with pytest.raises(Failure, match="model.safetensors: was not searched"):
-        attest(project / "out", key=project / "key", study=project / "results/studies/own", output=project / "b.json")
+        attest(
+            project / "out",
+            key=project / "key",
+            study=project / "results/studies/own",
+            output=project / "b.json",
+        )
 
 
 def test_every_audit_is_signed_whatever_it_calls_its_bounds(project):
     write_json(project / f"results/runs/{RUN}/gradients.json", {"attack": "gradients", "run": RUN})
     names = [one["name"] for one in sign(project)["subject"]]
-    assert f"results/runs/{RUN}/gradients.json" in names and f"results/runs/{RUN}/exposure.json" not in names
+    assert (
+        f"results/runs/{RUN}/gradients.json" in names
+        and f"results/runs/{RUN}/exposure.json" not in names
+    )
 
 
 def test_nothing_is_printed_of_the_private_key(project, capsys):

@@ -1,16 +1,30 @@
-"""Certificates: what each method may claim, on which condition, and that nothing finite is claimed where nothing holds."""
+"""Certificates: what each method may claim, on which condition, and that nothing finite is claimed
+where nothing holds.
+"""
 
 import math
 
 import pytest
-from certified import DELTA, HASHED, METHODS, append, certificate, closed, files_of, ledger_of, number, source_of
+from certified import (
+    DELTA,
+    HASHED,
+    METHODS,
+    TOKENIZER,
+    append,
+    certificate,
+    closed,
+    files_of,
+    ledger_of,
+    number,
+    source_of,
+)
 
+from confide.certify.confidentiality import amplified
 from confide.cli import main
-from confide.dp.accounting import epsilon
-from confide.dp.confidentiality import amplified
+from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.io import sha256
+from confide.files.io import sha256
 from confide.stages.certify import certify
 from confide.types import STATES, Release, Step
 
@@ -26,13 +40,21 @@ NOISED = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 60)]
         ("crt", epsilon(NOISED, DELTA), 0.0, epsilon(NOISED, DELTA)),
         ("crt_unredacted", epsilon(NOISED, DELTA), epsilon(NOISED, DELTA), epsilon(NOISED, DELTA)),
         ("selective", math.inf, epsilon(NOISED, DELTA), math.inf),
-        ("selective_noise", math.inf, epsilon([*NOISED, Release(STATES, 1.0, 2.0, 1.0, 12)], DELTA), math.inf),
+        (
+            "selective_noise",
+            math.inf,
+            epsilon([*NOISED, Release(STATES, 1.0, 2.0, 1.0, 12)], DELTA),
+            math.inf,
+        ),
         ("selective_published", math.inf, math.inf, math.inf),
     ],
 )
 def test_theorem_8_part_1_by_method(tmp_path, method, record, caught, missed):
     _, claims = certificate(tmp_path, METHODS[method])
-    found = [number(claims[name]) for name in ("record_replace_one_pld", "secret_caught", "secret_missed")]
+    found = [
+        number(claims[name])
+        for name in ("record_replace_one_pld", "secret_caught", "secret_missed")
+    ]
     assert found == pytest.approx([record, caught, missed])
     assert number(claims["record_replace_one_pld"]) <= number(claims["record_replace_one_rdp"])
     assert number(claims["record_add_or_remove_pld"]) <= number(claims["record_replace_one_pld"])
@@ -41,7 +63,17 @@ def test_theorem_8_part_1_by_method(tmp_path, method, record, caught, missed):
 def test_every_claim_carries_its_meaning(tmp_path):
     for method, releases in METHODS.items():
         for name, claim in certificate(tmp_path, releases)[1].items():
-            keys = {"name", "unit", "relation", "epsilon", "delta", "accountant", "conversion", "condition", "sentence"}
+            keys = {
+                "name",
+                "unit",
+                "relation",
+                "epsilon",
+                "delta",
+                "accountant",
+                "conversion",
+                "condition",
+                "sentence",
+            }
             assert set(claim) == keys, (method, name)
             assert all(claim.values()) or claim["epsilon"] == 0
             assert ("infinity" in claim["sentence"]) == (claim["epsilon"] == "inf")
@@ -50,11 +82,17 @@ def test_every_claim_carries_its_meaning(tmp_path):
 def test_bayesian_claims_of_crt(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"])
     assert number(claims["bayesian"]) == pytest.approx(amplified(epsilon(NOISED, DELTA / 0.1), 0.1))
-    assert number(claims["bayesian_undivided"]) == pytest.approx(amplified(epsilon(NOISED, DELTA), 0.1))
-    assert number(claims["bayesian_upper"]) == pytest.approx(amplified(epsilon(NOISED, DELTA / 0.142), 0.142))
+    assert number(claims["bayesian_undivided"]) == pytest.approx(
+        amplified(epsilon(NOISED, DELTA), 0.1)
+    )
+    assert number(claims["bayesian_upper"]) == pytest.approx(
+        amplified(epsilon(NOISED, DELTA / 0.142), 0.142)
+    )
     published = amplified(epsilon(NOISED, DELTA / 0.1, "add_or_remove"), 0.1)
     assert number(claims["bayesian_as_published"]) == pytest.approx(published)
-    assert claims["bayesian_missing"]["epsilon"] == 0 and claims["bayesian_missing"]["delta"] == 0.142
+    assert (
+        claims["bayesian_missing"]["epsilon"] == 0 and claims["bayesian_missing"]["delta"] == 0.142
+    )
     assert "conditional on pi_c" in claims["bayesian"]["condition"]
     head = value["headline"]
     assert head["bayesian_epsilon"] == claims["bayesian"]["epsilon"]
@@ -64,14 +102,18 @@ def test_bayesian_claims_of_crt(tmp_path):
 
 def test_what_pi_c_may_miss_makes_the_unconditional_claim_infinite(tmp_path):
     _, claims = certificate(tmp_path, METHODS["crt"])
-    assert claims["bayesian_unconditional"]["epsilon"] == "inf"  # 200 points bound delta2 by .0149 only
+    assert (
+        claims["bayesian_unconditional"]["epsilon"] == "inf"
+    )  # 200 points bound delta2 by .0149 only
     assert claims["secret_missed_by_both"]["epsilon"] == "inf"
     _, claims = certificate(tmp_path, METHODS["crt"], {"delta2_upper": 1e-5})
     assert number(claims["bayesian_unconditional"]) > number(claims["bayesian_upper"])
     assert number(claims["bayesian_unconditional"]) < math.inf
     _, claims = certificate(tmp_path, METHODS["crt"], {"delta2_upper": 1e-5}, delta2=1e-4)
     assert claims["bayesian_unconditional"]["epsilon"] == "inf"
-    value, claims = certificate(tmp_path, METHODS["crt"], {"pools": {"public": 0, "private": 8}}, everything_private=True)
+    value, claims = certificate(
+        tmp_path, METHODS["crt"], {"pools": {"public": 0, "private": 8}}, everything_private=True
+    )
     assert "bayesian_unconditional" not in claims and "secret_missed_by_both" not in claims
     assert "conditional" not in claims["bayesian"]["condition"] + value["headline"]["condition"]
 
@@ -102,14 +144,19 @@ def test_original_text_is_not_amplified_by_a_policy(tmp_path):
 
 
 def test_the_measured_miss_rate_governs_and_both_are_shown(tmp_path):
-    value, claims = certificate(tmp_path, METHODS["crt"], {"gamma": 0.2, "gamma_upper": 0.3}, miss_rate=0.05)
+    value, claims = certificate(
+        tmp_path, METHODS["crt"], {"gamma": 0.2, "gamma_upper": 0.3}, miss_rate=0.05
+    )
     assert value["policy"]["miss_rate_simulated"] == 0.05 and value["policy"]["gamma"] == 0.2
     assert number(claims["bayesian"]) == pytest.approx(amplified(epsilon(NOISED, DELTA / 0.2), 0.2))
 
 
 def test_groups(tmp_path):
     _, claims = certificate(tmp_path, METHODS["crt"])
-    one, two, three = (number(claims[name]) for name in ("secret_missed", "group_after_dedup", "group_before_dedup"))
+    one, two, three = (
+        number(claims[name])
+        for name in ("secret_missed", "group_after_dedup", "group_before_dedup")
+    )
     assert one < two < three
     _, claims = certificate(tmp_path, METHODS["crt"], dedup=False)
     assert "group_after_dedup" not in claims and number(claims["group_before_dedup"]) == three
@@ -141,25 +188,37 @@ def test_an_epoch_before_any_noise_costs_nothing(tmp_path):
 
 
 def test_warm_starts_are_composed_unless_public(tmp_path):
-    source, published = source_of(METHODS["crt"]), source_of(METHODS["nonprivate"], public=True)
+    source = source_of(METHODS["crt"])
+    published = source_of(METHODS["nonprivate"], public=True)
     (tmp_path / "source.jsonl").write_text(source.dump())
     (tmp_path / "published.jsonl").write_text(published.dump())
-    started, public = Ledger(), Ledger()
+    started = Ledger()
+    public = Ledger()
     started.init("source/g0-s0", public=False, ledger=source.dump())
     public.init("source/g0-s0", public=True, ledger=published.dump())
     for ledger in (started, public):
         append(ledger, METHODS["crt"][-1])
         ledger.epoch(1)
-    value, claims = certificate(tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"])
+    value, claims = certificate(
+        tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"]
+    )
     both = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 61)]
     assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(both, DELTA), rel=1e-3)
     assert value["epochs"][-1]["record_epsilon"] == value["headline"]["record_epsilon"]
-    assert value["warm_start"] == [{"source": "source/g0-s0", "public": False, "ledger": source.head}]
-    _, claims = certificate(tmp_path, [], ledger=public, start_ledgers=[tmp_path / "published.jsonl"])
-    assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(METHODS["crt"][-1:], DELTA))
+    assert value["warm_start"] == [
+        {"source": "source/g0-s0", "public": False, "ledger": source.head}
+    ]
+    _, claims = certificate(
+        tmp_path, [], ledger=public, start_ledgers=[tmp_path / "published.jsonl"]
+    )
+    assert number(claims["record_replace_one_pld"]) == pytest.approx(
+        epsilon(METHODS["crt"][-1:], DELTA)
+    )
     (tmp_path / "other.jsonl").write_text(source_of(METHODS["dpsgd"]).dump())
     for given in (None, [tmp_path / "other.jsonl"]):
-        with pytest.raises(InputError, match=r"ledger: init = 'source/g0-s0': the ledger of the run"):
+        with pytest.raises(
+            InputError, match=r"ledger: init = 'source/g0-s0': the ledger of the run"
+        ):
             certificate(tmp_path, [], ledger=started, start_ledgers=given)
 
 
@@ -170,24 +229,34 @@ def test_a_warm_start_from_a_bare_run_is_infinite(tmp_path):
     started.init("bare", public=False, ledger=source.dump())
     append(started, METHODS["crt"][-1])
     started.epoch(1)
-    value, claims = certificate(tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"])
+    value, claims = certificate(
+        tmp_path, [], ledger=started, start_ledgers=[tmp_path / "source.jsonl"]
+    )
     assert {claims[name]["epsilon"] for name in claims} == {"inf"}
     assert value["epochs"][0]["bayesian_epsilon"] == "inf"
 
 
 def claimed(tmp_path, **given):
     value, claims = certificate(tmp_path, METHODS["crt"], **given)
-    assert {claims[name]["epsilon"] for name in claims} == {"inf"} and set(value["headline"]) >= {"record_epsilon"}
-    assert value["headline"]["bayesian_epsilon"] == "inf" and value["epochs"][-1]["record_epsilon"] == "inf"
+    assert {claims[name]["epsilon"] for name in claims} == {"inf"} and set(value["headline"]) >= {
+        "record_epsilon"
+    }
+    assert (
+        value["headline"]["bayesian_epsilon"] == "inf"
+        and value["epochs"][-1]["record_epsilon"] == "inf"
+    )
     assert value["unaccounted"][0] in claims["secret_caught"]["condition"]
     assert value["unaccounted"][0] in (tmp_path / "certificate.md").read_text()
     return value["unaccounted"]
 
 
 def test_a_stage_that_read_protected_text_unaccounted_makes_everything_infinite(tmp_path):
-    for public, reasons in ((True, []), (False, ["the tokenizer bpe was made from protected text without accounting"])):
+    for public, reasons in (
+        (True, []),
+        (False, ["the tokenizer bpe was made from protected text without accounting"]),
+    ):
         ledger = ledger_of(METHODS["crt"])
-        ledger.read("tokenizer", "bpe", public=public, digest="1" * 64)
+        ledger.read("tokenizer", "bpe", public=public, digest=TOKENIZER)
         if not public:
             assert claimed(tmp_path, ledger=ledger) == reasons
         else:
@@ -198,7 +267,9 @@ def test_a_stage_that_read_protected_text_unaccounted_makes_everything_infinite(
 
 def test_noise_that_was_drawn_twice_and_misaligned_neighbours_leave_nothing_to_claim(tmp_path):
     ledger = ledger_of(METHODS["crt"])
-    append(ledger, METHODS["crt"][-1], 5)  # the state after the first epoch's first noisy update ... again
+    append(
+        ledger, METHODS["crt"][-1], 5
+    )  # the state after the first epoch's first noisy update ... again
     append(ledger, METHODS["crt"][0])
     append(ledger, METHODS["crt"][-1], 5)
     assert claimed(tmp_path, ledger=ledger) == ["the same noise was drawn twice"]
@@ -212,7 +283,8 @@ def test_miss_rates_without_their_sample_are_refused(tmp_path, key):
 
 
 def test_what_is_wrong_with_a_start_is_wrong_with_what_started_from_it(tmp_path):
-    leaky, same = ledger_of(METHODS["crt"]), ledger_of(METHODS["crt"])
+    leaky = ledger_of(METHODS["crt"])
+    same = ledger_of(METHODS["crt"])
     leaky.read("tokenizer", "bpe", public=False, digest="1" * 64)
     for source, reason in ((leaky, "made from protected text"), (same, "the same noise")):
         closed(source)
@@ -244,13 +316,19 @@ def test_reproducible_noise_is_not_for_release(tmp_path):
 
 def test_units_hashes_and_updates(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"], point="dialogue")
-    assert value["unit"] == "one whole dialogue" and "one whole dialogue" in claims["record_replace_one_pld"]["unit"]
+    assert (
+        value["unit"] == "one whole dialogue"
+        and "one whole dialogue" in claims["record_replace_one_pld"]["unit"]
+    )
     for name in ("ledger", "recall", "neighbours", *HASHED):
-        assert value["files"][name] == [{"path": str(tmp_path / name), "sha256": sha256(tmp_path / name)}]
+        assert value["files"][name] == [
+            {"path": str(tmp_path / name), "sha256": sha256(tmp_path / name)}
+        ]
     assert value["ledger_head"] == Ledger.from_file(tmp_path / "ledger").head
     assert value["updates"] == {"exact redacted public": 15, "noisy redacted private": 60}
     found = certificate(tmp_path, METHODS["selective"])[0]["updates"]
-    exact, noisy = "exact original all, public tokens, state reset", "noisy original marked, private tokens, state reset"
+    exact = "exact original all, public tokens, state reset"
+    noisy = "noisy original marked, private tokens, state reset"
     assert found == {exact: 15, noisy: 60}
 
 
@@ -281,10 +359,14 @@ def test_empty_ledgers_are_refused(tmp_path):
 def test_a_tampered_ledger_is_one_line_on_the_command_line(tmp_path, capsys):
     places = files_of(tmp_path, METHODS["crt"])
     path = tmp_path / "ledger"
-    path.write_text(path.read_text().replace('"noise_multiplier":2.0', '"noise_multiplier":20.0', 1))
+    path.write_text(
+        path.read_text().replace('"noise_multiplier":2.0', '"noise_multiplier":20.0', 1)
+    )
     spec = places.pop("spec").model_dump_json()
     flags = [item for name, place in places.items() if place for item in (f"--{name}", str(place))]
     status = main(["certify", "--spec", spec, *flags])
     err = capsys.readouterr().err
     assert status == 2 and err.count("\n") == 1 and "ledger:2: hash: was altered" in err
-    assert not (tmp_path / "certificate.json").exists() and not (tmp_path / "certificate.md").exists()
+    assert (
+        not (tmp_path / "certificate.json").exists() and not (tmp_path / "certificate.md").exists()
+    )

@@ -1,4 +1,6 @@
-"""Certificates where noise hides authors: their unit, what follows for points and secrets; and noise in name only."""
+"""Certificates where noise hides authors: their unit, what follows for points and secrets; and
+noise in name only.
+"""
 
 import math
 import re
@@ -7,19 +9,22 @@ from dataclasses import replace
 import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
-from confide.dp.accounting import MEANINGLESS, epsilon, group, price
-from confide.dp.audit_bounds import SHARES
+from confide.certify.gate import cases
+from confide.commands.verify import verify
+from confide.dp.accounting.audit_bounds import SHARES
+from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.gate import cases
-from confide.io import write_json
-from confide.stages.verify import verify
+from confide.files.io import write_json
 from confide.types import STATES, Release, Step
 
 
 def by_author(releases):
     """The same updates with noise for authors."""
-    return [replace(one, step=replace(one.step, unit="author")) if one.step.noisy else one for one in releases]
+    return [
+        replace(one, step=replace(one.step, unit="author")) if one.step.noisy else one
+        for one in releases
+    ]
 
 
 AUTHORS = by_author(METHODS["dpsgd"])
@@ -43,21 +48,34 @@ def test_the_unit_is_an_author_and_costs_what_the_mechanism_costs(tmp_path):
         record = claims[f"record_{relation}_pld"]
         assert number(record) == pytest.approx(epsilon(NOISED, DELTA, relation))
         assert record["unit"].startswith("one author: all points of a person in a pool")
-        assert "Poisson batches of authors" in record["condition"] and "carry one name" in record["condition"]
-    assert value["says"].startswith("Replacing one author: all points of a person") and "one author" in page
+        assert (
+            "Poisson batches of authors" in record["condition"]
+            and "carry one name" in record["condition"]
+        )
+    assert (
+        value["says"].startswith("Replacing one author: all points of a person")
+        and "one author" in page
+    )
     assert "Poisson batches normalised" not in page and "drawn author by author" in page
-    assert value["public_constants"]["numbers_of_authors"] == [640] and "pool_sizes" not in value["public_constants"]
+    assert (
+        value["public_constants"]["numbers_of_authors"] == [640]
+        and "pool_sizes" not in value["public_constants"]
+    )
     points, theirs, other = certified(tmp_path, METHODS["dpsgd"])
     assert (
         "author" not in other.split("## Check it")[0]
         and "point_replace_one" not in theirs
         and points["unit"] == "one turn of a dialogue"
     )
-    assert number(theirs["record_replace_one_pld"]) == number(claims["record_replace_one_pld"])  # the mechanism is the same
+    assert number(theirs["record_replace_one_pld"]) == number(
+        claims["record_replace_one_pld"]
+    )  # the mechanism is the same
 
 
 def test_a_point_more_costs_what_another_author_costs(tmp_path):
-    """Adding a point moves an author's mean as far as replacing him: add_or_remove of points is no cheaper here."""
+    """Adding a point moves an author's mean as far as replacing him: add_or_remove of points is no
+    cheaper here.
+    """
     _, claims, _ = certified(tmp_path, AUTHORS)
     for relation in ("add_or_remove", "replace_one"):
         found = claims[f"point_{relation}"]
@@ -93,7 +111,9 @@ def test_groups_are_of_authors(tmp_path, monkeypatch, counts, authors):
     assert number(claims["group_before_dedup"]) == pytest.approx(group(NOISED, DELTA, authors)[0])
     assert ("authors'" in claims["group_before_dedup"]["unit"]) == bool(counts)
     assert value["policy"]["multiplicity_authors"] == counts.get("authors")
-    _, claims, _ = certified(tmp_path, METHODS["dpsgd"])  # points stay what they are, whoever wrote them
+    _, claims, _ = certified(
+        tmp_path, METHODS["dpsgd"]
+    )  # points stay what they are, whoever wrote them
     assert number(claims["group_before_dedup"]) == pytest.approx(group(NOISED, DELTA, 3)[0])
 
 
@@ -108,7 +128,9 @@ def test_groups_are_of_authors(tmp_path, monkeypatch, counts, authors):
 )
 def test_units_that_do_not_compose_leave_nothing_to_claim(tmp_path, releases, reason):
     value, claims, _ = certified(tmp_path, releases)
-    assert {claim["epsilon"] for claim in claims.values()} == {"inf"} and value["headline"]["record_epsilon"] == "inf"
+    assert {claim["epsilon"] for claim in claims.values()} == {"inf"} and value["headline"][
+        "record_epsilon"
+    ] == "inf"
     assert reason in claims["record_replace_one_pld"]["condition"]
     assert price(releases).reason is not None
 
@@ -137,7 +159,10 @@ def test_ledgers_hold_no_unit_that_could_not_be_priced():
         with pytest.raises(ValueError, match="only noise has another unit"):
             Ledger().append(wrong, "0" * 64 if wrong.step.noisy else None)
     assert STATES.unit == "point"
-    assert '"unit"' not in ledger_of(METHODS["crt"]).dump() and '"unit":"author"' in ledger_of(AUTHORS).dump()
+    assert (
+        '"unit"' not in ledger_of(METHODS["crt"]).dump()
+        and '"unit":"author"' in ledger_of(AUTHORS).dump()
+    )
 
 
 def test_verify_makes_it_again_and_a_ledger_that_hides_the_unit_is_refused(tmp_path, capsys):
@@ -151,14 +176,24 @@ def test_verify_makes_it_again_and_a_ledger_that_hides_the_unit_is_refused(tmp_p
 
 
 def test_the_gate_holds_a_planted_point_against_the_claim_for_points(tmp_path):
-    """0.5 (replace_one) > the audit's bound > add_or_remove: one point more refutes only what was claimed of points."""
-    coins, guesses = 5000, 250
+    """0.5 (replace_one) > the audit's bound > add_or_remove: one point more refutes only what was
+    claimed of points.
+    """
+    coins = 5000
+    guesses = 250
     found = {}
     for releases, correct in ((AUTHORS, 200), (METHODS["dpsgd"], 200)):
         value, _ = certificate(tmp_path, releases)
-        audit = {"attack": "game", "run": "r/g0.1-s0", "game_reason": "none", "inclusion_relation": "add_or_remove"}
+        audit = {
+            "attack": "game",
+            "run": "r/g0.1-s0",
+            "game_reason": "none",
+            "inclusion_relation": "add_or_remove",
+        }
         audit |= {"weights": value["files"]["model"][0]["sha256"], "inclusion_coins": coins}
-        audit["inclusion_attempts"] = [[round(share * coins), round(share * coins * correct / guesses)] for share in SHARES]
+        audit["inclusion_attempts"] = [
+            [round(share * coins), round(share * coins * correct / guesses)] for share in SHARES
+        ]
         write_json(tmp_path / "game.json", audit)
         both = cases(tmp_path / "certificate.json", tmp_path / "game.json")
         (case,) = (case for case in both if case.audit == "inclusion")
@@ -166,18 +201,27 @@ def test_the_gate_holds_a_planted_point_against_the_claim_for_points(tmp_path):
     assert found == {"point_add_or_remove)": "stands", "record_add_or_remove_pld)": "refuted"}
 
 
-# Noise in name only ----------------------------------------------------------------------------------------------------
+# Noise in name only
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("noise", [1e-4, 1e-20])
 @pytest.mark.parametrize("method", ["dpsgd", "crt", "selective"])
 def test_noise_in_name_only_is_infinity_in_numbers_and_words(tmp_path, method, noise):
-    tiny = [replace(one, noise_multiplier=noise) if one.step.noisy else one for one in METHODS[method]]
-    value, claims, page = certified(tmp_path, tiny, **ASKED[method], privacy={"noise_multiplier": noise})
+    tiny = [
+        replace(one, noise_multiplier=noise) if one.step.noisy else one for one in METHODS[method]
+    ]
+    value, claims, page = certified(
+        tmp_path, tiny, **ASKED[method], privacy={"noise_multiplier": noise}
+    )
     priced = {name: claim for name, claim in claims.items() if claim["epsilon"] != 0}
-    assert {claim["epsilon"] for claim in priced.values()} == {"inf"} and value["headline"]["record_epsilon"] == "inf"
+    assert {claim["epsilon"] for claim in priced.values()} == {"inf"} and value["headline"][
+        "record_epsilon"
+    ] == "inf"
     assert {epoch["record_epsilon"] for epoch in value["epochs"]} == {"inf"}
-    assert "epsilon = infinity" in value["says"] and not re.search(r"\d{7}", page.split("## Check it")[0])
+    assert "epsilon = infinity" in value["says"] and not re.search(
+        r"\d{7}", page.split("## Check it")[0]
+    )
     verify(tmp_path / "certificate.json", root=tmp_path)
     reason = claims["secret_caught" if method == "selective" else "secret_missed"]["condition"]
     assert "so little noise bounds nothing" in reason and "exact updates" not in reason

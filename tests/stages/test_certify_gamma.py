@@ -1,20 +1,24 @@
-"""What certificates say where nobody knows what the policy misses, and of masking one occurrence alone."""
+"""What certificates say where nobody knows what the policy misses, and of masking one occurrence
+alone.
+"""
 
 import math
 
 import pytest
 from certified import DELTA, METHODS, UNKNOWN, certificate, number
 
-from confide.dp.accounting import epsilon, group
-from confide.dp.facts import MARKS_KEPT
-from confide.gate import secret_claim
+from confide.certify.facts import MARKS_KEPT
+from confide.certify.gate import secret_claim
+from confide.dp.accounting.price import epsilon, group
 from confide.types import Release, Step
 
 NOISED = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 60)]
 
 
 def test_without_gold_secrets_nothing_that_needs_gamma_is_claimed(tmp_path):
-    """Neither as finite nor as infinite: a reader must not take a claim that nobody can make for one that was made."""
+    """Neither as finite nor as infinite: a reader must not take a claim that nobody can make for
+    one that was made.
+    """
     for method in ("crt", "redacted", "selective"):
         value, claims = certificate(tmp_path, METHODS[method], UNKNOWN)
         assert not [name for name in claims if name.startswith(("bayesian", "group"))]
@@ -25,8 +29,13 @@ def test_without_gold_secrets_nothing_that_needs_gamma_is_claimed(tmp_path):
         words = "the corpus names no secrets, so nobody can say what the policy misses"
         assert words in value["says"] and value["policy"]["gamma"] is None
         page = (tmp_path / "certificate.md").read_text()
-        assert words in page.split("## What is claimed")[0] and words in page.split("## What the policy misses")[1]
-    assert certificate(tmp_path, METHODS["crt"], UNKNOWN)[1]["secret_caught"]["epsilon"] == 0  # of a secret that it does catch
+        assert (
+            words in page.split("## What is claimed")[0]
+            and words in page.split("## What the policy misses")[1]
+        )
+    assert (
+        certificate(tmp_path, METHODS["crt"], UNKNOWN)[1]["secret_caught"]["epsilon"] == 0
+    )  # of a secret that it does catch
     value, claims = certificate(tmp_path, METHODS["dpsgd"], UNKNOWN)  # needs no gamma
     assert number(claims["bayesian"]) == pytest.approx(epsilon(NOISED, DELTA))
     assert value["headline"]["bayesian_epsilon"] == claims["bayesian"]["epsilon"]
@@ -38,31 +47,54 @@ def test_what_is_assumed_of_the_conservative_policy_is_no_measurement(tmp_path):
         _, claims = certificate(tmp_path, METHODS["crt_unredacted"], UNKNOWN, delta2=delta2)
         assert claims["bayesian_unconditional"]["epsilon"] == "inf"
     _, claims = certificate(tmp_path, METHODS["crt_unredacted"], {"delta2_upper": 1e-6})
-    assert number(claims["bayesian_unconditional"]) < 10 and "delta2" in claims["bayesian_unconditional"]["condition"]
+    assert (
+        number(claims["bayesian_unconditional"]) < 10
+        and "delta2" in claims["bayesian_unconditional"]["condition"]
+    )
 
 
 def test_what_planted_secrets_did_is_no_gamma(tmp_path):
-    """All canaries caught, no gold: gamma is unknown all the same, and the audits know what was planted."""
-    planted = {"planted": {"secrets": 239, "sampled": 239, "different": 0, "exposed": 0}, "sampled": 0, "secrets": 0}
+    """All canaries caught, no gold: gamma is unknown all the same, and the audits know what was
+    planted.
+    """
+    planted = {
+        "planted": {"secrets": 239, "sampled": 239, "different": 0, "exposed": 0},
+        "sampled": 0,
+        "secrets": 0,
+    }
     value, claims = certificate(tmp_path, METHODS["crt"], UNKNOWN | planted)
     assert value["headline"]["gamma"] is None and "bayesian_missing" not in claims
-    assert value["policy"]["planted"] == planted["planted"] and secret_claim(value) == "secret_caught"
+    assert (
+        value["policy"]["planted"] == planted["planted"] and secret_claim(value) == "secret_caught"
+    )
 
 
 def test_one_occurrence_alone_costs_what_the_copy_that_comes_back_costs(tmp_path):
     value, claims = certificate(tmp_path, METHODS["crt"])
     one, two = (lambda delta, size=size: group(NOISED, delta, size)[0] for size in (1, 2))
     assert claims["secret_caught"]["epsilon"] == 0
-    assert number(claims["secret_caught_literal"]) == pytest.approx(number(claims["record_replace_one_pld"]))
+    assert number(claims["secret_caught_literal"]) == pytest.approx(
+        number(claims["record_replace_one_pld"])
+    )
     assert number(claims["secret_missed_literal"]) == pytest.approx(two(DELTA))
     available = DELTA / 0.15
     expected = math.log1p(0.13 * math.expm1(one(available)) + 0.02 * math.expm1(two(available)))
-    assert number(claims["bayesian_literal"]) == pytest.approx(expected) == value["headline"]["bayesian_epsilon_literal"]
+    assert (
+        number(claims["bayesian_literal"])
+        == pytest.approx(expected)
+        == value["headline"]["bayesian_epsilon_literal"]
+    )
     assert expected > number(claims["bayesian"])
     assert number(claims["bayesian_literal_upper"]) > expected
-    assert value["headline"]["bayesian_epsilon_literal_upper"] == claims["bayesian_literal_upper"]["epsilon"]
+    assert (
+        value["headline"]["bayesian_epsilon_literal_upper"]
+        == claims["bayesian_literal_upper"]["epsilon"]
+    )
     assert "one occurrence alone" in claims["secret_caught_literal"]["unit"]
-    assert "Masking one occurrence of a caught secret alone" in value["says"] and "in all copies of its text" in value["says"]
+    assert (
+        "Masking one occurrence of a caught secret alone" in value["says"]
+        and "in all copies of its text" in value["says"]
+    )
     assert "literal γ = 0.15, at most 0.2" in (tmp_path / "certificate.md").read_text()
 
 
@@ -75,7 +107,9 @@ def test_without_deduplication_every_claim_is_about_one_occurrence(tmp_path):
 
 
 def test_later_copies_of_the_original_text_must_keep_their_marks(tmp_path):
-    """DP-SGD on deduplicated text: masking a secret of a first copy unmasks the second, so a record is not all that changes."""
+    """DP-SGD on deduplicated text: masking a secret of a first copy unmasks the second, so a record
+    is not all that changes.
+    """
     for method in ("dpsgd", "crt_unredacted"):
         _, claims = certificate(tmp_path, METHODS[method])
         assert MARKS_KEPT in claims["secret_caught"]["condition"]
@@ -88,5 +122,7 @@ def test_later_copies_of_the_original_text_must_keep_their_marks(tmp_path):
 def test_a_copy_that_exact_updates_read_is_not_bounded(tmp_path):
     value, claims = certificate(tmp_path, METHODS["redacted"])
     assert claims["secret_caught"]["epsilon"] == 0
-    assert claims["secret_caught_literal"]["epsilon"] == claims["bayesian_literal"]["epsilon"] == "inf"
+    assert (
+        claims["secret_caught_literal"]["epsilon"] == claims["bayesian_literal"]["epsilon"] == "inf"
+    )
     assert "without bound" in value["says"].split("Masking one occurrence")[1]

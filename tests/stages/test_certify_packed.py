@@ -1,4 +1,6 @@
-"""Certificates where training read chunks: the group that a point and a secret are, and the condition that lengths stay."""
+"""Certificates where training read chunks: the group that a point and a secret are, and the
+condition that lengths stay.
+"""
 
 import math
 from dataclasses import replace
@@ -6,15 +8,15 @@ from dataclasses import replace
 import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate, ledger_of, number, source_of, step
 
-from confide.dp.accounting import epsilon, group
-from confide.dp.audit_bounds import SHARES, numbers
-from confide.dp.confidentiality import amplified
+from confide.certify.confidentiality import amplified
+from confide.certify.gate import cases
+from confide.commands.rerun import certified as of_rerun
+from confide.commands.verify import verify
+from confide.dp.accounting.audit_bounds import SHARES, numbers
+from confide.dp.accounting.price import epsilon, group
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.gate import cases
-from confide.io import read_json, write_json
-from confide.rerun import certified as of_rerun
-from confide.stages.verify import verify
+from confide.files.io import read_json, write_json
 from confide.types import Release, Step
 
 NOISED = [Release(Step("original", "all", True), 0.05, 2.0, 1.0, 60)]
@@ -40,13 +42,23 @@ def test_a_record_is_a_chunk_and_a_dialogue_is_a_group_of_chunks(tmp_path):
     for relation in ("replace_one", "add_or_remove"):
         record = claims[f"record_{relation}_pld"]
         assert record["unit"].startswith("one chunk of 1024 tokens in a pool")
-        assert number(record) == pytest.approx(epsilon(NOISED, DELTA, relation)) and LONGER not in record["condition"]
-    whole, more = claims["point_replace_one"], claims["point_add_or_remove"]
+        assert (
+            number(record) == pytest.approx(epsilon(NOISED, DELTA, relation))
+            and LONGER not in record["condition"]
+        )
+    whole = claims["point_replace_one"]
+    more = claims["point_add_or_remove"]
     assert whole["unit"].startswith("one whole dialogue, in at most 3 chunks")
-    assert number(whole) == pytest.approx(group(NOISED, DELTA, 3)[0]) and LONGER in whole["condition"]
+    assert (
+        number(whole) == pytest.approx(group(NOISED, DELTA, 3)[0]) and LONGER in whole["condition"]
+    )
     assert number(whole) > 2 * number(claims["record_replace_one_pld"])
     assert more["epsilon"] == "inf" and "shifts every chunk" in more["condition"]
-    assert value["public_constants"]["chunks_of_a_point"] == 3 and "chunks of a point 3" in page and LONGER in page
+    assert (
+        value["public_constants"]["chunks_of_a_point"] == 3
+        and "chunks of a point 3" in page
+        and LONGER in page
+    )
     plain, theirs = certificate(tmp_path, METHODS["dpsgd"])
     assert "chunk" not in str(theirs) + plain["unit"] and "point_replace_one" not in theirs
 
@@ -56,30 +68,51 @@ def test_a_secret_lies_in_two_chunks_unless_no_point_is_cut(tmp_path, most, piec
     _, claims, _ = packed(tmp_path, METHODS["dpsgd"], most)
     expected = group(NOISED, DELTA, pieces)[0]
     for name in ("secret_caught", "secret_missed", "bayesian"):
-        assert number(claims[name]) == pytest.approx(expected) and LONGER in claims[name]["condition"]
+        assert (
+            number(claims[name]) == pytest.approx(expected) and LONGER in claims[name]["condition"]
+        )
     assert claims["secret_missed"]["unit"] == (
         f"one secret{' of fewer than 1024 tokens' if pieces == 2 else ''} within one whole dialogue"
     )
     assert claims["secret_other_length"]["epsilon"] == "inf"
-    assert number(claims["group_before_dedup"]) == pytest.approx(group(NOISED, DELTA, 3 * pieces)[0])
+    assert number(claims["group_before_dedup"]) == pytest.approx(
+        group(NOISED, DELTA, 3 * pieces)[0]
+    )
     assert number(claims["point_replace_one"]) == pytest.approx(group(NOISED, DELTA, most)[0])
 
 
 def test_a_caught_secret_leaves_redacted_chunks_as_they_are_whatever_its_length(tmp_path):
     value, claims, _ = packed(tmp_path, CRT, views="redacted")
-    assert claims["secret_caught"]["epsilon"] == 0 and LONGER not in claims["secret_caught"]["condition"]
+    assert (
+        claims["secret_caught"]["epsilon"] == 0
+        and LONGER not in claims["secret_caught"]["condition"]
+    )
     missed = group(NOISED, DELTA, 2)[0]
-    assert number(claims["secret_missed"]) == pytest.approx(missed) and LONGER in claims["secret_missed"]["condition"]
-    assert number(claims["bayesian"]) == pytest.approx(amplified(group(NOISED, DELTA / 0.1, 2)[0], 0.1))
+    assert (
+        number(claims["secret_missed"]) == pytest.approx(missed)
+        and LONGER in claims["secret_missed"]["condition"]
+    )
+    assert number(claims["bayesian"]) == pytest.approx(
+        amplified(group(NOISED, DELTA / 0.1, 2)[0], 0.1)
+    )
     assert LONGER in claims["bayesian"]["condition"]
-    assert claims["bayesian_missing"]["epsilon"] == 0 and LONGER not in claims["bayesian_missing"]["condition"]
-    assert value["headline"]["bayesian_epsilon"] == claims["bayesian"]["epsilon"] == value["epochs"][-1]["bayesian_epsilon"]
+    assert (
+        claims["bayesian_missing"]["epsilon"] == 0
+        and LONGER not in claims["bayesian_missing"]["condition"]
+    )
+    assert (
+        value["headline"]["bayesian_epsilon"]
+        == claims["bayesian"]["epsilon"]
+        == value["epochs"][-1]["bayesian_epsilon"]
+    )
     assert value["headline"]["record_epsilon"] == claims["record_replace_one_pld"]["epsilon"]
     prices = [epoch["bayesian_epsilon"] for epoch in value["epochs"]]
     assert 0 < prices[0] < prices[1] < prices[2]
     # where both views were packed side by side, the number of chunks is that of the longer one
     _, claims, _ = packed(tmp_path, CRT, views="original redacted")
-    assert claims["secret_caught"]["epsilon"] == 0 and LONGER in claims["secret_caught"]["condition"]
+    assert (
+        claims["secret_caught"]["epsilon"] == 0 and LONGER in claims["secret_caught"]["condition"]
+    )
 
 
 def test_jft_protects_what_is_caught_and_as_long(tmp_path):
@@ -91,7 +124,10 @@ def test_jft_protects_what_is_caught_and_as_long(tmp_path):
     assert number(claims["bayesian_missing"]) == pytest.approx(number(claims["secret_caught"]))
     assert "caught_replace_one_rdp" not in claims
     _, claims, _ = packed(tmp_path, JFT, 1, views="original redacted")  # no dialogue is cut
-    assert number(claims["secret_caught"]) == pytest.approx(epsilon(NOISED, DELTA)) and "caught_replace_one_rdp" in claims
+    assert (
+        number(claims["secret_caught"]) == pytest.approx(epsilon(NOISED, DELTA))
+        and "caught_replace_one_rdp" in claims
+    )
 
 
 def test_exact_updates_on_the_original_text_stay_infinite(tmp_path):
@@ -117,7 +153,8 @@ def test_ledger_and_settings_must_agree(tmp_path, most, given, message):
 
 
 def test_a_warm_start_from_protected_text_is_not_composed(tmp_path):
-    source, started = source_of(METHODS["dpsgd"]), Ledger()
+    source = source_of(METHODS["dpsgd"])
+    started = Ledger()
     (tmp_path / "source.jsonl").write_text(source.dump())
     started.init("source/g0-s0", public=False, ledger=source.dump())
     append(started, METHODS["dpsgd"][0])
@@ -142,16 +179,29 @@ def test_verify_makes_it_again(tmp_path, capsys):
 
 
 def test_the_gate_holds_masks_and_planted_points_against_nothing_finite(tmp_path):
-    """The games put a mask in a secret's place, or a point more: neither is what is claimed of texts of equal length."""
+    """The games put a mask in a secret's place, or a point more: neither is what is claimed of
+    texts of equal length.
+    """
 
     def judged():
         value = read_json(tmp_path / "certificate.json")
-        audit = {"attack": "game", "run": "r/g0.1-s0", "weights": value["files"]["model"][0]["sha256"]}
+        audit = {
+            "attack": "game",
+            "run": "r/g0.1-s0",
+            "weights": value["files"]["model"][0]["sha256"],
+        }
         for game, relation in (("game", "replace_one"), ("inclusion", "add_or_remove")):
             right = [[guesses, guesses] for guesses in numbers(1000, SHARES)]
-            audit |= {f"{game}_coins": 1000, f"{game}_attempts": right, f"{game}_relation": relation}
+            audit |= {
+                f"{game}_coins": 1000,
+                f"{game}_attempts": right,
+                f"{game}_relation": relation,
+            }
         write_json(tmp_path / "game.json", audit)
-        return {case.audit: case.outcome for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")}
+        return {
+            case.audit: case.outcome
+            for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")
+        }
 
     packed(tmp_path, METHODS["dpsgd"])
     assert judged() == {"game": "skipped", "inclusion": "skipped"}
@@ -164,5 +214,8 @@ def test_the_gate_holds_masks_and_planted_points_against_nothing_finite(tmp_path
 
 def test_a_rerun_with_a_mask_certifies_only_what_leaves_no_trace():
     crt = [replace(one, count=60) for one in CRT[:1]]
-    assert of_rerun("same", crt, DELTA, packed=True) == 0 and of_rerun("private", crt, DELTA, packed=True) == math.inf
+    assert (
+        of_rerun("same", crt, DELTA, packed=True) == 0
+        and of_rerun("private", crt, DELTA, packed=True) == math.inf
+    )
     assert of_rerun("private", crt, DELTA) == pytest.approx(epsilon(NOISED, DELTA))

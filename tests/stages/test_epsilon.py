@@ -24,11 +24,10 @@ def test_table(capsys):
     assert rows[1] == ["add_or_remove", "replace_one", "zero_out"]
     assert row(rows, "epsilon, pld") == pytest.approx([1.818, 3.506, 1.818], abs=2e-3)
     assert row(rows, "epsilon, rdp", "2")[0] == pytest.approx(2.003, abs=2e-3)
-    divided, whole = (
-        row(rows, "Bayesian, gamma 0.1, read at delta / gamma"),
-        row(rows, "Bayesian, gamma 0.1, read at delta", "0"),
-    )
-    classic, group = row(rows, "epsilon, rdp (classic"), row(rows, "group of 2")
+    divided = row(rows, "Bayesian, gamma 0.1, read at delta / gamma")
+    whole = row(rows, "Bayesian, gamma 0.1, read at delta", "0")
+    classic = row(rows, "epsilon, rdp (classic")
+    group = row(rows, "group of 2")
     assert all(a < b for a, b in zip(divided, whole, strict=True))
     assert all(a > b for a, b in zip(classic, row(rows, "epsilon, rdp", "2"), strict=True))
     assert all(a > b for a, b in zip(group, row(rows, "epsilon, pld"), strict=True))
@@ -41,7 +40,14 @@ def test_calibrated(capsys):
 
 
 WIKITEXT = ("--sample_rate", str(1 / 9994), "--steps", str(37 * 9994), "--noise_multiplier", "0.5")
-CUSTOMERSIM = ("--sample_rate", str(1 / 3337), "--steps", str(50 * 3337), "--noise_multiplier", "0.7")
+CUSTOMERSIM = (
+    "--sample_rate",
+    str(1 / 3337),
+    "--steps",
+    str(50 * 3337),
+    "--noise_multiplier",
+    "0.7",
+)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +68,9 @@ def test_selective_dp_as_published_costs_more_than_printed(capsys, plan, release
     flags = [*plan, "--delta", "8e-5", "--releases_per_step", str(releases)]
     for more, expected in (((), secret), (("--unamplified",), known)):
         assert main(["epsilon", *flags, *more]) == 0
-        _, replaced, zero_out = row([line.split() for line in capsys.readouterr().out.splitlines()], "epsilon, pld")
+        _, replaced, zero_out = row(
+            [line.split() for line in capsys.readouterr().out.splitlines()], "epsilon, pld"
+        )
         assert (zero_out, replaced) == pytest.approx(expected, rel=0.012, abs=0.06)
 
 
@@ -78,9 +86,19 @@ def test_selective_dp_as_published_costs_more_than_printed(capsys, plan, release
 )
 def test_selective_dp_as_its_paper_counts_it(capsys, printed, rate, sigma, steps):
     flags = {"sample_rate": rate, "noise_multiplier": sigma, "steps": steps, "delta": 8e-5}
-    assert main(["epsilon", *(part for key, value in flags.items() for part in (f"--{key}", str(value)))]) == 0
+    assert (
+        main(
+            [
+                "epsilon",
+                *(part for key, value in flags.items() for part in (f"--{key}", str(value))),
+            ]
+        )
+        == 0
+    )
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert row(rows, "epsilon, rdp (classic")[0] == pytest.approx(printed, abs=0.006, rel=6e-4)  # shown rounded up
+    assert row(rows, "epsilon, rdp (classic")[0] == pytest.approx(
+        printed, abs=0.006, rel=6e-4
+    )  # shown rounded up
 
 
 def test_releases_that_share_a_draw_are_calibrated_together(capsys):
@@ -96,7 +114,10 @@ def test_releases_that_share_a_draw_are_calibrated_together(capsys):
     ("arguments", "message"),
     [
         ((), "noise_multiplier: give either"),
-        (("--noise_multiplier", "1", "--target_epsilon", "1"), "noise_multiplier = 1.0: give either"),
+        (
+            ("--noise_multiplier", "1", "--target_epsilon", "1"),
+            "noise_multiplier = 1.0: give either",
+        ),
         (("--noise_multiplier", "-1"), "noise_multiplier = -1.0: must be positive"),
         (("--noise_multiplier", "nan"), "noise_multiplier = nan: must be positive"),
         (("--noise_multiplier", "1", "--gamma", "1.5"), "gamma = 1.5: must lie between 0 and 1"),

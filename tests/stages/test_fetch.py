@@ -1,4 +1,6 @@
-"""Fetching: mirror and publisher give the same bytes; anything else gives one line and no output."""
+"""Fetching: mirror and publisher give the same bytes; anything else gives one line and no
+output.
+"""
 
 import hashlib
 import http.server
@@ -15,11 +17,16 @@ import pytest
 from confide.corpora import archives
 from confide.corpora.archives import Archive, canonical, content_digest
 from confide.errors import InputError
-from confide.io import read_jsonl
+from confide.files.io import read_jsonl
 from confide.specs import FetchSpec
 
 fetching = importlib.import_module("confide.stages.fetch")
-FILES = {"train/dial-10.txt": b"ten", "train/dial-9.txt": b"nine", "valid/dial-0.txt": "é".encode(), "test/dial-0.txt": b"t"}
+FILES = {
+    "train/dial-10.txt": b"ten",
+    "train/dial-9.txt": b"nine",
+    "valid/dial-0.txt": "é".encode(),
+    "test/dial-0.txt": b"t",
+}
 
 
 def tarball(path, members, mode="w:gz"):
@@ -37,18 +44,24 @@ def tarball(path, members, mode="w:gz"):
 
 def digest(files):
     """Independent of the implementation: written out by hand."""
-    lines = sorted(f"{path}\0{hashlib.sha256(content).hexdigest()}\n" for path, content in files.items())
+    lines = sorted(
+        f"{path}\0{hashlib.sha256(content).hexdigest()}\n" for path, content in files.items()
+    )
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Registers an archive `tiny` whose mirror pack holds the given members; returns its output path."""
+    """Registers an archive `tiny` whose mirror pack holds the given members; returns its output
+    path.
+    """
 
     def make(held, prefix="customersim", **changes):
         folder = tmp_path / "mirror"
         folder.mkdir(exist_ok=True)
-        pack = tarball(folder / "tiny.tar.gz", {f"{prefix}/{name}": content for name, content in held.items()})
+        pack = tarball(
+            folder / "tiny.tar.gz", {f"{prefix}/{name}": content for name, content in held.items()}
+        )
         fields = {
             "mirror": "tiny.tar.gz",
             "mirror_sha256": hashlib.sha256(pack.read_bytes()).hexdigest(),
@@ -79,7 +92,12 @@ def refused(output, match):
 
 def test_mirror_gives_members_in_canonical_order(install):
     found = fetch(install(FILES))
-    assert list(found) == ["train/dial-9.txt", "train/dial-10.txt", "valid/dial-0.txt", "test/dial-0.txt"]
+    assert list(found) == [
+        "train/dial-9.txt",
+        "train/dial-10.txt",
+        "valid/dial-0.txt",
+        "test/dial-0.txt",
+    ]
     assert found == {path: content.decode() for path, content in FILES.items()}
 
 
@@ -97,9 +115,14 @@ def test_pack_of_the_publisher_verifies_to_the_same_digest(install, monkeypatch,
     output = install(FILES)
     fetch(output)
     mirrored = output.read_bytes()
-    upstream = tarball(tmp_path / "up.tar.gz", {f"lm_privacy-abc/data/simdial/{path}": FILES[path] for path in reversed(FILES)})
+    upstream = tarball(
+        tmp_path / "up.tar.gz",
+        {f"lm_privacy-abc/data/simdial/{path}": FILES[path] for path in reversed(FILES)},
+    )
     monkeypatch.delenv("CONFIDE_MIRROR")
-    monkeypatch.setattr(fetching, "download", lambda url, target: target.write_bytes(upstream.read_bytes()))
+    monkeypatch.setattr(
+        fetching, "download", lambda url, target: target.write_bytes(upstream.read_bytes())
+    )
     fetch(output)
     assert output.read_bytes() == mirrored
 
@@ -108,10 +131,17 @@ def test_plain_files_of_the_publisher_and_an_unverified_one(install, monkeypatch
     urls = tuple(f"https://example.org/{name}.txt" for name in ("train", "valid", "test"))
     listed = {"valid.txt": b"v", "test.txt": b"t"}
     members = archives.ARCHIVES["wikitext-2"].members
-    output = install(listed, urls=urls, members=members, content_sha256=digest(listed), unverified=("train.txt",))
-    assert fetch(output) == {"valid.txt": "v", "test.txt": "t"}  # the mirror's pack without train.txt
+    output = install(
+        listed, urls=urls, members=members, content_sha256=digest(listed), unverified=("train.txt",)
+    )
+    assert fetch(output) == {
+        "valid.txt": "v",
+        "test.txt": "t",
+    }  # the mirror's pack without train.txt
     monkeypatch.delenv("CONFIDE_MIRROR")
-    monkeypatch.setattr(fetching, "download", lambda url, target: target.write_bytes(target.stem[:1].encode()))
+    monkeypatch.setattr(
+        fetching, "download", lambda url, target: target.write_bytes(target.stem[:1].encode())
+    )
     assert fetch(output) == {"train.txt": "t", "valid.txt": "v", "test.txt": "t"}
 
 
@@ -129,7 +159,9 @@ def test_changed_mirror_file_names_both_digests(install):
 
 def test_bytes_that_are_not_utf8(install):
     files = FILES | {"test/dial-0.txt": b"secret \xff"}
-    message = refused(install(files, content_sha256=digest(files)), r"dial-0\.txt: not UTF-8 at byte 7")
+    message = refused(
+        install(files, content_sha256=digest(files)), r"dial-0\.txt: not UTF-8 at byte 7"
+    )
     assert "secret" not in message
 
 
@@ -144,7 +176,8 @@ def test_absolute_member(install):
 
 def test_links_are_not_followed(install):
     link = tarfile.TarInfo("customersim/test/dial-1.txt")
-    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    link.type = tarfile.SYMTYPE
+    link.linkname = "/etc/passwd"
     refused(install(FILES | {"test/dial-1.txt": link}), "regular file")
 
 

@@ -1,11 +1,23 @@
-"""Where a model comes from: what earlier runs have seen is in its certificate, or nothing finite is claimed."""
+"""Where a model comes from: what earlier runs have seen is in its certificate, or nothing finite is
+claimed.
+"""
 
 import math
 
 import pytest
-from certified import ASKED, DELTA, METHODS, append, certificate, closed, ledger_of, number, source_of
+from certified import (
+    ASKED,
+    DELTA,
+    METHODS,
+    append,
+    certificate,
+    closed,
+    ledger_of,
+    number,
+    source_of,
+)
 
-from confide.dp.accounting import epsilon
+from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.types import Release, Step
@@ -39,7 +51,9 @@ def run_of(releases, noise="system", **terms):
 def test_a_start_on_the_same_terms_is_added_up(tmp_path):
     value, claims = descended(tmp_path, run_of(METHODS["crt"]))
     assert value["unaccounted"] == []
-    assert number(claims["record_replace_one_pld"]) == pytest.approx(epsilon(NOISED, DELTA), rel=1e-3)
+    assert number(claims["record_replace_one_pld"]) == pytest.approx(
+        epsilon(NOISED, DELTA), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,7 +63,9 @@ def test_a_start_on_the_same_terms_is_added_up(tmp_path):
             "everything_private": True,
             "policies": "f" * 64,
         },  # a weak policy let secrets into the public pool, which is read exactly
-        {"point": "dialogue"},  # a dialogue of nine turns is a group of nine where turns were protected
+        {
+            "point": "dialogue"
+        },  # a dialogue of nine turns is a group of nine where turns were protected
         {"dataset": "other"},
         {"corpus": "f" * 64},
         {"cut": "f" * 64},
@@ -71,7 +87,9 @@ def test_a_start_on_pools_of_other_sizes_leaves_nothing_to_claim(tmp_path):
     start = ledger_of(METHODS["crt"])
     start.start("source/g0-s0", settings="0" * 64, code="abc", noise="system")
     terms = run_of(METHODS["crt"]).events("data")[0]["terms"]
-    start.data(terms, pools={"all": 10, "public": 5, "private": 5, "marked": 5}, authors=None, states=0)
+    start.data(
+        terms, pools={"all": 10, "public": 5, "private": 5, "marked": 5}, authors=None, states=0
+    )
     start.end(weights="e" * 64)
     value, _ = descended(tmp_path, start)
     assert "sizes of pools" in value["unaccounted"][0]
@@ -140,7 +158,9 @@ def test_a_public_start_s_ledger_must_be_there(tmp_path):
 
 
 def test_deduplication_ties_authors_and_chunks_together(tmp_path):
-    """Replacing one author then changes what others contribute: an attainable pair has 20.6 where 3.0 was certified."""
+    """Replacing one author then changes what others contribute: an attainable pair has 20.6 where
+    3.0 was certified.
+    """
     from test_certify_authors import AUTHORS
 
     for dedup, expected in ((True, {"inf"}), (False, None)):

@@ -1,4 +1,6 @@
-"""The neighbour test against the complete stages run on files, against recall, and against policies that must not pass."""
+"""The neighbour test against the complete stages run on files, against recall, and against policies
+that must not pass.
+"""
 
 from pathlib import Path
 
@@ -7,13 +9,14 @@ import pytest
 import yaml
 from tested_neighbours import BLIND, CODE, corpus_of, run, upper, write
 
-from confide import neighbours as core
-from confide.data import load_partition
-from confide.io import read_json
-from confide.neighbours import Kind, Secret, compare, counted, draw, quotas
+from confide.data import neighbours as core
+from confide.data.neighbours import Kind, Secret, compare, counted, draw, quotas
+from confide.data.partition_files import load_partition
+from confide.data.redaction import finder_of
+from confide.files.io import read_json, sha256
 from confide.policies import POLICIES
 from confide.policies.regex import regex
-from confide.redaction import finder_of
+from confide.provenance.terms import digest_of_specs
 from confide.specs import (
     CanarySpec,
     CustomerSimSpec,
@@ -31,25 +34,36 @@ from confide.stages.plant import plant
 from confide.stages.recall import recall
 from confide.stages.redact import redact
 from confide.stages.split import split
-from confide.tokenizer import load, save, train_bpe
+from confide.text.tokenizer import load, save, train_bpe
 from confide.types import MASK, Span
+from tests.terms import TEXT
 
 POLICY = yaml.safe_load((Path(__file__).parents[2] / "params.yaml").read_text())["policies"]
-SIMULATED = RedactSpec(policy=POLICY["customersim"], conservative=POLICY["customersim_conservative"])
+SIMULATED = RedactSpec(
+    policy=POLICY["customersim"], conservative=POLICY["customersim_conservative"]
+)
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """A simulated corpus with 3 canaries planted 4 times each, and a tokenizer."""
     folder = tmp_path_factory.mktemp("corpus")
-    spec = CustomerSimSpec(reader="customersim", sizes={"train": 40, "valid": 3, "test": 3}, users=300)
+    spec = CustomerSimSpec(
+        reader="customersim", sizes={"train": 40, "valid": 3, "test": 3}, users=300
+    )
     split(SplitSpec(corpus=spec), output=folder / "raw")
-    plant(CanarySpec(count=3, copies=4, controls=1), points=folder / "raw", output=folder / "points", canaries=folder / "c")
+    plant(
+        CanarySpec(count=3, copies=4, controls=1),
+        points=folder / "raw",
+        output=folder / "points",
+        canaries=folder / "c",
+    )
     save(train_bpe((point.text for point in read(folder / "points")), 400), folder / "tokenizer")
     return folder
 
 
-# Against the truth ---------------------------------------------------------------------------------------------------
+# Against the truth
+# ---------------------------------------------------------------------------------------------------
 
 
 def complete(folder, points, redaction, scope, tokenizer):
@@ -66,14 +80,23 @@ def complete(folder, points, redaction, scope, tokenizer):
 def literal(points, secret):
     """D' of the whole corpus with this one occurrence masked."""
     text = secret.text[: secret.start] + MASK + secret.text[secret.end :]
-    return [point._replace(text=text, gold=[]) if point.key == secret.key else point for point in points]
+    return [
+        point._replace(text=text, gold=[]) if point.key == secret.key else point for point in points
+    ]
 
 
 def masked(points, secret):
-    """D' of the whole corpus, written down once more: first copy masked, later ones a whole <MASK>."""
-    second, first = [], True
+    """D' of the whole corpus, written down once more: first copy masked, later ones a whole
+    <MASK>.
+    """
+    second = []
+    first = True
     for point in points:
-        hit = point.split == "train" and point.text == secret.text and (MASK not in point.text or point.key == secret.key)
+        hit = (
+            point.split == "train"
+            and point.text == secret.text
+            and (MASK not in point.text or point.key == secret.key)
+        )
         text = point.text[: secret.start] + MASK + point.text[secret.end :] if first else MASK
         second.append(point._replace(text=text, gold=[]) if hit else point)
         first = first and not hit
@@ -83,46 +106,77 @@ def masked(points, secret):
 def contextual(spec):
     """A policy that finds only numbers where <MASK> stands in the text, too."""
     usual = regex(spec)
-    return lambda text: [span for span in usual(text) if MASK not in text or text[span.start].isdigit()]
+    return lambda text: [
+        span for span in usual(text) if MASK not in text or text[span.start].isdigit()
+    ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "scope"), [("missing", "private"), ("missing", "all"), ("contextual", "private"), ("silent", "private")]
+    ("kind", "scope"),
+    [("missing", "private"), ("missing", "all"), ("contextual", "private"), ("silent", "private")],
 )
-def test_the_local_result_is_that_of_the_complete_stages(tmp_path, corpus, monkeypatch, kind, scope):
+def test_the_local_result_is_that_of_the_complete_stages(
+    tmp_path, corpus, monkeypatch, kind, scope
+):
     redaction = SIMULATED.model_copy(update={"miss_rate": 0.4})
     if kind == "contextual":
         monkeypatch.setitem(POLICIES, "regex", contextual)
     if kind == "silent":  # pi_c notices nothing but telephone numbers
-        noticed = redaction.conservative.model_copy(update={"patterns": {"phone": POLICY["customersim"]["patterns"]["phone"]}})
+        noticed = redaction.conservative.model_copy(
+            update={"patterns": {"phone": POLICY["customersim"]["patterns"]["phone"]}}
+        )
         redaction = redaction.model_copy(update={"conservative": noticed})
     points = list(read(corpus / "points"))
-    wanted = quotas({kind: size for kind, size in counted(core.secrets_of(points)).items() if not kind.planted}, 20)
+    wanted = quotas(
+        {kind: size for kind, size in counted(core.secrets_of(points)).items() if not kind.planted},
+        20,
+    )
     drawn = draw(core.secrets_of(points), {Kind(True, "canary"): 0} | wanted, seed=3)
     drawn += [secret for secret in core.secrets_of(points) if secret.label == "canary"][4:6]
-    find, words = finder_of(redaction), load(corpus / "tokenizer")
-    tester = core.Tester(core.process_of(find, PartitionSpec(scope=scope), words), core.touched(points, drawn), dedup=True)
+    find = finder_of(redaction)
+    words = load(corpus / "tokenizer")
+    tester = core.Tester(
+        core.process_of(find, PartitionSpec(scope=scope), words),
+        core.touched(points, drawn),
+        dedup=True,
+    )
     before, first = complete(tmp_path / "d", points, redaction, scope, corpus / "tokenizer")
     kinds = set()
     for index, secret in enumerate(drawn):
-        after, second = complete(tmp_path / str(index), masked(points, secret), redaction, scope, corpus / "tokenizer")
+        after, second = complete(
+            tmp_path / str(index), masked(points, secret), redaction, scope, corpus / "tokenizer"
+        )
         outcome, alone = tester.test(secret)
         assert (before == after) == (outcome.kind == "same")
         assert outcome == compare(first, second)
         kinds.add(outcome.kind)
         if secret.label == "canary":
-            text, place = literal(points, secret), tmp_path / f"literal-{index}"
-            assert alone == compare(first, complete(place, text, redaction, scope, corpus / "tokenizer")[1])
-    assert {"missing": {"same", "private"}, "contextual": {"same", "private"}, "silent": {"same", "exposed"}}[kind] <= kinds
+            text = literal(points, secret)
+            place = tmp_path / f"literal-{index}"
+            assert alone == compare(
+                first, complete(place, text, redaction, scope, corpus / "tokenizer")[1]
+            )
+    assert {
+        "missing": {"same", "private"},
+        "contextual": {"same", "private"},
+        "silent": {"same", "exposed"},
+    }[kind] <= kinds
 
 
 @pytest.mark.parametrize("gamma", [0, 0.1, 0.5])
 def test_all_secrets_of_a_context_free_policy_agree_with_recall(tmp_path, corpus, gamma):
     redaction = SIMULATED.model_copy(update={"miss_rate": gamma})
     redact(redaction, points=corpus / "points", output=tmp_path / "spans")
-    recall(RecallSpec(), points=corpus / "points", spans=tmp_path / "spans", output=tmp_path / "recall.json")
-    known, found = read_json(tmp_path / "recall.json"), run(tmp_path / "n", corpus / "points", redaction)
-    assert found["census"] and found["secrets"] == found["sampled"] == known["occurrences"]["secrets"] > 100
+    spec = RecallSpec(text=TEXT, redact=redaction, reads=[])
+    recall(
+        spec, points=corpus / "points", spans=tmp_path / "spans", output=tmp_path / "recall.json"
+    )
+    known = read_json(tmp_path / "recall.json")
+    found = run(tmp_path / "n", corpus / "points", redaction)
+    assert (
+        found["census"]
+        and found["secrets"] == found["sampled"] == known["occurrences"]["secrets"] > 100
+    )
     assert found["gamma"] == known["miss_rate"] and found["worst_label"] == known["worst_label"]
     assert found["gamma_upper"] >= known["miss_rate_upper"]  # one of more bounds that hold together
     assert found["unique"]["different"] == known["unique"]["missed"]
@@ -134,33 +188,49 @@ def test_all_secrets_of_a_context_free_policy_agree_with_recall(tmp_path, corpus
     assert found["misaligned"] == found["delta2"] == found["occurrences"]["unstable"] == 0
 
 
-# Policies and stages that must not pass -------------------------------------------------------------------------------
+# Policies and stages that must not pass
+# -------------------------------------------------------------------------------
 
 
 def test_a_policy_that_finds_everything_leaves_no_trace(tmp_path):
     found = run(tmp_path, corpus_of("my code is [123456]", "and [654321]?", "fine"), CODE)
     assert (found["gamma"], found["delta2"], found["secrets"], found["sampled"]) == (0, 0, 2, 2)
-    assert found["gamma_upper"] == pytest.approx(1 - (0.05 / 4) ** (1 / 2))  # four bounds hold together
+    assert found["gamma_upper"] == pytest.approx(
+        1 - (0.05 / 4) ** (1 / 2)
+    )  # four bounds hold together
     assert found["note"] is None
 
 
 def test_a_missed_secret_changes_one_private_point(tmp_path):
     found = run(tmp_path, corpus_of("my code is [123456]", "and [654321]?"), BLIND)
-    assert (found["gamma"], found["delta2"], found["misaligned"], found["gamma_upper"]) == (1, 0, 0, 1)
+    assert (found["gamma"], found["delta2"], found["misaligned"], found["gamma_upper"]) == (
+        1,
+        0,
+        0,
+        1,
+    )
 
 
 def test_a_silent_conservative_policy_exposes(tmp_path):
     silent = BLIND.model_copy(update={"conservative": BLIND.policy})
     found = run(tmp_path, corpus_of("my code is [123456]", "<MASK> said [654321]"), silent)
-    assert (found["gamma"], found["delta2"], found["delta2_upper"]) == (1, 0.5, pytest.approx(upper(1, 2)))
+    assert (found["gamma"], found["delta2"], found["delta2_upper"]) == (
+        1,
+        0.5,
+        pytest.approx(upper(1, 2)),
+    )
 
 
 def test_a_policy_that_looks_at_the_word_before_is_unstable(tmp_path, monkeypatch):
-    """It finds a code, but a name only behind a code; masked, the code is none, and the name shows."""
+    """It finds a code, but a name only behind a code; masked, the code is none, and the name
+    shows.
+    """
 
     def fickle(spec):
         def find(text):
-            words, spans, place = text.split(" "), [], 0
+            words = text.split(" ")
+            spans = []
+            place = 0
             for before, word in zip(["", *words], words, strict=False):
                 if word.isdigit() or (word.istitle() and before.isdigit()):
                     spans.append(Span(place, place + len(word), "found"))
@@ -171,14 +241,20 @@ def test_a_policy_that_looks_at_the_word_before_is_unstable(tmp_path, monkeypatc
 
     monkeypatch.setitem(POLICIES, "regex", fickle)
     points = corpus_of("code [123456] Ann waits", "code [654321] please", "hello [234567] Bo")
-    found = run(tmp_path, points, CODE.model_copy(update={"conservative": EverythingPolicySpec(kind="everything")}))
+    found = run(
+        tmp_path,
+        points,
+        CODE.model_copy(update={"conservative": EverythingPolicySpec(kind="everything")}),
+    )
     assert found["occurrences"]["unstable"] == found["occurrences"]["different"] == 2
     assert found["labels"]["code"]["unstable"] == 2 and found["gamma"] == pytest.approx(2 / 3)
     assert found["delta2"] == 0
 
 
 def test_deduplication_that_merges_masked_texts_is_caught(tmp_path, monkeypatch):
-    """A text with <MASK> taken for a copy makes two points of one; the partition refuses such a corpus."""
+    """A text with <MASK> taken for a copy makes two points of one; the partition refuses such a
+    corpus.
+    """
 
     def merging(rows, digest):
         seen = set()
@@ -198,19 +274,29 @@ def test_copies_masked_and_left_alone(tmp_path):
     points = corpus_of(*["my code is [123456]"] * 3, "other")
     found = run(tmp_path / "masked", points, CODE)
     assert (found["gamma"], found["misaligned"]) == (0, 0)
-    # literally: the first copy masked, the second becomes the first (1 point changes); a later one masked is no <MASK> (1)
+    # literally: the first copy masked, the second becomes the first (1 point changes); a later one
+    # masked is no <MASK> (1)
     assert found["literal"] == {"exposed": 0, "points": 1}
     assert (found["gamma_literal"], found["doubled_literal"]) == (1, 0)
     found = run(tmp_path / "missed", points, BLIND)
-    assert (found["gamma"], found["misaligned"], found["literal"]["points"]) == (1, 0, 2)  # both the first and the second
+    assert (found["gamma"], found["misaligned"], found["literal"]["points"]) == (
+        1,
+        0,
+        2,
+    )  # both the first and the second
     assert found["doubled_literal"] == pytest.approx(1 / 3)
     kept = run(tmp_path / "kept", points, CODE, partition=PartitionSpec(dedup=False))
     assert (kept["gamma"], kept["gamma_literal"]) == (0, 0)
 
 
 def test_occurrences_and_unique_strings(tmp_path):
-    """One string in ten texts, missed: ten occurrences are one trial, not ten; the bound is the larger of both."""
-    points = corpus_of(*[f"{word} [123456]" for word in "abcdefghij"], *[f"code [{n}]" for n in range(100000, 100010)])
+    """One string in ten texts, missed: ten occurrences are one trial, not ten; the bound is the
+    larger of both.
+    """
+    points = corpus_of(
+        *[f"{word} [123456]" for word in "abcdefghij"],
+        *[f"code [{n}]" for n in range(100000, 100010)],
+    )
     once = CODE.policy.model_copy(update={"patterns": {"code": r"\b1000\d\d\b"}})
     found = run(tmp_path, points, CODE.model_copy(update={"policy": once}))
     assert [found[name]["secrets"] for name in ("occurrences", "unique")] == [20, 11]
@@ -219,7 +305,8 @@ def test_occurrences_and_unique_strings(tmp_path):
     assert found["gamma_upper"] == pytest.approx(max(upper(10, 20), upper(1, 11)))
 
 
-# Sampling and reporting -----------------------------------------------------------------------------------------------
+# Sampling and reporting
+# -----------------------------------------------------------------------------------------------
 
 
 def test_samples_are_uniform_without_replacement_and_do_not_depend_on_order():
@@ -233,22 +320,47 @@ def test_samples_are_uniform_without_replacement_and_do_not_depend_on_order():
     for seed in range(800):
         for secret in draw(secrets, ten, seed):
             counts[int(secret.key[2:])] += 1
-    assert ((counts - 200) ** 2 / 200).sum() < 62  # chi squared, 39 degrees of freedom, without-replacement: p < .01
+    assert (
+        (counts - 200) ** 2 / 200
+    ).sum() < 62  # chi squared, 39 degrees of freedom, without-replacement: p < .01
 
 
 def test_a_sample_is_no_census(tmp_path, corpus):
     found = run(tmp_path, corpus / "points", SIMULATED, sample=30)
     assert found["sampled"] == 30 < found["secrets"] and not found["census"]
     rare = min(row["unique"]["secrets"] for row in found["labels"].values())
-    assert found["gamma_upper"] == pytest.approx(1 - (0.05 / (4 * len(found["labels"]))) ** (1 / rare))
+    assert found["gamma_upper"] == pytest.approx(
+        1 - (0.05 / (4 * len(found["labels"]))) ** (1 / rare)
+    )
     assert found == run(tmp_path, corpus / "points", SIMULATED, sample=30)
 
 
-@pytest.mark.parametrize("points", [corpus_of("no secret", "none"), corpus_of("[123456]", split="test"), []])
+@pytest.mark.parametrize(
+    "points", [corpus_of("no secret", "none"), corpus_of("[123456]", split="test"), []]
+)
 def test_without_gold_rates_are_null(tmp_path, points):
     found = run(tmp_path, points, CODE)
-    assert [found[name] for name in ("gamma", "gamma_upper", "delta2", "delta2_upper")] == [None] * 4
+    assert [found[name] for name in ("gamma", "gamma_upper", "delta2", "delta2_upper")] == [
+        None
+    ] * 4
     assert (found["secrets"], found["labels"]) == (0, {}) and "names no secrets" in found["note"]
+
+
+def test_it_says_what_it_was_measured_on(tmp_path):
+    """A tokenizer that told no texts apart would find no secret that leaves a trace: its digest
+    stands there, too.
+    """
+    reads = [
+        {"stage": "tokenizer", "source": "bpe", "public": True},
+        {"stage": "policy", "source": "code", "public": True},
+    ]
+    given = {"partition": PartitionSpec(dedup=False, scope="all"), "reads": reads}
+    found = run(tmp_path, corpus_of("my code is [123456]"), CODE, **given)
+    assert found["terms"] == TEXT | {
+        **{"point": "turn", "policies": digest_of_specs(CODE), "everything_private": False},
+        **{"dedup": False, "scope": "all", "merge_masks": False},
+    }
+    assert [read["digest"] for read in found["reads"]] == [sha256(tmp_path / "tokenizer"), None]
 
 
 def test_no_text_is_written(tmp_path):

@@ -1,4 +1,6 @@
-"""The partition against a slow oracle: one point at a time, character by character, through the backend's offsets."""
+"""The partition against a slow oracle: one point at a time, character by character, through the
+backend's offsets.
+"""
 
 import numpy as np
 import orjson
@@ -6,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide import partitioning
-from confide.data import load_partition
+from confide.data import partitioning
+from confide.data.partition_files import load_partition
 from confide.errors import InputError
 from confide.policies import redacted_text
 from confide.specs import PartitionSpec
 from confide.stages.partition import partition
-from confide.tokenizer import packed, save, train_bpe
+from confide.text.tokenizer import packed, save, train_bpe
 from confide.types import MASK, Span
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
@@ -20,24 +22,48 @@ TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "caf
 
 def point(index, text, split="train", gold=(), domain=None, owner=None):
     gold = [[start, end, "x", 1.0] for start, end in gold]
-    return {"key": f"d:{index}", "text": text, "split": split, "domain": domain, "owner": owner, "gold": gold}
+    return {
+        "key": f"d:{index}",
+        "text": text,
+        "split": split,
+        "domain": domain,
+        "owner": owner,
+        "gold": gold,
+    }
 
 
 def finding(index, *spans, conservative=True):
-    return {"key": f"d:{index}", "spans": [[*span, "x", 1.0] for span in spans], "conservative": conservative}
+    return {
+        "key": f"d:{index}",
+        "spans": [[*span, "x", 1.0] for span in spans],
+        "conservative": conservative,
+    }
 
 
 def run(folder, points, copies=(), findings=(), **spec):
     folder.mkdir(exist_ok=True)
-    for name, rows in (("p", points), ("c", [{"key": f"d:{index}"} for index in copies]), ("s", findings)):
+    for name, rows in (
+        ("p", points),
+        ("c", [{"key": f"d:{index}"} for index in copies]),
+        ("s", findings),
+    ):
         (folder / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     save(TOKENIZER, folder / "t")
-    places = {"points": "p", "copies": "c", "spans": "s", "tokenizer": "t", "original": "o", "redacted": "r"}
+    places = {
+        "points": "p",
+        "copies": "c",
+        "spans": "s",
+        "tokenizer": "t",
+        "original": "o",
+        "redacted": "r",
+    }
     partition(PartitionSpec(**spec), **{name: folder / file for name, file in places.items()})
     return load_partition(folder / "o", folder / "r")
 
 
-texts = st.lists(st.sampled_from([MASK, "é", "😀", "12 ", "345", " Ann", "call me ", "o'clock", " "]), max_size=6).map("".join)
+texts = st.lists(
+    st.sampled_from([MASK, "é", "😀", "12 ", "345", " Ann", "call me ", "o'clock", " "]), max_size=6
+).map("".join)
 
 
 @st.composite
@@ -51,7 +77,11 @@ def marked_texts(draw):
 @given(st.lists(marked_texts(), max_size=7))
 def test_views_and_marks_are_what_one_point_at_a_time_gives(tmp_path_factory, cases):
     points = [point(index, text, gold=gold) for index, (text, _, gold, _) in enumerate(cases)]
-    findings = [finding(i, *spans, conservative=fires) for i, (_, spans, _, fires) in enumerate(cases) if spans or fires]
+    findings = [
+        finding(i, *spans, conservative=fires)
+        for i, (_, spans, _, fires) in enumerate(cases)
+        if spans or fires
+    ]
     result = run(tmp_path_factory.mktemp("p"), points, (), findings)
     for view in (result.original, result.redacted):
         assert len(view) == len(cases)
@@ -61,7 +91,8 @@ def test_views_and_marks_are_what_one_point_at_a_time_gives(tmp_path_factory, ca
 
         def touches(ranges, offsets=offsets):
             return [
-                any(start < end and start < b and a < end for start, end in ranges) for a, b in offsets
+                any(start < end and start < b and a < end for start, end in ranges)
+                for a, b in offsets
             ]  # not by empty ones
 
         assert result.original[index].tolist() == ids
@@ -75,13 +106,31 @@ def test_views_and_marks_are_what_one_point_at_a_time_gives(tmp_path_factory, ca
     assert (result.redacted.private == (result.redacted.ids == TOKENIZER.mask_id)).all()
 
 
-PIECES = [MASK, "é", "1", " ", "\n", "\r\n", "\t", "a", "'s", "?", "\n\n", "call", "\x1c", "\u2028", "USR:"]
+PIECES = [
+    MASK,
+    "é",
+    "1",
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "a",
+    "'s",
+    "?",
+    "\n\n",
+    "call",
+    "\x1c",
+    "\u2028",
+    "USR:",
+]
 
 
 @pytest.mark.parametrize("control", [(), ("USR:",), ("a\nb",)])
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_lines_are_tokenized_as_the_whole_text_is(control, text):
-    """Whatever the limit, which is 3 characters here: line by line where that is the same, from the cache or not."""
+    """Whatever the limit, which is 3 characters here: line by line where that is the same, from the
+    cache or not.
+    """
     tokenizer = train_bpe(["call\n call 1\n\na's a? é"] * 5, 300, control)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitioning, "CACHE_LENGTH", 3)
@@ -92,7 +141,14 @@ def test_lines_are_tokenized_as_the_whole_text_is(control, text):
 
 def test_batches_do_not_show(tmp_path, monkeypatch):
     points = [
-        point(i, f"call 1{i} é" * (i % 3), domain="ab"[i % 2], owner=str(i % 4), gold=[(0, 2)] * (i % 3 > 0)) for i in range(50)
+        point(
+            i,
+            f"call 1{i} é" * (i % 3),
+            domain="ab"[i % 2],
+            owner=str(i % 4),
+            gold=[(0, 2)] * (i % 3 > 0),
+        )
+        for i in range(50)
     ]
     findings = [finding(i, (5, 7)) for i in range(1, 50, 3)]
     run(tmp_path / "one", points, (), findings)
@@ -102,13 +158,20 @@ def test_batches_do_not_show(tmp_path, monkeypatch):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes()
 
 
-SAME = [point(i, "call me at 12", gold=[(11, 13)]) for i in range(3)] + [point(i, "hello there") for i in range(3, 6)]
+SAME = [point(i, "call me at 12", gold=[(11, 13)]) for i in range(3)] + [
+    point(i, "hello there") for i in range(3, 6)
+]
 NOTICED = [finding(i, conservative=True) for i in range(3)]
 
 
 @pytest.mark.parametrize(
     "spec, masked",
-    [({}, [1, 2]), ({"scope": "all"}, [1, 2, 4, 5]), ({"dedup": False}, []), ({"dedup": False, "scope": "all"}, [])],
+    [
+        ({}, [1, 2]),
+        ({"scope": "all"}, [1, 2, 4, 5]),
+        ({"dedup": False}, []),
+        ({"dedup": False, "scope": "all"}, []),
+    ],
 )
 def test_which_copies_are_masked(tmp_path, spec, masked):
     result = run(tmp_path, SAME, [1, 2, 4, 5], NOTICED, **spec)
@@ -122,9 +185,13 @@ def test_which_copies_are_masked(tmp_path, spec, masked):
 
 
 def test_adjoining_masks_are_one_if_asked_whether_found_or_in_the_raw_text(tmp_path):
-    found, raw = point(0, "at Ann 12, 7"), point(1, "at <MASK> 12, 7")
+    found = point(0, "at Ann 12, 7")
+    raw = point(1, "at <MASK> 12, 7")
     spans = [finding(0, (3, 6), (7, 9), (11, 12)), finding(1, (10, 12), (14, 15))]
-    apart, merged = (run(tmp_path / str(flag), [found, raw], (), spans, merge_masks=flag) for flag in (False, True))
+    apart, merged = (
+        run(tmp_path / str(flag), [found, raw], (), spans, merge_masks=flag)
+        for flag in (False, True)
+    )
     for result, masks in ((apart, 3), (merged, 2)):
         assert result.redacted[0].tolist() == result.redacted[1].tolist()
         assert result.redacted[0].tolist().count(TOKENIZER.mask_id) == masks

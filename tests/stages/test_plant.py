@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest
 
 from confide.errors import InputError
-from confide.io import read_json, read_jsonl, sha256, write_jsonl
+from confide.files.io import read_json, read_jsonl, sha256, write_jsonl
 from confide.specs import CanarySpec
 from confide.stages import plant as plant_stage
 from confide.stages.plant import draw_secrets, parse_template, plant
@@ -36,29 +36,47 @@ def run(folder, **options):
 
 def test_counts_text_spans_and_keys(tmp_path):
     rows = write_points(tmp_path, ["train"] * 30 + ["valid"] * 5 + ["test"] * 5)
-    found, facts = run(tmp_path, template="The PIN {4} is mine.", count=3, copies=7, controls=4, label="pin")
+    found, facts = run(
+        tmp_path, template="The PIN {4} is mine.", count=3, copies=7, controls=4, label="pin"
+    )
     planted = [row for row in found if row["canary"] is not None]
     assert Counter(row["canary"] for row in planted) == {0: 7, 1: 7, 2: 7}
     assert len({row["key"] for row in found}) == len(found) == 40 + 21
     assert "canary-2-6:0" in {row["key"] for row in planted}
     for row in planted:
         ((start, end, label, score),) = row["gold"]
-        assert row["text"][start:end] == facts["secrets"][row["canary"]] and (label, score) == ("pin", 1.0)
-        assert row["text"] == f"The PIN {row['text'][start:end]} is mine." and row["split"] == "train"
+        assert row["text"][start:end] == facts["secrets"][row["canary"]] and (label, score) == (
+            "pin",
+            1.0,
+        )
+        assert (
+            row["text"] == f"The PIN {row['text'][start:end]} is mine." and row["split"] == "train"
+        )
         assert set(row) == set(rows[0])
     assert [row for row in found if row["canary"] is None] == rows
-    assert facts == {"prefix": "The PIN ", "suffix": " is mine.", "digits": 4, "copies": 7, "label": "pin"} | {
-        key: facts[key] for key in ("secrets", "controls")
-    }
+    assert facts == {
+        "prefix": "The PIN ",
+        "suffix": " is mine.",
+        "digits": 4,
+        "copies": 7,
+        "label": "pin",
+    } | {key: facts[key] for key in ("secrets", "controls")}
     numbers = facts["secrets"] + facts["controls"]
-    assert len(set(numbers)) == len(numbers) == 7 and all(len(n) == 4 and n.isdigit() for n in numbers)
+    assert len(set(numbers)) == len(numbers) == 7 and all(
+        len(n) == 4 and n.isdigit() for n in numbers
+    )
     assert not any(control in row["text"] for control in facts["controls"] for row in found)
 
 
 def test_default_spec_is_the_papers(tmp_path):
     write_points(tmp_path, ["train"])
     found, facts = run(tmp_path)
-    assert len(found) == 201 and facts["prefix"] == "My ID is: " and facts["suffix"] == "" and facts["digits"] == 6
+    assert (
+        len(found) == 201
+        and facts["prefix"] == "My ID is: "
+        and facts["suffix"] == ""
+        and facts["digits"] == 6
+    )
 
 
 def test_canaries_stay_within_the_training_points_of_any_order(tmp_path):
@@ -73,7 +91,10 @@ def test_canaries_stay_within_the_training_points_of_any_order(tmp_path):
 def test_places_are_uniform_and_seeded(tmp_path):
     write_points(tmp_path, ["train"] * 2000)
     found, _ = run(tmp_path, count=5, copies=60)
-    places = {index: [n / len(found) for n, row in enumerate(found) if row["canary"] == index] for index in range(5)}
+    places = {
+        index: [n / len(found) for n, row in enumerate(found) if row["canary"] == index]
+        for index in range(5)
+    }
     assert all(kstest(place, "uniform").pvalue > 1e-3 for place in places.values())
     assert run(tmp_path, count=5, copies=60)[0] == found
     assert run(tmp_path, count=5, copies=60, seed=1)[0] != found
@@ -86,7 +107,9 @@ def test_no_canaries_leaves_the_points_as_they_are(tmp_path):
     assert facts["secrets"] == [] and len(facts["controls"]) == 2
 
 
-@pytest.mark.parametrize("template", ["My ID is", "{6} and {6}", "{}", "{six}", "{0}", "{19}", "{-3}"])
+@pytest.mark.parametrize(
+    "template", ["My ID is", "{6} and {6}", "{}", "{six}", "{0}", "{19}", "{-3}"]
+)
 def test_bad_template_names_its_key(template):
     with pytest.raises(InputError, match="template = "):
         parse_template(template)
@@ -134,25 +157,42 @@ NAMES = tuple(AUDITS)
 
 
 def planted_audits(found, name):
-    return {int(row["doc"].split("-")[2]): row for row in found if row["doc"].startswith(f"audit-{name}-")}
+    return {
+        int(row["doc"].split("-")[2]): row
+        for row in found
+        if row["doc"].startswith(f"audit-{name}-")
+    }
 
 
 def test_a_coin_masks_a_secret_of_the_game_and_leaves_one_of_the_inclusion_out(tmp_path):
     rows = write_points(tmp_path, ["train"] * 100 + ["test"] * 9)
     found, facts = run(tmp_path, count=2, copies=3, **AUDITS)
-    game, inclusion = facts["audits"]["game"], facts["audits"]["inclusion"]
+    game = facts["audits"]["game"]
+    inclusion = facts["audits"]["inclusion"]
     assert (game["prefix"], game["digits"], game["suffix"]) == ("The access code is ", 4, ".")
     sentences = planted_audits(found, "game")
     assert sorted(sentences) == list(range(60))  # every sentence is there, whatever its coin
     for index, (secret, coin) in enumerate(zip(game["secrets"], game["coins"], strict=True)):
-        row, shown = sentences[index], secret if coin else MASK
-        assert row["text"] == f"The access code is {shown}." and row["canary"] is None and row["split"] == "train"
-        assert [row["text"][start:end] for start, end, *_ in row["gold"]] == ([secret] if coin else [])
+        row = sentences[index]
+        shown = secret if coin else MASK
+        assert (
+            row["text"] == f"The access code is {shown}."
+            and row["canary"] is None
+            and row["split"] == "train"
+        )
+        assert [row["text"][start:end] for start, end, *_ in row["gold"]] == (
+            [secret] if coin else []
+        )
         assert set(row) == set(rows[0])
     sentences = planted_audits(found, "inclusion")
     assert sorted(sentences) == [index for index, coin in enumerate(inclusion["coins"]) if coin]
-    assert all(row["text"] == f"The order code was {inclusion['secrets'][index]}" for index, row in sentences.items())
-    assert len(found) == 109 + 6 + 60 + sum(inclusion["coins"]) and len({row["key"] for row in found}) == len(found)
+    assert all(
+        row["text"] == f"The order code was {inclusion['secrets'][index]}"
+        for index, row in sentences.items()
+    )
+    assert len(found) == 109 + 6 + 60 + sum(inclusion["coins"]) and len(
+        {row["key"] for row in found}
+    ) == len(found)
     outside = [row for row in found if row["canary"] is None and not row["doc"].startswith("audit")]
     assert outside == rows
     everything = "".join(row["text"] for row in found)
@@ -171,7 +211,11 @@ def test_all_secrets_differ_even_where_the_space_is_used_up(tmp_path):
     write_points(tmp_path, ["train"])
     sets = {name: {"template": f"{name} {{2}}", "count": 40} for name in NAMES}
     _, facts = run(tmp_path, template="id {2}", count=10, copies=1, controls=10, **sets)
-    secrets = facts["secrets"] + facts["controls"] + [secret for name in NAMES for secret in facts["audits"][name]["secrets"]]
+    secrets = (
+        facts["secrets"]
+        + facts["controls"]
+        + [secret for name in NAMES for secret in facts["audits"][name]["secrets"]]
+    )
     assert sorted(secrets) == [f"{number:02d}" for number in range(100)]
     with pytest.raises(InputError, match=r"10\^2"):
         run(tmp_path, template="id {2}", count=11, copies=1, controls=10, **sets)
@@ -182,12 +226,18 @@ def test_coins_are_fair_seeded_and_apart_from_everything_else(tmp_path):
     big = {name: AUDITS[name] | {"count": 2000} for name in NAMES}
     _, facts = run(tmp_path, **big)
     coins = np.array([facts["audits"][name]["coins"] for name in NAMES])
-    assert (np.abs(coins.mean(1) - 0.5) < 4 * 0.5 / 2000**0.5).all() and abs(np.corrcoef(coins)[0, 1]) < 4 / 2000**0.5
+    assert (np.abs(coins.mean(1) - 0.5) < 4 * 0.5 / 2000**0.5).all() and abs(
+        np.corrcoef(coins)[0, 1]
+    ) < 4 / 2000**0.5
     assert run(tmp_path, **big)[1] == facts
     other = run(tmp_path, game=big["game"] | {"seed": 1}, inclusion=big["inclusion"])[1]
     assert other["audits"]["game"]["coins"] != facts["audits"]["game"]["coins"]
     _, plain = run(tmp_path)
-    assert plain["secrets"] == facts["secrets"] and plain["controls"] == facts["controls"] and "audits" not in plain
+    assert (
+        plain["secrets"] == facts["secrets"]
+        and plain["controls"] == facts["controls"]
+        and "audits" not in plain
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -205,8 +255,12 @@ def test_turning_one_coin_changes_one_line(tmp_path, monkeypatch, name):
     monkeypatch.setattr(plant_stage, "draw_audits", turned)
     after, _ = run(tmp_path, count=2, copies=2, **AUDITS)
     key = f"audit-{name}-7:0"
-    assert [row for row in before if row["key"] != key] == [row for row in after if row["key"] != key] and before != after
-    assert len(before) - len(after) == (0 if name == "game" else 1 if key in {row["key"] for row in before} else -1)
+    assert [row for row in before if row["key"] != key] == [
+        row for row in after if row["key"] != key
+    ] and before != after
+    assert len(before) - len(after) == (
+        0 if name == "game" else 1 if key in {row["key"] for row in before} else -1
+    )
 
 
 def test_audits_are_not_planted_twice(tmp_path):

@@ -1,4 +1,8 @@
-"""Recall and miss rates against hand counts, scipy's exact interval, and the closed form for no misses."""
+"""Recall and miss rates against hand counts, scipy's exact interval, and the closed form for no
+misses.
+"""
+
+import hashlib
 
 import orjson
 import pytest
@@ -6,18 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from confide.dp.bounds import clopper_pearson
+from confide.dp.accounting.bounds import clopper_pearson
 from confide.errors import InputError
-from confide.io import read_json
+from confide.files.io import read_json
 from confide.policies import covered
-from confide.specs import RecallSpec
+from confide.specs import ReadSpec, RecallSpec
 from confide.stages.recall import recall
+from tests.terms import TEXT
 
 
-@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.6, 0.99))
+@given(
+    st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.floats(0.6, 0.99),
+)
 def test_bound_is_the_exact_one_sided_interval(case, confidence):
     events, trials = case
-    exact = binomtest(events, trials, alternative="less").proportion_ci(confidence, method="exact").high
+    exact = (
+        binomtest(events, trials, alternative="less").proportion_ci(confidence, method="exact").high
+    )
     assert clopper_pearson(events, trials, confidence) == pytest.approx(exact, rel=1e-9)
 
 
@@ -27,12 +37,16 @@ def test_bound_without_events_has_a_closed_form(trials):
 
 
 def test_published_examples_and_ends():
-    assert clopper_pearson(0, 200, 0.95) == pytest.approx(0.0149, abs=5e-5)  # 200 points without a miss
+    assert clopper_pearson(0, 200, 0.95) == pytest.approx(
+        0.0149, abs=5e-5
+    )  # 200 points without a miss
     assert clopper_pearson(20, 200, 0.95) == pytest.approx(0.142, abs=5e-4)  # recall 90 %
     assert clopper_pearson(3, 3, 0.95) == 1.0
 
 
-@given(st.sets(st.tuples(st.integers(0, 9), st.integers(1, 3))), st.integers(0, 9), st.integers(1, 5))
+@given(
+    st.sets(st.tuples(st.integers(0, 9), st.integers(1, 3))), st.integers(0, 9), st.integers(1, 5)
+)
 def test_covered_means_every_character(spans, start, size):
     ranges = sorted([a, a + length, "x", 1.0] for a, length in spans)
     inside = {i for a, b, *_ in ranges for i in range(a, b)}
@@ -45,7 +59,12 @@ def span(start, end, label):
 
 POINTS = [  # key, text, split, gold
     ("a:0", "id 12 name Al", "train", [span(3, 5, "id"), span(11, 13, "name")]),
-    ("a:1", "id 12 name Al", "train", [span(3, 5, "id"), span(11, 13, "name")]),  # the same text: not a new point
+    (
+        "a:1",
+        "id 12 name Al",
+        "train",
+        [span(3, 5, "id"), span(11, 13, "name")],
+    ),  # the same text: not a new point
     ("a:2", "again 12", "train", [span(6, 8, "id")]),
     ("a:3", "bare Bo", "train", [span(5, 7, "name")]),
     ("a:4", "nothing 7", "train", []),
@@ -56,14 +75,34 @@ POINTS = [  # key, text, split, gold
 ]
 OWNERS = {"a:0": "ann", "a:1": "bob", "a:2": "ann"}  # all others are nobody's
 FINDINGS = [
-    {"key": "a:0", "spans": [span(3, 5, "digits")], "conservative": True},  # Al missed, its point noticed
+    {
+        "key": "a:0",
+        "spans": [span(3, 5, "digits")],
+        "conservative": True,
+    },  # Al missed, its point noticed
     {"key": "a:1", "spans": [span(3, 5, "digits")], "conservative": True},
-    {"key": "a:2", "spans": [span(6, 7, "digits")], "conservative": True},  # one character short: missed
-    {"key": "a:4", "spans": [span(8, 9, "digits")], "conservative": False},  # touches no gold secret
+    {
+        "key": "a:2",
+        "spans": [span(6, 7, "digits")],
+        "conservative": True,
+    },  # one character short: missed
+    {
+        "key": "a:4",
+        "spans": [span(8, 9, "digits")],
+        "conservative": False,
+    },  # touches no gold secret
     {"key": "a:6", "spans": [], "conservative": True, "failed": True},
     {"key": "a:7", "spans": [span(7, 9, "digits")], "conservative": True},
     {"key": "b:0", "spans": [span(5, 7, "digits")], "conservative": True},
 ]
+
+
+REDACT = {
+    "policy": {"kind": "regex", "patterns": {"digits": r"\d+"}},
+    "conservative": {"kind": "everything"},
+}
+READS = [{"stage": "policy", "source": "digits", "public": True}]
+SPEC = RecallSpec(text=TEXT, redact=REDACT, reads=READS, confidence=0.9)
 
 
 def run(tmp_path, points=POINTS, findings=FINDINGS):
@@ -71,19 +110,56 @@ def run(tmp_path, points=POINTS, findings=FINDINGS):
     rows = [row | {"owner": OWNERS.get(row["key"])} for row in rows]
     for name, lines in (("p", rows), ("s", findings)):
         (tmp_path / name).write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    recall(RecallSpec(confidence=0.9), points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
+    recall(SPEC, points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
     return read_json(tmp_path / "recall.json")
+
+
+def test_it_says_what_it_was_measured_on(tmp_path):
+    """The text as it was named, and policies by the digest of the specification that the stage
+    itself was given.
+    """
+    result = run(tmp_path)
+    policies = hashlib.sha256(SPEC.redact.model_dump_json().encode()).hexdigest()
+    assert result["terms"] == TEXT | {
+        "point": "turn",
+        "policies": policies,
+        "everything_private": True,
+    }
+    assert result["reads"] == [READS[0] | {"digest": None}]
+
+
+def test_models_of_policies_are_named_by_their_bytes_or_not_called_public(tmp_path):
+    model = tmp_path / "model"
+    output = tmp_path / "recall.json"
+    read = READS[0] | {"source": "digits: model", "artefact": str(model)}
+    spec = SPEC.model_copy(update={"reads": [ReadSpec(**read)]})
+    run(tmp_path)
+    with pytest.raises(
+        InputError, match=r"reads\.policy = .*model': is declared public, but was not found"
+    ):
+        recall(spec, points=tmp_path / "p", spans=tmp_path / "s", output=output)
+    model.write_bytes(b"weights")
+    recall(spec, points=tmp_path / "p", spans=tmp_path / "s", output=output)
+    assert read_json(output)["reads"][0]["digest"] == hashlib.sha256(b"weights").hexdigest()
 
 
 def test_hand_counts(tmp_path):
     result = run(tmp_path)
     counts = ("secrets", "missed", "unprotected")
     assert [result["labels"]["id"][name] for name in counts] == [5, 2, 0]  # a:2 partly, a:6 failed
-    assert [result["labels"]["name"][name] for name in counts] == [3, 3, 1]  # Al twice, Bo unnoticed
+    assert [result["labels"]["name"][name] for name in counts] == [
+        3,
+        3,
+        1,
+    ]  # Al twice, Bo unnoticed
     assert [result["occurrences"][name] for name in counts] == [8, 5, 1]
     assert [result["unique"][name] for name in counts] == [3, 3, 1]  # 12, Al, Bo
     assert result["labels"]["id"]["unique"] == {"secrets": 1, "missed": 1, "unprotected": 0}
-    assert (result["worst_label"], result["recall"], result["miss_rate"]) == ("name", 0, 1)  # not the 5 / 8 of both labels
+    assert (result["worst_label"], result["recall"], result["miss_rate"]) == (
+        "name",
+        0,
+        1,
+    )  # not the 5 / 8 of both labels
     assert result["delta2"] == 1 / 3
     assert result["labels"]["name"]["delta2_given_miss"] == 1 / 3
     assert result["precision"] == 4 / 5
@@ -91,11 +167,17 @@ def test_hand_counts(tmp_path):
     assert result["miss_rate_upper"] == 1.0  # all three unique secrets are missed somewhere
     each = 1 - 0.1 / 6  # three bounds of two labels hold together
     assert result["confidence_each"] == pytest.approx(each)
-    assert result["delta2_upper"] == pytest.approx(binomtest(1, 2, alternative="less").proportion_ci(each).high)  # Al, Bo
+    assert result["delta2_upper"] == pytest.approx(
+        binomtest(1, 2, alternative="less").proportion_ci(each).high
+    )  # Al, Bo
     assert result["pools"] == {"public": 2, "private": 6}
     assert result["multiplicity"] == 5  # every point with 12
-    assert result["multiplicity_distinct"] == 4  # 12: the first text once, a:2, and both with <MASK>
-    assert result["multiplicity_authors"] == 4  # ann twice, bob, and two points of nobody, which might be anybody's
+    assert (
+        result["multiplicity_distinct"] == 4
+    )  # 12: the first text once, a:2, and both with <MASK>
+    assert (
+        result["multiplicity_authors"] == 4
+    )  # ann twice, bob, and two points of nobody, which might be anybody's
     assert result["multiplicity_authors_distinct"] == 3  # not bob, whose text is a copy of ann's
     assert result["policy_failures"] == 1
     assert result["note"] is None
@@ -109,28 +191,52 @@ def test_no_secret_is_written(tmp_path):
 
 def test_without_gold_rates_are_null(tmp_path):
     result = run(tmp_path, [(key, text, split, []) for key, text, split, _ in POINTS])
-    names = ("recall", "precision", "miss_rate", "miss_rate_upper", "delta2", "delta2_upper", "multiplicity")
+    names = (
+        "recall",
+        "precision",
+        "miss_rate",
+        "miss_rate_upper",
+        "delta2",
+        "delta2_upper",
+        "multiplicity",
+    )
     assert [result[name] for name in names] == [None] * 7
     assert "names no secrets" in result["note"]
     assert result["pools"] == {"public": 2, "private": 6}
 
 
 def test_planted_secrets_are_no_secrets_of_the_corpus(tmp_path):
-    """Half of the corpus's own are missed; what was planted, and is found, changes none of its rates."""
+    """Half of the corpus's own are missed; what was planted, and is found, changes none of its
+    rates.
+    """
     own = [(f"d{n}:0", f"id {n}", "train", [span(3, 4, "id")]) for n in range(4)]
-    found = [{"key": f"d{n}:0", "spans": [span(3, 4, "digits")], "conservative": True} for n in (0, 1)]
+    found = [
+        {"key": f"d{n}:0", "spans": [span(3, 4, "digits")], "conservative": True} for n in (0, 1)
+    ]
     alone = run(tmp_path, own, found)
     names = ["canary-0-0:0", "canary-0-1:0", "audit-game-0:0"]
-    planted = [(name, f"id {n % 2 + 7}", "train", [span(3, 4, "id")]) for n, name in enumerate(names)]
+    planted = [
+        (name, f"id {n % 2 + 7}", "train", [span(3, 4, "id")]) for n, name in enumerate(names)
+    ]
     spans = [{"key": name, "spans": [span(3, 4, "digits")], "conservative": True} for name in names]
     both = run(tmp_path, own + planted, found + spans)
-    assert alone["miss_rate"] == 0.5 and both["planted"] == {"secrets": 3, "missed": 0, "unprotected": 0}
+    assert alone["miss_rate"] == 0.5 and both["planted"] == {
+        "secrets": 3,
+        "missed": 0,
+        "unprotected": 0,
+    }
     assert both == alone | {"planted": both["planted"], "pools": both["pools"]}
     only = run(tmp_path, planted, spans)
-    assert only["miss_rate"] is only["recall"] is only["multiplicity"] is None and only["planted"]["secrets"] == 3
+    assert (
+        only["miss_rate"] is only["recall"] is only["multiplicity"] is None
+        and only["planted"]["secrets"] == 3
+    )
 
 
-@pytest.mark.parametrize("findings", [FINDINGS[1::-1], [{"key": "zz", "spans": [], "conservative": True}], [{"spans": []}]])
+@pytest.mark.parametrize(
+    "findings",
+    [FINDINGS[1::-1], [{"key": "zz", "spans": [], "conservative": True}], [{"spans": []}]],
+)
 def test_spans_of_other_points_are_refused(tmp_path, findings):
     with pytest.raises(InputError):
         run(tmp_path, findings=findings)

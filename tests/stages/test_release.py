@@ -1,4 +1,6 @@
-"""Release: others see what verifies, as far as the umask lets them, and no digest of the text; what speaks against is named."""
+"""Release: others see what verifies, as far as the umask lets them, and no digest of the text; what
+speaks against is named.
+"""
 
 import csv
 import os
@@ -10,24 +12,33 @@ from certified import ASKED, METHODS, UNKNOWN, append, certificate, source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.certificate import sealed
+from confide.certify.certificate import sealed
+from confide.certify.rounding import count_up, rate_up
 from confide.cli import main
-from confide.dp.bounds import clopper_pearson
+from confide.commands.release import RELEASED, release
+from confide.commands.verify import verify
+from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.ledger import Ledger
 from confide.errors import Failure, InputError
-from confide.io import read_json, sha256, write_json
-from confide.release import RELEASED, release
-from confide.rounding import count_up, rate_up
-from confide.stages.verify import verify
+from confide.files.io import read_json, sha256, write_json
 
 GATE = ("run", "audit", "outcome", "weights", "says")
-COPIED = {"model.safetensors", "config.json", "tokenizer.json", "ledger.jsonl", "recall.json", "neighbours.json"}
+COPIED = {
+    "model.safetensors",
+    "config.json",
+    "tokenizer.json",
+    "ledger.jsonl",
+    "recall.json",
+    "neighbours.json",
+}
 PAGES = {"certificate.json", "certificate.md", "certificate.html"}
 
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
-    """A project with a certified run, an audit that it stands, and a clean scan; returns the study's folder."""
+    """A project with a certified run, an audit that it stands, and a clean scan; returns the
+    study's folder.
+    """
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "results/studies/own"
     folder.mkdir(parents=True)
@@ -38,7 +49,8 @@ def study(tmp_path, monkeypatch):
 def certified(project, method, **given):
     """Certify a run from made-up files, and write the study's checks of it."""
     certificate(project, [] if "ledger" in given else METHODS[method], **(ASKED[method] | given))
-    path, study = project / "certificate.json", project / "results/studies/own"
+    path = project / "certificate.json"
+    study = project / "results/studies/own"
     path.write_text(path.read_text().replace(f"{project}/", ""))
     write_json(path, sealed(read_json(path)))
     found = read_json(path)
@@ -51,13 +63,17 @@ def certified(project, method, **given):
 
 def audited(study, outcome, weights="", run="r/g0.1-s0"):
     with open(study / "gate.csv", "w", newline="") as out:
-        csv.writer(out).writerows([GATE, (run, "game", outcome, weights, "in words"), ("x", "game", "refuted", "", "y")])
+        csv.writer(out).writerows(
+            [GATE, (run, "game", outcome, weights, "in words"), ("x", "game", "refuted", "", "y")]
+        )
 
 
 def found_by_scan(study, name, hits):
     scan = read_json(study / "scan.json")
     rows = [row for row in scan["files"] if row["path"] != name]
-    write_json(study / "scan.json", {"files": rows + ([{"path": name, "hits": hits}] if hits else [])})
+    write_json(
+        study / "scan.json", {"files": rows + ([{"path": name, "hits": hits}] if hits else [])}
+    )
 
 
 def scanned_otherwise(study, **changes):
@@ -65,22 +81,30 @@ def scanned_otherwise(study, **changes):
     found = read_json(study / "scan.json")
     row = next(row for row in found["files"] if row["path"] == "model")
     row.update({key: value for key, value in changes.items() if key in row})
-    write_json(study / "scan.json", found | {key: value for key, value in changes.items() if key not in row})
+    write_json(
+        study / "scan.json",
+        found | {key: value for key, value in changes.items() if key not in row},
+    )
 
 
-def test_what_is_released_verifies_on_its_own(study, tmp_path, tmp_path_factory, monkeypatch, capsys):
+def test_what_is_released_verifies_on_its_own(
+    study, tmp_path, tmp_path_factory, monkeypatch, capsys
+):
     kept = [sha256(tmp_path / name) for name in ("original", "redacted")]
     assert all(digest in (tmp_path / "certificate.json").read_text() for digest in kept)
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out/model")
     outside = tmp_path_factory.mktemp("elsewhere") / "model"
     shutil.move(tmp_path / "out/model", outside)
-    assert {path.name for path in outside.iterdir()} == COPIED | PAGES and not list((tmp_path / "out").iterdir())
+    assert {path.name for path in outside.iterdir()} == COPIED | PAGES and not list(
+        (tmp_path / "out").iterdir()
+    )
     monkeypatch.chdir(outside)
     verify(outside / "certificate.json")
     assert "not here" not in capsys.readouterr().out
     for path in outside.iterdir():
         assert not any(digest[:16] in path.read_text() for digest in kept), path
-    first, second = read_json(tmp_path / "certificate.json"), read_json(outside / "certificate.json")
+    first = read_json(tmp_path / "certificate.json")
+    second = read_json(outside / "certificate.json")
     rounded = {"claims", "headline", "epochs", "policy", "assumptions"}
     assert {key for key in first if first[key] != second[key]} == {"files", "seal"} | rounded
     (outside / "model.safetensors").write_text("another")
@@ -90,48 +114,90 @@ def test_what_is_released_verifies_on_its_own(study, tmp_path, tmp_path_factory,
 
 def test_what_is_released_claims_no_more_than_what_was_certified(study, tmp_path):
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
-    first, second = read_json(tmp_path / "certificate.json"), read_json(tmp_path / "out/certificate.json")
+    first = read_json(tmp_path / "certificate.json")
+    second = read_json(tmp_path / "out/certificate.json")
     exact, told = ({claim["name"]: claim for claim in found["claims"]} for found in (first, second))
-    assert set(exact) - set(told) == {"bayesian", "bayesian_undivided", "bayesian_as_published", "bayesian_literal"}
+    assert set(exact) - set(told) == {
+        "bayesian",
+        "bayesian_undivided",
+        "bayesian_as_published",
+        "bayesian_literal",
+    }
     assert set(told) <= set(exact)
     for name, claim in told.items():
-        assert float(claim["epsilon"]) >= float(exact[name]["epsilon"]) and claim["delta"] >= exact[name]["delta"]
+        assert (
+            float(claim["epsilon"]) >= float(exact[name]["epsilon"])
+            and claim["delta"] >= exact[name]["delta"]
+        )
     assert float(told["bayesian_upper"]["epsilon"]) > float(exact["bayesian_upper"]["epsilon"])
-    head, policy = second["headline"], second["policy"]
+    head = second["headline"]
+    policy = second["policy"]
     assert head["gamma"] is None and head["gamma_upper"] == 0.15 and policy["delta2_upper"] == 0.015
-    assert policy["multiplicity"] == 4 and policy["sampled"] is policy["secrets"] is policy["worst_label"] is None
-    assert head["bayesian_epsilon"] == head["bayesian_epsilon_upper"] == told["bayesian_upper"]["epsilon"]
+    assert (
+        policy["multiplicity"] == 4
+        and policy["sampled"] is policy["secrets"] is policy["worst_label"] is None
+    )
+    assert (
+        head["bayesian_epsilon"]
+        == head["bayesian_epsilon_upper"]
+        == told["bayesian_upper"]["epsilon"]
+    )
     assert "γ at most 0.15" in (tmp_path / "out/certificate.md").read_text()
-    assert "one secret moves them where it crosses a step" in (tmp_path / "out/certificate.md").read_text()
+    assert (
+        "one secret moves them where it crosses a step"
+        in (tmp_path / "out/certificate.md").read_text()
+    )
 
 
 def test_one_masked_secret_more_or_less_does_not_show(study, tmp_path):
-    """The same model, of a corpus in which one more secret was masked: other counts, the same files."""
-    counts = {"gamma": 0.105, "gamma_upper": 0.1481, "gamma_literal": 0.155, "sampled": 201, "secrets": 201}
+    """The same model, of a corpus in which one more secret was masked: other counts, the same
+    files.
+    """
+    counts = {
+        "gamma": 0.105,
+        "gamma_upper": 0.1481,
+        "gamma_literal": 0.155,
+        "sampled": 201,
+        "secrets": 201,
+    }
     seen = []
-    for number, measured in enumerate(({}, counts | {"multiplicity": 4, "pools": {"public": 3, "private": 5}})):
+    for number, measured in enumerate(
+        ({}, counts | {"multiplicity": 4, "pools": {"public": 3, "private": 5}})
+    ):
         certified(tmp_path, "crt", measured=measured, noise_seed=None)
         release(tmp_path / "certificate.json", study=study, output=tmp_path / f"out{number}")
-        seen.append({path.name: path.read_bytes() for path in (tmp_path / f"out{number}").iterdir()})
+        seen.append(
+            {path.name: path.read_bytes() for path in (tmp_path / f"out{number}").iterdir()}
+        )
     assert seen[0] == seen[1]
     text = b"".join(seen[0].values()).decode()
-    text = re.sub(r'"curves":\s*\{.*?\}', "", text, flags=re.S)  # of the claims, which the bounds have made: many numbers
+    text = re.sub(
+        r'"curves":\s*\{.*?\}', "", text, flags=re.S
+    )  # of the claims, which the bounds have made: many numbers
     for number in (*counts.values(), 0.142, 0.15500):
         assert f"{number}" not in text
 
 
 def test_bounds_of_an_unknown_miss_rate_stay_unknown(study, tmp_path):
     certified(tmp_path, "crt", measured=UNKNOWN, noise_seed=None)
-    with pytest.raises(Failure, match="how many secrets the policy misses is unknown: the corpus names no secrets"):
+    with pytest.raises(
+        Failure, match="how many secrets the policy misses is unknown: the corpus names no secrets"
+    ):
         release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out", anyway=True)
     found = read_json(tmp_path / "out/certificate.json")
-    assert found["headline"]["gamma_upper"] is None and not [c for c in found["claims"] if c["name"].startswith("bayesian")]
+    assert found["headline"]["gamma_upper"] is None and not [
+        c for c in found["claims"] if c["name"].startswith("bayesian")
+    ]
     assert "nobody can say what the policy misses" in found["says"]
     verify(tmp_path / "out/certificate.json", root=tmp_path / "out")
-    certified(tmp_path, "dpsgd", measured=UNKNOWN, noise_seed=None)  # covers every record alike, whatever a policy misses
+    certified(
+        tmp_path, "dpsgd", measured=UNKNOWN, noise_seed=None
+    )  # covers every record alike, whatever a policy misses
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "other")
-    certified(tmp_path, "crt_unredacted", measured=UNKNOWN, noise_seed=None)  # rests on what the conservative policy catches
+    certified(
+        tmp_path, "crt_unredacted", measured=UNKNOWN, noise_seed=None
+    )  # rests on what the conservative policy catches
     with pytest.raises(Failure, match="how many secrets the policy misses is unknown"):
         release(tmp_path / "certificate.json", study=study, output=tmp_path / "third")
 
@@ -144,14 +210,27 @@ def test_the_grid_is_outward_coarse_and_in_order(one, other):
 
 
 def test_few_secrets_stand_at_a_step():
-    """How often one secret more among those missed shows, over all counts of 2,000: a few times, and never twice in a row."""
+    """How often one secret more among those missed shows, over all counts of 2,000: a few times,
+    and never twice in a row.
+    """
     bounds = [rate_up(clopper_pearson(missed, 2000, 0.995)) for missed in range(2001)]
     steps = [place for place in range(2000) if bounds[place] != bounds[place + 1]]
     assert len(steps) < 20 and len(set(bounds)) == len(steps) + 1
-    assert [count_up(count) for count in (None, 0, 1, 2, 3, 5, 1024, 1025)] == [None, 0, 1, 2, 4, 8, 1024, 2048]
+    assert [count_up(count) for count in (None, 0, 1, 2, 3, 5, 1024, 1025)] == [
+        None,
+        0,
+        1,
+        2,
+        4,
+        8,
+        1024,
+        2048,
+    ]
 
 
-@pytest.mark.parametrize(("umask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750)])
+@pytest.mark.parametrize(
+    ("umask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750)]
+)
 def test_others_see_it_as_far_as_the_users_umask_lets_them(study, tmp_path, umask, file, folder):
     for path in tmp_path.iterdir():
         path.chmod(0o700 if path.is_dir() else 0o600)
@@ -167,21 +246,42 @@ def test_others_see_it_as_far_as_the_users_umask_lets_them(study, tmp_path, umas
 
 AGAINST = {
     "recorded noise": (lambda study, project: certified(project, "crt"), "not for release"),
-    "no guarantee": (lambda study, project: certified(project, "nonprivate", noise_seed=None), "nothing finite is certified"),
+    "no guarantee": (
+        lambda study, project: certified(project, "nonprivate", noise_seed=None),
+        "nothing finite is certified",
+    ),
     "refuted": (lambda study, project: audited(study, "refuted"), "game refuted: in words"),
     "no power": (lambda study, project: audited(study, "inconclusive"), "game inconclusive"),
-    "nobody asked": (lambda study, project: audited(study, "not audited"), "game not audited: in words"),
-    "other weights": (lambda study, project: audited(study, "stands", "0" * 64), "is of other weights than this certificate"),
-    "not in the gate": (lambda study, project: audited(study, "stands", run="y"), "says nothing of this run: not audited"),
+    "nobody asked": (
+        lambda study, project: audited(study, "not audited"),
+        "game not audited: in words",
+    ),
+    "other weights": (
+        lambda study, project: audited(study, "stands", "0" * 64),
+        "is of other weights than this certificate",
+    ),
+    "not in the gate": (
+        lambda study, project: audited(study, "stands", run="y"),
+        "says nothing of this run: not audited",
+    ),
     "no gate": (lambda study, project: (study / "gate.csv").unlink(), "gate.csv: is missing"),
     "no scan": (lambda study, project: (study / "scan.json").unlink(), "scan.json: is missing"),
-    "a leak": (lambda study, project: found_by_scan(study, "tokenizer", 2), "tokenizer: holds a secret"),
-    "not searched": (lambda study, project: found_by_scan(study, "model", 0), "model: was not searched"),
+    "a leak": (
+        lambda study, project: found_by_scan(study, "tokenizer", 2),
+        "tokenizer: holds a secret",
+    ),
+    "not searched": (
+        lambda study, project: found_by_scan(study, "model", 0),
+        "model: was not searched",
+    ),
     "changed since": (
         lambda study, project: scanned_otherwise(study, sha256="0" * 64),
         "model: was changed since it was searched",
     ),
-    "no digest": (lambda study, project: scanned_otherwise(study, sha256=None), "model: was changed since it was searched"),
+    "no digest": (
+        lambda study, project: scanned_otherwise(study, sha256=None),
+        "model: was changed since it was searched",
+    ),
     "nothing looked for": (
         lambda study, project: scanned_otherwise(study, warning="no secret was"),
         "scan.json: no secret was",
@@ -190,7 +290,9 @@ AGAINST = {
 
 
 @pytest.mark.parametrize("name", AGAINST)
-def test_what_speaks_against_it_is_named_and_only_anyway_overrules_it(study, tmp_path, capsys, name):
+def test_what_speaks_against_it_is_named_and_only_anyway_overrules_it(
+    study, tmp_path, capsys, name
+):
     change, message = AGAINST[name]
     change(study, tmp_path)
     with pytest.raises(Failure, match=message) as failure:
@@ -227,7 +329,9 @@ def test_ledgers_of_warm_starts_come_along(study, tmp_path):
         for place, release_ in enumerate(METHODS["crt"]):
             append(ledger, release_, 1000 * number + place)
         ledger.epoch(number)
-    certified(tmp_path, "crt", ledger=ledger, start_ledgers=[tmp_path / "source.jsonl"], noise_seed=None)
+    certified(
+        tmp_path, "crt", ledger=ledger, start_ledgers=[tmp_path / "source.jsonl"], noise_seed=None
+    )
     release(tmp_path / "certificate.json", study=study, output=tmp_path / "out")
     assert (tmp_path / "out/start_ledger_0.jsonl").read_text() == source.dump()
     verify(tmp_path / "out/certificate.json", root=tmp_path / "out")

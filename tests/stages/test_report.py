@@ -8,26 +8,44 @@ import pytest
 
 from confide.cli import main
 from confide.errors import InputError
-from confide.report.figures import FIGURES
+from confide.report.figures.registry import FIGURES
 from confide.specs import ReportSpec, parse
 from confide.stages.report import report
 
-RUN = {"run": "crt/g0.1-s0", "name": "crt", "method": "crt", "dataset": "tiny", "model": "lstm", "gamma": 0.1, "seed": 0}
+RUN = {
+    "run": "crt/g0.1-s0",
+    "name": "crt",
+    "method": "crt",
+    "dataset": "tiny",
+    "model": "lstm",
+    "gamma": 0.1,
+    "seed": 0,
+}
 STUDY = {"study": "tiny", "title": "Tiny", "figures": ["tradeoff", "utility"], "runs": [RUN]}
 
 
 @pytest.fixture
 def root(tmp_path) -> Path:
-    run, model = tmp_path / "results" / "runs" / RUN["run"], tmp_path / "models" / RUN["run"]
+    run = tmp_path / "results" / "runs" / RUN["run"]
+    model = tmp_path / "models" / RUN["run"]
     run.mkdir(parents=True)
     model.mkdir(parents=True)
     epochs = [{"epoch": 1, "record_epsilon": 2.0, "bayesian_epsilon": 0.5}]
-    headline = {"record_epsilon": 2.0, "bayesian_epsilon": 0.5, "delta": 8e-5, "relation": "replace_one"}
+    headline = {
+        "record_epsilon": 2.0,
+        "bayesian_epsilon": 0.5,
+        "delta": 8e-5,
+        "relation": "replace_one",
+    }
     headline |= {"unit": "one sentence", "accountant": "pld", "condition": "none"}
-    (run / "certificate.json").write_text(json.dumps({"headline": headline, "epochs": epochs, "claims": []}))
+    (run / "certificate.json").write_text(
+        json.dumps({"headline": headline, "epochs": epochs, "claims": []})
+    )
     quality = {"ppl": 4.0, "ppl_public": 2.0, "ppl_private": None, "accuracy": 0.5}
     (run / "evaluate.json").write_text(json.dumps(quality))
-    (model / "metrics.jsonl").write_text(json.dumps({"epoch": 1, "valid_ppl": 4.5, "seconds": 1.5}) + "\n")
+    (model / "metrics.jsonl").write_text(
+        json.dumps({"epoch": 1, "valid_ppl": 4.5, "seconds": 1.5}) + "\n"
+    )
     return tmp_path
 
 
@@ -41,7 +59,9 @@ def build(root: Path, output: Path | None = None, **changes) -> Path:
 def test_writes_all_files_the_same_twice(root):
     first = build(root)
     names = {"table.csv", "table.md", "summary.json", "epochs.csv"}
-    names |= {f"{figure}.{ending}" for figure in ("tradeoff", "utility") for ending in ("png", "svg")}
+    names |= {
+        f"{figure}.{ending}" for figure in ("tradeoff", "utility") for ending in ("png", "svg")
+    }
     assert {path.name for path in first.iterdir()} == names
     before = {path.name: path.read_bytes() for path in first.iterdir()}
     shutil.rmtree(first)
@@ -91,7 +111,14 @@ def test_failure_while_drawing_leaves_nothing(root, monkeypatch):
 
 
 def test_command_line(root, capsys):
-    arguments = ["--results", str(root / "results"), "--models", str(root / "models"), "--output", str(root / "out")]
+    arguments = [
+        "--results",
+        str(root / "results"),
+        "--models",
+        str(root / "models"),
+        "--output",
+        str(root / "out"),
+    ]
     assert main(["report", "--spec", json.dumps(STUDY | {"figures": []}), *arguments]) == 0
     assert (root / "out" / "table.csv").read_text().count("\n") == 2
     next(root.rglob("evaluate.json")).unlink()

@@ -1,4 +1,6 @@
-"""The leak scanner: a leak fails and is never shown, a clean study passes, what cannot be searched is an error."""
+"""The leak scanner: a leak fails and is never shown, a clean study passes, what cannot be searched
+is an error.
+"""
 
 import gzip
 import json
@@ -8,11 +10,13 @@ import pytest
 
 from confide.cli import main
 from confide.errors import Failure, InputError
-from confide.io import read_json, sha256, write_json, write_jsonl
+from confide.files.io import read_json, sha256, write_json, write_jsonl
 from confide.specs import ScanSpec
 from confide.stages.scan import scan
 
-PHONE, NAME, CANARY = "555-123-4567", "Mary Smith-Jones", "482913"
+PHONE = "555-123-4567"
+NAME = "Mary Smith-Jones"
+CANARY = "482913"
 TEXT = b"""{"loss": 0.4829130, "epoch": 12, "note": "nothing here"}
 2026-11-21 15:52:00,123 step 48291 of 4829130 Mary smiths 555-123-456 x482913
 """
@@ -20,16 +24,41 @@ TEXT = b"""{"loss": 0.4829130, "epoch": 12, "note": "nothing here"}
 
 @pytest.fixture
 def study(tmp_path) -> dict[str, object]:
-    """Private and public points, canaries, and a folder of released files in which nothing leaks."""
-    texts = [f"USR: I am {NAME}.", f"USR: Call {PHONE}", "USR: yes", "USR: Houston Street", "USR: tea 12"]
-    spans = [(NAME, "name"), (PHONE, "phone"), None, ("Houston Street", "address"), ("12", "number")]
+    """Private and public points, canaries, and a folder of released files in which nothing
+    leaks.
+    """
+    texts = [
+        f"USR: I am {NAME}.",
+        f"USR: Call {PHONE}",
+        "USR: yes",
+        "USR: Houston Street",
+        "USR: tea 12",
+    ]
+    spans = [
+        (NAME, "name"),
+        (PHONE, "phone"),
+        None,
+        ("Houston Street", "address"),
+        ("12", "number"),
+    ]
     rows = []
     for text, span in zip(texts, spans, strict=True):
         start = text.index(span[0]) if span else 0
-        rows.append({"key": text[5:8], "text": text, "gold": [[start, start + len(span[0]), span[1], 1.0]] if span else []})
+        rows.append(
+            {
+                "key": text[5:8],
+                "text": text,
+                "gold": [[start, start + len(span[0]), span[1], 1.0]] if span else [],
+            }
+        )
     write_jsonl(tmp_path / "points.jsonl", rows)
     write_jsonl(tmp_path / "public.jsonl", [{"text": "SYS: We are at houston street."}])
-    planted = {"secrets": [CANARY], "controls": ["777123"], "audits": [{"secret": "999888", "in": True}], "label": "canary"}
+    planted = {
+        "secrets": [CANARY],
+        "controls": ["777123"],
+        "audits": [{"secret": "999888", "in": True}],
+        "label": "canary",
+    }
     write_json(tmp_path / "canaries.json", planted)
     released = tmp_path / "released"
     (released / "models").mkdir(parents=True)
@@ -50,7 +79,13 @@ def test_a_clean_study(study):
     report = json.loads(first)
     counts = {"secrets": 7, "searched": 5, "too_short": 1, "public": 1}
     assert counts.items() <= report["secrets"].items()
-    assert report["secrets"]["labels"] == {"name": 1, "phone": 1, "secrets": 1, "controls": 1, "audits": 1}
+    assert report["secrets"]["labels"] == {
+        "name": 1,
+        "phone": 1,
+        "secrets": 1,
+        "controls": 1,
+        "audits": 1,
+    }
     assert report["totals"] == {"files": 2, "bytes": len(TEXT) + 22, "hits": 0, "leaking_files": 0}
     scan(ScanSpec(), **study)
     assert study["output"].read_bytes() == first
@@ -58,7 +93,13 @@ def test_a_clean_study(study):
 
 @pytest.mark.parametrize(
     ("leak", "label", "index"),
-    [(NAME, "name", 0), (PHONE, "phone", 1), ("999888", "audits", 4), ("777123", "controls", 5), (CANARY, "secrets", 6)],
+    [
+        (NAME, "name", 0),
+        (PHONE, "phone", 1),
+        ("999888", "audits", 4),
+        ("777123", "controls", 5),
+        (CANARY, "secrets", 6),
+    ],
 )
 def test_a_leak_fails_and_is_not_shown(study, leak, label, index, capsys):
     path = study["files"][0] / "models" / "notes.gz"
@@ -70,7 +111,12 @@ def test_a_leak_fails_and_is_not_shown(study, leak, label, index, capsys):
     (row,) = (row for row in report["files"] if row["hits"])
     assert row["path"] == str(path) and row["labels"] == {label: 2} and row["secrets"] == [index]
     flags = [f"--{name}={value}" for name, value in study.items() if isinstance(value, Path)]
-    flags += [part for name, value in study.items() if isinstance(value, list) for part in (f"--{name}", *map(str, value))]
+    flags += [
+        part
+        for name, value in study.items()
+        if isinstance(value, list)
+        for part in (f"--{name}", *map(str, value))
+    ]
     assert main(["scan", "--spec", "{}", *flags]) == 1
     shown = capsys.readouterr()
     assert f"confide scan: failed: {path}: 2 hits ({label})" in shown.err.splitlines()
@@ -123,8 +169,14 @@ def all_of_it_public(study):
     ("change", "warning"),
     [
         (nothing_private, None),
-        (neither_gold_nor_canaries, "no secret was looked for: the private datasets have neither gold spans nor canaries"),
-        (all_of_it_public, "no secret was looked for: of 4 secrets 1 are too short and 3 stand in public text"),
+        (
+            neither_gold_nor_canaries,
+            "no secret was looked for: the private datasets have neither gold spans nor canaries",
+        ),
+        (
+            all_of_it_public,
+            "no secret was looked for: of 4 secrets 1 are too short and 3 stand in public text",
+        ),
     ],
 )
 def test_a_search_for_nothing_says_so(study, capsys, change, warning):
@@ -135,7 +187,9 @@ def test_a_search_for_nothing_says_so(study, capsys, change, warning):
     if warning is None:
         assert found["warning"] is None and "WARNING" not in printed
     else:
-        assert found["warning"].startswith(warning) and f"confide scan: WARNING: {warning}" in printed
+        assert (
+            found["warning"].startswith(warning) and f"confide scan: WARNING: {warning}" in printed
+        )
 
 
 def test_missing_files(study, tmp_path):
@@ -151,6 +205,8 @@ def test_missing_files(study, tmp_path):
 
 
 def test_a_span_outside_of_its_text(study, tmp_path):
-    write_jsonl(tmp_path / "points.jsonl", [{"key": "a", "text": "abc", "gold": [[1, 9, "name", 1.0]]}])
+    write_jsonl(
+        tmp_path / "points.jsonl", [{"key": "a", "text": "abc", "gold": [[1, 9, "name", 1.0]]}]
+    )
     with pytest.raises(InputError, match=r"points\.jsonl:1: gold"):
         scan(ScanSpec(), **study)

@@ -1,4 +1,6 @@
-"""Stages over shards: neither their size nor the number of processes shows in any byte, and a failure leaves nothing behind."""
+"""Stages over shards: neither their size nor the number of processes shows in any byte, and a
+failure leaves nothing behind.
+"""
 
 import os
 import signal
@@ -9,29 +11,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide import buckets, shards
 from confide.errors import InputError
+from confide.files import buckets, shards
 from confide.policies import POLICIES
 from confide.specs import DedupSpec, PartitionSpec, RecallSpec, RedactSpec
 from confide.stages.dedup import dedup
 from confide.stages.partition import partition
 from confide.stages.recall import recall
 from confide.stages.redact import redact
-from confide.tokenizer import save, train_bpe
+from confide.text.tokenizer import save, train_bpe
+from tests.terms import TEXT
 
 TOKENIZER = train_bpe(["call me at 12 or 345, please", "my name's Ann Lee", "café 😀 ok"] * 5, 300)
 REDACT = RedactSpec(
-    policy={"kind": "regex", "patterns": {"number": r"\d+"}}, conservative={"kind": "regex", "patterns": {"capital": "[A-Z]"}}
+    policy={"kind": "regex", "patterns": {"number": r"\d+"}},
+    conservative={"kind": "regex", "patterns": {"capital": "[A-Z]"}},
 )
+RECALL = RecallSpec(text=TEXT, redact=REDACT, reads=[])
 WRITTEN = ("copies", "spans", "original", "redacted", "recall")
 
 
 def chain(folder: Path, threads: int) -> dict[str, bytes]:
     """All stages after points; what each wrote."""
-    at = {name: folder / name for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")}
+    at = {
+        name: folder / name
+        for name in ("points", "copies", "spans", "tokenizer", "original", "redacted")
+    }
     dedup(DedupSpec(), points=at["points"], output=at["copies"], threads=threads)
     redact(REDACT, points=at["points"], output=at["spans"], threads=threads)
-    recall(RecallSpec(), points=at["points"], spans=at["spans"], output=folder / "recall", threads=threads)
+    recall(
+        RECALL, points=at["points"], spans=at["spans"], output=folder / "recall", threads=threads
+    )
     partition(PartitionSpec(scope="all"), **at, threads=threads)
     assert {path.name for path in folder.iterdir()} == {*at, "recall"}  # nothing temporary is left
     return {name: (folder / name).read_bytes() for name in WRITTEN}
@@ -39,12 +49,17 @@ def chain(folder: Path, threads: int) -> dict[str, bytes]:
 
 def write(folder: Path, points: list[dict], end: str = "\n", blank: int = 0) -> None:
     """points: JSON lines, with some blank ones between, and a tokenizer."""
-    lines = [orjson.dumps(point) + end.encode() + b" \n" * (blank and index % blank == 0) for index, point in enumerate(points)]
+    lines = [
+        orjson.dumps(point) + end.encode() + b" \n" * (blank and index % blank == 0)
+        for index, point in enumerate(points)
+    ]
     (folder / "points").write_bytes(b"".join(lines))
     save(TOKENIZER, folder / "tokenizer")
 
 
-text = st.lists(st.sampled_from(["<MASK>", "é", "😀", "12 ", "345", " Ann", "call me ", "\n", "ok"]), max_size=5).map("".join)
+text = st.lists(
+    st.sampled_from(["<MASK>", "é", "😀", "12 ", "345", " Ann", "call me ", "\n", "ok"]), max_size=5
+).map("".join)
 fields = st.fixed_dictionaries(
     {
         "text": text,
@@ -59,11 +74,18 @@ fields = st.fixed_dictionaries(
 def with_gold(index: int, row: dict) -> dict:
     """A point whose first number, if any, is a secret."""
     start = row["text"].find("12")
-    return {"key": f"d:{index}"} | row | {"gold": [[start, start + 2, "x", 1.0]] if start >= 0 else []}
+    return (
+        {"key": f"d:{index}"} | row | {"gold": [[start, start + 2, "x", 1.0]] if start >= 0 else []}
+    )
 
 
 @settings(max_examples=20)
-@given(st.lists(fields, max_size=40), st.sampled_from(["\n", "\r\n"]), st.integers(0, 3), st.sampled_from([1, 200, 700]))
+@given(
+    st.lists(fields, max_size=40),
+    st.sampled_from(["\n", "\r\n"]),
+    st.integers(0, 3),
+    st.sampled_from([1, 200, 700]),
+)
 def test_the_size_of_shards_does_not_show(tmp_path_factory, rows, end, blank, size):
     points = [with_gold(index, row) for index, row in enumerate(rows)]
     folder = tmp_path_factory.mktemp("s")
@@ -79,7 +101,12 @@ def test_the_size_of_shards_does_not_show(tmp_path_factory, rows, end, blank, si
 def corpus(tmp_path):
     texts = ["call me at 12", "Ann", "<MASK> 12", "café 345", "ok", "call me at 12\nAnn", "ok"] * 30
     rows = [
-        {"text": text, "split": "train", "domain": "ab"[i % 2], "owner": None if i % 3 else f"u{i % 9}"}
+        {
+            "text": text,
+            "split": "train",
+            "domain": "ab"[i % 2],
+            "owner": None if i % 3 else f"u{i % 9}",
+        }
         for i, text in enumerate(texts)
     ]
     write(tmp_path, [with_gold(index, row) for index, row in enumerate(rows)])
@@ -126,28 +153,40 @@ def test_a_malformed_line_is_named_by_its_number(corpus, monkeypatch, threads):
     ("spans", lambda lines: lines[::-1]),
     ("spans", lambda lines: [*lines, orjson.dumps({"key": "z", "spans": [], "conservative": True, "at": 10**9})]),
 ])  # fmt: skip
-def test_findings_that_do_not_belong_to_the_points_are_refused(corpus, monkeypatch, threads, name, edit):
+def test_findings_that_do_not_belong_to_the_points_are_refused(
+    corpus, monkeypatch, threads, name, edit
+):
     monkeypatch.setattr(shards, "SIZE", 500)
     chain(corpus, 1)
     lines = (corpus / name).read_bytes().splitlines()
     (corpus / name).write_bytes(b"\n".join(edit(lines)) + b"\n")
     at = {key: corpus / key for key in ("points", "copies", "spans", "tokenizer")}
     with pytest.raises(InputError, match=name):
-        partition(PartitionSpec(), **at, original=corpus / "o", redacted=corpus / "r", threads=threads)
-    assert not [path for path in corpus.iterdir() if path.name.startswith((".", "o", "r")) and path.stem in (".o", "o", "r")]
+        partition(
+            PartitionSpec(), **at, original=corpus / "o", redacted=corpus / "r", threads=threads
+        )
+    assert not [
+        path
+        for path in corpus.iterdir()
+        if path.name.startswith((".", "o", "r")) and path.stem in (".o", "o", "r")
+    ]
 
 
 def test_findings_without_the_place_of_their_point_are_refused(corpus, monkeypatch):
     monkeypatch.setattr(shards, "SIZE", 500)
     chain(corpus, 1)
     lines = [orjson.loads(line) for line in (corpus / "spans").read_bytes().splitlines()]
-    (corpus / "spans").write_bytes(b"".join(orjson.dumps({k: v for k, v in row.items() if k != "at"}) + b"\n" for row in lines))
+    (corpus / "spans").write_bytes(
+        b"".join(orjson.dumps({k: v for k, v in row.items() if k != "at"}) + b"\n" for row in lines)
+    )
     with pytest.raises(InputError, match=r"spans:\d+: at: missing"):
-        recall(RecallSpec(), points=corpus / "points", spans=corpus / "spans", output=corpus / "out")
+        recall(RECALL, points=corpus / "points", spans=corpus / "spans", output=corpus / "out")
 
 
 def test_a_killed_process_is_an_error(corpus, monkeypatch):
-    monkeypatch.setitem(POLICIES, "regex", lambda spec: lambda text: os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setitem(
+        POLICIES, "regex", lambda spec: lambda text: os.kill(os.getpid(), signal.SIGKILL)
+    )
     monkeypatch.setattr(shards, "SIZE", 500)
     with pytest.raises(InputError, match="was killed"):
         redact(REDACT, points=corpus / "points", output=corpus / "spans", threads=2)

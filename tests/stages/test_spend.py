@@ -1,4 +1,6 @@
-"""`confide spend`: certificates are verified before they are counted, and what cannot be is said or refused."""
+"""`confide spend`: certificates are verified before they are counted, and what cannot be is said or
+refused.
+"""
 
 import json
 import math
@@ -7,13 +9,13 @@ from itertools import count
 import pytest
 from certified import ASKED, DELTA, METHODS, append, certificate
 
-from confide.certificate import sealed
+from confide.certify.certificate import sealed
 from confide.cli import main
-from confide.dp.accounting import epsilon
+from confide.commands.spend import LISTED, corpora_of, spend
+from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.io import read_json, write_json
-from confide.spend import LISTED, corpora_of, spend
+from confide.files.io import read_json, write_json
 from confide.types import Release, Step
 
 STATES = count(10**7)  # of the noise: no two trainings here draw the same
@@ -57,7 +59,11 @@ def priced(updates, delta):
 def spent(tmp_path, *folders, **given):
     """The totals of one record replaced."""
     spend(list(folders), json=tmp_path / "spent.json", **given)
-    return [one for one in read_json(tmp_path / "spent.json")["totals"] if one["claim"] == "record_replace_one_pld"]
+    return [
+        one
+        for one in read_json(tmp_path / "spent.json")["totals"]
+        if one["claim"] == "record_replace_one_pld"
+    ]
 
 
 def test_two_certificates_are_verified_and_their_updates_composed(tmp_path, model, capsys):
@@ -65,7 +71,11 @@ def test_two_certificates_are_verified_and_their_updates_composed(tmp_path, mode
     assert math.isclose(found["epsilon"], priced(2 * UPDATES, 2 * DELTA), rel_tol=1e-6)
     assert found["delta"] == pytest.approx(2 * DELTA) and found["runs"] == ["a/g0-s0", "b/g0-s0"]
     said = capsys.readouterr().out
-    assert said.splitlines()[-1] == LISTED and "Papernot and Steinke 2022" in LISTED and "holds for a/g0-s0" not in said
+    assert (
+        said.splitlines()[-1] == LISTED
+        and "Papernot and Steinke 2022" in LISTED
+        and "holds for a/g0-s0" not in said
+    )
     assert all(one["verified"] for one in read_json(tmp_path / "spent.json")["models"])
 
 
@@ -84,8 +94,13 @@ def test_a_model_and_its_copy_are_one(tmp_path, model, capsys):
         (copied / path.name).write_text(path.read_text().replace(f"{folder}/", f"{copied}/"))
     write_json(copied / "certificate.json", sealed(read_json(copied / "certificate.json")))
     (found,) = spent(tmp_path, folder, folder / "certificate.json", copied)
-    assert math.isclose(found["epsilon"], priced(UPDATES, DELTA), rel_tol=1e-6) and found["runs"] == ["a/g0-s0"]
-    assert f"{copied}/certificate.json: the same training as {folder}/certificate.json" in capsys.readouterr().out
+    assert math.isclose(found["epsilon"], priced(UPDATES, DELTA), rel_tol=1e-6) and found[
+        "runs"
+    ] == ["a/g0-s0"]
+    assert (
+        f"{copied}/certificate.json: the same training as {folder}/certificate.json"
+        in capsys.readouterr().out
+    )
 
 
 def test_folders_are_searched_for_certificates(tmp_path, model):
@@ -104,8 +119,14 @@ def test_without_its_ledger_a_certificate_is_taken_at_its_word_and_added(tmp_pat
     (found,) = spent(tmp_path, *folders)
     assert math.isclose(found["epsilon"], 2 * priced(UPDATES, DELTA), rel_tol=1e-6)
     assert found["how"] == "updates composed and epsilons and deltas added"
-    assert f"{folders[1]}/certificate.json: the files that it follows from are not here" in capsys.readouterr().out
-    assert [one["verified"] for one in read_json(tmp_path / "spent.json")["models"]] == [True, False]
+    assert (
+        f"{folders[1]}/certificate.json: the files that it follows from are not here"
+        in capsys.readouterr().out
+    )
+    assert [one["verified"] for one in read_json(tmp_path / "spent.json")["models"]] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("name", ["ledger", "model", "recall", "neighbours"])
@@ -133,7 +154,10 @@ def test_a_certificate_that_claims_less_than_follows_is_refused(model):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"relation": "zero_out"}, "another relation"), ({"delta": None}, "delta: Input should be a valid number")],
+    [
+        ({"relation": "zero_out"}, "another relation"),
+        ({"delta": None}, "delta: Input should be a valid number"),
+    ],
 )
 def test_claims_that_are_odd_are_refused_even_at_their_word(model, change, message):
     folder = model("a")
@@ -154,7 +178,9 @@ def test_what_a_terminal_would_obey_is_not_printed(model, capsys):
 
 def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
     units = (("x1", "turn"), ("x2", "turn"), ("x3", "dialogue"), ("y1", "turn"))
-    folders = [model(name, point=point, dataset=name[0], corpus=name[0] * 64) for name, point in units]
+    folders = [
+        model(name, point=point, dataset=name[0], corpus=name[0] * 64) for name, point in units
+    ]
     found = spent(tmp_path, *folders)
     assert [(one["corpora"], one["unit"], one["runs"]) for one in found] == [
         (["x"], "one turn of a dialogue", ["x1/g0-s0", "x2/g0-s0"]),
@@ -171,18 +197,28 @@ def test_other_units_and_datasets_stand_apart(tmp_path, model, capsys):
 def test_two_names_of_one_corpus_are_added_up(tmp_path, model):
     """Datasets of other names that say that they were made of the same corpus, in the same cut."""
     (found,) = spent(tmp_path, *(model(name, dataset=name, corpus="a" * 64) for name in ("x", "y")))
-    assert found["corpora"] == ["x", "y"] and math.isclose(found["epsilon"], priced(2 * UPDATES, 2 * DELTA), rel_tol=1e-6)
+    assert found["corpora"] == ["x", "y"] and math.isclose(
+        found["epsilon"], priced(2 * UPDATES, 2 * DELTA), rel_tol=1e-6
+    )
 
 
 def test_a_model_of_public_text_alone_costs_nothing(tmp_path, model, capsys):
     (found,) = spent(tmp_path, model("a"), model("open", dataset="web", public=True))
     assert found["runs"] == ["a/g0-s0"]
-    assert "models/open/certificate.json: trained on text that is declared public" in capsys.readouterr().out
+    assert (
+        "models/open/certificate.json: trained on text that is declared public"
+        in capsys.readouterr().out
+    )
 
 
 def test_datasets_are_read_from_settings_and_from_the_ledgers_of_all_starts():
-    assert corpora_of({"train": {"data": {"dataset": "x", "corpus": "1"}}}, ()) == {("name", "x"), ("digest", "1")}
-    assert not corpora_of({"train": 3}, ()) and not corpora_of({"train": {"data": {"dataset": 3}}}, ())
+    assert corpora_of({"train": {"data": {"dataset": "x", "corpus": "1"}}}, ()) == {
+        ("name", "x"),
+        ("digest", "1"),
+    }
+    assert not corpora_of({"train": 3}, ()) and not corpora_of(
+        {"train": {"data": {"dataset": 3}}}, ()
+    )
     ledgers = [Ledger(), Ledger()]
     for name, ledger in zip("xy", ledgers, strict=True):
         ledger.data({"dataset": name}, pools={}, authors=None, states=0)
@@ -191,14 +227,20 @@ def test_datasets_are_read_from_settings_and_from_the_ledgers_of_all_starts():
 
 def test_a_model_whose_noise_is_recorded_is_said_to_be_not_for_release(model, capsys):
     spend([model("a", noise_seed=0)])
-    assert "a/certificate.json: noise reproducible from a recorded seed: not for release" in capsys.readouterr().out
+    assert (
+        "a/certificate.json: noise reproducible from a recorded seed: not for release"
+        in capsys.readouterr().out
+    )
 
 
 def test_on_the_command_line(tmp_path, model, capsys):
     folders = [str(model("a")), str(model("b"))]
     assert main(["spend", *folders, "--delta", "1e-4", "--json", str(tmp_path / "spent.json")]) == 0
     said = capsys.readouterr().out
-    assert "together" in said and json.loads((tmp_path / "spent.json").read_text())["notes"][-1] == LISTED
+    assert (
+        "together" in said
+        and json.loads((tmp_path / "spent.json").read_text())["notes"][-1] == LISTED
+    )
     assert "one turn of a dialogue of toy: 2 models" in said
     assert main(["spend", *folders, "--delta", "2"]) == 2
     assert "delta = 2.0: must lie between 0 and 1" in capsys.readouterr().err

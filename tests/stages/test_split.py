@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.errors import InputError
-from confide.io import read_jsonl
+from confide.files.io import read_jsonl
 from confide.specs import LinesSpec, SplitSpec, parse
 from confide.stages.split import CUTS, pieces, split
 from confide.types import Record, Span
@@ -36,7 +36,16 @@ def run(tmp_path, rows, point="turn", **options):
 
 
 def test_fields_of_a_point(tmp_path):
-    rows = [{"text": "Hi Ann\n\n 42 \n", "doc": "d", "author": "w", "domain": "x", "split": "train", "spans": [[3, 6, "name"]]}]
+    rows = [
+        {
+            "text": "Hi Ann\n\n 42 \n",
+            "doc": "d",
+            "author": "w",
+            "domain": "x",
+            "split": "train",
+            "spans": [[3, 6, "name"]],
+        }
+    ]
     assert run(tmp_path, rows) == [
         {"key": "d:0", "text": "Hi Ann", "doc": "d", "split": "train", "domain": "x", "owner": "w",
          "gold": [[3, 6, "name", 1.0]], "canary": None},
@@ -45,7 +54,12 @@ def test_fields_of_a_point(tmp_path):
 
 
 def test_keys_are_unique_where_a_document_comes_back(tmp_path):
-    rows = [{"text": "a\nb", "doc": "d"}, {"text": "c"}, {"text": "e\nf", "doc": "d"}, {"text": "g", "doc": "line-2"}]
+    rows = [
+        {"text": "a\nb", "doc": "d"},
+        {"text": "c"},
+        {"text": "e\nf", "doc": "d"},
+        {"text": "g", "doc": "line-2"},
+    ]
     keys = [row["key"] for row in run(tmp_path, rows, valid=0, test=0)]
     assert keys == ["d:0", "d:1", "line-2:0", "d:2", "d:3", "doc-line-2:0"]
 
@@ -63,13 +77,22 @@ def test_documents_are_whole(tmp_path):
     [
         ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
         ("Dr. No met Mr. Smith. They left.", ["Dr. No met Mr. Smith.", "They left."]),
-        ("It costs 3.14 dollars. He paid 1,000.50 of them.", ["It costs 3.14 dollars.", "He paid 1,000.50 of them."]),
+        (
+            "It costs 3.14 dollars. He paid 1,000.50 of them.",
+            ["It costs 3.14 dollars.", "He paid 1,000.50 of them."],
+        ),
         ("He was born in 1984. She was not.", ["He was born in 1984.", "She was not."]),
         ("Number 12. 5 more.", ["Number 12. 5 more."]),
-        ("See No. 38 and fig. 2 there. No. That is not it.", ["See No. 38 and fig. 2 there.", "No.", "That is not it."]),
+        (
+            "See No. 38 and fig. 2 there. No. That is not it.",
+            ["See No. 38 and fig. 2 there.", "No.", "That is not it."],
+        ),
         ("1. Open it. 2. Close it.", ["1. Open it.", "2. Close it."]),
         ("J. R. Hartley wrote it. It sold.", ["J. R. Hartley wrote it.", "It sold."]),
-        ("The U.S. Army, e.g. Bravo, came. It went.", ["The U.S. Army, e.g. Bravo, came.", "It went."]),
+        (
+            "The U.S. Army, e.g. Bravo, came. It went.",
+            ["The U.S. Army, e.g. Bravo, came.", "It went."],
+        ),
         ('She said "Go." Then she left.', ['She said "Go."', "Then she left."]),
         ("Really?! Yes... Maybe. ok", ["Really?!", "Yes...", "Maybe. ok"]),
         ("Call 333.444.5555. Or 1234567890.", ["Call 333.444.5555.", "Or 1234567890."]),
@@ -98,7 +121,8 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=6)
 
 
 def disjoint(text, drawn):
-    spans, last = [], 0
+    spans = []
+    last = 0
     for start, length in sorted(drawn):
         if start >= last and start + length <= len(text):
             spans.append(Span(start, start + length, f"l{len(spans)}"))
@@ -109,15 +133,21 @@ def disjoint(text, drawn):
 @settings(max_examples=300)
 @given(ALPHABET, SPANS, st.sampled_from(POINTS))
 def test_points_cover_the_text_and_spans_keep_their_characters(text, drawn, point):
-    """Oracle: every non-blank character is in exactly one point, in order, with the label it had."""
+    """Oracle: every non-blank character is in exactly one point, in order, with the label it
+    had.
+    """
     spans = disjoint(text, drawn)
-    labels = [next((s.label for s in spans if s.start <= i < s.end), None) for i in range(len(text))]
+    labels = [
+        next((s.label for s in spans if s.start <= i < s.end), None) for i in range(len(text))
+    ]
     wanted = [(c, label) for c, label in zip(text, labels, strict=True) if not c.isspace()]
     found = []
     for piece, gold in cut(text, point, 2, spans):
         assert piece and piece == piece.strip()
         assert all(0 <= s.start < s.end <= len(piece) for s in gold)
-        inside = [next((s.label for s in gold if s.start <= i < s.end), None) for i in range(len(piece))]
+        inside = [
+            next((s.label for s in gold if s.start <= i < s.end), None) for i in range(len(piece))
+        ]
         found += [(c, label) for c, label in zip(piece, inside, strict=True) if not c.isspace()]
     assert found == wanted
 
@@ -142,7 +172,15 @@ def test_straddling_span_is_cut_into_both():
 
 
 @pytest.mark.parametrize(
-    "text", ["." * 200_000, '."' * 100_000, "a. " * 70_000, ". " * 100_000, "!" + " " * 200_000, "1" * 200_000]
+    "text",
+    [
+        "." * 200_000,
+        '."' * 100_000,
+        "a. " * 70_000,
+        ". " * 100_000,
+        "!" + " " * 200_000,
+        "1" * 200_000,
+    ],
 )
 @pytest.mark.parametrize("point", POINTS)
 def test_hostile_text_takes_linear_time(text, point):
@@ -169,7 +207,10 @@ def test_empty_corpus_and_empty_train_write_nothing(tmp_path):
 
 
 def test_simulator_splits_end_to_end(tmp_path):
-    value = {"corpus": {"reader": "customersim", "sizes": {"train": 40, "valid": 5, "test": 5}}, "point": "turn"}
+    value = {
+        "corpus": {"reader": "customersim", "sizes": {"train": 40, "valid": 5, "test": 5}},
+        "point": "turn",
+    }
     spec = parse(SplitSpec, value)
     split(spec, output=tmp_path / "points.jsonl")
     first = (tmp_path / "points.jsonl").read_bytes()
@@ -178,4 +219,6 @@ def test_simulator_splits_end_to_end(tmp_path):
     rows = list(read_jsonl(tmp_path / "points.jsonl"))
     assert len({row["key"] for row in rows}) == len(rows) >= 50 * 6
     assert {row["split"] for row in rows} == {"train", "valid", "test"}
-    assert all(row["text"].startswith(("SYS: ", "USR: ")) and "\n" not in row["text"] for row in rows)
+    assert all(
+        row["text"].startswith(("SYS: ", "USR: ")) and "\n" not in row["text"] for row in rows
+    )

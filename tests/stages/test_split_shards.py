@@ -1,4 +1,6 @@
-"""Splitting a file of lines in shards: the points are those of one pass from one end to the other."""
+"""Splitting a file of lines in shards: the points are those of one pass from one end to the
+other.
+"""
 
 import hashlib
 
@@ -7,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide import shards
 from confide.corpora import lines
 from confide.errors import InputError
+from confide.files import shards
 from confide.specs import LinesSpec, SplitSpec
 from confide.stages.split import points, split
 
@@ -24,12 +26,16 @@ ROW = st.fixed_dictionaries(
 
 
 def spec_of(path, point="turn"):
-    return SplitSpec(corpus=LinesSpec(reader="lines", path=str(path), valid=0.3, test=0.3), point=point)
+    return SplitSpec(
+        corpus=LinesSpec(reader="lines", path=str(path), valid=0.3, test=0.3), point=point
+    )
 
 
 def oracle(spec):
     """Points of one pass; None where nothing is left to train on."""
-    counts, seen, rows = {}, lines.defaultdict(int), []
+    counts = {}
+    seen = lines.defaultdict(int)
+    rows = []
     for record in lines.read(spec.corpus):
         rows += points(spec, record, counts, seen)
     return rows if seen["train"] else None
@@ -64,8 +70,12 @@ def test_shards_of_lines_do_not_show(tmp_path_factory, rows, end, bom, size):
 
 @pytest.mark.parametrize("zeros", [0, 1, 3])  # that digests end in
 def test_splits_that_lines_name_hold_across_shards(tmp_path, monkeypatch, zeros):
-    """A document's split stands on its last line, in another shard than its first; another document is whole in one."""
-    monkeypatch.setattr(lines, "digest", lambda _: lambda name: hashlib.sha1(name).digest()[zeros:] + bytes(zeros))
+    """A document's split stands on its last line, in another shard than its first; another document
+    is whole in one.
+    """
+    monkeypatch.setattr(
+        lines, "digest", lambda _: lambda name: hashlib.sha1(name).digest()[zeros:] + bytes(zeros)
+    )
     path = tmp_path / "corpus.jsonl"
     rows = [{"text": f"t{n}", "doc": "far" if n % 50 == 0 else f"n{n // 3}"} for n in range(200)]
     rows[150]["split"], rows[7]["split"] = "test", "valid"
@@ -83,17 +93,27 @@ def test_splits_that_lines_name_hold_across_shards(tmp_path, monkeypatch, zeros)
 
 def test_a_document_is_known_however_its_key_is_written(tmp_path, monkeypatch):
     path = tmp_path / "corpus.jsonl"
-    path.write_bytes(b'{"text": "one", "doc": "d"}\n' * 5 + b'{"text": "two", "\\u0064oc": "\\u0064"}\n' * 5)
+    path.write_bytes(
+        b'{"text": "one", "doc": "d"}\n' * 5 + b'{"text": "two", "\\u0064oc": "\\u0064"}\n' * 5
+    )
     monkeypatch.setattr(shards, "SIZE", 40)
-    spec = SplitSpec(corpus=LinesSpec(reader="lines", path=str(path), valid=0, test=0), point="turn")
+    spec = SplitSpec(
+        corpus=LinesSpec(reader="lines", path=str(path), valid=0, test=0), point="turn"
+    )
     assert [row["key"] for row in run(spec, tmp_path / "points")] == [f"d:{n}" for n in range(10)]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "txt"])
 def test_the_number_of_processes_does_not_show_in_points(tmp_path, monkeypatch, suffix):
     texts = [f"Line {hashlib.sha1(bytes([n % 97])).hexdigest()} é" for n in range(300)]
-    named = [{"text": text, "doc": f"d{n // 4}", "author": f"u{n // 8}"} for n, text in enumerate(texts)]
-    content = [orjson.dumps(row) for row in named] if suffix == "jsonl" else [text.encode() for text in texts]
+    named = [
+        {"text": text, "doc": f"d{n // 4}", "author": f"u{n // 8}"} for n, text in enumerate(texts)
+    ]
+    content = (
+        [orjson.dumps(row) for row in named]
+        if suffix == "jsonl"
+        else [text.encode() for text in texts]
+    )
     path = tmp_path / f"corpus.{suffix}"
     path.write_bytes(b"\r\n".join([*content[:100], b"", *content[100:]]))
     split(spec_of(path), output=tmp_path / "whole")
@@ -105,7 +125,12 @@ def test_the_number_of_processes_does_not_show_in_points(tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    "line", [b'{"text": "hunter2"', b'{"doc": "d", "text": 3}', b'{"text": "hunter2", "doc": "a", "spans": 3}']
+    "line",
+    [
+        b'{"text": "hunter2"',
+        b'{"doc": "d", "text": 3}',
+        b'{"text": "hunter2", "doc": "a", "spans": 3}',
+    ],
 )
 def test_a_malformed_line_of_a_later_shard_is_named(tmp_path, monkeypatch, threads, line):
     path = tmp_path / "corpus.jsonl"

@@ -1,4 +1,6 @@
-"""Training jobs: every method runs; a killed job resumes bit for bit; public updates cannot see private tokens."""
+"""Training jobs: every method runs; a killed job resumes bit for bit; public updates cannot see
+private tokens.
+"""
 
 import json
 import os
@@ -15,19 +17,26 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from confide import tokenizer as tokenizers
-from confide.data import load_partition, write_partition
+from confide.data.partition_files import load_partition, write_partition
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
-from confide.io import read_jsonl, sha256
+from confide.files.io import read_jsonl, sha256
 from confide.methods import METHODS
 from confide.specs import LSTMSpec, PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.stages.train import COSTS, train
-from confide.training import Job
+from confide.text import tokenizer as tokenizers
+from confide.train.job import Job
 from confide.types import Partition, View
 from tests.terms import TERMS
 
-RECIPE = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=10, epochs=3, physical_batch_size=6, regulariser_weight=0.5)
+RECIPE = RecipeSpec(
+    lr=0.01,
+    batch_size=8,
+    noisy_batch_size=10,
+    epochs=3,
+    physical_batch_size=6,
+    regulariser_weight=0.5,
+)
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=0.5)
 
 
@@ -39,7 +48,9 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def partition(seed: int = 0, private_ids: int = 0) -> Partition:
-    """60 points of random tokens by five authors and nobody, every third private, whose tokens `private_ids` shifts."""
+    """60 points of random tokens by five authors and nobody, every third private, whose tokens
+    `private_ids` shifts.
+    """
     source = np.random.default_rng(seed)
     lengths = source.integers(2, 9, 60)
     starts = np.concatenate([[0], lengths.cumsum()]).astype(np.int64)
@@ -48,9 +59,12 @@ def partition(seed: int = 0, private_ids: int = 0) -> Partition:
     ids = source.integers(3, 260, starts[-1]).astype(np.int32)
     ids = np.where(marks, 3 + (ids - 3 + private_ids) % 257, ids).astype(np.int32)
     split = np.where(np.arange(60) < 48, 0, np.where(np.arange(60) < 54, 1, 2)).astype(np.uint8)
-    view, owner = View(ids, starts, marks), np.arange(60, dtype=np.int32) % 6 - 1
+    view = View(ids, starts, marks)
+    owner = np.arange(60, dtype=np.int32) % 6 - 1
     domain = np.arange(60, dtype=np.int32) % 2
-    return Partition(view, view, marks, private, np.zeros(60, bool), split, domain, owner, ("air", "mail"))
+    return Partition(
+        view, view, marks, private, np.zeros(60, bool), split, domain, owner, ("air", "mail")
+    )
 
 
 def files(folder: Path, data: Partition) -> dict[str, Path]:
@@ -60,22 +74,40 @@ def files(folder: Path, data: Partition) -> dict[str, Path]:
 
 
 def outputs(folder: Path) -> dict[str, Path]:
-    names = ("model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl", "epochs.safetensors")
-    return {"checkpoint": folder / "checkpoint"} | {Path(name).stem: folder / name for name in names}
+    names = (
+        "model.safetensors",
+        "config.json",
+        "metrics.jsonl",
+        "ledger.jsonl",
+        "epochs.safetensors",
+    )
+    return {"checkpoint": folder / "checkpoint"} | {
+        Path(name).stem: folder / name for name in names
+    }
 
 
 def history(ledger: Path) -> list[str]:
-    """Lines of a ledger but for the last: that names the weights, which sums in another order move by their last bits."""
+    """Lines of a ledger but for the last: that names the weights, which sums in another order move
+    by their last bits.
+    """
     return ledger.read_text().splitlines()[:-1]
 
 
 def spec(method: str, **changes: Any) -> TrainSpec:
     model = LSTMSpec(kind="lstm", embedding=6, hidden=6, dropout=0.1)
-    settings = {"privacy": PRIVACY, "checkpoint_every": 4, "domains": ["air"] if method == "domain_only" else None} | changes
-    return TrainSpec(data=TERMS, run="a/g0-s0", method=method, model=model, recipe=RECIPE, **settings)
+    settings = {
+        "privacy": PRIVACY,
+        "checkpoint_every": 4,
+        "domains": ["air"] if method == "domain_only" else None,
+    } | changes
+    return TrainSpec(
+        data=TERMS, run="a/g0-s0", method=method, model=model, recipe=RECIPE, **settings
+    )
 
 
-def run(folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | None = None) -> dict[str, Path]:
+def run(
+    folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | None = None
+) -> dict[str, Path]:
     folder.mkdir(exist_ok=True)
     made = outputs(folder)
     train(wanted, **files(folder, data or partition()), tokenizer=vocabulary, **made)
@@ -83,26 +115,43 @@ def run(folder: Path, vocabulary: Path, wanted: TrainSpec, data: Partition | Non
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_writes_weights_metrics_and_a_valid_ledger(method: str, tmp_path: Path, vocabulary: Path) -> None:
+def test_every_method_writes_weights_metrics_and_a_valid_ledger(
+    method: str, tmp_path: Path, vocabulary: Path
+) -> None:
     made = run(tmp_path, vocabulary, spec(method))
     rows = list(read_jsonl(made["metrics"]))
     assert [row["epoch"] for row in rows] == list(range(1, 7 if method == "jft" else 4))
     assert all(row["valid_ppl"] > 1 and row["valid_ppl_private"] > 1 for row in rows)
     ledger = Ledger.load(made["ledger"].read_text())
     assert sum(release.count for release in ledger.releases()) == rows[-1]["step"]
-    if method in ("nonprivate", "redacted", "domain_only", "dpsgd", "jft"):  # three passes, or twice three
-        assert rows[-1]["passes"] == pytest.approx(6 if method == "jft" else 3, rel=0.1 if method in ("dpsgd", "jft") else 1e-9)
+    if method in (
+        "nonprivate",
+        "redacted",
+        "domain_only",
+        "dpsgd",
+        "jft",
+    ):  # three passes, or twice three
+        assert rows[-1]["passes"] == pytest.approx(
+            6 if method == "jft" else 3, rel=0.1 if method in ("dpsgd", "jft") else 1e-9
+        )
     assert not (tmp_path / "checkpoint" / "state.safetensors").exists()
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("killed_after", [1, 6, 13])
 def test_killed_job_resumes_to_the_same_bytes(
-    method: str, killed_after: int, tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+    method: str,
+    killed_after: int,
+    tmp_path: Path,
+    vocabulary: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = run(tmp_path / "whole", vocabulary, spec(method))
-    updates, step = 0, Job.run
-    last = min(killed_after, 8) if method == "domain_only" else killed_after  # which makes nine updates
+    updates = 0
+    step = Job.run
+    last = (
+        min(killed_after, 8) if method == "domain_only" else killed_after
+    )  # which makes nine updates
 
     def fragile(self: Job, *arguments: Any) -> None:
         nonlocal updates
@@ -119,22 +168,40 @@ def test_killed_job_resumes_to_the_same_bytes(
     resumed = run(tmp_path / "killed", vocabulary, spec(method))
     for name in ("model", "ledger", "config"):
         assert resumed[name].read_bytes() == whole[name].read_bytes()
-    for one, other in zip(read_jsonl(resumed["metrics"]), read_jsonl(whole["metrics"]), strict=True):
+    for one, other in zip(
+        read_jsonl(resumed["metrics"]), read_jsonl(whole["metrics"]), strict=True
+    ):
         spent = dict.fromkeys(COSTS, 0)
         assert one | spent == other | spent
 
 
 @pytest.mark.slow
-def test_process_killed_outright_resumes_to_the_same_bytes(tmp_path: Path, vocabulary: Path) -> None:
-    long = spec("crt", checkpoint_every=1).model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 40})})
+def test_process_killed_outright_resumes_to_the_same_bytes(
+    tmp_path: Path, vocabulary: Path
+) -> None:
+    long = spec("crt", checkpoint_every=1).model_copy(
+        update={"recipe": RECIPE.model_copy(update={"epochs": 40})}
+    )
     whole = run(tmp_path / "whole", vocabulary, long)
     folder = tmp_path / "killed"
     folder.mkdir()
-    made, read = outputs(folder), files(folder, partition()) | {"tokenizer": vocabulary}
+    made = outputs(folder)
+    read = files(folder, partition()) | {"tokenizer": vocabulary}
     flags = [part for name, path in (made | read).items() for part in (f"--{name}", str(path))]
-    command = [sys.executable, "-m", "confide.cli", "train", "--spec", long.model_dump_json(), *flags]
-    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # sums are the same for equal numbers
-    job, state = subprocess.Popen(command, env=environment), made["checkpoint"] / "state.safetensors"
+    command = [
+        sys.executable,
+        "-m",
+        "confide.cli",
+        "train",
+        "--spec",
+        long.model_dump_json(),
+        *flags,
+    ]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(torch.get_num_threads())
+    }  # sums are the same for equal numbers
+    job = subprocess.Popen(command, env=environment)
+    state = made["checkpoint"] / "state.safetensors"
     while job.poll() is None and not (state.exists() and read_values(state)["done"] >= 30):
         time.sleep(0.01)
     job.kill()
@@ -155,7 +222,11 @@ def test_checkpoint_of_another_configuration_is_not_continued(
     fresh = run(tmp_path / "fresh", vocabulary, spec("dpsgd", seed=1))
     step = Job.run
     monkeypatch.setattr(
-        Job, "run", lambda self, s: step(self, s) if self.done < 9 else (_ for _ in ()).throw(KeyboardInterrupt)
+        Job,
+        "run",
+        lambda self, s: (
+            step(self, s) if self.done < 9 else (_ for _ in ()).throw(KeyboardInterrupt)
+        ),
     )
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "used", vocabulary, spec("dpsgd", seed=0))
@@ -173,15 +244,26 @@ def test_damaged_checkpoint_is_one_clear_error(tmp_path: Path, vocabulary: Path)
     assert not outputs(tmp_path)["model"].exists()
 
 
-def test_system_entropy_gives_other_noise_each_time_and_a_seed_the_same(tmp_path: Path, vocabulary: Path) -> None:
-    seeded = [run(tmp_path / str(i), vocabulary, spec("dpsgd"))["model"].read_bytes() for i in range(2)]
+def test_system_entropy_gives_other_noise_each_time_and_a_seed_the_same(
+    tmp_path: Path, vocabulary: Path
+) -> None:
+    seeded = [
+        run(tmp_path / str(i), vocabulary, spec("dpsgd"))["model"].read_bytes() for i in range(2)
+    ]
     assert seeded[0] == seeded[1]
-    fresh = [run(tmp_path / f"f{i}", vocabulary, spec("dpsgd", noise_seed=None))["model"].read_bytes() for i in range(2)]
+    fresh = [
+        run(tmp_path / f"f{i}", vocabulary, spec("dpsgd", noise_seed=None))["model"].read_bytes()
+        for i in range(2)
+    ]
     assert fresh[0] != fresh[1]
 
 
-def test_crt_public_updates_do_not_depend_on_private_tokens(tmp_path: Path, vocabulary: Path) -> None:
-    """With the noisy updates silenced (no noise, no step), weights are the same whatever the private points say."""
+def test_crt_public_updates_do_not_depend_on_private_tokens(
+    tmp_path: Path, vocabulary: Path
+) -> None:
+    """With the noisy updates silenced (no noise, no step), weights are the same whatever the
+    private points say.
+    """
     quiet = RECIPE.model_copy(update={"noisy_lr": 1e-30})
     made = []
     for shift in (0, 5):
@@ -189,12 +271,15 @@ def test_crt_public_updates_do_not_depend_on_private_tokens(tmp_path: Path, voca
         made.append(run(tmp_path / str(shift), vocabulary, wanted, partition(private_ids=shift)))
     weights = [path["model"].read_bytes() for path in made]
     assert weights[0] == weights[1]
-    original = [load_partition(tmp_path / s / "original.safetensors", tmp_path / s / "redacted.safetensors") for s in "05"]
+    original = [
+        load_partition(tmp_path / s / "original.safetensors", tmp_path / s / "redacted.safetensors")
+        for s in "05"
+    ]
     assert not np.array_equal(original[0].original.ids, original[1].original.ids)
 
 
 def test_calibrated_noise_keeps_the_target(tmp_path: Path, vocabulary: Path) -> None:
-    from confide.dp.accounting import epsilon
+    from confide.dp.accounting.price import epsilon
 
     wanted = spec("crt", privacy=PrivacySpec(epsilon=2.0, delta=1e-3, max_grad_norm=0.5))
     ledger = Ledger.load(run(tmp_path, vocabulary, wanted)["ledger"].read_text())
@@ -203,7 +288,9 @@ def test_calibrated_noise_keeps_the_target(tmp_path: Path, vocabulary: Path) -> 
     assert 1.9 < spent <= 2.0
 
 
-def test_ablation_without_redaction_reads_and_records_the_original_view(tmp_path: Path, vocabulary: Path) -> None:
+def test_ablation_without_redaction_reads_and_records_the_original_view(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     ledger = Ledger.load(run(tmp_path, vocabulary, spec("crt", redact=False))["ledger"].read_text())
     assert {release.step.view for release in ledger.releases()} == {"original"}
 
@@ -232,26 +319,38 @@ def test_empty_pool_is_one_clear_error(tmp_path: Path, vocabulary: Path) -> None
         run(tmp_path, vocabulary, spec("crt"), data)
 
 
-def test_the_ledger_opens_with_run_settings_and_what_was_read(tmp_path: Path, vocabulary: Path) -> None:
-    wanted = spec("crt").model_copy(update={"reads": [ReadSpec(stage="tokenizer", source="bpe", public=False)]})
+def test_the_ledger_opens_with_run_settings_and_what_was_read(
+    tmp_path: Path, vocabulary: Path
+) -> None:
+    wanted = spec("crt").model_copy(
+        update={"reads": [ReadSpec(stage="tokenizer", source="bpe", public=False)]}
+    )
     ledger = Ledger.from_file(run(tmp_path, vocabulary, wanted)["ledger"])
     assert [line.get("event") for line in ledger.lines()[:2]] == ["start", "data"]
     (start,), (data,), (read,) = (ledger.events(kind) for kind in ("start", "data", "read"))
     assert data["terms"] == wanted.data.model_dump() and data["authors"] is None
-    # of pools that nobody draws from no size is told: that of `marked` shows whether a missed secret was masked
+    # of pools that nobody draws from no size is told: that of `marked` shows whether a missed
+    # secret was masked
     assert data["pools"] == {name: len(partition().pool(name)) for name in ("public", "private")}
     (end,) = ledger.events("end")
     assert end["weights"] == sha256(outputs(tmp_path)["model"])
-    assert (start["run"], start["settings"]) == (wanted.run, settings_digest(wanted.model_dump_json()))
+    assert (start["run"], start["settings"]) == (
+        wanted.run,
+        settings_digest(wanted.model_dump_json()),
+    )
     assert start["noise"] == "recorded" and len(start["code"]) == 12
     assert (read["source"], read["public"], read["digest"]) == ("bpe", False, sha256(vocabulary))
     assert ledger.ended() and len(set(ledger.states())) == len(ledger.states()) == 3
 
 
-def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path: Path, vocabulary: Path) -> None:
+def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     first = run(tmp_path / "public", vocabulary, spec("nonprivate"))
     frozen = RECIPE.model_copy(update={"noisy_lr": 1e-30})
-    wanted = spec("dpsgd", init="public/g0-s0", init_public=True).model_copy(update={"recipe": frozen})
+    wanted = spec("dpsgd", init="public/g0-s0", init_public=True).model_copy(
+        update={"recipe": frozen}
+    )
     folder = tmp_path / "second"
     folder.mkdir()
     made = outputs(folder)
@@ -262,16 +361,26 @@ def test_warm_start_begins_at_the_given_weights_and_the_ledger_says_so(tmp_path:
     assert start["source"] == "public/g0-s0"
 
 
-def test_weights_that_are_not_those_of_their_ledger_are_no_start(tmp_path: Path, vocabulary: Path) -> None:
+def test_weights_that_are_not_those_of_their_ledger_are_no_start(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     first = run(tmp_path / "first", vocabulary, spec("nonprivate"))
     other = run(tmp_path / "other", vocabulary, spec("nonprivate", seed=1))
     wanted = spec("dpsgd", init="first/g0-s0")
     start = {"init": other["model"], "init_ledger": first["ledger"]}
     with pytest.raises(InputError, match="not the ones that the ledger beside them ends with"):
-        train(wanted, **files(tmp_path, partition()), tokenizer=vocabulary, **outputs(tmp_path), **start)
+        train(
+            wanted,
+            **files(tmp_path, partition()),
+            tokenizer=vocabulary,
+            **outputs(tmp_path),
+            **start,
+        )
 
 
-def test_what_is_declared_public_has_a_digest_in_the_ledger(tmp_path: Path, vocabulary: Path) -> None:
+def test_what_is_declared_public_has_a_digest_in_the_ledger(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     model = tmp_path / "entities"
     (model / "parts").mkdir(parents=True)
     (model / "parts/weights").write_text("1")
@@ -281,7 +390,9 @@ def test_what_is_declared_public_has_a_digest_in_the_ledger(tmp_path: Path, voca
     for content in ("1", "2"):
         (model / "parts/weights").write_text(content)
         (tmp_path / content).mkdir()
-        (read,) = Ledger.from_file(run(tmp_path / content, vocabulary, wanted)["ledger"]).events("read")
+        (read,) = Ledger.from_file(run(tmp_path / content, vocabulary, wanted)["ledger"]).events(
+            "read"
+        )
         digests.append(read["digest"])
     assert len(set(digests)) == 2 and all(len(digest) == 64 for digest in digests)
     shutil.rmtree(model)
@@ -293,7 +404,10 @@ def test_what_is_declared_public_has_a_digest_in_the_ledger(tmp_path: Path, voca
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("method", METHODS)
 def test_cuda_makes_the_same_ledger(method: str, tmp_path: Path, vocabulary: Path) -> None:
-    made = [run(tmp_path / device, vocabulary, spec(method, device=device)) for device in ("cpu", "cuda")]
+    made = [
+        run(tmp_path / device, vocabulary, spec(method, device=device))
+        for device in ("cpu", "cuda")
+    ]
     first, second = (Ledger.from_file(one["ledger"]) for one in made)
     assert first.releases() == second.releases() and first.epochs() == second.epochs()
     assert all(row["valid_ppl"] > 1 for row in read_jsonl(made[1]["metrics"]))

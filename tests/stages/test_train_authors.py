@@ -1,4 +1,6 @@
-"""Author-level DP: one clipped mean per author, Poisson batches of authors, noise for them; and noise in name only."""
+"""Author-level DP: one clipped mean per author, Poisson batches of authors, noise for them; and
+noise in name only.
+"""
 
 import copy
 import math
@@ -14,21 +16,22 @@ from safetensors.torch import load_file
 from scipy import stats
 from torch import Tensor, nn
 
-from confide import training
-from confide.dp.accounting import epsilon
-from confide.dp.authors import authors_of
+from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
-from confide.dp.randomness import Stream
+from confide.dp.mechanism.authors import authors_of
+from confide.dp.mechanism.randomness import Stream
 from confide.errors import InputError
 from confide.models import build
 from confide.specs import PrivacySpec, TrainSpec
-from confide.training import Job
+from confide.train import job as training
+from confide.train.job import Job
 from confide.types import Partition, Step, View
 from tests.stages.test_train import RECIPE, partition, run, spec, vocabulary
 
 __all__ = ["vocabulary"]
 
-BOUND, AUTHORS = 0.05, 12
+BOUND = 0.05
+AUTHORS = 12
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=BOUND, unit="author")
 STEP = Step("original", "all", True, unit="author")
 
@@ -36,10 +39,15 @@ STEP = Step("original", "all", True, unit="author")
 def written(data: Partition | None = None) -> Partition:
     """48 training points of 12 authors: 20 by the first, 2 or 3 by each of the others."""
     data = data or partition()
-    return replace(data, owner=np.where(np.arange(60) < 20, 0, 1 + np.arange(60) % (AUTHORS - 1)).astype(np.int32))
+    return replace(
+        data,
+        owner=np.where(np.arange(60) < 20, 0, 1 + np.arange(60) % (AUTHORS - 1)).astype(np.int32),
+    )
 
 
-def asked(method: str = "dpsgd", expected: int = 4, most: int | None = 32, **changes: Any) -> TrainSpec:
+def asked(
+    method: str = "dpsgd", expected: int = 4, most: int | None = 32, **changes: Any
+) -> TrainSpec:
     recipe = RECIPE.model_copy(update={"noisy_batch_size": expected, "author_points": most})
     return spec(method, privacy=PRIVACY).model_copy(update={"recipe": recipe} | changes)
 
@@ -48,7 +56,9 @@ def job_of(data: Partition, noise: float = 0.0, **changes: Any) -> Job:
     """A job in float64 whose gradients differ between points and are mostly clipped."""
     torch.manual_seed(0)
     wanted = asked(**changes)
-    wanted = wanted.model_copy(update={"model": wanted.model.model_copy(update={"dropout": 0.0}), "device": "cpu"})
+    wanted = wanted.model_copy(
+        update={"model": wanted.model.model_copy(update={"dropout": 0.0}), "device": "cpu"}
+    )
     model = build(wanted.model, 270, 1).double().train()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -63,8 +73,11 @@ def flat(tensors: Any) -> Tensor:
 def own_gradient(model: nn.Module, text: np.ndarray) -> Tensor:
     """Of the mean loss of one text by F.cross_entropy, alone and unpadded."""
     model = copy.deepcopy(model)
-    inputs, targets = torch.tensor([[1, *text.tolist()]]), torch.tensor([*text.tolist(), 1])
-    loss = F.cross_entropy(F.linear(model.hidden(inputs), model.head.weight, model.head.bias)[0], targets)
+    inputs = torch.tensor([[1, *text.tolist()]])
+    targets = torch.tensor([*text.tolist(), 1])
+    loss = F.cross_entropy(
+        F.linear(model.hidden(inputs), model.head.weight, model.head.bias)[0], targets
+    )
     return flat(torch.autograd.grad(loss, list(model.parameters())))
 
 
@@ -74,17 +87,29 @@ def of_author(model: nn.Module, view: View, points: np.ndarray) -> Tensor:
     return mean * min(1.0, BOUND / float(mean.norm()))
 
 
-def released(job: Job, monkeypatch: pytest.MonkeyPatch, chosen: list[int], step: Step = STEP) -> Tensor:
-    """The gradient of one noisy update for which these authors (or points) are drawn, times the expected number."""
+def released(
+    job: Job, monkeypatch: pytest.MonkeyPatch, chosen: list[int], step: Step = STEP
+) -> Tensor:
+    """The gradient of one noisy update for which these authors (or points) are drawn, times the
+    expected number.
+    """
     monkeypatch.setattr(training, "poisson", lambda *_: torch.tensor(chosen, dtype=torch.int64))
     job._noisy(step)
-    return flat(parameter.grad for parameter in job.model.parameters()).clone() * job.spec.recipe.noisy_batch_size
+    return (
+        flat(parameter.grad for parameter in job.model.parameters()).clone()
+        * job.spec.recipe.noisy_batch_size
+    )
 
 
-@pytest.mark.parametrize("size", [3, 6, 100])  # the first author's 20 points take several passes, or one
+@pytest.mark.parametrize(
+    "size", [3, 6, 100]
+)  # the first author's 20 points take several passes, or one
 @pytest.mark.parametrize("most", [None, 2])
-def test_an_update_is_that_of_a_loop_over_authors(size: int, most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, given = written(), []
+def test_an_update_is_that_of_a_loop_over_authors(
+    size: int, most: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = written()
+    given = []
     job = job_of(data, most=most)
     job.budget.size = size
     usual = training.drawn
@@ -94,36 +119,59 @@ def test_an_update_is_that_of_a_loop_over_authors(size: int, most: int | None, m
     (points,) = given
     for author, own in zip(chosen, points, strict=True):
         everything = np.flatnonzero((data.owner == author) & (data.split == 0))
-        assert set(own.tolist()) <= set(everything.tolist()) and len(own) == min(len(everything), most or 99)
+        assert set(own.tolist()) <= set(everything.tolist()) and len(own) == min(
+            len(everything), most or 99
+        )
     expected = [of_author(job.model, data.original, own) for own in points]
     assert sum(float(one.norm()) > 0.99 * BOUND for one in expected) >= 3  # clipping matters
     torch.testing.assert_close(found, sum(expected), rtol=1e-9, atol=1e-12)
-    by_points = released(job, monkeypatch, [int(point) for point in np.concatenate(points)], replace(STEP, unit="point"))
-    assert (by_points - found).norm() > BOUND  # negative control: clipped point by point it is something else
+    by_points = released(
+        job,
+        monkeypatch,
+        [int(point) for point in np.concatenate(points)],
+        replace(STEP, unit="point"),
+    )
+    assert (
+        by_points - found
+    ).norm() > BOUND  # negative control: clipped point by point it is something else
 
 
 def test_an_author_moves_the_sum_by_at_most_the_bound_and_another_in_his_place_by_twice_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data, everybody = written(), list(range(AUTHORS))
+    data = written()
+    everybody = list(range(AUTHORS))
     whole = released(job_of(data, most=None), monkeypatch, everybody)
     moved = []
     for author in (0, 5):
-        rest = released(job_of(data, most=None), monkeypatch, [other for other in everybody if other != author])
+        rest = released(
+            job_of(data, most=None), monkeypatch, [other for other in everybody if other != author]
+        )
         assert (whole - rest).norm() <= BOUND * (1 + 1e-9)
         for shift in (1, 40, 97):
-            ids, own = data.original.ids.copy(), np.repeat(data.owner == author, np.diff(data.original.starts))
+            ids = data.original.ids.copy()
+            own = np.repeat(data.owner == author, np.diff(data.original.starts))
             ids[own] = 3 + (ids[own] - 3 + shift) % 257
             view = View(ids, data.original.starts, data.original.private)
-            other = released(job_of(replace(data, original=view), most=None), monkeypatch, everybody)
+            other = released(
+                job_of(replace(data, original=view), most=None), monkeypatch, everybody
+            )
             moved.append(float((whole - other).norm()))
-    assert all(0 < one <= 2 * BOUND * (1 + 1e-9) for one in moved) and max(moved) > BOUND  # more than adding him would
+    assert (
+        all(0 < one <= 2 * BOUND * (1 + 1e-9) for one in moved) and max(moved) > BOUND
+    )  # more than adding him would
 
 
-def test_batches_are_poisson_samples_of_authors_at_the_rate_of_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_poisson_samples_of_authors_at_the_rate_of_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Prolific authors are drawn no more often than others, and independently of them."""
-    job, rounds, given = job_of(written()), 2000, []
-    monkeypatch.setattr(training, "drawn", lambda authors, chosen, *_: given.append(chosen.numpy()) or [])
+    job = job_of(written())
+    rounds = 2000
+    given = []
+    monkeypatch.setattr(
+        training, "drawn", lambda authors, chosen, *_: given.append(chosen.numpy()) or []
+    )
     for _ in range(rounds):
         job._physical(STEP, training.poisson(job.units(STEP), job.sample_rate(STEP), job.sampler))
     rate = job.release(STEP).sample_rate
@@ -141,12 +189,17 @@ def test_batches_are_poisson_samples_of_authors_at_the_rate_of_the_ledger(monkey
 
 def test_a_step_without_authors_is_noise_and_counts() -> None:
     data = written()
-    job, before = job_of(data, noise=2.0, expected=1), None
-    job.spec = job.spec.model_copy(update={"recipe": job.spec.recipe.model_copy(update={"noisy_batch_size": 1})})
+    job = job_of(data, noise=2.0, expected=1)
+    before = None
+    job.spec = job.spec.model_copy(
+        update={"recipe": job.spec.recipe.model_copy(update={"noisy_batch_size": 1})}
+    )
     sizes = []
     for _ in range(12):
         usual = job._physical
-        job._physical = lambda step, chosen, usual=usual: sizes.append(len(chosen)) or usual(step, chosen)
+        job._physical = lambda step, chosen, usual=usual: (
+            sizes.append(len(chosen)) or usual(step, chosen)
+        )
         before = flat(job.model.parameters())
         job.run(STEP)
         job._physical = usual
@@ -156,20 +209,28 @@ def test_a_step_without_authors_is_noise_and_counts() -> None:
             assert abs(float(grad.std()) / (2.0 * BOUND) - 1) < 4 / math.sqrt(2 * len(grad))
     assert 0 in sizes and max(sizes) > 0
     (release,) = job.ledger.releases()
-    assert release.count == 12 and release.step.unit == "author" and release.sample_rate == 1 / AUTHORS
+    assert (
+        release.count == 12 and release.step.unit == "author" and release.sample_rate == 1 / AUTHORS
+    )
 
 
-def test_calibrated_noise_keeps_the_target_at_the_rate_of_authors(tmp_path: Path, vocabulary: Path) -> None:
+def test_calibrated_noise_keeps_the_target_at_the_rate_of_authors(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     target = PrivacySpec(epsilon=2.0, delta=1e-3, max_grad_norm=BOUND, unit="author")
     made = run(tmp_path, vocabulary, asked(privacy=target), written())
     (release,) = Ledger.from_file(made["ledger"]).releases()[:1]
     noisy = [one for one in Ledger.from_file(made["ledger"]).releases() if one.step.noisy]
     assert release.sample_rate == 4 / AUTHORS and {one.step.unit for one in noisy} == {"author"}
-    assert sum(one.count for one in noisy) == round(RECIPE.epochs * AUTHORS / 4)  # passes over authors, not over points
+    assert sum(one.count for one in noisy) == round(
+        RECIPE.epochs * AUTHORS / 4
+    )  # passes over authors, not over points
     assert 1.9 < epsilon(noisy, 1e-3, "replace_one") <= 2.0
 
 
-def test_lines_of_points_are_as_they_were_and_those_of_authors_say_so(tmp_path: Path, vocabulary: Path) -> None:
+def test_lines_of_points_are_as_they_were_and_those_of_authors_say_so(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     points = run(tmp_path / "points", vocabulary, spec("dpsgd"), written())["ledger"].read_text()
     authors = run(tmp_path / "authors", vocabulary, asked(), written())["ledger"].read_text()
     assert '"unit"' not in points and '"unit":"author"' in authors
@@ -199,7 +260,9 @@ def test_killed_job_resumes_to_the_same_bytes(
 
 
 @pytest.mark.parametrize("method", ["crt", "schedule", "jft"])
-def test_other_methods_make_noise_for_authors_too(method: str, tmp_path: Path, vocabulary: Path) -> None:
+def test_other_methods_make_noise_for_authors_too(
+    method: str, tmp_path: Path, vocabulary: Path
+) -> None:
     made = run(tmp_path, vocabulary, asked(method, expected=3), written())
     noisy = [one for one in Ledger.from_file(made["ledger"]).releases() if one.step.noisy]
     count = len(authors_of(written())[noisy[0].step.pool])
@@ -209,13 +272,21 @@ def test_other_methods_make_noise_for_authors_too(method: str, tmp_path: Path, v
 @pytest.mark.parametrize(
     ("wanted", "data", "message"),
     [
-        (asked(expected=13), written(), r"noisy_batch_size = 13: exceeds the 12 authors of the pool 'all'"),
+        (
+            asked(expected=13),
+            written(),
+            r"noisy_batch_size = 13: exceeds the 12 authors of the pool 'all'",
+        ),
         (
             asked(),
             replace(written(), owner=np.full(60, -1, np.int32)),
             r"privacy\.unit = 'author': needs an author of every training point, and 48 have none",
         ),
-        (asked("selective"), written(), r"privacy\.unit = 'author': selective tells the tokens of a point apart"),
+        (
+            asked("selective"),
+            written(),
+            r"privacy\.unit = 'author': selective tells the tokens of a point apart",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_clear_error(
@@ -228,7 +299,8 @@ def test_what_cannot_be_is_one_clear_error(
 def test_noise_in_name_only_trains_as_clipping_alone_does(
     tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, made = spec("dpsgd", privacy=PrivacySpec(noise_multiplier=1e-20, max_grad_norm=0.5)), []
+    wanted = spec("dpsgd", privacy=PrivacySpec(noise_multiplier=1e-20, max_grad_norm=0.5))
+    made = []
     for name in ("tiny", "none"):
         made.append(run(tmp_path / name, vocabulary, wanted))
         monkeypatch.setattr(Stream, "normal", lambda self, values: values.zero_())

@@ -1,4 +1,6 @@
-"""Training where numbers go wrong or are fewer: divergence, examples that are not finite, bfloat16, adapters, little memory."""
+"""Training where numbers go wrong or are fewer: divergence, examples that are not finite, bfloat16,
+adapters, little memory.
+"""
 
 from pathlib import Path
 
@@ -6,18 +8,22 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from confide.dp import update
 from confide.dp.ledger import Ledger
+from confide.dp.mechanism import update
 from confide.errors import InputError
-from confide.io import read_jsonl
+from confide.files.io import read_jsonl
 from confide.specs import GPT2Spec
 from tests.stages.test_train import RECIPE, history, outputs, run, spec, vocabulary
 
 __all__ = ["vocabulary"]
 
 
-def test_divergence_is_one_clear_error_and_writes_no_model(tmp_path: Path, vocabulary: Path) -> None:
-    recipe = RECIPE.model_copy(update={"lr": 1e38, "optimizer": "sgd", "exact_clip": None, "schedule": "constant"})
+def test_divergence_is_one_clear_error_and_writes_no_model(
+    tmp_path: Path, vocabulary: Path
+) -> None:
+    recipe = RECIPE.model_copy(
+        update={"lr": 1e38, "optimizer": "sgd", "exact_clip": None, "schedule": "constant"}
+    )
     wild = spec("nonprivate").model_copy(update={"recipe": recipe})
     with pytest.raises(InputError, match=r"recipe\.lr = 1e\+38: diverged before update \d+"):
         run(tmp_path / "a", vocabulary, wild)
@@ -25,7 +31,10 @@ def test_divergence_is_one_clear_error_and_writes_no_model(tmp_path: Path, vocab
 
 
 def test_examples_that_are_not_finite_are_left_out_counted_and_reported(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    vocabulary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     honest = update.token_losses
 
@@ -44,27 +53,37 @@ def test_examples_that_are_not_finite_are_left_out_counted_and_reported(
 @pytest.mark.parametrize("method", ["nonprivate", "crt"])
 def test_bfloat16_trains_float32_weights(method: str, tmp_path: Path, vocabulary: Path) -> None:
     plain = run(tmp_path / "a", vocabulary, spec(method))
-    half = spec(method).model_copy(update={"recipe": RECIPE.model_copy(update={"precision": "bfloat16"})})
+    half = spec(method).model_copy(
+        update={"recipe": RECIPE.model_copy(update={"precision": "bfloat16"})}
+    )
     made = run(tmp_path / "b", vocabulary, half)
-    weights, reference = load_file(made["model"]), load_file(plain["model"])
+    weights = load_file(made["model"])
+    reference = load_file(plain["model"])
     assert all(value.dtype == torch.float32 for value in weights.values())
     assert any(not torch.equal(value, reference[name]) for name, value in weights.items())
-    assert Ledger.from_file(made["ledger"]).releases() == Ledger.from_file(plain["ledger"]).releases()
+    assert (
+        Ledger.from_file(made["ledger"]).releases() == Ledger.from_file(plain["ledger"]).releases()
+    )
 
 
 def test_adapters_are_trained_and_the_rest_stays(tmp_path: Path, vocabulary: Path) -> None:
     model = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=16, lora_rank=2)
     made = run(tmp_path / "a", vocabulary, spec("crt").model_copy(update={"model": model}))
     other = run(tmp_path / "b", vocabulary, spec("dpsgd").model_copy(update={"model": model}))
-    first, second = load_file(made["model"]), load_file(other["model"])
+    first = load_file(made["model"])
+    second = load_file(other["model"])
     changed = {name for name, value in first.items() if not torch.equal(value, second[name])}
     assert changed and all("lora_" in name for name in changed)
 
 
 def test_halved_physical_batches_leave_the_ledger_as_it_is(
-    tmp_path: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    vocabulary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    roomy, honest = run(tmp_path / "a", vocabulary, spec("crt")), update.token_losses
+    roomy = run(tmp_path / "a", vocabulary, spec("crt"))
+    honest = update.token_losses
 
     def scarce(model, batch, half):
         if len(batch) > 2:

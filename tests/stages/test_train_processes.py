@@ -1,4 +1,6 @@
-"""One model on two processes: gradients, noise, ledger and files of one, whatever the method; and how they end."""
+"""One model on two processes: gradients, noise, ledger and files of one, whatever the method; and
+how they end.
+"""
 
 import json
 import os
@@ -13,13 +15,22 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from confide.dp.randomness import generator_of, usual_generator
-from confide.io import read_jsonl
+from confide.dp.mechanism.randomness import generator_of, usual_generator
+from confide.files.io import read_jsonl
 from confide.methods import METHODS
-from confide.parallel import ALONE, Group
+from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
 from tests.stages.group_worker import cases, killed, made, still
-from tests.stages.test_train import RECIPE, files, history, outputs, partition, read_values, spec, vocabulary
+from tests.stages.test_train import (
+    RECIPE,
+    files,
+    history,
+    outputs,
+    partition,
+    read_values,
+    spec,
+    vocabulary,
+)
 
 __all__ = ["vocabulary"]
 
@@ -37,7 +48,9 @@ def done(tmp_path_factory: pytest.TempPathFactory, vocabulary: Path) -> Path:
     begun = still(spec("crt", every_epoch=True)), partition()
     killed(7, lambda: made(folder / "right", vocabulary, begun, ALONE))
     command = [*TOGETHER, "-m", "tests.stages.group_worker", str(folder)]
-    ran = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     return folder
 
@@ -57,32 +70,44 @@ def test_updates_are_those_of_one_process(name: str, done: Path) -> None:
         assert count == expected == other[0] and (count > 0) == (name == "not finite")
         assert max(first["losses"], second["losses"]) < 10 * bound
         pairs = list(zip(first["sizes"], second["sizes"], strict=True))
-        assert (first["apart"] > 0) == (name != "selective published")  # sums are in another order where they are divided
+        assert (first["apart"] > 0) == (
+            name != "selective published"
+        )  # sums are in another order where they are divided
         if not name.startswith(("authors", "all of")):
-            assert all(0 <= one - other <= 1 for one, other in pairs)  # every second example, the first to the first process
+            assert all(
+                0 <= one - other <= 1 for one, other in pairs
+            )  # every second example, the first to the first process
     if name == "less than an example each":
         assert {(0, 0), (1, 0)} < set(pairs)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_jobs_leave_the_files_of_one_process(method: str, done: Path, tmp_path: Path, vocabulary: Path) -> None:
+def test_jobs_leave_the_files_of_one_process(
+    method: str, done: Path, tmp_path: Path, vocabulary: Path
+) -> None:
     here = alone(tmp_path / "alone", vocabulary, still(spec(method, every_epoch=True)))
     there = outputs(done / f"whole-{method}")
     assert here["config"].read_bytes() == there["config"].read_bytes()
     assert history(here["ledger"]) == history(there["ledger"])
     for name in ("model", "epochs"):
-        one, two = load_file(here[name]), load_file(there[name])
+        one = load_file(here[name])
+        two = load_file(there[name])
         assert one.keys() == two.keys()
         assert all(torch.allclose(one[key], two[key], rtol=1e-3, atol=1e-3) for key in one)
     for one, two in zip(read_jsonl(here["metrics"]), read_jsonl(there["metrics"]), strict=True):
-        assert one.keys() == two.keys() and one["valid_ppl"] == pytest.approx(two["valid_ppl"], rel=1e-3)
-        assert one["step"] == two["step"] and one["loss"] == (one["loss"] and pytest.approx(two["loss"], rel=1e-3))
+        assert one.keys() == two.keys() and one["valid_ppl"] == pytest.approx(
+            two["valid_ppl"], rel=1e-3
+        )
+        assert one["step"] == two["step"] and one["loss"] == (
+            one["loss"] and pytest.approx(two["loss"], rel=1e-3)
+        )
     assert sorted(path.name for path in (done / f"whole-{method}/checkpoint").iterdir()) == ["lock"]
 
 
 @pytest.mark.parametrize("name", [*METHODS, "dropout"])
 def test_killed_processes_resume_to_the_same_bytes(name: str, done: Path) -> None:
-    whole, resumed = outputs(done / f"whole-{name}"), outputs(done / f"resumed-{name}")
+    whole = outputs(done / f"whole-{name}")
+    resumed = outputs(done / f"resumed-{name}")
     for file in ("model", "ledger", "epochs"):
         assert resumed[file].read_bytes() == whole[file].read_bytes()
 
@@ -95,14 +120,18 @@ def test_another_number_of_processes_goes_on(done: Path, vocabulary: Path) -> No
     for name in ("left", "right"):
         made = outputs(done / name)
         assert history(made["ledger"]) == history(whole["ledger"])
-        one, two = load_file(made["model"]), load_file(whole["model"])
+        one = load_file(made["model"])
+        two = load_file(whole["model"])
         assert all(torch.allclose(one[key], two[key], rtol=1e-3, atol=1e-3) for key in two)
 
 
-def test_dropout_differs_between_processes_and_updates_and_moves_their_common_source_alike() -> None:
+def test_dropout_differs_between_processes_and_updates_and_moves_their_common_source_alike() -> (
+    None
+):
     sources = [torch.Generator().manual_seed(3) for _ in range(2)]
     drawn = [
-        [torch.rand(8, generator=generator_of(rank, source)).tolist() for _ in range(3)] for rank, source in enumerate(sources)
+        [torch.rand(8, generator=generator_of(rank, source)).tolist() for _ in range(3)]
+        for rank, source in enumerate(sources)
     ]
     assert len({tuple(row) for rows in drawn for row in rows}) == 6
     assert torch.equal(sources[0].get_state(), sources[1].get_state())
@@ -113,7 +142,12 @@ def test_one_process_has_no_group() -> None:
     given = torch.ones(3)
     ALONE.sum([given])
     ALONE.check([given], "history")
-    assert given.tolist() == [1, 1, 1] and ALONE.same(7) == 7 and ALONE.first and list(range(5))[ALONE.part] == [0, 1, 2, 3, 4]
+    assert (
+        given.tolist() == [1, 1, 1]
+        and ALONE.same(7) == 7
+        and ALONE.first
+        and list(range(5))[ALONE.part] == [0, 1, 2, 3, 4]
+    )
     parts = [list(range(5))[Group(rank, 3).part] for rank in range(3)]
     assert parts == [[0, 3], [1, 4], [2]]
     assert not torch.distributed.is_initialized()
@@ -123,27 +157,47 @@ def command(folder: Path, vocabulary: Path, wanted: TrainSpec, *more: str) -> li
     folder.mkdir(exist_ok=True)
     paths = outputs(folder) | files(folder, partition()) | {"tokenizer": vocabulary}
     flags = [part for name, path in paths.items() for part in (f"--{name}", str(path))]
-    return [sys.executable, "-m", "confide.cli", "train", "--spec", wanted.model_dump_json(), *flags, *more]
+    return [
+        sys.executable,
+        "-m",
+        "confide.cli",
+        "train",
+        "--spec",
+        wanted.model_dump_json(),
+        *flags,
+        *more,
+    ]
 
 
 @pytest.mark.nightly
-def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(tmp_path: Path, vocabulary: Path) -> None:
+def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(
+    tmp_path: Path, vocabulary: Path
+) -> None:
     """Its noise comes from the system's entropy, which the first process has drawn for both."""
     long = spec("crt", checkpoint_every=1, noise_seed=None, device="cpu")
     long = long.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 200})})
-    line, state = command(tmp_path, vocabulary, long, "--processes", "2"), tmp_path / "checkpoint/state.safetensors"
+    line = command(tmp_path, vocabulary, long, "--processes", "2")
+    state = tmp_path / "checkpoint/state.safetensors"
     job = subprocess.Popen(line, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     while job.poll() is None and not state.exists():
         time.sleep(0.05)
     children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
     ranks = [
-        next(part for part in Path(f"/proc/{child}/environ").read_text().split("\0") if part.startswith("RANK="))
+        next(
+            part
+            for part in Path(f"/proc/{child}/environ").read_text().split("\0")
+            if part.startswith("RANK=")
+        )
         for child in children
     ]
     os.kill(int(children[ranks.index("RANK=1")]), signal.SIGKILL)
-    errors = [line for line in job.communicate()[1].splitlines() if not line.startswith("a/g0-s0: epoch")]
+    errors = [
+        line for line in job.communicate()[1].splitlines() if not line.startswith("a/g0-s0: epoch")
+    ]
     assert job.returncode != 0 and not (tmp_path / "model.safetensors").exists()
-    assert errors[-1] == "confide: error: process 1 was ended by SIGKILL" and not any("Traceback" in line for line in errors)
+    assert errors[-1] == "confide: error: process 1 was ended by SIGKILL" and not any(
+        "Traceback" in line for line in errors
+    )
     before = read_values(state)["done"]
     assert 0 < before < 2000
     short = subprocess.Popen(line, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
@@ -156,11 +210,17 @@ def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(tmp_path: P
 
 @pytest.mark.parametrize("processes", ["2", "0"])
 def test_a_user_s_error_is_one_line(processes: str, tmp_path: Path, vocabulary: Path) -> None:
-    recipe = RECIPE.model_copy(update={"lr": 1e38, "optimizer": "sgd", "exact_clip": None, "schedule": "constant"})
+    recipe = RECIPE.model_copy(
+        update={"lr": 1e38, "optimizer": "sgd", "exact_clip": None, "schedule": "constant"}
+    )
     wild = spec("nonprivate", device="cpu").model_copy(update={"recipe": recipe})
     line = command(tmp_path, vocabulary, wild, "--processes", processes)
     ran = subprocess.run(line, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    said = "recipe.lr = 1e+38: diverged before update" if processes == "2" else "processes = 0: is not a number"
+    said = (
+        "recipe.lr = 1e+38: diverged before update"
+        if processes == "2"
+        else "processes = 0: is not a number"
+    )
     assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1 and said in ran.stderr
 
 
@@ -169,7 +229,7 @@ import sys
 from pathlib import Path
 import torch
 from confide.errors import InputError
-from confide.parallel import joined
+from confide.runtime.parallel import joined
 with joined("cpu") as group:
     value = torch.full((3,), float(group.rank + 1))
     group.sum([value])
@@ -186,11 +246,15 @@ with joined("cpu") as group:
 """
 
 
-@pytest.mark.parametrize(("how", "said"), [("differs", "no longer have the same"), ("fails", "one example alone")])
+@pytest.mark.parametrize(
+    ("how", "said"), [("differs", "no longer have the same"), ("fails", "one example alone")]
+)
 def test_an_error_of_any_process_is_raised_once(how: str, said: str, tmp_path: Path) -> None:
     script = tmp_path / "faulty.py"
     script.write_text(FAULTY)
-    ran = subprocess.run([*TOGETHER, str(script), how], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [*TOGETHER, str(script), how], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
     raised = [line for line in ran.stderr.splitlines() if "confide.errors.InputError: " in line]
     assert ran.returncode != 0 and len(raised) == 1 and said in raised[0]
 
@@ -202,7 +266,11 @@ def test_two_gpus_make_the_ledger_of_one(method: str, tmp_path: Path, vocabulary
     made: dict[str, Any] = {}
     for count in ("1", "2"):
         wanted = still(spec(method)).model_copy(update={"device": "cuda"})
-        subprocess.run(command(tmp_path / count, vocabulary, wanted, "--processes", count), env=ENVIRONMENT, check=True)
+        subprocess.run(
+            command(tmp_path / count, vocabulary, wanted, "--processes", count),
+            env=ENVIRONMENT,
+            check=True,
+        )
         made[count] = outputs(tmp_path / count)
     assert history(made["1"]["ledger"]) == history(made["2"]["ledger"])
     one, two = (load_file(made[count]["model"]) for count in ("1", "2"))

@@ -1,4 +1,6 @@
-"""Verification: what holds is said to hold; any altered field, file or ledger is refused by name, in one line."""
+"""Verification: what holds is said to hold; any altered field, file or ledger is refused by name,
+in one line.
+"""
 
 import hashlib
 import json
@@ -10,16 +12,26 @@ from functools import reduce
 from operator import getitem
 
 import pytest
-from certified import ASKED, DELTA, HASHED, METHODS, append, certificate, closed, ledger_of, source_of
+from certified import (
+    ASKED,
+    DELTA,
+    HASHED,
+    METHODS,
+    append,
+    certificate,
+    closed,
+    ledger_of,
+    source_of,
+)
 
-from confide.certificate import certificate as certificate_of
-from confide.certificate import sealed
+from confide.certify.certificate import certificate as certificate_of
+from confide.certify.certificate import sealed
 from confide.cli import main
-from confide.dp.calibration import calibrate
+from confide.commands import verify as verification
+from confide.commands.verify import verify
+from confide.dp.accounting.calibration import calibrate
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.stages import verify as verification
-from confide.stages.verify import verify
 
 DATA = [name for name in HASHED if name != "model"]
 
@@ -39,7 +51,9 @@ def written(tmp_path_factory):
 
 
 def trained(ledger, releases, epochs=3):
-    """The same with so many epochs of updates, each of which leaves another state of the noise behind."""
+    """The same with so many epochs of updates, each of which leaves another state of the noise
+    behind.
+    """
     for number in range(1, epochs + 1):
         for place, release in enumerate(releases):
             append(ledger, release, 1000 * number + place)
@@ -100,7 +114,9 @@ def altered(value, place):
 
 @pytest.fixture
 def remembered(monkeypatch):
-    """Recomputation is a function of specification and files: the same question need not be answered again."""
+    """Recomputation is a function of specification and files: the same question need not be
+    answered again.
+    """
     answers = {}
 
     def certificate(spec, files, named):
@@ -113,8 +129,11 @@ def remembered(monkeypatch):
 
 
 def test_every_field_that_is_flipped_is_refused(folder, capsys, remembered):
-    """With the seal made anew, as a forger would: what the certificate says must follow from the files."""
-    whole, forged = json.loads((folder / "certificate.json").read_text()), folder / "forged.json"
+    """With the seal made anew, as a forger would: what the certificate says must follow from the
+    files.
+    """
+    whole = json.loads((folder / "certificate.json").read_text())
+    forged = folder / "forged.json"
     places = [place for place in leaves(whole) if place not in (("seal",), ("code", "version"))]
     assert len(places) > 250
     for place in places:
@@ -135,7 +154,9 @@ def test_without_a_new_seal_not_even_a_note_can_change(folder):
             verify(folder / "forged.json")
 
 
-@pytest.mark.parametrize("name", ["ledger", "recall", "neighbours", "source.jsonl", "model", "original", "tokenizer"])
+@pytest.mark.parametrize(
+    "name", ["ledger", "recall", "neighbours", "source.jsonl", "model", "original", "tokenizer"]
+)
 def test_other_bytes_than_were_certified_are_refused(folder, name):
     (folder / name).write_bytes((folder / name).read_bytes() + b"\n")
     with pytest.raises(InputError, match=f"{name}: files.*other bytes"):
@@ -153,9 +174,18 @@ def test_what_is_needed_must_be_here(folder, name):
     ("change", "message"),
     [
         (lambda files: files.pop("start_ledgers"), "files.start_ledgers: is missing"),
-        (lambda files: files["neighbours"].clear(), "files.neighbours: names 0 files instead of one"),
-        (lambda files: files["recall"].append(files["recall"][0]), "files.recall: names 2 files instead of one"),
-        (lambda files: files["ledger"][0].update(path="x" * 5000), "is not here"),  # longer than any file system takes
+        (
+            lambda files: files["neighbours"].clear(),
+            "files.neighbours: names 0 files instead of one",
+        ),
+        (
+            lambda files: files["recall"].append(files["recall"][0]),
+            "files.recall: names 2 files instead of one",
+        ),
+        (
+            lambda files: files["ledger"][0].update(path="x" * 5000),
+            "is not here",
+        ),  # longer than any file system takes
     ],
 )
 def test_files_of_a_stranger_s_certificate_are_counted_and_found(folder, change, message):
@@ -173,8 +203,19 @@ def test_data_may_be_elsewhere(folder, capsys):
     assert "not here, so not checked: copy/original, copy/redacted" in capsys.readouterr().out
 
 
-def forged(folder, releases, *, epochs=3, lines=lambda ledger: None, weights=b"model", alter=lambda value: None, **given):
-    """Certify another training than was asked for, with every hash and seal as it should be, and verify that."""
+def forged(
+    folder,
+    releases,
+    *,
+    epochs=3,
+    lines=lambda ledger: None,
+    weights=b"model",
+    alter=lambda value: None,
+    **given,
+):
+    """Certify another training than was asked for, with every hash and seal as it should be, and
+    verify that.
+    """
     ledger = Ledger()
     lines(ledger)
     for name in ("ledger", "certificate.json"):
@@ -206,16 +247,21 @@ RARE = [replace(one, sample_rate=0.001) if one.step.noisy else one for one in CR
         (METHODS["dpsgd"], 3, "epoch 1 does not hold the updates"),
     ],
 )
-def test_a_ledger_of_other_updates_than_were_asked_for_is_refused(tmp_path, releases, epochs, message):
+def test_a_ledger_of_other_updates_than_were_asked_for_is_refused(
+    tmp_path, releases, epochs, message
+):
     with pytest.raises(InputError, match=message):
         forged(tmp_path, releases, epochs=epochs)
 
 
 @pytest.mark.parametrize(
-    ("target", "noise", "holds"), [(3.0, 1.0, True), (3.0, 100.0, False), (3.0, 0.99, False), (2.97, 1.0, False)]
+    ("target", "noise", "holds"),
+    [(3.0, 1.0, True), (3.0, 100.0, False), (3.0, 0.99, False), (2.97, 1.0, False)],
 )
 def test_the_noise_is_what_the_target_epsilon_asks_for(tmp_path, target, noise, holds):
-    """Less noise would not reach the target, and more is none that calibration would have chosen."""
+    """Less noise would not reach the target, and more is none that calibration would have
+    chosen.
+    """
     needed = noise * calibrate(3.0, DELTA, 0.05, 60)
     releases = [replace(one, noise_multiplier=needed) if one.step.noisy else one for one in CRT]
     asked = {"privacy": {"epsilon": target, "delta": DELTA}}
@@ -248,11 +294,18 @@ def test_the_pretrained_model_is_among_what_was_read(tmp_path):
 
 
 def test_what_was_read_before_training_is_what_the_settings_say(tmp_path):
-    reads = [{"stage": "tokenizer", "source": "bpe", "public": False}]
+    reads = [
+        {"stage": "tokenizer", "source": "bpe", "public": False},
+        {"stage": "policy", "source": "codes", "public": True},
+    ]
     with pytest.raises(InputError, match="what the settings say was read before training"):
         forged(tmp_path, CRT, reads=reads)
     for digest, right in ((hashlib.sha256(b"tokenizer").hexdigest(), True), ("1" * 64, False)):
-        read = {"lines": lambda ledger, digest=digest: ledger.read("tokenizer", "bpe", public=False, digest=digest)}
+        read = {
+            "lines": lambda ledger, digest=digest: ledger.read(
+                "tokenizer", "bpe", public=False, digest=digest
+            )
+        }
         if right:
             forged(tmp_path, CRT, reads=reads, **read)
         else:
@@ -279,7 +332,9 @@ def test_a_ledger_of_another_model_is_refused(folder):
     other.start("other/g0-s0", settings="0" * 64, code="abc", noise="system")
     closed(other)
     (folder / "ledger").write_text(other.dump())
-    value["files"]["ledger"][0]["sha256"] = hashlib.sha256((folder / "ledger").read_bytes()).hexdigest()
+    value["files"]["ledger"][0]["sha256"] = hashlib.sha256(
+        (folder / "ledger").read_bytes()
+    ).hexdigest()
     reseal(folder / "certificate.json", value)
     with pytest.raises(InputError, match="run = 'other/g0-s0': belongs to another run"):
         verify(folder / "certificate.json")

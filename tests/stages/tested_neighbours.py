@@ -5,17 +5,20 @@ from pathlib import Path
 import orjson
 from scipy.stats import binomtest
 
-from confide.io import read_json
-from confide.partitioning import Raw
+from confide.data.partitioning import Raw
+from confide.files.io import read_json
 from confide.specs import NeighboursSpec, PartitionSpec, RedactSpec
 from confide.stages.neighbours import neighbours
-from confide.tokenizer import save, train_bpe
+from confide.text.tokenizer import save, train_bpe
+from tests.terms import TEXT
 
 CODE = RedactSpec(
     policy={"kind": "regex", "patterns": {"code": r"\b\d{6}\b"}},
     conservative={"kind": "regex", "patterns": {"digit": r"\d"}},
 )
-BLIND = CODE.model_copy(update={"policy": CODE.policy.model_copy(update={"patterns": {"x": "xyz"}})})
+BLIND = CODE.model_copy(
+    update={"policy": CODE.policy.model_copy(update={"patterns": {"x": "xyz"}})}
+)
 
 
 def write(path, points):
@@ -29,7 +32,8 @@ def corpus_of(*texts, split="train"):
     for index, text in enumerate(texts):
         gold = []
         while "[" in text:
-            start, end = text.index("["), text.index("]") - 1
+            start = text.index("[")
+            end = text.index("]") - 1
             text = text.replace("[", "", 1).replace("]", "", 1)
             gold.append([start, end, "code", 1.0])
         points.append(Raw(f"d:{index}", text, split, None, None, gold))
@@ -44,7 +48,8 @@ def run(folder, points, redaction, **spec):
     tokenizer = points.parent / "tokenizer"
     if not tokenizer.exists():
         save(train_bpe(["my code is 123456"], 300), tokenizer)
-    ready = NeighboursSpec(redact=redaction, partition=spec.pop("partition", PartitionSpec()), **spec)
+    given = {"text": TEXT, "partition": PartitionSpec(), "reads": []} | spec
+    ready = NeighboursSpec(redact=redaction, **given)
     neighbours(ready, points=points, tokenizer=tokenizer, output=folder / "neighbours.json")
     return read_json(folder / "neighbours.json")
 

@@ -14,10 +14,15 @@ COST = re.compile(rb'("(?:[^"]*\.)?(?:%s)": ?)[^,\n}]+' % "|".join(COSTS).encode
 
 
 def differences(folder: Path, other: Path) -> list[str]:
-    """Built files that only one of the folders has, or whose bytes differ, but for times; sorted names."""
-    first, second = built(folder), built(other)
+    """Built files that only one of the folders has, or whose bytes differ, but for times; sorted
+    names.
+    """
+    first = built(folder)
+    second = built(other)
     alone = first ^ second
-    return sorted(alone | {name for name in first & second if content(folder / name) != content(other / name)})
+    return sorted(
+        alone | {name for name in first & second if content(folder / name) != content(other / name)}
+    )
 
 
 def built(folder: Path) -> set[str]:
@@ -36,9 +41,15 @@ def _without_costs(path: Path) -> bytes:
 
 
 def _searched(path: Path) -> tuple[Any, list[tuple[str, int]]]:
-    """Secrets looked for, files searched, how many were found there; of what attempts leave, only those with some."""
+    """Secrets looked for, files searched, how many were found there; of what attempts leave, only
+    those with some.
+    """
     counts = json.loads(path.read_bytes())
-    files = [(row["path"], row["hits"]) for row in counts["files"] if row["hits"] or not row["path"].startswith(LEFT)]
+    files = [
+        (row["path"], row["hits"])
+        for row in counts["files"]
+        if row["hits"] or not row["path"].startswith(LEFT)
+    ]
     return counts["secrets"], files
 
 
@@ -57,10 +68,17 @@ def _markdown(path: Path) -> list[list[str]]:
 
 def _columns(rows: list[list[str]], passed_over: set[str]) -> list[list[str]]:
     """Rows without some columns; where the number of cells changes, another table begins."""
-    found, titles = [], []
+    found = []
+    titles = []
     for row in rows:
         titles = titles if len(titles) == len(row) else row
-        found.append([cell for title, cell in zip(titles, row, strict=True) if title.strip() not in passed_over])
+        found.append(
+            [
+                cell
+                for title, cell in zip(titles, row, strict=True)
+                if title.strip() not in passed_over
+            ]
+        )
     return found
 
 

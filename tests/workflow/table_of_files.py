@@ -1,4 +1,6 @@
-"""The table of docs/threat_model.md: what is said of each kind of file, so that tests can hold it against what is there."""
+"""The table of docs/threat_model.md: what is said of each kind of file, so that tests can hold it
+against what is there.
+"""
 
 import re
 from fnmatch import fnmatch
@@ -20,12 +22,21 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """All kinds, in the order of the page."""
-    cells = [line.strip("|").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
-    return [Row(re.findall(r"`([^`]+)`", files), *(cell.strip() for cell in said)) for files, _, *said in cells]
+    cells = [
+        line.strip("|").split(" | ")
+        for line in PAGE.read_text().splitlines()
+        if line.startswith("| `")
+    ]
+    return [
+        Row(re.findall(r"`([^`]+)`", files), *(cell.strip() for cell in said))
+        for files, _, *said in cells
+    ]
 
 
 class Place(NamedTuple):
-    """One kind of file outside the project; `~` is the home, `$TMPDIR` the folder of temporary files."""
+    """One kind of file outside the project; `~` is the home, `$TMPDIR` the folder of temporary
+    files.
+    """
 
     pattern: str
     mode: str
@@ -35,19 +46,45 @@ class Place(NamedTuple):
 def places() -> list[Place]:
     """All kinds of which the page names a pattern, in its order."""
     section = PAGE.read_text().split("## Outside the project")[1].split("\n## ")[0]
-    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in section.splitlines() if line.startswith("| ")]
+    cells = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in section.splitlines()
+        if line.startswith("| ")
+    ]
     return [
-        Place(where.strip("`"), mode, long.startswith("stays")) for _, where, _, mode, long in cells if where.startswith("`")
+        Place(where.strip("`"), mode, long.startswith("stays"))
+        for _, where, _, mode, long in cells
+        if where.startswith("`")
     ]
 
 
 def row_of(path: str) -> Row | None:
     """The first kind that a file, relative to the project, is of."""
-    return next((row for row in rows() if any(fnmatch(path, pattern) for pattern in row.patterns)), None)
+    return next(
+        (row for row in rows() if any(fnmatch(path, pattern) for pattern in row.patterns)), None
+    )
 
 
 def built_files(folder: Path) -> dict[str, Row | None]:
     """What a project holds beside its sources."""
-    own = ("Snakefile", "params.yaml", "dvc.", "workflow/", "profiles/", "src/", "data/own/", ".git/", ".dvcignore")
-    paths = (str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
-    return {path: row_of(path) for path in paths if not path.startswith(own) and not path.endswith(".gitignore")}
+    own = (
+        "Snakefile",
+        "params.yaml",
+        "dvc.",
+        "workflow/",
+        "profiles/",
+        "src/",
+        "data/own/",
+        ".git/",
+        ".dvcignore",
+    )
+    paths = (
+        str(path.relative_to(folder))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() or path.is_symlink()
+    )
+    return {
+        path: row_of(path)
+        for path in paths
+        if not path.startswith(own) and not path.endswith(".gitignore")
+    }

@@ -1,4 +1,6 @@
-"""A real Slurm of one node: the same bytes as without it, more memory for what ran out of it, a reason for what fails."""
+"""A real Slurm of one node: the same bytes as without it, more memory for what ran out of it, a
+reason for what fails.
+"""
 
 import os
 import re
@@ -20,7 +22,9 @@ PUBLIC = "models/public/g0-s0/model.safetensors"
 def slurm(tmp_path_factory):
     """A folder that holds a cluster, which lives as long as the tests."""
     if os.geteuid() or not all(map(shutil.which, ("slurmctld", "slurmd", "munged"))):
-        pytest.skip("needs root and a Slurm: apt-get install -y --no-install-recommends slurm-wlm munge")
+        pytest.skip(
+            "needs root and a Slurm: apt-get install -y --no-install-recommends slurm-wlm munge"
+        )
     folder = tmp_path_factory.mktemp("slurm")
     try:
         subprocess.run([SCRIPTS / "start.sh", folder], check=True)
@@ -32,13 +36,24 @@ def slurm(tmp_path_factory):
 def submit(slurm: Path, project, *arguments: str, **options) -> str:
     """Output of a Snakemake that submits its jobs."""
     path = f"{slurm}/bin{os.pathsep}{project.environment['PATH']}"
-    return project.snakemake(*PROFILE, *arguments, PATH=path, SLURM_CONF=str(slurm / "slurm.conf"), **options)
+    return project.snakemake(
+        *PROFILE, *arguments, PATH=path, SLURM_CONF=str(slurm / "slurm.conf"), **options
+    )
 
 
 def accounted(slurm: Path, project) -> list[tuple[str, int]]:
-    """State and memory (MB) of the project's submissions in the order in which they ended, as Slurm itself recorded them."""
-    lines = [line for line in (slurm / "log/jobs.txt").read_text().splitlines() if f"WorkDir={project.folder} " in line]
-    return [(re.search(r"JobState=(\w+)", line)[1], int(re.search(r"mem=(\d+)M", line)[1])) for line in lines]
+    """State and memory (MB) of the project's submissions in the order in which they ended, as Slurm
+    itself recorded them.
+    """
+    lines = [
+        line
+        for line in (slurm / "log/jobs.txt").read_text().splitlines()
+        if f"WorkDir={project.folder} " in line
+    ]
+    return [
+        (re.search(r"JobState=(\w+)", line)[1], int(re.search(r"mem=(\d+)M", line)[1]))
+        for line in lines
+    ]
 
 
 def test_same_bytes_as_on_one_machine(slurm, fresh, built, tmp_path):
@@ -54,7 +69,13 @@ def test_same_bytes_as_on_one_machine(slurm, fresh, built, tmp_path):
 
 def test_a_job_that_outgrows_its_memory_gets_more(slurm, project, built):
     (project.folder / PUBLIC).unlink()
-    submit(slurm, project, PUBLIC, "--set-resources", "train:mem_mb=200 if attempt == 1 else 4000 * attempt")
+    submit(
+        slurm,
+        project,
+        PUBLIC,
+        "--set-resources",
+        "train:mem_mb=200 if attempt == 1 else 4000 * attempt",
+    )
     (killed, little), (state, more) = accounted(slurm, project)
     assert killed != "COMPLETED" and little == 200 and (state, more) == ("COMPLETED", 8000)
     assert "memory" in (slurm / "log/slurmd.log").read_text()
@@ -64,7 +85,9 @@ def test_a_job_that_outgrows_its_memory_gets_more(slurm, project, built):
 def test_a_failed_job_says_why(slurm, fresh, tmp_path):
     project = fresh.copy(tmp_path / "project")
     project.snakemake("data/work/public/points.jsonl")
-    points = project.folder / "data/work/public/points.jsonl"  # which no job has read: else Snakemake would refuse it
+    points = (
+        project.folder / "data/work/public/points.jsonl"
+    )  # which no job has read: else Snakemake would refuse it
     points.write_text("{\n" + points.read_text())
     output = submit(slurm, project, "data/work/public/copies.jsonl", "--retries", "0", check=False)
     assert project.status != 0 and [state for state, _ in accounted(slurm, project)] == ["FAILED"]

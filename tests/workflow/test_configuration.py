@@ -1,4 +1,6 @@
-"""Files of parameters, on their way through the real Snakemake: nothing that they say is run, and every error is one line."""
+"""Files of parameters, on their way through the real Snakemake: nothing that they say is run, and
+every error is one line.
+"""
 
 import os
 import re
@@ -11,7 +13,7 @@ import pytest
 import yaml
 from project import ROOT
 
-from confide.yaml_lines import compose
+from confide.config.yaml_lines import compose
 
 RUNS_CODE = """\
 __use_yte__: true
@@ -36,7 +38,9 @@ def project(fresh, tmp_path):
 
 
 def refusal(project, *arguments: str, file: str) -> str:
-    """What a dry run says that ends in one line about a file; nothing was run that the file says."""
+    """What a dry run says that ends in one line about a file; nothing was run that the file
+    says.
+    """
     output = project.snakemake("-n", *arguments, check=False)
     lines = [line for line in output.splitlines() if not line.startswith("Using ")]
     assert project.status == 2 and len(lines) == 1 and lines[0].startswith(file), output
@@ -49,7 +53,9 @@ def test_a_template_in_the_parameters_is_not_run(project):
     (project.folder / "params.yaml").write_text(text + RUNS_CODE.replace("select: [tiny]\n", ""))
     line = refusal(project, file="params.yaml:")
     number = text.count("\n") + 1
-    assert line.startswith(f"params.yaml:{number}: __use_yte__: makes a file a template, which may run any code")
+    assert line.startswith(
+        f"params.yaml:{number}: __use_yte__: makes a file a template, which may run any code"
+    )
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -67,22 +73,41 @@ def test_a_template_in_another_folder_is_not_run(project):
 
 
 def test_without_the_default_profile_another_file_is_refused(project):
-    """Snakemake's own reader has seen the file by then: what is prevented is that such a run goes on as if it had not."""
+    """Snakemake's own reader has seen the file by then: what is prevented is that such a run goes
+    on as if it had not.
+    """
     (project.folder / "other.yaml").write_text("select: [tiny]\n")
-    line = refusal(project, "--workflow-profile", "none", "--configfile", "other.yaml", file="other.yaml: --configfile:")
+    line = refusal(
+        project,
+        "--workflow-profile",
+        "none",
+        "--configfile",
+        "other.yaml",
+        file="other.yaml: --configfile:",
+    )
     assert "--config layers=[FILE]" in line
-    assert project.planned("--workflow-profile", "none", "--config", "layers=[other.yaml]")["train"] == 7
+    assert (
+        project.planned("--workflow-profile", "none", "--config", "layers=[other.yaml]")["train"]
+        == 7
+    )
 
 
 @pytest.mark.slow
 def test_layers_are_laid_over_each_other_in_their_order(project):
-    (project.folder / "first.yaml").write_text("runs: { redacted: { seeds: [1, 2, 3] }, crt: { seeds: [1, 2] } }\n")
+    (project.folder / "first.yaml").write_text(
+        "runs: { redacted: { seeds: [1, 2, 3] }, crt: { seeds: [1, 2] } }\n"
+    )
     (project.folder / "second.yaml").write_text("runs: { crt: { seeds: [1, 2, 3, 4] } }\n")
     usual = 7  # of the tiny parameters alone
     assert project.planned("--configfile", "first.yaml", "second.yaml")["train"] == usual + 5
-    assert project.planned("--configfile", "first.yaml", "--config", "layers=[second.yaml]")["train"] == usual + 5
     assert (
-        project.planned("--configfile", "second.yaml", "first.yaml", "--config", "runs={redacted: {seeds: [5]}}")["train"]
+        project.planned("--configfile", "first.yaml", "--config", "layers=[second.yaml]")["train"]
+        == usual + 5
+    )
+    assert (
+        project.planned(
+            "--configfile", "second.yaml", "first.yaml", "--config", "runs={redacted: {seeds: [5]}}"
+        )["train"]
         == usual + 1
     )
 
@@ -90,13 +115,32 @@ def test_layers_are_laid_over_each_other_in_their_order(project):
 @pytest.mark.slow
 def test_errors_name_the_layer_and_the_line_that_count(project):
     (project.folder / "other.yaml").write_text("select: [tiny]\nruns:\n  crt: { seeds: [1, 1] }\n")
-    assert refusal(project, "--configfile", "other.yaml", file="other.yaml:3: runs.crt.seeds = 'list': lists a value twice")
-    assert refusal(project, "--config", "select=[nosuch]", file="--config: select.0 = 'nosuch': is not defined under studies")
-    assert refusal(project, "--config", "pathvars={results: x}", file="--config: pathvars = 'dict': unknown key")
+    assert refusal(
+        project,
+        "--configfile",
+        "other.yaml",
+        file="other.yaml:3: runs.crt.seeds = 'list': lists a value twice",
+    )
+    assert refusal(
+        project,
+        "--config",
+        "select=[nosuch]",
+        file="--config: select.0 = 'nosuch': is not defined under studies",
+    )
+    assert refusal(
+        project,
+        "--config",
+        "pathvars={results: x}",
+        file="--config: pathvars = 'dict': unknown key",
+    )
     assert refusal(project, "--config", "layers=3", file="--config: layers = 3: expected files")
-    assert refusal(project, "--configfile", "nosuch.yaml", file="nosuch.yaml: cannot be read: No such file")
+    assert refusal(
+        project, "--configfile", "nosuch.yaml", file="nosuch.yaml: cannot be read: No such file"
+    )
     (project.folder / "other.yaml").write_text("- select\n")
-    assert refusal(project, "--configfile", "other.yaml", file="other.yaml: expected keys with values")
+    assert refusal(
+        project, "--configfile", "other.yaml", file="other.yaml: expected keys with values"
+    )
     (project.folder / "params.yaml").unlink()
     assert refusal(project, file="params.yaml: cannot be read: No such file")
 
@@ -114,7 +158,9 @@ rule spawned:
 
 @pytest.mark.slow
 def test_jobs_that_are_snakemakes_of_their_own_read_the_same_files_by_the_same_reader(project):
-    """A cluster's jobs are; here a rule with `run` is. They have no profile, so they must not get --configfile."""
+    """A cluster's jobs are; here a rule with `run` is. They have no profile, so they must not get
+    --configfile.
+    """
     with (project.folder / "Snakefile").open("a") as snakefile:
         snakefile.write(SPAWNED)
     odd = project.folder / "it's, a [$HOME] ~`layer`\\.yaml"
@@ -143,7 +189,9 @@ def test_profiles_that_come_with_the_project_are_plain_but_for_the_lines_that_ar
         if path.parent.name == "default":
             assert values.pop("__use_yte__") is True and len(values.pop("__definitions__")) == 2
         assert not [key for key in values if key.startswith("__")]
-        assert not re.search(r"^\s*[\w-]+:\s*[\"']?\?|\?(if|for|else|elif)\b", path.read_text(), re.MULTILINE)
+        assert not re.search(
+            r"^\s*[\w-]+:\s*[\"']?\?|\?(if|for|else|elif)\b", path.read_text(), re.MULTILINE
+        )
     for path in sorted((ROOT / "profiles").glob("*/params.yaml")):
         compose(path)
 
@@ -159,7 +207,9 @@ def test_an_opening_of_the_report_is_no_template(project):
         "",
     ):
         page.write_text(text)
-        assert "delete it" in refusal(project, file="results/papers/opening.rst: is not as this workflow writes it")
+        assert "delete it" in refusal(
+            project, file="results/papers/opening.rst: is not as this workflow writes it"
+        )
     page.write_text(".. raw:: html\n\n   <p>fine</p>\n\n   <p>x</p>\n")
     assert "train" in project.planned()
 
@@ -167,7 +217,9 @@ def test_an_opening_of_the_report_is_no_template(project):
 def test_sources_of_the_workflow_name_no_reader_of_snakemakes():
     """`configfile:` hands a file to a template engine."""
     for path in [ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")]:
-        assert not re.search(r"^\s*(configfile|pepfile|module)\b.*:", path.read_text(), re.MULTILINE), path
+        assert not re.search(
+            r"^\s*(configfile|pepfile|module)\b.*:", path.read_text(), re.MULTILINE
+        ), path
 
 
 def test_yaml_is_read_in_one_place():
@@ -181,7 +233,9 @@ def test_yaml_is_read_in_one_place():
 
 def test_dvc_reads_parameters_and_runs_nothing(project):
     """It looks for changes in params.yaml before Snakemake is called."""
-    (project.folder / "params.yaml").write_text("extra: !!python/object/apply:os.mknod [canary]\n" + RUNS_CODE)
+    (project.folder / "params.yaml").write_text(
+        "extra: !!python/object/apply:os.mknod [canary]\n" + RUNS_CODE
+    )
     project.git("init", "-q")
     project.dvc("init", "-q")
     project.dvc("params", "diff", check=False)
@@ -194,5 +248,8 @@ def test_recommend_reads_a_folder_by_the_same_reader(tmp_path):
     command = [sys.executable, "-m", "confide.cli", "recommend", str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 2 and "params.yaml:1: __use_yte__: makes a file a template" in done.stderr
+    assert (
+        done.returncode == 2
+        and "params.yaml:1: __use_yte__: makes a file a template" in done.stderr
+    )
     assert done.stderr.count("\n") == 1 and not Path(tmp_path / "canary").exists()

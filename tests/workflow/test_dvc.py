@@ -1,4 +1,6 @@
-"""DVC around the workflow: it records what Snakemake built, gives it back to a clone, and never signs what is stale."""
+"""DVC around the workflow: it records what Snakemake built, gives it back to a clone, and never
+signs what is stale.
+"""
 
 import hashlib
 import json
@@ -56,16 +58,31 @@ def pulled(clone):
 
 def test_git_holds_no_data(recorded):
     files = recorded.git("ls-files").splitlines()
-    assert not [name for name in files if name.startswith(("models", "results", "data/")) and not name.endswith(".gitignore")]
+    assert not [
+        name
+        for name in files
+        if name.startswith(("models", "results", "data/")) and not name.endswith(".gitignore")
+    ]
 
 
 def test_the_remote_has_what_the_page_names_and_no_text(recorded):
-    kept = {path.parent.name + path.name for path in (recorded.folder.parent / "store").glob("files/md5/*/*")}
-    files = {path: row for path, row in built_files(recorded.folder).items() if not path.startswith(".dvc")}
-    digests = {path: hashlib.md5((recorded.folder / path).read_bytes()).hexdigest() for path in files}
+    kept = {
+        path.parent.name + path.name
+        for path in (recorded.folder.parent / "store").glob("files/md5/*/*")
+    }
+    files = {
+        path: row
+        for path, row in built_files(recorded.folder).items()
+        if not path.startswith(".dvc")
+    }
+    digests = {
+        path: hashlib.md5((recorded.folder / path).read_bytes()).hexdigest() for path in files
+    }
     pushed = {digests[path] for path, row in files.items() if row.push == "yes"}
     assert len(pushed) > 100 and pushed <= kept
-    assert not [path for path, row in files.items() if row.push != "yes" and digests[path] in kept - pushed]
+    assert not [
+        path for path, row in files.items() if row.push != "yes" and digests[path] in kept - pushed
+    ]
     listed = kept - pushed
     assert len(listed) == 6 and all(name.endswith(".dir") for name in listed)  # results are three
 
@@ -80,12 +97,21 @@ def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_ther
     output = clone.dvc("pull", check=False)
     assert clone.status != 0 and "data/work" in output  # it says what is not there
     clone.dvc("pull", "--allow-missing")
-    assert not (clone.folder / "data/work").exists() and (clone.folder / "results/studies/tiny/table.csv").is_file()
+    assert (
+        not (clone.folder / "data/work").exists()
+        and (clone.folder / "results/studies/tiny/table.csv").is_file()
+    )
     assert "Nothing to be done" in clone.snakemake("-n", "report_all")
     clone.snakemake("prepare")
     assert "Nothing to be done" in clone.snakemake("-n")
     clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
-    assert clone.planned() == {"attack": 5, "report_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1}
+    assert clone.planned() == {
+        "attack": 5,
+        "report_tiny": 1,
+        "summary": 1,
+        "scan_tiny": 1,
+        "search_summary": 1,
+    }
 
 
 def test_the_users_own_corpus_is_watched_and_kept_out_of_git(clone):
@@ -95,7 +121,9 @@ def test_the_users_own_corpus_is_watched_and_kept_out_of_git(clone):
 
 
 def test_a_clone_without_records_does_not_sign_stale_results(clone):
-    """Without Snakemake's records a changed parameter looks up to date; it must not end in dvc.lock."""
+    """Without Snakemake's records a changed parameter looks up to date; it must not end in
+    dvc.lock.
+    """
     clone.dvc("pull", "-q", "--allow-missing", "prepare", "train", "attack")
     clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
     before = (clone.folder / "dvc.lock").read_text()
@@ -112,6 +140,9 @@ def test_repro_after_a_change_runs_what_it_touches_and_records_it(pulled):
     assert "up to date" in pulled.dvc("status") and "Nothing to be done" in pulled.snakemake("-n")
     changed = json.loads(pulled.dvc("params", "diff", "--json"))
     assert changed["params.yaml"]["attacks.address.bootstrap"] == {"old": 50, "new": 60, "diff": 10}
-    assert "results/studies/tiny/summary.json" in json.loads(pulled.dvc("metrics", "show", "--json"))[""]["data"]
+    assert (
+        "results/studies/tiny/summary.json"
+        in json.loads(pulled.dvc("metrics", "show", "--json"))[""]["data"]
+    )
     pulled.dvc("metrics", "diff")
     pulled.dvc("plots", "diff", "--json")

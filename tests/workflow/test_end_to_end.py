@@ -1,4 +1,6 @@
-"""The whole chain on the tiny parameters: what it leaves behind, what it leaves unsaid, and what a change reruns."""
+"""The whole chain on the tiny parameters: what it leaves behind, what it leaves unsaid, and what a
+change reruns.
+"""
 
 import csv
 import json
@@ -7,7 +9,7 @@ import re
 
 import pytest
 
-from confide.params import load
+from confide.config.params import load
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +19,12 @@ ALONG = {"trajectory": 1}
 ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}
 # Where, from, to, the jobs that it touches. The rest of them, CHANGES_TOO, are nightly.
 CHANGES = [
-    ("params.yaml", "{ kind: exposure }", "{ kind: exposure, chunk: 100 }", {"attack": 5, **ALONG, **SHOWN}),
+    (
+        "params.yaml",
+        "{ kind: exposure }",
+        "{ kind: exposure, chunk: 100 }",
+        {"attack": 5, **ALONG, **SHOWN},
+    ),
     (
         "params.yaml",
         "epsilon: 3.0",
@@ -28,12 +35,25 @@ CHANGES = [
         "params.yaml",
         "copies: 4",
         "copies: 5",
-        {"plant": 1, "dedup": 1, "redact": 2, "recall": 2, "partition": 2, "neighbours": 2, "train": 6}
+        {
+            "plant": 1,
+            "dedup": 1,
+            "redact": 2,
+            "recall": 2,
+            "partition": 2,
+            "neighbours": 2,
+            "train": 6,
+        }
         | ALL
         | {"certify": 6, "evaluate": 6},
     ),
     ("src/confide/stages/certify.py", '"""', '"""Another word: ', {}),
-    ("src/confide/stages/certify.py", "def certify(", "NEW = 1\n\n\ndef certify(", {"certify": 7, **AUDITED}),
+    (
+        "src/confide/stages/certify.py",
+        "def certify(",
+        "NEW = 1\n\n\ndef certify(",
+        {"certify": 7, **AUDITED},
+    ),
 ]
 CHANGES_TOO = [
     ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 5, **SHOWN}),
@@ -43,7 +63,14 @@ CHANGES_TOO = [
         "params.yaml",
         "pretrain: { lr: 0.02",
         "pretrain: { lr: 0.03",
-        {"train": 2, "certify": 2, "evaluate": 2, "attack": 5, **ALONG, **AUDITED},  # and what has it for a reference
+        {
+            "train": 2,
+            "certify": 2,
+            "evaluate": 2,
+            "attack": 5,
+            **ALONG,
+            **AUDITED,
+        },  # and what has it for a reference
     ),
     (
         "params.yaml",
@@ -57,23 +84,57 @@ CHANGES_TOO = [
         "gammas: [0.2], attacks",
         {"redact": 1, "recall": 1, "partition": 1, "neighbours": 1},
     ),
-    ("params.yaml", "vocab_size: 300", "vocab_size: 320", {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 7, **ALL}),
-    ("src/confide/attacks/exposure.py", "\ndef ", "\nNEW = 1\n\n\ndef ", {"shadows": 1, "attack": 20, **ALONG, **AUDITED}),
+    (
+        "params.yaml",
+        "vocab_size: 300",
+        "vocab_size: 320",
+        {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 7, **ALL},
+    ),
+    (
+        "src/confide/attacks/exposure/exposure.py",
+        "\ndef ",
+        "\nNEW = 1\n\n\ndef ",
+        {"shadows": 1, "attack": 20, **ALONG, **AUDITED},
+    ),
 ]
 
 
 def test_everything_is_there(built):
-    for run in ("public/g0-s0", "nonprivate/g0-s0", "redacted/g0.1-s0", "dpsgd/g0-s0", "crt/g0.1-s0", "selective/g0.1-s0"):
+    for run in (
+        "public/g0-s0",
+        "nonprivate/g0-s0",
+        "redacted/g0.1-s0",
+        "dpsgd/g0-s0",
+        "crt/g0.1-s0",
+        "selective/g0.1-s0",
+    ):
         model = {path.name for path in (built.folder / "models" / run).iterdir()}
-        assert model == {"model.safetensors", "config.json", "metrics.jsonl", "ledger.jsonl", "epochs.safetensors"}
-        attacks = set() if "public" in run else {"exposure.json", "address.json", "game.json", "lira.json"}
-        attacks = attacks - {"lira.json"} | {"bare.json", "trajectory.json"} if "selective" in run else attacks
+        assert model == {
+            "model.safetensors",
+            "config.json",
+            "metrics.jsonl",
+            "ledger.jsonl",
+            "epochs.safetensors",
+        }
+        attacks = (
+            set()
+            if "public" in run
+            else {"exposure.json", "address.json", "game.json", "lira.json"}
+        )
+        attacks = (
+            attacks - {"lira.json"} | {"bare.json", "trajectory.json"}
+            if "selective" in run
+            else attacks
+        )
         own = {"certificate.json", "certificate.md", "certificate.html", "evaluate.json"} | attacks
         assert {path.name for path in (built.folder / "results/runs" / run).iterdir()} == own
     with open(built.folder / "results/studies/tiny/table.csv") as file:
         rows = {row["name"]: row for row in csv.DictReader(file)}
     assert set(rows) == {"nonprivate", "redacted", "dpsgd", "crt", "selective", "jft"}
-    assert rows["nonprivate"]["epsilon_bayesian"] == "inf" and 2.9 < float(rows["dpsgd"]["epsilon_replace_one"]) <= 3
+    assert (
+        rows["nonprivate"]["epsilon_bayesian"] == "inf"
+        and 2.9 < float(rows["dpsgd"]["epsilon_replace_one"]) <= 3
+    )
     assert float(rows["crt"]["epsilon_bayesian"]) < 3
     quoted = (built.folder / "results/studies/tiny/published.csv").read_text()
     assert "crt_f6" in quoted and "sdp_t3" in quoted
@@ -129,22 +190,36 @@ def test_nothing_outside_data_holds_a_secret(built):
 
 def test_canaries_are_not_in_results_or_logs(built):
     canaries = json.loads((built.folder / "data/work/sim/canaries.json").read_text())
-    texts = [f"{canaries['prefix']}{secret}" for secret in [*canaries["secrets"], *canaries["controls"]]]
-    texts += [f"{audit['prefix']}{secret}" for audit in canaries["audits"].values() for secret in audit["secrets"]]
+    texts = [
+        f"{canaries['prefix']}{secret}" for secret in [*canaries["secrets"], *canaries["controls"]]
+    ]
+    texts += [
+        f"{audit['prefix']}{secret}"
+        for audit in canaries["audits"].values()
+        for secret in audit["secrets"]
+    ]
     assert len(texts) == 3 + 3 + 120 + 60
     pattern = re.compile("|".join(map(re.escape, texts)))
-    files = [path for name in ("results", "logs", "models", ".snakemake") for path in (built.folder / name).rglob("*")]
+    files = [
+        path
+        for name in ("results", "logs", "models", ".snakemake")
+        for path in (built.folder / name).rglob("*")
+    ]
     for path in files:
         if path.is_file():
             assert not pattern.search(path.read_text(errors="replace")), path
 
 
 def test_html_report_works_offline(project):
-    project.snakemake("--report", "results/report.html", "--report-stylesheet", "workflow/report/report.css")
+    project.snakemake(
+        "--report", "results/report.html", "--report-stylesheet", "workflow/report/report.css"
+    )
     text = (project.folder / "results/report.html").read_text()
     assert "tradeoff" in text and "Bayesian confidentiality" in text
     (opening,) = re.findall("var workflow_desc = (.*)", text)
-    assert "What is certified" in opening and "<style" not in opening and "#app .prose table" in text
+    assert (
+        "What is certified" in opening and "<style" not in opening and "#app .prose table" in text
+    )
 
 
 @pytest.mark.nightly
@@ -165,7 +240,9 @@ def test_tracking_is_idempotent_and_hears_of_a_dead_server(project):
     project.snakemake("track")
     assert "tracked 0 new runs" in (project.folder / "logs/track.log").read_text()
     with sqlite3.connect(project.folder / "mlflow.db") as database:
-        assert database.execute("select count(*) from runs where status = 'FINISHED'").fetchone() == (8,)
+        assert database.execute(
+            "select count(*) from runs where status = 'FINISHED'"
+        ).fetchone() == (8,)
     assert "Nothing to be done" in project.snakemake("-n")  # and no record of it stays behind
     project.snakemake("track", check=False, MLFLOW_TRACKING_URI="http://user:word@127.0.0.1:9")
     line = (project.folder / "logs/track.log").read_text()

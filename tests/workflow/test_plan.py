@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from confide.provenance import record, unrecorded
+from confide.provenance.records import record, unrecorded
 
 
 def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
@@ -55,7 +55,8 @@ def asked_on_slurm(project, attempt: int) -> list[tuple[int, int]]:
 
 def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
-    first, second = asked_on_slurm(fresh, 1), asked_on_slurm(fresh, 2)
+    first = asked_on_slurm(fresh, 1)
+    second = asked_on_slurm(fresh, 2)
     assert len(first) == 68 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
 
 
@@ -63,7 +64,10 @@ def test_a_submission_asks_for_one_gpu_until_told_otherwise(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
     several = ("train_all", "--profile", "profiles/slurm", "-n", "--set-resources", "train:gpu=2")
     assert re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several)) == ["1"] * 7
-    assert re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several, "--resources", "gpu=2")) == ["2"] * 7
+    assert (
+        re.findall(r"runtime=720,.* gpu=(\d)", fresh.snakemake(*several, "--resources", "gpu=2"))
+        == ["2"] * 7
+    )
 
 
 def test_a_wrong_parameter_is_one_line(fresh, tmp_path):
@@ -89,7 +93,11 @@ def test_results_without_records_are_refused(fresh, tmp_path):
     stray.parent.mkdir(parents=True)
     stray.touch()
     output = project.snakemake("-n", check=False)
-    assert project.status != 0 and "model.safetensors: has no record of how it was made" in output and "Traceback" not in output
+    assert (
+        project.status != 0
+        and "model.safetensors: has no record of how it was made" in output
+        and "Traceback" not in output
+    )
     assert "has no record" not in project.snakemake("-n", "--touch", "--forceall", check=False)
 
 
@@ -99,7 +107,9 @@ def test_records_are_found_where_snakemake_puts_them(tmp_path):
     from snakemake.persistence.file import FilePersistence
 
     for name in ("models/a/g0-s0/model.safetensors", "results/runs/" + "long" * 100):
-        theirs = FilePersistence._record_path(SimpleNamespace(_fetch_max_len=lambda subject: 255), str(tmp_path), name)
+        theirs = FilePersistence._record_path(
+            SimpleNamespace(_fetch_max_len=lambda subject: 255), str(tmp_path), name
+        )
         assert str(record(tmp_path, name)) == theirs
 
 
@@ -114,11 +124,19 @@ def test_interrupted_jobs_and_hidden_files_need_no_record(tmp_path):
 
 
 def test_a_title_is_no_template(fresh, tmp_path):
-    """Braces, tags and controls in a study's title are neither wildcards nor anything else but words."""
+    """Braces, tags and controls in a study's title are neither wildcards nor anything else but
+    words.
+    """
     project = fresh.copy(tmp_path / "project")
     title = r'"<script>alert(1)</script> {x} $\\frac{$ \e[2J =cmd| {{7*7}}"'
     path = project.folder / "params.yaml"
-    path.write_text(re.sub(r"(?m)^( +title:) .*$", lambda line: f"{line[1]} {title}", path.read_text(), count=1))
+    path.write_text(
+        re.sub(r"(?m)^( +title:) .*$", lambda line: f"{line[1]} {title}", path.read_text(), count=1)
+    )
     shown = project.snakemake("-n", "-p", "--quiet", "progress")
     assert "rule report_tiny:" in shown
-    assert "\x1b[2J" not in shown and "<script>alert" not in shown and r"\u003cscript\u003ealert(1)" in shown
+    assert (
+        "\x1b[2J" not in shown
+        and "<script>alert" not in shown
+        and r"\u003cscript\u003ealert(1)" in shown
+    )

@@ -1,13 +1,15 @@
-"""`confide recommend` on a built project: what it says before training is what training and the certificate then do."""
+"""`confide recommend` on a built project: what it says before training is what training and the
+certificate then do.
+"""
 
 import json
 
 import pytest
 
-from confide import jobs
-from confide.own.advice import Wish
-from confide.params import load
-from confide.recommend import look
+from confide.advisor.advice import Wish
+from confide.commands.recommend import look
+from confide.config import jobs
+from confide.config.params import load
 
 pytestmark = pytest.mark.slow
 
@@ -15,20 +17,28 @@ pytestmark = pytest.mark.slow
 def test_prices_are_those_of_the_certificates(built, monkeypatch):
     monkeypatch.chdir(built.folder)
     params = load()
-    runs = [run for run in jobs.runs_of(params, params.select).values() if run.row.dataset == "sim" and run.gamma == 0]
+    runs = [
+        run
+        for run in jobs.runs_of(params, params.select).values()
+        if run.row.dataset == "sim" and run.gamma == 0
+    ]
     assert {run.row.method for run in runs} == {"nonprivate", "dpsgd", "jft"}
     measured, options = look(params, runs, Wish("secret", 3.0, 8e-5, "replace_one"))
     assert [one.conservative for one in measured] == ["capitals", "everything"]
     priced = {option.method: option for option in options if option.dataset == "sim"}
     for run in runs:
-        certificate = json.loads((built.folder / "results/runs" / run.run / "certificate.json").read_text())
+        certificate = json.loads(
+            (built.folder / "results/runs" / run.run / "certificate.json").read_text()
+        )
         claims = {claim["name"]: float(claim["epsilon"]) for claim in certificate["claims"]}
         found = priced[run.row.method]
         assert found.caught == claims["secret_caught"] and found.missed == claims["secret_missed"]
         assert found.record == claims["record_replace_one_pld"]
         assert found.random == float(certificate["headline"]["bayesian_epsilon_upper"])
         assert [found.noise] == (certificate["public_constants"]["noise_multipliers"] or [None])
-        evaluation = json.loads((built.folder / "results/runs" / run.run / "evaluate.json").read_text())
+        evaluation = json.loads(
+            (built.folder / "results/runs" / run.run / "evaluate.json").read_text()
+        )
         assert found.perplexity == evaluation["ppl_public"] and found.trained.endswith(
             "(ε 3)" if run.name == "dpsgd" else "(ε ∞)"
         )
@@ -38,29 +48,48 @@ def test_prices_are_those_of_the_certificates(built, monkeypatch):
 def test_the_command_says_the_same_from_anywhere_and_changes_nothing(built, tmp_path):
     before = sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*"))
     printed = built.run("bash", "-c", f"cd {tmp_path} && confide recommend {built.folder}")
-    assert "Recommended: crt on sim (everything)." in printed and "| sim | nonprivate | nobody | ∞ | ∞ | ∞ | ∞ | – |" in printed
+    assert (
+        "Recommended: crt on sim (everything)." in printed
+        and "| sim | nonprivate | nobody | ∞ | ∞ | ∞ | ∞ | – |" in printed
+    )
     assert sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*")) == before
 
 
 @pytest.mark.nightly
 def test_a_corpus_that_names_no_secrets_is_told_nothing_of_what_is_missed(fresh, tmp_path):
-    """Dialogues with names and account numbers, and no spans: what the tool plants and finds measures no policy."""
-    texts = [f"Hello, my name is Anna {chr(65 + n % 26)}ova.\nMy IBAN is DE{n * 7919:020d}.\nCall {n}!" for n in range(400)]
+    """Dialogues with names and account numbers, and no spans: what the tool plants and finds
+    measures no policy.
+    """
+    texts = [
+        f"Hello, my name is Anna {chr(65 + n % 26)}ova.\nMy IBAN is DE{n * 7919:020d}.\nCall {n}!"
+        for n in range(400)
+    ]
     project = fresh.copy(tmp_path / "project")
     (project.folder / "mine").mkdir()
-    (project.folder / "mine/corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    (project.folder / "mine/corpus.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    )
     project.run("confide", "init", "mine/corpus.jsonl")
     project.run("snakemake", "-d", "mine", "-c", "1", "prepare")
     (rates,) = (
-        json.loads(path.read_text()) for path in (project.folder / "mine/data/work").glob("mine/g0-dedup/neighbours.json")
+        json.loads(path.read_text())
+        for path in (project.folder / "mine/data/work").glob("mine/g0-dedup/neighbours.json")
     )
     assert rates["planted"]["secrets"] > 50 and rates["gamma"] is rates["gamma_upper"] is None
     printed = project.run("confide", "recommend", "mine")
-    assert "nobody can say what the policy misses" in printed and "0.00%" not in printed and " misses 0" not in printed
+    assert (
+        "nobody can say what the policy misses" in printed
+        and "0.00%" not in printed
+        and " misses 0" not in printed
+    )
     rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| mine")]
     assert {row[5] for row in rows} == {"–"}  # what a random secret costs
 
 
 def test_what_is_not_measured_yet_is_named(fresh):
     printed = fresh.run("confide", "recommend", ".", check=False)
-    assert fresh.status == 2 and "recall.json: is not there yet: `snakemake prepare`" in printed and printed.count("\n") == 1
+    assert (
+        fresh.status == 2
+        and "recall.json: is not there yet: `snakemake prepare`" in printed
+        and printed.count("\n") == 1
+    )

@@ -1,4 +1,6 @@
-"""What Snakemake knows of finished jobs: files that are no more what was made, and records that are damaged, are refused."""
+"""What Snakemake knows of finished jobs: files that are no more what was made, and records that are
+damaged, are refused.
+"""
 
 import json
 import os
@@ -7,10 +9,11 @@ import time
 import pytest
 
 from confide.errors import InputError
-from confide.io import sha256
-from confide.provenance import altered, check_records, record, redate, unrecorded
+from confide.files.io import sha256
+from confide.provenance.records import altered, check_records, record, redate, unrecorded
 
-MADE, READER = "models/a/model.safetensors", "results/runs/a/game.json"
+MADE = "models/a/model.safetensors"
+READER = "results/runs/a/game.json"
 METADATA = ".snakemake/metadata"
 
 
@@ -23,7 +26,9 @@ def folder(tmp_path):
         path.write_text(name)
         os.utime(path, (start + 5, start + 5))
         sums = {file: f"sha256:{sha256(tmp_path / file)}" for file in inputs}
-        write_record(tmp_path, name, {"starttime": start, "endtime": start + 5, "input_checksums": sums})
+        write_record(
+            tmp_path, name, {"starttime": start, "endtime": start + 5, "input_checksums": sums}
+        )
     check_records(tmp_path)
     return tmp_path
 
@@ -46,7 +51,10 @@ def test_dates_of_the_future_become_those_of_now(folder):
     now = time.time()
     os.utime(folder / MADE, (now + 1e6, now + 1e6))
     redate(folder)
-    assert now <= (folder / MADE).stat().st_mtime <= time.time() and (folder / READER).stat().st_mtime == 25
+    assert (
+        now <= (folder / MADE).stat().st_mtime <= time.time()
+        and (folder / READER).stat().st_mtime == 25
+    )
     check_records(folder)
 
 

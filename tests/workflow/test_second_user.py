@@ -1,4 +1,6 @@
-"""Another user of the machine, with a number of its own: what DVC and the workflow leave behind is out of its reach."""
+"""Another user of the machine, with a number of its own: what DVC and the workflow leave behind is
+out of its reach.
+"""
 
 import os
 import shutil
@@ -18,7 +20,9 @@ SYSTEM = ("/var/tmp", "/var/cache", "/tmp", "/dev/shm", "/run", "/root/.cache", 
 
 @pytest.fixture
 def place(environment):
-    """A folder that every user may look into, and environment and umask of a user who never thought of them."""
+    """A folder that every user may look into, and environment and umask of a user who never thought
+    of them.
+    """
     if os.geteuid():
         pytest.skip("needs root, to act as two users")
     folder = Path(tempfile.mkdtemp(prefix="confide-", dir="/var/tmp"))
@@ -40,7 +44,9 @@ def with_homes(place: Path, environment: dict[str, str]) -> dict[str, str]:
 def reach(place: Path, *question: str) -> list[str]:
     """What the other user finds below a folder for a question to find(1), relative to it."""
     command = ["find", str(place), *question, "-printf", "%P\\n"]
-    done = subprocess.run(command, user=OTHER, group=OTHER, extra_groups=[], capture_output=True, text=True)
+    done = subprocess.run(
+        command, user=OTHER, group=OTHER, extra_groups=[], capture_output=True, text=True
+    )
     return sorted(done.stdout.splitlines())
 
 
@@ -65,14 +71,20 @@ def checkout(place: Path, project: Project) -> Project:
 
 def token_of(project: Project) -> str:
     """How DVC names this project among all of the machine's."""
-    (found,) = [path.name for path in (project.folder / ".dvc-state/repo").iterdir() if path.is_dir()]
+    (found,) = [
+        path.name for path in (project.folder / ".dvc-state/repo").iterdir() if path.is_dir()
+    ]
     return found
 
 
 def elsewhere(token: str, project: Project) -> list[Path]:
     """Folders of the system that DVC has filled for a project."""
     folders = [path for place in SYSTEM for path in Path(place).glob(f"*/repo/{token}")]
-    folders += [path for path in project.folder.parent.glob(f"*/**/{token}") if project.folder not in path.parents]
+    folders += [
+        path
+        for path in project.folder.parent.glob(f"*/**/{token}")
+        if project.folder not in path.parents
+    ]
     return folders
 
 
@@ -81,7 +93,9 @@ def test_the_judge_sees_what_stands_open(place):
     (place / "open/file").write_text("x")
     (place / "shut").mkdir(mode=0o700)
     (place / "shut/file").write_text("x")
-    assert "open/file" in reach(place, "-type", "f", "-readable") and "shut/file" not in reach(place, "-type", "f", "-readable")
+    assert "open/file" in reach(place, "-type", "f", "-readable") and "shut/file" not in reach(
+        place, "-type", "f", "-readable"
+    )
     (place / "open").chmod(0o777)
     assert "open" in reach(place, "-writable")
 
@@ -119,7 +133,9 @@ def test_what_another_user_has_planted_is_refused(place, fresh, folder):
     output = project.snakemake("-n", check=False)
     lines = [line for line in output.splitlines() if not line.startswith("Using ")]
     assert project.status == 2 and len(lines) == 1, output
-    assert lines[0].startswith(f"{planted}: belongs to another user, and DVC runs what it holds: delete {planted.parents[3]}")
+    assert lines[0].startswith(
+        f"{planted}: belongs to another user, and DVC runs what it holds: delete {planted.parents[3]}"
+    )
 
 
 @pytest.mark.nightly
@@ -128,8 +144,12 @@ def test_a_run_by_dvc_can_be_neither_read_nor_changed(place, fresh):
     project = checkout(place, fresh)
     project.dvc("repro", "prepare")
     known = set(project.git("ls-files").splitlines())
-    readable = set(reach(project.folder, "-path", "*/.git", "-prune", "-o", "-type", "f", "-readable"))
-    assert (project.folder / ".dvc/cache/files/md5").is_dir() and (project.folder / "data/work/sim/points.jsonl").is_file()
+    readable = set(
+        reach(project.folder, "-path", "*/.git", "-prune", "-o", "-type", "f", "-readable")
+    )
+    assert (project.folder / ".dvc/cache/files/md5").is_dir() and (
+        project.folder / "data/work/sim/points.jsonl"
+    ).is_file()
     assert {path for path in readable - known if not path.startswith(".git")} <= {"dvc.lock"}
     assert reach(project.folder, "-writable") == []
     assert not elsewhere(token_of(project), project)

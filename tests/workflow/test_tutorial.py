@@ -1,4 +1,6 @@
-"""docs/tutorial.md: its commands are run in order in a fresh project, and what it shows of their output is compared."""
+"""docs/tutorial.md: its commands are run in order in a fresh project, and what it shows of their
+output is compared.
+"""
 
 import re
 from pathlib import Path
@@ -21,7 +23,9 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    """Each block of commands with the block of output that follows it, if one does; no output stands alone."""
+    """Each block of commands with the block of output that follows it, if one does; no output
+    stands alone.
+    """
     found: list[Block] = []
     for kind, content in BLOCK.findall(text):
         assert kind in ("bash", "text"), kind
@@ -34,30 +38,47 @@ def blocks(text: str) -> list[Block]:
 
 
 def fits(shown: str, real: str) -> bool:
-    """Whether a line of the page may stand for a printed one: … is any text, ~12 a number near 12."""
+    """Whether a line of the page may stand for a printed one: … is any text, ~12 a number near
+    12.
+    """
     parts = MARK.split(shown)
-    pattern = "".join(".*" if part == "…" else f"({NUMBER})" if part.startswith("~") else re.escape(part) for part in parts)
+    pattern = "".join(
+        ".*" if part == "…" else f"({NUMBER})" if part.startswith("~") else re.escape(part)
+        for part in parts
+    )
     if (match := re.fullmatch(pattern, real.rstrip())) is None:
         return False
     wanted = [part[1:] for part in parts if part.startswith("~")]
-    pairs = [[float(text.replace(",", "")) for text in pair] for pair in zip(wanted, match.groups(), strict=True)]
+    pairs = [
+        [float(text.replace(",", "")) for text in pair]
+        for pair in zip(wanted, match.groups(), strict=True)
+    ]
     return all(abs(number - expected) <= ROOM * expected for expected, number in pairs)
 
 
 def missing(shown: list[str], printed: str) -> list[str]:
     """Lines of the page that were not printed, or not in this order."""
     lines = iter(printed.splitlines())
-    return [line for line in shown if line not in ("", "…") and not any(fits(line, real) for real in lines)]
+    return [
+        line
+        for line in shown
+        if line not in ("", "…") and not any(fits(line, real) for real in lines)
+    ]
 
 
 def test_lines_are_compared():
     printed = "a 1\nb 2.51, 1,234 of 3\n\nc\n"
     assert missing(["a 1", "b …", "", "c"], printed) == []
-    assert missing(["…", "b ~2.4, ~1,300 of 3"], printed) == [] == missing(["a,~2,~7…"], "a,2.1,7.05")
+    assert (
+        missing(["…", "b ~2.4, ~1,300 of 3"], printed) == [] == missing(["a,~2,~7…"], "a,2.1,7.05")
+    )
     assert missing(["c", "a 1"], printed) == ["a 1"]  # the order counts
     assert missing(["b ~1.2, …"], printed) == ["b ~1.2, …"]
     assert missing(["a"], printed) == ["a"]
-    assert blocks("```bash\na\n```\n\n```text\nb\n```\n```bash\nc\n```\n") == [Block("a\n", ["b"]), Block("c\n", [])]
+    assert blocks("```bash\na\n```\n\n```text\nb\n```\n```bash\nc\n```\n") == [
+        Block("a\n", ["b"]),
+        Block("c\n", []),
+    ]
     with pytest.raises(AssertionError, match="no command"):
         blocks("```text\nb\n```\n")
 
@@ -65,8 +86,11 @@ def test_lines_are_compared():
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_the_tutorial_does_what_it_says(fresh, tmp_path):
-    project, page = fresh.copy(tmp_path / "project"), blocks(PAGE.read_text())
+    project = fresh.copy(tmp_path / "project")
+    page = blocks(PAGE.read_text())
     assert len(page) >= 8 and sum(bool(block.shown) for block in page) >= 6
     for block in page:
         printed = project.run("bash", "-euo", "pipefail", "-c", block.commands)
-        assert not (lost := missing(block.shown, printed)), f"{block.commands}\n{lost}\n\nprinted:\n{printed}"
+        assert not (lost := missing(block.shown, printed)), (
+            f"{block.commands}\n{lost}\n\nprinted:\n{printed}"
+        )

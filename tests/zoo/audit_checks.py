@@ -1,4 +1,6 @@
-"""What an audit must be: it rings for what is certified, of the weights that are certified, as likely as it says."""
+"""What an audit must be: it rings for what is certified, of the weights that are certified, as
+likely as it says.
+"""
 
 import json
 import tempfile
@@ -7,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import norm
 
-from confide.attacks.metrics import tpr_interval
-from confide.dp.audit_bounds import attempts_of, gdp_refuted, right_guesses
-from confide.dp.audit_power import mu_of, power
-from confide.dp.curves import gaussian_curve
-from confide.dp.tradeoff import fewest, points_of, trade_off
-from confide.gate import Case, cases
+from confide.attacks.statistics.metrics import tpr_interval
+from confide.certify.gate import Case, cases
+from confide.dp.accounting.audit_bounds import attempts_of, gdp_refuted, right_guesses
+from confide.dp.accounting.audit_power import mu_of, power
+from confide.dp.accounting.curves import gaussian_curve
+from confide.dp.accounting.tradeoff import fewest, points_of, trade_off
 
 DELTA, COINS, CERTIFIED, WEIGHTS = 8e-5, 160, 3.0, "a" * 64
 CURVE = points_of(gaussian_curve(mu_of(CERTIFIED, DELTA)))
@@ -21,12 +23,25 @@ RUN = "r/g0-s0"
 
 def compared(scores: np.ndarray, coins: np.ndarray, weights: str = WEIGHTS) -> Case:
     """A certificate of epsilon = 3 against an audit of secrets."""
-    names = {"secret_caught": "replace_one", "secret_missed": "replace_one", "record_add_or_remove_pld": "add_or_remove"}
-    claims = [{"name": name, "relation": rel, "epsilon": CERTIFIED, "delta": DELTA} for name, rel in names.items()]
+    names = {
+        "secret_caught": "replace_one",
+        "secret_missed": "replace_one",
+        "record_add_or_remove_pld": "add_or_remove",
+    }
+    claims = [
+        {"name": name, "relation": rel, "epsilon": CERTIFIED, "delta": DELTA}
+        for name, rel in names.items()
+    ]
     certified = {"run": RUN, "claims": claims, "policy": {}, "curves": {"secret_missed": CURVE}}
     certified["files"] = {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]}
     attempts = [list(attempt) for attempt in attempts_of(scores, coins)]
-    audit = {"run": RUN, "attack": "game", "weights": weights, "game_coins": len(coins), "game_attempts": attempts}
+    audit = {
+        "run": RUN,
+        "attack": "game",
+        "weights": weights,
+        "game_coins": len(coins),
+        "game_attempts": attempts,
+    }
     audit |= {"game_relation": "replace_one", "inclusion_reason": "not planted"}
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("certificate.json", "game.json")]
@@ -43,9 +58,13 @@ def seen(epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def the_gate_rings_for_what_is_certified_of_these_weights() -> None:
-    """Three times the certified epsilon is refuted and the certified one is not, nor is an audit of other weights taken."""
+    """Three times the certified epsilon is refuted and the certified one is not, nor is an audit of
+    other weights taken.
+    """
     refuted = [compared(*seen(3 * CERTIFIED, seed)).outcome for seed in range(10)]
-    assert refuted.count("refuted") >= 7, f"of ten models that leak three times what is certified: {refuted}"
+    assert refuted.count("refuted") >= 7, (
+        f"of ten models that leak three times what is certified: {refuted}"
+    )
     held = [compared(*seen(CERTIFIED, seed)).outcome for seed in range(10)]
     assert set(held) == {"stands"}, f"of ten models that leak what is certified: {held}"
     other = compared(*seen(CERTIFIED, 0), weights="b" * 64)
@@ -53,17 +72,25 @@ def the_gate_rings_for_what_is_certified_of_these_weights() -> None:
 
 
 def a_claim_is_refuted_as_in_the_closed_form() -> None:
-    """The curve of Gaussian noise refutes as many right guesses as its closed form, give or take one."""
+    """The curve of Gaussian noise refutes as many right guesses as its closed form, give or take
+    one.
+    """
     for mu in (0.4, 0.8064, 2.0):
         claim = trade_off(points_of(gaussian_curve(mu)))
         for guesses in (40, 80, 160):
-            least = next((c for c in range(guesses + 1) if gdp_refuted(COINS, guesses, c, mu)), guesses + 1)
+            least = next(
+                (c for c in range(guesses + 1) if gdp_refuted(COINS, guesses, c, mu)), guesses + 1
+            )
             found = fewest(claim, COINS, guesses, 0.05)
-            assert least <= found <= least + 1, f"{found} right guesses of {guesses} refute mu = {mu}, not {least}"
+            assert least <= found <= least + 1, (
+                f"{found} right guesses of {guesses} refute mu = {mu}, not {least}"
+            )
 
 
 def an_audit_rings_as_often_as_it_says() -> None:
-    """The chance to refute twice and three times the certified epsilon is that of trainings simulated anew."""
+    """The chance to refute twice and three times the certified epsilon is that of trainings
+    simulated anew.
+    """
     points = ((CERTIFIED, DELTA), *CURVE)
     how = power(points, CERTIFIED, DELTA, COINS)
     rng = np.random.default_rng(7)
@@ -75,7 +102,9 @@ def an_audit_rings_as_often_as_it_says() -> None:
 
 
 def intervals_of_rates_cover_them() -> None:
-    """The 95 % interval of a true positive rate holds the true one, the threshold being estimated."""
+    """The 95 % interval of a true positive rate holds the true one, the threshold being
+    estimated.
+    """
     truth, covered = norm.sf(norm.isf(0.01) - 2), 0
     for seed in range(100):
         rng = np.random.default_rng(seed)

@@ -11,10 +11,11 @@ OFTEN, COVER = "an_audit_rings_as_often_as_it_says", "intervals_of_rates_cover_t
 FAULTS = [
     Fault(
         "a bound that the gate ignores",
-        "The gate looks at a certificate's one pair of epsilon and delta, though its curve refutes far more.",
+        "The gate looks at a certificate's one pair of epsilon and delta, though its curve "
+        "refutes far more.",
         RINGS,
         edit(
-            "confide.gate:points_claimed",
+            "confide.certify.gate:points_claimed",
             ('certified.get("curves", {}).get(claim["name"], [])', "[]"),
         ),
     ),
@@ -23,7 +24,7 @@ FAULTS = [
         "The gate takes an audit by the name of its run, though the model was trained again since.",
         RINGS,
         edit(
-            "confide.gate:strange",
+            "confide.certify.gate:strange",
             ('audited != files[0]["sha256"]', "False"),
         ),
     ),
@@ -32,7 +33,7 @@ FAULTS = [
         "Each pair of a certificate's curve is taken for pure privacy: audits refute what is true.",
         CLOSED,
         edit(
-            "confide.dp.tradeoff:trade_off",
+            "confide.dp.accounting.tradeoff:trade_off",
             ("-delta * math.exp(-epsilon)", "0.0"),
             ("1 - delta", "1"),
         ),
@@ -42,7 +43,7 @@ FAULTS = [
         "How likely an audit rings is said as if no guess were ever wrong.",
         OFTEN,
         edit(
-            "confide.dp.audit_power:power",
+            "confide.dp.accounting.audit_power:power",
             ("right_guesses(scores, flips, tried)", "np.array([tried])"),
         ),
     ),
@@ -51,7 +52,7 @@ FAULTS = [
         "The interval of a true positive rate leaves out that its threshold was estimated.",
         COVER,
         edit(
-            "confide.attacks.metrics:tpr_interval",
+            "confide.attacks.statistics.metrics:tpr_interval",
             ("rng.binomial(len(other), fpr, size=DRAWS)", "np.full(DRAWS, int(fpr * len(other)))"),
         ),
     ),

@@ -1,4 +1,6 @@
-"""The checks of the bug zoo, by name: functions that pass on the project as it is and raise where something is wrong."""
+"""The checks of the bug zoo, by name: functions that pass on the project as it is and raise where
+something is wrong.
+"""
 
 import audit_checks
 import data_checks

@@ -1,4 +1,6 @@
-"""What the data stages must hide: one masked secret, whether the policy finds it or not (CRT section 3 and A.6)."""
+"""What the data stages must hide: one masked secret, whether the policy finds it or not (CRT
+section 3 and A.6).
+"""
 
 import contextlib
 import io
@@ -10,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import orjson
 from scipy.stats import beta
-from toys import LSTM, TERMS
+from toys import LSTM, TERMS, TEXT
 
-from confide import rerun, tokenizer
-from confide.data import load_partition
-from confide.io import read_json
-from confide.neighbours import Outcome, Raw, Tester, process_of, secrets_of, touched
-from confide.redaction import finder, finder_of
+from confide.commands import rerun
+from confide.data.neighbours import Outcome, Raw, Tester, process_of, secrets_of, touched
+from confide.data.partition_files import load_partition
+from confide.data.redaction import finder, finder_of
+from confide.files.io import read_json
 from confide.specs import (
     DedupSpec,
     NeighboursSpec,
@@ -33,6 +35,7 @@ from confide.stages.dedup import dedup
 from confide.stages.neighbours import neighbours as measure
 from confide.stages.partition import partition
 from confide.stages.redact import redact
+from confide.text import tokenizer
 from confide.types import MASK, Partition
 
 SECRET = "123456"
@@ -50,7 +53,10 @@ PAIRS = {  # texts of D and of D'
     "three copies": (["it is 123456"] * 3, ["it is <MASK>", MASK, MASK]),
     "beside another secret": (["654321 or 123456"], ["654321 or <MASK>"]),
     "in a long text": (["and so on " * 40 + "123456 ok"], ["and so on " * 40 + "<MASK> ok"]),
-    "in a text with <MASK>, twice": (["<MASK> has 123456"] * 2, ["<MASK> has <MASK>", "<MASK> has 123456"]),
+    "in a text with <MASK>, twice": (
+        ["<MASK> has 123456"] * 2,
+        ["<MASK> has <MASK>", "<MASK> has 123456"],
+    ),
 }
 
 
@@ -63,7 +69,10 @@ def words() -> tokenizer.Tokenizer:
 def through(texts: list[str], spec: RedactSpec) -> tuple[bytes, Partition]:
     """All data stages; the bytes that confidential training reads, and the partition."""
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
-        at = {key: Path(name, key) for key in ("points", "copies", "spans", "tokenizer", "original", "redacted")}
+        at = {
+            key: Path(name, key)
+            for key in ("points", "copies", "spans", "tokenizer", "original", "redacted")
+        }
         fields = {"split": "train", "domain": None, "owner": None, "gold": []}
         rows = [{"key": f"d:{index}", "text": text} | fields for index, text in enumerate(texts)]
         at["points"].write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
@@ -84,7 +93,11 @@ def a_missed_secret_changes_one_private_point() -> None:
     """Where only the conservative policy notices it, one point differs, private on both sides."""
     for name, (first, second) in PAIRS.items():
         (_, one), (_, other) = through(BESIDE + first, MISSES), through(BESIDE + second, MISSES)
-        differ = [point for point in range(len(one.redacted)) if not np.array_equal(one.redacted[point], other.redacted[point])]
+        differ = [
+            point
+            for point in range(len(one.redacted))
+            if not np.array_equal(one.redacted[point], other.redacted[point])
+        ]
         assert differ == [len(BESIDE)], name
         assert np.array_equal(one.private, other.private) and one.private[differ].all(), name
 
@@ -103,47 +116,94 @@ def the_neighbour_test_sees_what_is_missed() -> None:
     """Of found, missed and exposed secrets it says so, each by its outcome."""
     silent = RedactSpec(policy=FINDS.policy, conservative=NOTHING, miss_rate=1.0)
     text = "my code is 123456"
-    points = [Raw("d:0", text, "train", None, None, [[11, 17, "code"]]), Raw("d:1", "hello", "train", None, None, [])]
+    points = [
+        Raw("d:0", text, "train", None, None, [[11, 17, "code"]]),
+        Raw("d:1", "hello", "train", None, None, []),
+    ]
     for spec, kind in ((FINDS, "same"), (MISSES, "private"), (silent, "exposed")):
         secrets = list(secrets_of(points))
-        tester = Tester(process_of(finder_of(spec), PartitionSpec(), words()), touched(points, secrets), dedup=True)
+        tester = Tester(
+            process_of(finder_of(spec), PartitionSpec(), words()),
+            touched(points, secrets),
+            dedup=True,
+        )
         expected = Outcome(kind, 0 if kind == "same" else 1)
         assert tester.test(secrets[0]) == (expected, expected), kind
 
 
 def the_miss_rate_is_that_of_the_worst_label() -> None:
-    """Of the corpus's own secrets, label by label: neither many that are found nor what was planted makes it smaller."""
+    """Of the corpus's own secrets, label by label: neither many that are found nor what was planted
+    makes it smaller.
+    """
     codes = [("d%d:0", f"code {100000 + n}", [5, 11, "code"]) for n in range(40)]
     names = [("n%d:0", f"name Ann{n}", [5, 5 + len(f"Ann{n}"), "name"]) for n in range(4)]
     planted = [("audit-game-%d:0", f"code {200000 + n}", [5, 11, "audit"]) for n in range(60)]
-    bound = float(beta.ppf(1 - 0.05 / 4, 1, 40))  # of gamma, delta2 and the two of the literal neighbour, all at once
+    bound = float(
+        beta.ppf(1 - 0.05 / 4, 1, 40)
+    )  # of gamma, delta2 and the two of the literal neighbour, all at once
     cases = ((codes + planted, 0, bound), (codes + names + planted, 1, 1), (planted, None, None))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tokenizer.save(words(), folder / "tokenizer")
         for number, (made, rate, most) in enumerate(cases):
-            points = [Raw(key % n, text, "train", None, None, [[*gold, 1.0]]) for n, (key, text, gold) in enumerate(made)]
-            (folder / "points").write_bytes(b"".join(orjson.dumps(point._asdict()) + b"\n" for point in points))
-            spec, output = NeighboursSpec(redact=FINDS, partition=PartitionSpec()), folder / str(number)
+            points = [
+                Raw(key % n, text, "train", None, None, [[*gold, 1.0]])
+                for n, (key, text, gold) in enumerate(made)
+            ]
+            (folder / "points").write_bytes(
+                b"".join(orjson.dumps(point._asdict()) + b"\n" for point in points)
+            )
+            spec, output = (
+                NeighboursSpec(text=TEXT, redact=FINDS, partition=PartitionSpec(), reads=[]),
+                folder / str(number),
+            )
             measure(spec, points=folder / "points", tokenizer=folder / "tokenizer", output=output)
             found = read_json(output)
             assert found["gamma"] == rate, f"{rate} are missed, and {found['gamma']} are said to be"
-            assert most is None if found["gamma_upper"] is None else math.isclose(found["gamma_upper"], most, rel_tol=1e-6)
+            assert (
+                most is None
+                if found["gamma_upper"] is None
+                else math.isclose(found["gamma_upper"], most, rel_tol=1e-6)
+            )
 
 
 def a_rerun_on_a_neighbour_is_the_same() -> None:
-    """From raw text to a released model on D and on D': a secret that the policy finds shows in no artefact."""
+    """From raw text to a released model on D and on D': a secret that the policy finds shows in no
+    artefact.
+    """
     # all 16 private points are in every noisy batch: what one of them says cannot hide
-    recipe = RecipeSpec(lr=0.01, batch_size=8, noisy_batch_size=16, epochs=2, physical_batch_size=16)
+    recipe = RecipeSpec(
+        lr=0.01, batch_size=8, noisy_batch_size=16, epochs=2, physical_batch_size=16
+    )
     privacy = PrivacySpec(noise_multiplier=2.0, delta=1e-3)
-    train = TrainSpec(data=TERMS, run="a/g0-s0", method="crt", model=LSTM, recipe=recipe, privacy=privacy, device="cpu")
-    spec = RerunSpec(tokenizer=TokenizerSpec(kind="bpe", vocab_size=300), redact=FINDS, train=train, repetitions=1)
-    private, public = [f"take {n}{n}1234 as it is" for n in range(1, 8)] + ["my 123456"] * 9, ["thank you, good bye now"] * 20
+    train = TrainSpec(
+        data=TERMS,
+        run="a/g0-s0",
+        method="crt",
+        model=LSTM,
+        recipe=recipe,
+        privacy=privacy,
+        device="cpu",
+    )
+    spec = RerunSpec(
+        tokenizer=TokenizerSpec(kind="bpe", vocab_size=300),
+        redact=FINDS,
+        train=train,
+        repetitions=1,
+    )
+    private, public = (
+        [f"take {n}{n}1234 as it is" for n in range(1, 8)] + ["my 123456"] * 9,
+        ["thank you, good bye now"] * 20,
+    )
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         folder = Path(name)
         for corpus, texts in (("public", public), ("points", [*public, *private])):
-            (folder / corpus).write_bytes(b"".join(line(index, text) for index, text in enumerate(texts)))
-        rerun.rerun(spec, points=folder / "points", public=folder / "public", output=folder / "rerun.json")
+            (folder / corpus).write_bytes(
+                b"".join(line(index, text) for index, text in enumerate(texts))
+            )
+        rerun.rerun(
+            spec, points=folder / "points", public=folder / "public", output=folder / "rerun.json"
+        )
         found = read_json(folder / "rerun.json")
     assert (found["outcome"], found["side_doors"], found["not_reproducible"]) == ("same", [], [])
 
@@ -152,5 +212,15 @@ def line(index: int, text: str) -> bytes:
     """A point, its secret as gold if it has one."""
     gold = [[text.find(SECRET), text.find(SECRET) + 6, "code", 1.0]] if SECRET in text else []
     return (
-        orjson.dumps({"key": f"d:{index}", "text": text, "split": "train", "domain": None, "owner": None, "gold": gold}) + b"\n"
+        orjson.dumps(
+            {
+                "key": f"d:{index}",
+                "text": text,
+                "split": "train",
+                "domain": None,
+                "owner": None,
+                "gold": gold,
+            }
+        )
+        + b"\n"
     )

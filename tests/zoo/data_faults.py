@@ -16,7 +16,7 @@ FAULTS = [
         "Two texts whose different secrets are both masked count as copies of each other.",
         CAUGHT,
         edit(
-            "confide.deduplication:digests",
+            "confide.text.deduplication:digests",
             ('split == "train" and MASK not in text', 'split == "train"'),
         ),
     ),
@@ -25,7 +25,7 @@ FAULTS = [
         "Copies are listed, but the partition leaves them as they are.",
         CAUGHT,
         edit(
-            "confide.partitioning:rows",
+            "confide.data.partitioning:rows",
             (
                 'copy is not None and spec.dedup and (private or spec.scope == "all")',
                 'False and (private or spec.scope == "all")',
@@ -58,7 +58,7 @@ FAULTS = [
         "The redacted view holds the tokens of the original text.",
         CAUGHT,
         edit(
-            "confide.partitioning:_chunk",
+            "confide.data.partitioning:_chunk",
             ("_flat(shown)", "_flat(tokens)"),
         ),
     ),
@@ -67,7 +67,7 @@ FAULTS = [
         "A text that holds <MASK> is public unless a policy says something of it.",
         CAUGHT,
         edit(
-            "confide.partitioning:rows",
+            "confide.data.partitioning:rows",
             ("masked or finding is not None", "finding is not None"),
         ),
     ),
@@ -85,7 +85,7 @@ FAULTS = [
         "A text on which a policy raises is taken for one without secrets.",
         FAILS,
         edit(
-            "confide.redaction:failure",
+            "confide.data.redaction:failure",
             ('{"spans": [], "conservative": True, "failed": True}', "{}"),
         ),
     ),
@@ -94,7 +94,7 @@ FAULTS = [
         "A text is private only if the policy itself found something in it.",
         MISSED,
         edit(
-            "confide.redaction:finding",
+            "confide.data.redaction:finding",
             ("spans or fired", "spans"),
         ),
     ),
@@ -103,7 +103,7 @@ FAULTS = [
         "The tokenizer is trained on the confidential corpus instead of the public one.",
         RERUN,
         edit(
-            "confide.rerun:chain",
+            "confide.commands.rerun:chain",
             ("public or points", "points"),
         ),
     ),
@@ -112,7 +112,7 @@ FAULTS = [
         "Only flags of points are compared, not what the points say.",
         SEES,
         edit(
-            "confide.neighbours:compare",
+            "confide.data.neighbours:compare",
             ("flags | np.array(texts, bool)", "flags"),
         ),
     ),
@@ -121,21 +121,16 @@ FAULTS = [
         "A point that differs counts as private whatever pool it is in.",
         SEES,
         edit(
-            "confide.neighbours:compare",
+            "confide.data.neighbours:compare",
             ('"private" if stays[changed].all() else "exposed"', '"private"'),
         ),
     ),
     Fault(
         "planted secrets measured",
-        "Canaries and audit sentences, whose pattern the policy knows, count among the corpus's secrets.",
+        "Canaries and audit sentences, whose pattern the policy knows, count among the corpus's "
+        "secrets.",
         WORST,
-        edit(
-            "confide.planted:is_planted",
-            (
-                'doc.startswith(("canary-", "audit-")) and NAME.fullmatch(doc) is not None',
-                'False and doc.startswith(("canary-", "audit-")) and (NAME.fullmatch(doc) is not None)',
-            ),
-        ),
+        edit("confide.text.planted:is_planted", ("doc.startswith(STARTS)", "False")),
     ),
     Fault(
         "the best label counts",
@@ -151,7 +146,7 @@ FAULTS = [
         "Each of several bounds holds with 95 %, and all of them together with less.",
         WORST,
         edit(
-            "confide.dp.bounds:each_of",
+            "confide.dp.accounting.bounds:each_of",
             ("(1 - confidence) / max(1, bounds)", "1 - confidence"),
         ),
     ),

@@ -19,7 +19,7 @@ FAULTS = [
         "Gradients are summed as they are.",
         MOVES,
         edit(
-            "confide.dp.clipping:PerExampleClipper._scale",
+            "confide.dp.mechanism.clipping:PerExampleClipper._scale",
             (
                 "(self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)",
                 "torch.ones_like(norms)",
@@ -31,7 +31,7 @@ FAULTS = [
         "The sum over a batch is clipped to C, not each example.",
         LOOP,
         edit(
-            "confide.dp.clipping:PerExampleClipper.add",
+            "confide.dp.mechanism.clipping:PerExampleClipper.add",
             ("self._scale(most)", "self._scale(most.sum().expand_as(most))"),
         ),
     ),
@@ -40,7 +40,7 @@ FAULTS = [
         "Gradients are clipped to norm 1 whatever C is.",
         MOVES,
         edit(
-            "confide.dp.clipping:PerExampleClipper._scale",
+            "confide.dp.mechanism.clipping:PerExampleClipper._scale",
             ("self.max_grad_norm", "1.0"),
         ),
     ),
@@ -50,25 +50,26 @@ FAULTS = [
         MOVES,
         both(
             edit(
-                "confide.dp.clipping:PerExampleClipper._scale",
+                "confide.dp.mechanism.clipping:PerExampleClipper._scale",
                 ("torch.where(finite, scale, 0.0)", "scale"),
             ),
             edit(
-                "confide.dp.gradients:Formed.add_weighted",
+                "confide.dp.mechanism.gradients:Formed.add_weighted",
                 ("clean", "True"),
             ),
             edit(
-                "confide.dp.gradients:Factored.add_weighted",
+                "confide.dp.mechanism.gradients:Factored.add_weighted",
                 ("not clean", "False"),
             ),
         ),
     ),
     Fault(
         "biases left out of the norm",
-        "Biases and LayerNorm are trained on, but their gradients do not count when norms are taken.",
+        "Biases and LayerNorm are trained on, but their gradients do not count when norms are "
+        "taken.",
         LOOP,
         edit(
-            "confide.dp.clipping:PerExampleClipper.add",
+            "confide.dp.mechanism.clipping:PerExampleClipper.add",
             (
                 "[found.squares(together) for found in gradients.values()]",
                 "[found.squares(together) for one, found in gradients.items() if one.dim() > 1]",
@@ -77,10 +78,11 @@ FAULTS = [
     ),
     Fault(
         "LayerNorm gradient wrong",
-        "The weight of a LayerNorm takes the gradient of its input as it was before it was normalised.",
+        "The weight of a LayerNorm takes the gradient of its input as it was before it was "
+        "normalised.",
         LOOP,
         edit(
-            "confide.dp.clipping:vectors_of",
+            "confide.dp.mechanism.clipping:vectors_of",
             ("normal.view_as", "inputs.view_as"),
         ),
     ),
@@ -89,7 +91,7 @@ FAULTS = [
         "Of an embedding tied to the output layer only one of the two uses counts.",
         LOOP,
         edit(
-            "confide.dp.clipping:PerExampleClipper._collect",
+            "confide.dp.mechanism.clipping:PerExampleClipper._collect",
             (
                 "uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))",
                 "uses[module.weight] = [use_of(module, inputs, grad)]",
@@ -101,7 +103,7 @@ FAULTS = [
         "The norms of the two uses of a tied weight are added as if the uses were orthogonal.",
         LOOP,
         edit(
-            "confide.dp.gradients:Factored.squares",
+            "confide.dp.mechanism.gradients:Factored.squares",
             (
                 "2 * torch.mul(*grams(use, other)).sum((1, 2))",
                 "0 * torch.mul(*grams(use, other)).sum((1, 2))",
@@ -113,7 +115,7 @@ FAULTS = [
         "An embedding's norm is taken token by token, as if no token stood twice in a text.",
         LOOP,
         edit(
-            "confide.dp.gradients:grams",
+            "confide.dp.mechanism.gradients:grams",
             (
                 "(one.left.unsqueeze(2) == other.left.unsqueeze(1)).double()",
                 "torch.eye(one.left.shape[1]).expand_as(right)",
@@ -122,7 +124,8 @@ FAULTS = [
     ),
     Fault(
         "one row of positions for all examples",
-        "Position embeddings are looked up once per batch, so that their gradient belongs to no example.",
+        "Position embeddings are looked up once per batch, so that their gradient belongs to no "
+        "example.",
         LOOP,
         edit(
             "confide.models.gpt2:GPT2Model.hidden",
@@ -138,7 +141,7 @@ FAULTS = [
         "A step starts from the clipped sum, and the noise, of the step before.",
         LOOP,
         edit(
-            "confide.dp.update:noisy_gradient",
+            "confide.dp.mechanism.update:noisy_gradient",
             ("clipper.reset()", "pass"),
         ),
     ),
@@ -147,7 +150,7 @@ FAULTS = [
         "Every example of an author is clipped on its own, so that an author counts many times.",
         UNITS,
         edit(
-            "confide.dp.update:clipped",
+            "confide.dp.mechanism.update:clipped",
             (
                 "clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, units)",
                 "clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, None)",
@@ -159,7 +162,7 @@ FAULTS = [
         "An author who does not fit into one pass is summed up, but not clipped.",
         UNITS,
         edit(
-            "confide.dp.clipping:PerExampleClipper.add_unit",
+            "confide.dp.mechanism.clipping:PerExampleClipper.add_unit",
             ("self.spare * scale", "self.spare"),
         ),
     ),
@@ -168,7 +171,7 @@ FAULTS = [
         "After memory ran out, a part that was divided is summed up again.",
         FITS,
         edit(
-            "confide.memory:Budget.run",
+            "confide.runtime.memory:Budget.run",
             (
                 "[half for piece in waiting for half in piece.split(self.size)]",
                 "[half for piece in [waiting[0], *waiting] for half in piece.split(self.size)]",
@@ -177,15 +180,16 @@ FAULTS = [
     ),
     Fault(
         "clipping without slack",
-        "The factor C / norm is rounded, and so are norm and product: half of all contributions end a little above C.",
+        "The factor C / norm is rounded, and so are norm and product: half of all contributions "
+        "end a little above C.",
         STORED,
         both(
             edit(
-                "confide.dp.clipping:PerExampleClipper.add",
+                "confide.dp.mechanism.clipping:PerExampleClipper.add",
                 ("found.most", "found.norms"),
             ),
             edit(
-                "confide.dp.clipping:PerExampleClipper._scale",
+                "confide.dp.mechanism.clipping:PerExampleClipper._scale",
                 ("1 + 4 * torch.finfo(self.spare.dtype).eps", "1.0"),
             ),
         ),
@@ -195,13 +199,14 @@ FAULTS = [
         "The clipping factor is stored in bfloat16: a contribution may be half a per cent above C.",
         STORED,
         edit(
-            "confide.dp.clipping:PerExampleClipper._scale",
+            "confide.dp.mechanism.clipping:PerExampleClipper._scale",
             ("torch.where(finite, scale, 0.0)", "torch.where(finite, scale, 0.0).bfloat16()"),
         ),
     ),
     Fault(
         "padding reads foreign weights",
-        "A short text is padded with positions that only its longest companion reaches; one bad weight there silences both.",
+        "A short text is padded with positions that only its longest companion reaches; one bad "
+        "weight there silences both.",
         COMPANY,
         edit(
             "confide.models.gpt2:GPT2Model.hidden",
@@ -210,10 +215,11 @@ FAULTS = [
     ),
     Fault(
         "slack by company",
-        "How far below C a text is clipped depends on how its norm is computed, and that on the longest text of its batch.",
+        "How far below C a text is clipped depends on how its norm is computed, and that on the "
+        "longest text of its batch.",
         COMPANY,
         edit(
-            "confide.dp.gradients:gradients_of",
+            "confide.dp.mechanism.gradients:gradients_of",
             (
                 "Formed((use.left.mT @ use.right).flatten(1), terms)",
                 "Formed((use.left.mT @ use.right).flatten(1))",
@@ -222,10 +228,11 @@ FAULTS = [
     ),
     Fault(
         "model left in evaluation mode",
-        "After the first evaluation dropout stays off: what trains is another model than the settings say.",
+        "After the first evaluation dropout stays off: what trains is another model than the "
+        "settings say.",
         TRAINS,
         edit(
-            "confide.evaluation:score",
+            "confide.train.evaluation:score",
             ("model.train(training)", "pass"),
         ),
     ),
@@ -244,20 +251,22 @@ FAULTS = [
         "The sum is divided first, and then gets the noise that is meant for the sum.",
         NOISE,
         edit(
-            "confide.dp.clipping:PerExampleClipper.finish",
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             ("self.flat.div_(expected_batch_size)", ""),
             (
                 "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
-                "noise.add(self.flat.div_(expected_batch_size), noise_multiplier * self.max_grad_norm)",
+                "noise.add(self.flat.div_(expected_batch_size), noise_multiplier * "
+                "self.max_grad_norm)",
             ),
         ),
     ),
     Fault(
         "radii of 32 bits",
-        "No noise lies beyond 6.8 deviations: in a long training of a large model that shows which of two texts was there.",
+        "No noise lies beyond 6.8 deviations: in a long training of a large model that shows "
+        "which of two texts was there.",
         TAIL,
         edit(
-            "confide.dp.randomness:box_muller",
+            "confide.dp.mechanism.randomness:box_muller",
             (
                 "(bits[:, 0] & LOW_BITS).double().add_(0.5).mul_(2.0 ** (-63))",
                 "(bits[:, 0] >> 31).double().add_(0.5).mul_(2.0 ** (-32))",
@@ -269,7 +278,7 @@ FAULTS = [
         "The clipped sum is released as it is.",
         NOISE,
         edit(
-            "confide.dp.clipping:PerExampleClipper.finish",
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             ("noise_multiplier > 0", "False"),
         ),
     ),
@@ -278,7 +287,7 @@ FAULTS = [
         "The noise is divided by the batch size before the sum is.",
         NOISE,
         edit(
-            "confide.dp.clipping:PerExampleClipper.finish",
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             (
                 "noise_multiplier * self.max_grad_norm",
                 "noise_multiplier * self.max_grad_norm / expected_batch_size",
@@ -290,7 +299,7 @@ FAULTS = [
         "The noise multiplier is taken for the standard deviation.",
         NOISE,
         edit(
-            "confide.dp.clipping:PerExampleClipper.finish",
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             ("noise_multiplier * self.max_grad_norm", "noise_multiplier"),
         ),
     ),
@@ -299,7 +308,7 @@ FAULTS = [
         "Every step adds the same noise.",
         NOISE,
         edit(
-            "confide.dp.randomness:Noise.add",
+            "confide.dp.mechanism.randomness:Noise.add",
             (
                 "for part in values.split(BLOCK):\n    ...",
                 "self.place = 0\nfor part in values.split(BLOCK):\n    ...",
@@ -311,7 +320,7 @@ FAULTS = [
         "A logical step in three pieces gets its noise three times, and not what the ledger says.",
         NOISE,
         edit(
-            "confide.dp.update:noisy_gradient",
+            "confide.dp.mechanism.update:noisy_gradient",
             (
                 "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)",
                 (
@@ -326,7 +335,7 @@ FAULTS = [
         "Only a few coordinates are noised.",
         NOISE,
         edit(
-            "confide.dp.clipping:PerExampleClipper.finish",
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             (
                 "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
                 "noise.add(self.flat[:9], noise_multiplier * self.max_grad_norm)",
@@ -338,10 +347,11 @@ FAULTS = [
         "The same number is added to every coordinate: their differences are exact.",
         NOISE,
         edit(
-            "confide.dp.clipping:PerExampleClipper.finish",
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             (
                 "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
-                "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * self.max_grad_norm))",
+                "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * "
+                "self.max_grad_norm))",
             ),
         ),
     ),
@@ -350,7 +360,7 @@ FAULTS = [
         "Noise has the right variance, but not the tails of a Gaussian.",
         NOISE,
         edit(
-            "confide.dp.randomness:Noise.add",
+            "confide.dp.mechanism.randomness:Noise.add",
             (
                 "box_muller(self.pairs((len(part) + 1) // 2))[: len(part)]",
                 "(self.uniform(len(part)) - 0.5) * 12**0.5",
@@ -363,7 +373,7 @@ FAULTS = [
         "Where a text is shorter than its companions, its end token is predicted again and again.",
         LOOP,
         edit(
-            "confide.batches:padded",
+            "confide.models.batches:padded",
             ("np.full_like(inputs, IGNORE)", "np.full_like(inputs, bos)"),
         ),
     ),
@@ -372,7 +382,7 @@ FAULTS = [
         "An example's loss is divided by the number of tokens of all examples of the batch.",
         LOOP,
         edit(
-            "confide.dp.update:per_example",
+            "confide.dp.mechanism.update:per_example",
             ("(batch.targets != IGNORE).sum(1)", "(batch.targets != IGNORE).sum()"),
         ),
     ),
@@ -409,16 +419,17 @@ FAULTS = [
         "Per-example gradients of the recurrent weight see the state as if it had not been reset.",
         STATES,
         edit(
-            "confide.dp.clipping:PerExampleClipper._record",
+            "confide.dp.mechanism.clipping:PerExampleClipper._record",
             ("previous = previous * inputs[1].unsqueeze(-1)", "pass"),
         ),
     ),
     Fault(
         "public text read in private state",
-        "Selective training reads all text for its public losses, and does not reset the state after private text.",
+        "Selective training reads all text for its public losses, and does not reset the state "
+        "after private text.",
         BLIND,
         edit(
-            "confide.batches:selected",
+            "confide.models.batches:selected",
             ('tokens == "public" and state == "reset"', "False"),
             ('keep[:, :end] if state == "reset" else None', "None"),
         ),
@@ -428,7 +439,7 @@ FAULTS = [
         "A position counts as public though the token that it reads is private.",
         BLIND,
         edit(
-            "confide.batches:private_positions",
+            "confide.models.batches:private_positions",
             ("predicts | F.pad(predicts[:, :-1], (1, 0))", "predicts"),
         ),
     ),

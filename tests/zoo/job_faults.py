@@ -13,15 +13,12 @@ HANDED, WHOLE = (
 )
 FRESH, RESUMED = "private_randomness_is_fresh", "resumed_equals_uninterrupted"
 SKIP = edit(
-    "confide.training:Job._noisy",
+    "confide.train.job:Job._noisy",
     (
-        "expected, batches = (self.spec.recipe.noisy_batch_size, self._physical(step, chosen))",
-        (
-            "if not len(chosen):\n"
-            "    return self.model.zero_grad()\n"
-            "expected, batches = (self.spec.recipe.noisy_batch_size, "
-            "self._physical(step, chosen))"
-        ),
+        "expected = self.spec.recipe.noisy_batch_size",
+        "if not len(chosen):\n"
+        "    return self.model.zero_grad()\n"
+        "expected = self.spec.recipe.noisy_batch_size",
     ),
 )
 
@@ -32,7 +29,7 @@ FAULTS = [
         "Batches have a fixed size, and the accountant takes them for Poisson samples.",
         POISSON,
         edit(
-            "confide.dp.sampling:poisson",
+            "confide.dp.mechanism.sampling:poisson",
             (
                 "torch.nonzero(source.uniform(size) < sample_rate).flatten()",
                 "source.uniform(size).argsort()[: round(size * sample_rate)]",
@@ -44,7 +41,7 @@ FAULTS = [
         "Two neighbouring points are always in the same batch.",
         POISSON,
         edit(
-            "confide.dp.sampling:poisson",
+            "confide.dp.mechanism.sampling:poisson",
             ("source.uniform(size)", "source.uniform((size + 1) // 2).repeat_interleave(2)[:size]"),
         ),
     ),
@@ -53,7 +50,7 @@ FAULTS = [
         "Points are drawn at twice the rate in the ledger.",
         POISSON,
         edit(
-            "confide.training:Job._noisy",
+            "confide.train.job:Job._noisy",
             ("self.sample_rate(step)", "2 * self.sample_rate(step)"),
         ),
     ),
@@ -62,7 +59,7 @@ FAULTS = [
         "The ledger has the batch size over all points; drawn is from the smaller private pool.",
         POISSON,
         edit(
-            "confide.training:Job.release",
+            "confide.train.job:Job.release",
             ("self.sample_rate(step)", 'self.sample_rate(replace(step, pool="all"))'),
         ),
     ),
@@ -71,7 +68,7 @@ FAULTS = [
         "A batch is summed up in pieces, and the noise is calibrated as if a piece were the batch.",
         LEDGER,
         edit(
-            "confide.planning:budgeted",
+            "confide.train.planning:budgeted",
             ("spec.recipe.noisy_batch_size", "spec.recipe.physical_batch_size"),
         ),
     ),
@@ -80,7 +77,7 @@ FAULTS = [
         "Which points are read is the same in every run, and known to everybody.",
         FRESH,
         edit(
-            "confide.training:Job.__post_init__",
+            "confide.train.job:Job.__post_init__",
             (
                 'Stream(noise_seed, f"{self.spec.run}: private batches")',
                 'Stream(0, f"{self.spec.run}: private batches")',
@@ -92,7 +89,7 @@ FAULTS = [
         "Which points are read follows from the seed that is published with the run.",
         FRESH,
         edit(
-            "confide.training:Job.__post_init__",
+            "confide.train.job:Job.__post_init__",
             (
                 'Stream(noise_seed, f"{self.spec.run}: private batches")',
                 'Stream(seed, f"{self.spec.run}: private batches")',
@@ -104,7 +101,7 @@ FAULTS = [
         "Noise can be computed, and taken off again, from the seed that is published with the run.",
         FRESH,
         edit(
-            "confide.training:Job.__post_init__",
+            "confide.train.job:Job.__post_init__",
             (
                 'noise_of(noise_seed, f"{self.spec.run}: noise", self.device)',
                 'noise_of(seed, f"{self.spec.run}: noise", self.device)',
@@ -116,7 +113,7 @@ FAULTS = [
         "Two models that are trained with one seed have the same noise: their difference has none.",
         FRESH,
         edit(
-            "confide.training:Job.__post_init__",
+            "confide.train.job:Job.__post_init__",
             ('f"{self.spec.run}: noise"', '"noise"'),
         ),
     ),
@@ -125,16 +122,17 @@ FAULTS = [
         "The numbers that choose the batch are the noise, too.",
         FRESH,
         edit(
-            "confide.dp.randomness:key_of",
+            "confide.dp.mechanism.randomness:key_of",
             ('f"{seed}/{name}"', 'f"{seed}"'),
         ),
     ),
     Fault(
         "one dropout for all",
-        "Private batches and exact updates share a generator for dropout: the latter know how much the former drew.",
+        "Private batches and exact updates share a generator for dropout: the latter know how "
+        "much the former drew.",
         FRESH,
         edit(
-            "confide.training:Job._noisy",
+            "confide.train.job:Job._noisy",
             ("with self._dropout(noisy=True):\n    ...", "if True:\n    ..."),
         ),
     ),
@@ -144,16 +142,17 @@ FAULTS = [
         "The sum is divided by the number of points drawn, which is private.",
         UPDATES,
         edit(
-            "confide.training:Job._noisy",
+            "confide.train.job:Job._noisy",
             ("self.spec.recipe.noisy_batch_size", "max(1, len(chosen))"),
         ),
     ),
     Fault(
         "normaliser from the data set's size",
-        "The divisor is the size of the pool over the number of batches: it changes when a point is added.",
+        "The divisor is the size of the pool over the number of batches: it changes when a point "
+        "is added.",
         UPDATES,
         edit(
-            "confide.training:Job._noisy",
+            "confide.train.job:Job._noisy",
             (
                 "self.spec.recipe.noisy_batch_size",
                 "int(self.units(step) / math.ceil(1 / self.sample_rate(step)))",
@@ -173,10 +172,11 @@ FAULTS = [
         both(
             SKIP,
             edit(
-                "confide.training:Job.run",
+                "confide.train.job:Job.run",
                 (
                     "self._move(step.noisy)",
-                    "if next(self.model.parameters()).grad is None:\n    return\nself._move(step.noisy)",
+                    "if next(self.model.parameters()).grad is None:\n    "
+                    "return\nself._move(step.noisy)",
                 ),
             ),
         ),
@@ -186,7 +186,7 @@ FAULTS = [
         "Updates run with half the noise multiplier in the ledger.",
         UPDATES,
         edit(
-            "confide.training:Job._noisy",
+            "confide.train.job:Job._noisy",
             ("self.noise_multiplier", "self.noise_multiplier / 2"),
         ),
     ),
@@ -195,7 +195,7 @@ FAULTS = [
         "Updates read the original view and are recorded as updates on the redacted one.",
         UPDATES,
         edit(
-            "confide.training:Job.view",
+            "confide.train.job:Job.view",
             ('step.view if self.spec.redact else "original"', '"original"'),
         ),
     ),
@@ -204,7 +204,7 @@ FAULTS = [
         "Noisy updates draw from the first points of all instead of the private pool.",
         UPDATES,
         edit(
-            "confide.training:Job._physical",
+            "confide.train.job:Job._physical",
             ("self.pools[step.pool]", 'self.pools["all"]'),
         ),
     ),
@@ -213,7 +213,7 @@ FAULTS = [
         "The log of training shows how many points each private batch had.",
         UPDATES,
         edit(
-            "confide.training:Job._noisy",
+            "confide.train.job:Job._noisy",
             (
                 "with self._dropout(noisy=True):\n    ...",
                 "with self._dropout(noisy=True):\n    ...\nreturn torch.tensor(float(len(chosen)))",
@@ -227,11 +227,11 @@ FAULTS = [
         WHOLE,
         both(
             edit(
-                "confide.training:Job._noisy",
+                "confide.train.job:Job._noisy",
                 ("self.units(step)", "len(self.pools[step.pool])"),
             ),
             edit(
-                "confide.training:Job._physical",
+                "confide.train.job:Job._physical",
                 ('step.unit == "author"', "False"),
             ),
         ),
@@ -241,7 +241,7 @@ FAULTS = [
         "Authors are drawn, but each of their points adds a vector of norm C.",
         WHOLE,
         edit(
-            "confide.training:Job._physical",
+            "confide.train.job:Job._physical",
             (
                 "replace(self._batch(step, view, points), units=units)",
                 "replace(self._batch(step, view, points), units=None)",
@@ -253,7 +253,7 @@ FAULTS = [
         "An author is in the batch if any of his points is drawn.",
         WHOLE,
         edit(
-            "confide.training:Job._noisy",
+            "confide.train.job:Job._noisy",
             (
                 "chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)",
                 (
@@ -273,7 +273,7 @@ FAULTS = [
         "The ledger has the rate of one point among all points; drawn are authors.",
         WHOLE,
         edit(
-            "confide.training:Job.release",
+            "confide.train.job:Job.release",
             ("self.sample_rate(step)", 'self.sample_rate(replace(step, unit="point"))'),
         ),
     ),
@@ -283,10 +283,11 @@ FAULTS = [
         "Every second update is missing in the ledger.",
         LEDGER,
         edit(
-            "confide.training:Job.run",
+            "confide.train.job:Job.run",
             (
                 "self.ledger.append(self.release(step), self.random() if step.noisy else None)",
-                "if self.done % 2 == 0:\n    self.ledger.append(self.release(step), self.random() if step.noisy else None)",
+                "if self.done % 2 == 0:\n    self.ledger.append(self.release(step), self.random() "
+                "if step.noisy else None)",
             ),
         ),
     ),
@@ -295,7 +296,7 @@ FAULTS = [
         "Updates without noise are in the ledger as if they had some.",
         LEDGER,
         edit(
-            "confide.training:Job.run",
+            "confide.train.job:Job.run",
             (
                 "self.ledger.append(self.release(step), self.random() if step.noisy else None)",
                 "self.ledger.append(self.release(Step(step.view, step.pool, True)), self.random())",
@@ -307,13 +308,14 @@ FAULTS = [
         "Every second noisy update is made without clipping and noise.",
         LEDGER,
         edit(
-            "confide.training:Job.run",
+            "confide.train.job:Job.run",
             (
                 "self._noisy(step) if step.noisy else self._exact(step)",
                 "self._noisy(step) if step.noisy and self.done % 2 else self._exact(step)",
             ),
             (
-                "self.losses.append(self._noisy(step) if step.noisy and self.done % 2 else self._exact(step))",
+                "self.losses.append(self._noisy(step) if step.noisy and self.done % 2 else "
+                "self._exact(step))",
                 (
                     "self.queue.clear()\n"
                     "self.losses.append(self._noisy(step) if step.noisy and self.done % 2 else "
@@ -327,7 +329,7 @@ FAULTS = [
         "The noise multiplier is chosen for half as many updates as are made.",
         LEDGER,
         edit(
-            "confide.planning:budgeted",
+            "confide.train.planning:budgeted",
             ("count", "count // 2"),
         ),
     ),
@@ -336,10 +338,10 @@ FAULTS = [
         "The tokenizer was trained on protected text; the ledger says that it was public.",
         LEDGER,
         edit(
-            "confide.stages.train:open_ledger",
+            "confide.provenance.terms:read_before",
             (
-                "job.ledger.read(made.stage, made.source, public=made.public, digest=digest)",
-                "job.ledger.read(made.stage, made.source, public=True, digest=digest)",
+                '{"stage": made.stage, "source": made.source, "public": made.public, "digest": digest}',
+                '{"stage": made.stage, "source": made.source, "public": True, "digest": digest}',
             ),
         ),
     ),
@@ -348,7 +350,7 @@ FAULTS = [
         "States are noised and handed on, and the ledger does not know.",
         HANDED,
         edit(
-            "confide.training:Job._charge_states",
+            "confide.train.job:Job._charge_states",
             ("if count:\n    ...", "if False:\n    ..."),
         ),
     ),
@@ -357,7 +359,7 @@ FAULTS = [
         "Of the two states of a layer, hidden and cell, one is counted.",
         HANDED,
         edit(
-            "confide.training:state_releases",
+            "confide.train.job:state_releases",
             ("2 * spec.model.layers", "spec.model.layers"),
         ),
     ),
@@ -366,17 +368,18 @@ FAULTS = [
         "Noise for a state of norm C is added to one of any norm.",
         HANDED,
         edit(
-            "confide.dp.sequential:released",
+            "confide.dp.mechanism.sequential:released",
             ("exact * scale", "exact"),
         ),
     ),
     # resume
     Fault(
         "noise of another place",
-        "A resumed job draws its noise from the beginning again, and does not compare it with its ledger.",
+        "A resumed job draws its noise from the beginning again, and does not compare it with its "
+        "ledger.",
         RESUMED,
         edit(
-            "confide.training:Job.restore",
+            "confide.train.job:Job.restore",
             (
                 'source.set_state(tensors[f"random.{name}"])',
                 'name == "noise" or source.set_state(tensors[f"random.{name}"])',
@@ -389,7 +392,7 @@ FAULTS = [
         "A job continues whatever checkpoint it finds, with other settings or other noise.",
         RESUMED,
         edit(
-            "confide.checkpoint:read",
+            "confide.train.checkpoint:read",
             ('values["fingerprint"] != fingerprint', "False"),
         ),
     ),
@@ -398,7 +401,7 @@ FAULTS = [
         "What was spent before a job was killed is forgotten.",
         RESUMED,
         edit(
-            "confide.training:Job.restore",
+            "confide.train.job:Job.restore",
             ('Ledger.load(values["ledger"])', "self.ledger"),
         ),
     ),
@@ -407,7 +410,7 @@ FAULTS = [
         "A resumed job draws the noise of its first updates again.",
         RESUMED,
         edit(
-            "confide.training:Job._sources",
+            "confide.train.job:Job._sources",
             (
                 '{"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}',
                 '{"shuffle": self.shuffle, "sampler": self.sampler}',
@@ -419,7 +422,7 @@ FAULTS = [
         "A resumed job draws the batches of its first updates again.",
         RESUMED,
         edit(
-            "confide.training:Job._sources",
+            "confide.train.job:Job._sources",
             (
                 '{"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}',
                 '{"shuffle": self.shuffle, "noise": self.noise}',

@@ -1,9 +1,10 @@
-"""Seeded faults: a function of the project runs with a part of its code replaced, wherever it has been imported to.
+"""Seeded faults: a function of the project runs with a part of its code replaced, wherever it has
+been imported to.
 
-What is changed is the real code, so a fault reads like the slip of a programmer. A fault names its function as
-`module:function` and the part as an expression or as statements. Both are compared as syntax trees: layout, quotes,
-comments and line breaks of the function do not matter. A function or a part that is no longer there is an error that
-names it, because the fault has to follow the code.
+What is changed is the real code, so a fault reads like the slip of a programmer. A fault names its
+function as `module:function` and the part as an expression or as statements. Both are compared as
+syntax trees: layout, quotes, comments and line breaks of the function do not matter. A function or
+a part that is no longer there is an error that names it, because the fault has to follow the code.
 """
 
 import ast
@@ -29,7 +30,9 @@ ELSEWHERE = "the fault is out of date"
 
 
 class Fault(NamedTuple):
-    """`by`: a check that must notice it; table.py finds out which others do. `inject` makes it true while it is open."""
+    """`by`: a check that must notice it; table.py finds out which others do. `inject` makes it true
+    while it is open.
+    """
 
     name: str
     says: str
@@ -38,7 +41,9 @@ class Fault(NamedTuple):
 
 
 def edit(place: str, *changes: tuple[str, str]) -> Callable[[], AbstractContextManager[None]]:
-    """A fault: in the function `module:name` each first part, which is there once, is replaced by the second."""
+    """A fault: in the function `module:name` each first part, which is there once, is replaced by
+    the second.
+    """
 
     @contextmanager
     def injected() -> Iterator[None]:
@@ -96,16 +101,20 @@ def changed_code(place: str, target: FunctionType, changes: tuple[tuple[str, str
 
 
 class Change(ast.NodeTransformer):
-    """Replaces an expression, or consecutive statements, wherever they are in a tree; counts how often.
+    """Replaces an expression, or consecutive statements, wherever they are in a tree; counts how
+    often.
 
-    The body of a statement may be written as `...`: it can be any, and stands where the new statements have `...`.
+    The body of a statement may be written as `...`: it can be any, and stands where the new
+    statements have `...`.
     """
 
     def __init__(self, old: str, new: str):
         self.old = ast.parse(old).body
         self.new = ast.parse(new).body
         self.times = 0
-        self.of_expressions = all(len(part) == 1 and isinstance(part[0], ast.Expr) for part in (self.old, self.new))
+        self.of_expressions = all(
+            len(part) == 1 and isinstance(part[0], ast.Expr) for part in (self.old, self.new)
+        )
 
     def visit(self, node: ast.AST) -> ast.AST:
         """The node after the change. What has been put in is not searched again."""
@@ -120,13 +129,17 @@ class Change(ast.NodeTransformer):
         return node
 
     def replace_statements(self, block: list[ast.AST]) -> None:
-        """Replace the statements where they are a part of a block, which stays a block if nothing is left of it."""
+        """Replace the statements where they are a part of a block, which stays a block if nothing
+        is left of it.
+        """
         size = len(self.old)
         for start in reversed(range(len(block) - size + 1)):
             found = block[start : start + size]
             if all(map(same, found, self.old)):
                 self.times += 1
-                bodies = [one.body for one, old in zip(found, self.old, strict=True) if any_body(old)]
+                bodies = [
+                    one.body for one, old in zip(found, self.old, strict=True) if any_body(old)
+                ]
                 block[start : start + size] = [with_body(new, *bodies) for new in self.new]
                 if not block:
                     block.append(ast.Pass())
@@ -164,7 +177,9 @@ def forget() -> None:
 
 
 def noticed(check: Callable[[], None]) -> bool:
-    """Whether a check fails, or the project refuses to do what it asks; any other exception is an error of the zoo."""
+    """Whether a check fails, or the project refuses to do what it asks; any other exception is an
+    error of the zoo.
+    """
     try:
         check()
     except NOTICED:

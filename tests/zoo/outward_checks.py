@@ -6,10 +6,10 @@ import json
 import tempfile
 from pathlib import Path
 
-from confide import outward
 from confide.corpora.lines import read
 from confide.errors import InputError
 from confide.models import pretrained
+from confide.output import escaping
 from confide.specs import LinesSpec
 
 TITLE = "<script>alert(1)</script> {x} \x1b[2J\nscan: 0 hits"
@@ -22,21 +22,27 @@ TWICE = (
 
 def words_from_outside_stay_words() -> None:
     """No tag, wildcard, formula, control or line of its own, whatever a title or a label is."""
-    assert "<script" not in outward.rendered(f"# {outward.markdown(TITLE)}\n\n{TITLE}")
-    assert len(outward.terminal(TITLE).splitlines()) == 1 and "\x1b" not in outward.terminal(TITLE)
-    assert "{x" not in outward.category(TITLE) and "</script" not in outward.category(TITLE)
-    assert "{x" not in outward.parameter(json.dumps({"title": TITLE}))
-    (cells,) = csv.reader(io.StringIO(outward.table(["=1+1", "@a", TITLE], [])))
+    assert "<script" not in escaping.rendered(f"# {escaping.markdown(TITLE)}\n\n{TITLE}")
+    assert len(escaping.terminal(TITLE).splitlines()) == 1 and "\x1b" not in escaping.terminal(
+        TITLE
+    )
+    assert "{x" not in escaping.category(TITLE) and "</script" not in escaping.category(TITLE)
+    assert "{x" not in escaping.parameter(json.dumps({"title": TITLE}))
+    (cells,) = csv.reader(io.StringIO(escaping.table(["=1+1", "@a", TITLE], [])))
     assert not any(cell.startswith(("=", "@")) or "\x1b" in cell for cell in cells)
 
 
 def files_from_outside_say_one_thing() -> None:
-    """A key that stands twice, and a model that is none of the kind that is asked for, are refused."""
+    """A key that stands twice, and a model that is none of the kind that is asked for, are
+    refused.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "own.jsonl"
         for line in TWICE:
             file.write_text(line + "\n")
-            assert refusal(lambda: list(read(LinesSpec(reader="lines", path=str(file))))) == "twice", line
+            assert (
+                refusal(lambda: list(read(LinesSpec(reader="lines", path=str(file))))) == "twice"
+            ), line
         (Path(folder) / "config.json").write_text(json.dumps({"model_type": "llama"}))
         assert refusal(lambda: pretrained.checked(Path(folder))) == "kind"
 

@@ -10,7 +10,7 @@ FAULTS = [
         "Pages are rendered with HTML on, so a tag in a title is executed.",
         WORDS,
         edit(
-            "confide.outward:rendered",
+            "confide.output.escaping:rendered",
             ("False", "True"),
         ),
     ),
@@ -19,7 +19,7 @@ FAULTS = [
         "A label that begins with = is written into a CSV file as it is.",
         WORDS,
         edit(
-            "confide.outward:cell",
+            "confide.output.escaping:cell",
             ('f"\'{words}"', "words"),
         ),
     ),
@@ -28,7 +28,7 @@ FAULTS = [
         "A name is printed with the terminal's own escapes and ends of lines in it.",
         WORDS,
         edit(
-            "confide.outward:terminal",
+            "confide.output.escaping:terminal",
             ("visible(text)", "str(text)"),
         ),
     ),
@@ -37,7 +37,7 @@ FAULTS = [
         "Braces of a title reach Snakemake as a wildcard.",
         WORDS,
         edit(
-            "confide.outward:category",
+            "confide.output.escaping:category",
             ('"[{<]"', '"[<]"'),
         ),
     ),
@@ -46,7 +46,7 @@ FAULTS = [
         "A key that stands twice is found, and passed over.",
         FILES,
         edit(
-            "confide.jsons:_once",
+            "confide.files.jsons:_once",
             ("raise Repeated(key)", "continue"),
         ),
     ),
@@ -55,7 +55,7 @@ FAULTS = [
         "A key that is followed by a space is not counted, so that it may stand twice.",
         FILES,
         edit(
-            "confide.jsons:in_order",
+            "confide.files.jsons:in_order",
             (
                 'line.count(b\'":\') == keys and b" :" not in line and (b"\\t" not in line) and (b"\\r" not in line)',
                 'line.count(b\'":\') == keys and b"\\t" not in line and (b"\\r" not in line)',

@@ -18,7 +18,7 @@ FAULTS = [
         "The accountant prices one record more or less and calls it the price of replacing one.",
         CLOSED,
         edit(
-            "confide.dp.curves:pair_of",
+            "confide.dp.accounting.curves:pair_of",
             ('relation == "replace_one"', "False"),
         ),
     ),
@@ -27,7 +27,7 @@ FAULTS = [
         "Privacy losses are rounded down to the grid.",
         CLOSED,
         edit(
-            "confide.dp.pld:spread",
+            "confide.dp.accounting.pld:spread",
             ("np.append(upper - moved, 0.0) + np.append(0.0, moved)", "np.append(upper, 0.0)"),
         ),
     ),
@@ -36,7 +36,7 @@ FAULTS = [
         "Replacing is one removal and one addition; the Renyi accountant prices only one of them.",
         CLOSED,
         edit(
-            "confide.dp.accounting:rdp",
+            "confide.dp.accounting.price:rdp",
             ('2 if relation == "replace_one" else 1', "1"),
         ),
     ),
@@ -45,7 +45,7 @@ FAULTS = [
         "Of updates that stand in several lines, only the last line is priced.",
         CLOSED,
         edit(
-            "confide.dp.accounting:mechanisms_of",
+            "confide.dp.accounting.price:mechanisms_of",
             ("counts.get(key, 0) + release.count", "release.count"),
         ),
     ),
@@ -54,7 +54,7 @@ FAULTS = [
         "Moments of a sampled update are taken at the square of its rate.",
         PUBLISHED,
         edit(
-            "confide.dp.curves:integer_moment",
+            "confide.dp.accounting.curves:integer_moment",
             ("j * math.log(rate)", "2 * j * math.log(rate)"),
         ),
     ),
@@ -63,7 +63,7 @@ FAULTS = [
         "The mechanism is read at delta / gamma^2.",
         BINOMIAL,
         edit(
-            "confide.dp.confidentiality:spend",
+            "confide.certify.confidentiality:spend",
             ("left / gamma", "left / gamma**2"),
         ),
     ),
@@ -72,7 +72,7 @@ FAULTS = [
         "The share seen in a sample stands for the upper bound of the share.",
         BINOMIAL,
         edit(
-            "confide.dp.bounds:clopper_pearson",
+            "confide.dp.accounting.bounds:clopper_pearson",
             ("float(betaincinv(events + 1, trials - events, confidence))", "events / trials"),
         ),
     ),
@@ -81,7 +81,7 @@ FAULTS = [
         "The p-value of an audit is that of one more right guess: it refutes what is true.",
         BINOMIAL,
         edit(
-            "confide.dp.audit_bounds:p_value",
+            "confide.dp.accounting.audit_bounds:p_value",
             (
                 "betainc(correct, guesses - correct + 1, math.exp(right))",
                 "betainc(correct + 1, max(1, guesses - correct), math.exp(right))",
@@ -93,7 +93,7 @@ FAULTS = [
         "The p-value of an audit charges delta once instead of for every coin.",
         BINOMIAL,
         edit(
-            "confide.dp.audit_bounds:p_value",
+            "confide.dp.accounting.audit_bounds:p_value",
             ("2 * coins", "2"),
         ),
     ),
@@ -102,7 +102,7 @@ FAULTS = [
         "A secret in many points is priced as if it stood in one.",
         FOLLOWS,
         edit(
-            "confide.dp.claims:group_claims",
+            "confide.certify.claims:group_claims",
             ("group(missed, facts.delta, size)", "group(missed, facts.delta, 1)"),
         ),
     ),
@@ -111,7 +111,7 @@ FAULTS = [
         "Without sampling, a group of k is taken to shift the sum by the square root of k.",
         GROUPS,
         edit(
-            "confide.dp.curves:shift",
+            "confide.dp.accounting.curves:shift",
             (
                 'group * (2.0 if relation == "replace_one" else 1.0)',
                 'group**0.5 * (2.0 if relation == "replace_one" else 1.0)',
@@ -120,10 +120,11 @@ FAULTS = [
     ),
     Fault(
         "starts on other terms added up",
-        "What was trained on other text, by other policies or for another unit is priced as if it were the same.",
+        "What was trained on other text, by other policies or for another unit is priced as if it "
+        "were the same.",
         INFINITE,
         edit(
-            "confide.certificate:unaccounted",
+            "confide.certify.certificate:unaccounted",
             ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", ""),
         ),
     ),
@@ -132,16 +133,17 @@ FAULTS = [
         "That an ancestor's noise can be drawn again is not said of its descendants.",
         INFINITE,
         edit(
-            "confide.certificate:certificate",
+            "confide.certify.certificate:certificate",
             ("any((recorded(ledger) for ledger in history))", "recorded(ran)"),
         ),
     ),
     Fault(
         "authors and copies",
-        "Deduplication lets one author's text decide what another's holds, and each is still priced alone.",
+        "Deduplication lets one author's text decide what another's holds, and each is still "
+        "priced alone.",
         INFINITE,
         edit(
-            "confide.certificate:unaccounted",
+            "confide.certify.certificate:unaccounted",
             ('line["authors"] is not None', "False"),
         ),
     ),
@@ -150,7 +152,7 @@ FAULTS = [
         "The certificate does not compare the weights with those that its ledger ends with.",
         INFINITE,
         edit(
-            "confide.certificate:_started",
+            "confide.certify.certificate:_started",
             ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
         ),
     ),
@@ -159,7 +161,7 @@ FAULTS = [
         "A start counts as public text though its own ledger says otherwise.",
         INFINITE,
         edit(
-            "confide.certificate:lineage",
+            "confide.certify.certificate:lineage",
             ('start["public"] is not all((saw_public_text(ledger) for ledger in before))', "False"),
         ),
     ),
@@ -168,7 +170,7 @@ FAULTS = [
         "Verification looks at the kinds of updates, not at how many there are.",
         PLANNED,
         edit(
-            "confide.planning:check_ledger",
+            "confide.train.planning:check_ledger",
             (
                 "counted(releases) != expected",
                 "{r.step for r in releases} != {r.step for r in expected}",
@@ -177,10 +179,11 @@ FAULTS = [
     ),
     Fault(
         "too much noise believed",
-        "A ledger may claim more noise than its settings ask for, and so a smaller epsilon than they do.",
+        "A ledger may claim more noise than its settings ask for, and so a smaller epsilon than "
+        "they do.",
         PLANNED,
         edit(
-            "confide.planning:meets",
+            "confide.train.planning:meets",
             ("no_more", "True"),
         ),
     ),
@@ -189,7 +192,7 @@ FAULTS = [
         "What the starting weights have cost is not in the certificate.",
         FOLLOWS,
         edit(
-            "confide.certificate:certificate",
+            "confide.certify.certificate:certificate",
             ("[*before, *ran.releases()]", "ran.releases()"),
         ),
     ),
@@ -198,7 +201,7 @@ FAULTS = [
         "The certificate takes the miss rate that was asked for, not the one that was measured.",
         FOLLOWS,
         edit(
-            "confide.certificate:facts_of",
+            "confide.certify.certificate:facts_of",
             ('missed["gamma"]', "spec.miss_rate"),
         ),
     ),
@@ -207,7 +210,7 @@ FAULTS = [
         "Where no secret is known, the policy is taken to miss none.",
         INFINITE,
         edit(
-            "confide.certificate:facts_of",
+            "confide.certify.certificate:facts_of",
             ('missed["gamma"]', 'missed["gamma"] or 0.0'),
         ),
     ),
@@ -216,16 +219,17 @@ FAULTS = [
         "Updates without noise on private text cost nothing.",
         INFINITE,
         edit(
-            "confide.dp.accounting:price",
+            "confide.dp.accounting.price:price",
             ('not release.step.noisy and release.step.pool != "public"', "False"),
         ),
     ),
     Fault(
         "public tokens are no secrets",
-        "Exact updates on the tokens that the policy calls public cost nothing, whatever it misses.",
+        "Exact updates on the tokens that the policy calls public cost nothing, whatever it "
+        "misses.",
         INFINITE,
         edit(
-            "confide.dp.accounting:price",
+            "confide.dp.accounting.price:price",
             (
                 'release.step.pool != "public"',
                 '"public" not in (release.step.pool, release.step.tokens)',
@@ -237,16 +241,17 @@ FAULTS = [
         "Exact updates on private tokens cost a secret that the policy catches nothing.",
         INFINITE,
         edit(
-            "confide.dp.accounting:price",
+            "confide.dp.accounting.price:price",
             ('release.step.tokens != "public"', 'release.step.tokens == "all"'),
         ),
     ),
     Fault(
         "a carried state is free",
-        "Public text is read in the state that private text left behind, and the certificate does not mind.",
+        "Public text is read in the state that private text left behind, and the certificate does "
+        "not mind.",
         INFINITE,
         edit(
-            "confide.dp.accounting:unbounded",
+            "confide.dp.accounting.price:unbounded",
             ('release.step.state == "carry"', "False"),
         ),
     ),
@@ -255,7 +260,7 @@ FAULTS = [
         "Batches that exact updates have read are priced as if they were secret.",
         INFINITE,
         edit(
-            "confide.dp.accounting:unbounded",
+            "confide.dp.accounting.price:unbounded",
             ('"published" in states', "False"),
         ),
     ),
@@ -264,7 +269,7 @@ FAULTS = [
         "What is released without sampling, such as recurrent states, is left out of the price.",
         FOLLOWS,
         edit(
-            "confide.dp.accounting:mechanisms_of",
+            "confide.dp.accounting.price:mechanisms_of",
             (
                 "release.step.noisy and release.count",
                 'release.step.noisy and release.count and (release.step.pool != "all")',
@@ -273,19 +278,21 @@ FAULTS = [
     ),
     Fault(
         "points and authors composed",
-        "Noise that hid points and noise that hid authors are priced together, as if both hid the same.",
+        "Noise that hid points and noise that hid authors are priced together, as if both hid the "
+        "same.",
         INFINITE,
         edit(
-            "confide.dp.accounting:unbounded",
+            "confide.dp.accounting.price:unbounded",
             ("len(units) > 1", "False"),
         ),
     ),
     Fault(
         "one point more is one contribution more",
-        "Where noise hides authors, adding a point is priced as adding an author; it replaces his mean.",
+        "Where noise hides authors, adding a point is priced as adding an author; it replaces his "
+        "mean.",
         FOLLOWS,
         edit(
-            "confide.dp.author_claims:author_claims",
+            "confide.certify.author_claims:author_claims",
             ("spent(facts.price.record)", 'spent(facts.price.record, "add_or_remove")'),
         ),
     ),
@@ -294,7 +301,7 @@ FAULTS = [
         "The Bayesian epsilon of selective training is that of a secret that the policy catches.",
         INFINITE,
         edit(
-            "confide.dp.claims:bayesian_epsilon",
+            "confide.certify.claims:bayesian_epsilon",
             ("facts.price.caught_alone", "False"),
         ),
     ),
@@ -303,7 +310,7 @@ FAULTS = [
         "A tokenizer made of protected text does not spoil the certificate.",
         INFINITE,
         edit(
-            "confide.certificate:unaccounted",
+            "confide.certify.certificate:unaccounted",
             ('not line["public"]', "False"),
         ),
     ),
@@ -312,7 +319,7 @@ FAULTS = [
         "A warm start from a model that is not accounted for launders it.",
         INFINITE,
         edit(
-            "confide.certificate:unaccounted",
+            "confide.certify.certificate:unaccounted",
             (
                 '[line for ledger in history for line in ledger.events("read") if not line["public"]]',
                 '[line for ledger in history[-1:] for line in ledger.events("read") if not line["public"]]',
@@ -325,13 +332,42 @@ FAULTS = [
         INFINITE,
         both(
             edit(
-                "confide.certificate:_ledger",
+                "confide.certify.certificate:_ledger",
                 ("not ledger.ended()", "False"),
             ),
             edit(
-                "confide.certificate:_started",
+                "confide.certify.certificate:_started",
                 ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
             ),
+        ),
+    ),
+    Fault(
+        "another policy's recall",
+        "The certificate takes what another policy misses, or what was measured on another text, "
+        "for its own.",
+        INFINITE,
+        edit("confide.certify.certificate:bound", ('terms[key] != data["terms"][key]', "False")),
+    ),
+    Fault(
+        "measured with another model",
+        "What a policy's model misses counts for another model of that name, which the run had.",
+        INFINITE,
+        edit(
+            "confide.certify.certificate:bound",
+            (
+                'found["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]',
+                "False",
+            ),
+        ),
+    ),
+    Fault(
+        "reads left out",
+        "A ledger may leave out what its tokenizer and its policies were made of, where the "
+        "settings do, too.",
+        INFINITE,
+        edit(
+            "confide.certify.certificate:_check_reads",
+            ('stage not in {read["stage"] for read in reads}', "False"),
         ),
     ),
     Fault(
@@ -339,7 +375,7 @@ FAULTS = [
         "That masking one secret changed several points does not spoil the certificate.",
         INFINITE,
         edit(
-            "confide.certificate:unaccounted",
+            "confide.certify.certificate:unaccounted",
             ('if missed["misaligned"]:\n    ...', "if False:\n    ..."),
         ),
     ),
@@ -348,7 +384,7 @@ FAULTS = [
         "The same noise drawn twice does not spoil the certificate.",
         INFINITE,
         edit(
-            "confide.certificate:unaccounted",
+            "confide.certify.certificate:unaccounted",
             ("len(set(states)) < len(states)", "False"),
         ),
     ),
@@ -357,25 +393,27 @@ FAULTS = [
         "Masking one copy of a caught secret alone is priced as if all its copies were masked.",
         ONE_COPY,
         edit(
-            "confide.dp.literal:records_changed",
+            "confide.certify.literal:records_changed",
             ("1", "0"),
         ),
     ),
     Fault(
         "two records priced as one",
-        "A missed secret of which one copy alone is masked is priced as one record, though two change.",
+        "A missed secret of which one copy alone is masked is priced as one record, though two "
+        "change.",
         ONE_COPY,
         edit(
-            "confide.dp.literal:records_changed",
+            "confide.certify.literal:records_changed",
             ("max(2, facts.points_literal)", "1"),
         ),
     ),
     Fault(
         "bounds rounded to the nearest",
-        "A release rounds what the policy misses to the nearest step of its grid, which may lie below.",
+        "A release rounds what the policy misses to the nearest step of its grid, which may lie "
+        "below.",
         ROUNDED,
         edit(
-            "confide.rounding:rate_up",
+            "confide.certify.rounding:rate_up",
             ("one >= value", "one >= 0.8 * value"),
         ),
     ),

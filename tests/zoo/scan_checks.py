@@ -1,4 +1,6 @@
-"""What the search for secrets must do: take only declared text for public, see through spellings, open all that is pushed."""
+"""What the search for secrets must do: take only declared text for public, see through spellings,
+open all that is pushed.
+"""
 
 import tempfile
 import unicodedata
@@ -7,12 +9,12 @@ from pathlib import Path
 
 import yaml
 
-from confide import jobs
-from confide.leaks.containers import streams
-from confide.leaks.search import Searcher
-from confide.leaks.unfolding import Budget, TooLarge, inflated
-from confide.outgoing import public_sources, pushed
-from confide.params import check
+from confide.config import jobs
+from confide.config.outgoing import public_sources, pushed
+from confide.config.params import check
+from confide.scan.containers import streams
+from confide.scan.search import Searcher
+from confide.scan.unfolding import Budget, TooLarge, inflated
 from confide.specs import Params
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +35,9 @@ BESIDE = ["0.482913", "x482913y", "Anna Kareninas", "48 29 13"]  # what only loo
 
 
 def only_declared_text_is_public() -> None:
-    """Neither that a tokenizer was trained on a corpus nor one of two contradicting datasets makes it public."""
+    """Neither that a tokenizer was trained on a corpus nor one of two contradicting datasets makes
+    it public.
+    """
     params = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
     assert public_sources(check(params), ["sim"]) == ["public-turn"]
     params["tokenizers"]["bpe"]["corpus"] = "sim"
@@ -43,7 +47,9 @@ def only_declared_text_is_public() -> None:
 
 
 def a_secret_is_found_however_it_is_written() -> None:
-    """In Unicode's forms, in escapes, tokens, columns, among other bytes and compressed; and not in what only resembles it."""
+    """In Unicode's forms, in escapes, tokens, columns, among other bytes and compressed; and not in
+    what only resembles it.
+    """
     searcher = Searcher({0: NAME, 1: CITY, 2: CODE})
     secrets = [NAME, CITY, CODE]
     with tempfile.TemporaryDirectory() as folder:
@@ -60,8 +66,12 @@ def all_that_is_pushed_is_known() -> None:
     """Outputs of dvc.yaml, but for those that are kept back."""
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     entries = [entry for stage in stages.values() for entry in stage["outs"]]
-    named = [next(iter(entry.items())) if isinstance(entry, dict) else (entry, {}) for entry in entries]
-    assert pushed(ROOT / "dvc.yaml") == [name for name, settings in named if settings.get("push", True)]
+    named = [
+        next(iter(entry.items())) if isinstance(entry, dict) else (entry, {}) for entry in entries
+    ]
+    assert pushed(ROOT / "dvc.yaml") == [
+        name for name, settings in named if settings.get("push", True)
+    ]
     assert {"results/summary", ".snakemake/metadata"} <= {name for name, _ in named}
 
 

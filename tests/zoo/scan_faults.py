@@ -8,10 +8,11 @@ PUSHED, BOUNDED = "all_that_is_pushed_is_known", "what_unfolds_is_bounded"
 FAULTS = [
     Fault(
         "a tokenizer's corpus taken for public",
-        "Whatever a tokenizer was trained on is exempt from the search, the private corpus included.",
+        "Whatever a tokenizer was trained on is exempt from the search, the private corpus "
+        "included.",
         PUBLIC,
         edit(
-            "confide.outgoing:public_sources",
+            "confide.config.outgoing:public_sources",
             ("corpus in public", "corpus is not None"),
         ),
     ),
@@ -20,7 +21,7 @@ FAULTS = [
         "A corpus is public if one dataset of it says so, though another protects it.",
         PUBLIC,
         edit(
-            "confide.jobs:public_corpora",
+            "confide.config.jobs:public_corpora",
             ("declared - protected", "declared"),
         ),
     ),
@@ -29,7 +30,7 @@ FAULTS = [
         "Files are searched without accents, secrets are looked for with theirs.",
         WRITTEN,
         edit(
-            "confide.leaks.variants:spellings",
+            "confide.scan.variants:spellings",
             ("core(plain(text))", "text"),
         ),
     ),
@@ -38,7 +39,7 @@ FAULTS = [
         "Of Unicode's many ways to write a text only its case is made alike.",
         WRITTEN,
         edit(
-            "confide.leaks.plain:plain",
+            "confide.scan.plain:plain",
             ("translated(match[0])", "match[0].lower()"),
         ),
     ),
@@ -47,7 +48,7 @@ FAULTS = [
         "Text is searched as it stands in JSON, and not as what it says.",
         WRITTEN,
         edit(
-            "confide.leaks.readings:readings",
+            "confide.scan.readings:readings",
             ("range(ROUNDS)", "range(0)"),
         ),
     ),
@@ -56,7 +57,7 @@ FAULTS = [
         "A vocabulary is searched as it stands, and not as the bytes that its letters are for.",
         WRITTEN,
         edit(
-            "confide.leaks.readings:tokens",
+            "confide.scan.readings:tokens",
             ("TOKENS.search(text)", "False"),
         ),
     ),
@@ -65,7 +66,7 @@ FAULTS = [
         "The list of what is pushed leaves out the summary of all studies.",
         PUSHED,
         edit(
-            "confide.outgoing:pushed",
+            "confide.config.outgoing:pushed",
             ("dict.fromkeys(found)", '(name for name in found if "summary" not in name)'),
         ),
     ),
@@ -74,7 +75,7 @@ FAULTS = [
         "The bytes that a file unfolds to are counted, and never compared with the bound.",
         BOUNDED,
         edit(
-            "confide.leaks.unfolding:Budget.spend",
+            "confide.scan.unfolding:Budget.spend",
             ("self.left < 0", "False"),
         ),
     ),

@@ -1,4 +1,6 @@
-"""Write docs/zoo.md: which check notices which fault, and what a check costs. `python tests/zoo/table.py` (minutes)."""
+"""Write docs/zoo.md: which check notices which fault, and what a check costs. `python
+tests/zoo/table.py` (minutes).
+"""
 
 import contextlib
 import io
@@ -39,7 +41,9 @@ def main() -> None:
 
 
 def clean(name: str) -> float:
-    """Seconds that a check takes on the project as it is, the second time: the first loads libraries."""
+    """Seconds that a check takes on the project as it is, the second time: the first loads
+    libraries.
+    """
     CHECKS[name]()
     started = time.perf_counter()
     CHECKS[name]()
@@ -64,11 +68,18 @@ def page(seconds: dict[str, float], found: dict[str, list[str]]) -> list[str]:
     """Lines of the page."""
     audit = LETTERS["one_run_audit_stays_below_the_certificate"]
     lines = [HEAD.format(faults=len(FAULTS), checks=len(CHECKS), audit=audit)]
-    lines += ["## Checks", "", "| | check | says | faults noticed | seconds |", "|---|---|---|---|---|"]
+    lines += [
+        "## Checks",
+        "",
+        "| | check | says | faults noticed | seconds |",
+        "|---|---|---|---|---|",
+    ]
     for name, check in CHECKS.items():
         noticed_by = sum(name in names for names in found.values())
         says = " ".join((check.__doc__ or "").split())
-        lines.append(f"| {LETTERS[name]} | `{name}` | {says} | {noticed_by} | {seconds[name]:.2f} |")
+        lines.append(
+            f"| {LETTERS[name]} | `{name}` | {says} | {noticed_by} | {seconds[name]:.2f} |"
+        )
     for kind, faults in KINDS.items():
         lines += ["", f"## {kind}", "", "| fault | what is wrong | noticed by |", "|---|---|---|"]
         for fault in faults:
@@ -76,7 +87,10 @@ def page(seconds: dict[str, float], found: dict[str, list[str]]) -> list[str]:
             says = fault.says.replace("<MASK>", "`<MASK>`")
             lines.append(f"| **{fault.name}** | {says} | {by} |")
     missed = [name for name, names in found.items() if not names]
-    lines += ["", f"Not noticed: {', '.join(missed)}." if missed else f"All {len(found)} are noticed."]
+    lines += [
+        "",
+        f"Not noticed: {', '.join(missed)}." if missed else f"All {len(found)} are noticed.",
+    ]
     return lines
 
 

@@ -1,4 +1,6 @@
-"""Tiny models, corpora and training jobs, and gradients by other means than the project's own engine."""
+"""Tiny models, corpora and training jobs, and gradients by other means than the project's own
+engine.
+"""
 
 from itertools import pairwise
 from typing import Any
@@ -8,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from confide.batches import Batch
 from confide.models import build
+from confide.models.batches import Batch
 from confide.models.head import IGNORE
 from confide.specs import GPT2Spec, LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
-from confide.training import Job
+from confide.train.job import Job
 from confide.types import Partition, Step, View
 
 TERMS = {
@@ -22,8 +24,10 @@ TERMS = {
     "policies": "d" * 64,
     "dedup": False,
 }  # on which the made-up runs are trained
+TEXT = {key: TERMS[key] for key in ("dataset", "corpus", "cut")}
 VOCAB, BOS = 40, 1
-# Clipping bound, noise multiplier and learning rate of a toy job: so little noise that a wrong sum shows through it.
+# Clipping bound, noise multiplier and learning rate of a toy job: so little noise that a wrong sum
+# shows through it.
 BOUND, SIGMA, RATE = 0.3, 0.05, 0.5
 NOISY = Step("redacted", "private", noisy=True)
 AUTHORS = Step("redacted", "private", noisy=True, unit="author")
@@ -44,7 +48,10 @@ def model_of(spec: LSTMSpec | GPT2Spec, vocab: int = VOCAB) -> nn.Module:
 def view_of(texts: list[list[int]], private: list[bool] | None = None) -> View:
     """Token ids as a view; private marks all tokens of a text."""
     lengths = np.array([len(text) for text in texts])
-    ids, starts = np.concatenate(texts).astype(np.int32), np.concatenate([[0], lengths.cumsum()]).astype(np.int64)
+    ids, starts = (
+        np.concatenate(texts).astype(np.int32),
+        np.concatenate([[0], lengths.cumsum()]).astype(np.int64),
+    )
     return View(ids, starts, np.repeat(private or [False] * len(texts), lengths))
 
 
@@ -56,26 +63,58 @@ def texts_of(count: int, vocab: int = VOCAB, seed: int = 0) -> list[list[int]]:
 
 
 def partition_of(private: int, public: int = 8, seed: int = 0, vocab: int = VOCAB) -> Partition:
-    """Training points, the private ones last; what they say in the original view they do not say in the redacted one."""
+    """Training points, the private ones last; what they say in the original view they do not say in
+    the redacted one.
+    """
     marks = [False] * public + [True] * private
-    shown, secret = texts_of(public + private, vocab, seed), texts_of(public + private, vocab, seed + 1000)
-    original = view_of([other if mark else text for text, other, mark in zip(shown, secret, marks, strict=True)], marks)
+    shown, secret = (
+        texts_of(public + private, vocab, seed),
+        texts_of(public + private, vocab, seed + 1000),
+    )
+    original = view_of(
+        [other if mark else text for text, other, mark in zip(shown, secret, marks, strict=True)],
+        marks,
+    )
     none, count = np.full(len(marks), -1, np.int32), len(marks)
-    flags = {"private": np.array(marks), "copy": np.zeros(count, bool), "split": np.zeros(count, np.uint8)}
-    return Partition(original, view_of(shown, marks), original.private, **flags, domain=none, owner=none)
+    flags = {
+        "private": np.array(marks),
+        "copy": np.zeros(count, bool),
+        "split": np.zeros(count, np.uint8),
+    }
+    return Partition(
+        original, view_of(shown, marks), original.private, **flags, domain=none, owner=none
+    )
 
 
-def job_of(data: Partition, batch: int, vocab: int = VOCAB, updates: int = 50, **changes: Any) -> Job:
-    """A job of CRT by plain SGD with a constant rate, so that every update shows what was released."""
+def job_of(
+    data: Partition, batch: int, vocab: int = VOCAB, updates: int = 50, **changes: Any
+) -> Job:
+    """A job of CRT by plain SGD with a constant rate, so that every update shows what was
+    released.
+    """
     torch.manual_seed(0)
     recipe = RecipeSpec(
-        optimizer="sgd", lr=RATE, schedule="constant", batch_size=4, noisy_batch_size=batch, physical_batch_size=2
+        optimizer="sgd",
+        lr=RATE,
+        schedule="constant",
+        batch_size=4,
+        noisy_batch_size=batch,
+        physical_batch_size=2,
     )
     privacy = PrivacySpec(noise_multiplier=SIGMA, max_grad_norm=BOUND)
-    settings = {"run": "zoo/g0-s0", "method": "crt", "data": TERMS, "model": LSTM, "recipe": recipe, "privacy": privacy}
+    settings = {
+        "run": "zoo/g0-s0",
+        "method": "crt",
+        "data": TERMS,
+        "model": LSTM,
+        "recipe": recipe,
+        "privacy": privacy,
+    }
     spec = TrainSpec(**{"device": "cpu"} | settings | changes)
     model = build(spec.model, vocab, BOS).train()
-    return Job(spec, data, model, spec.privacy.noise_multiplier, {True: updates, False: updates}, "cpu")
+    return Job(
+        spec, data, model, spec.privacy.noise_multiplier, {True: updates, False: updates}, "cpu"
+    )
 
 
 def flat(tensors: Any) -> Tensor:
@@ -86,7 +125,9 @@ def flat(tensors: Any) -> Tensor:
 def loss_of(model: nn.Module, text: list[int]) -> Tensor:
     """Mean loss of a text on its own, unpadded, by F.cross_entropy of the logits."""
     inputs, targets = torch.tensor([[BOS, *text]]), torch.tensor([*text, BOS])
-    return F.cross_entropy(F.linear(model.hidden(inputs), model.head.weight, model.head.bias)[0], targets)
+    return F.cross_entropy(
+        F.linear(model.hidden(inputs), model.head.weight, model.head.bias)[0], targets
+    )
 
 
 def loss_of_row(model: nn.Module, batch: Batch, row: int) -> Tensor:
@@ -94,15 +135,28 @@ def loss_of_row(model: nn.Module, batch: Batch, row: int) -> Tensor:
     ids, real = batch.inputs[row], batch.targets[row] != IGNORE
     keep = torch.ones_like(ids) if batch.keep is None else batch.keep[row]
     starts = [0, *(place for place in range(1, len(ids)) if not keep[place]), len(ids)]
-    hidden = torch.cat([model.hidden(ids[None, a:b])[0] for a, b in pairwise(starts)])[batch.places[row][real]]
-    return F.cross_entropy(F.linear(hidden, model.head.weight, model.head.bias), batch.targets[row][real])
+    hidden = torch.cat([model.hidden(ids[None, a:b])[0] for a, b in pairwise(starts)])[
+        batch.places[row][real]
+    ]
+    return F.cross_entropy(
+        F.linear(hidden, model.head.weight, model.head.bias), batch.targets[row][real]
+    )
 
 
 def gradient(model: nn.Module, loss: Tensor) -> Tensor:
     """Of all parameters, as one vector."""
-    return flat(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True))
+    return flat(
+        torch.autograd.grad(
+            loss, list(model.parameters()), allow_unused=True, materialize_grads=True
+        )
+    )
 
 
 def clipped_sum(gradients: list[Tensor], bound: float, size: int) -> Tensor:
-    """Sum of the gradients, each scaled to norm `bound` where it is longer; zeros (size,) of none."""
-    return sum((one * min(1.0, bound / float(one.norm())) for one in gradients), torch.zeros(size, dtype=torch.float64))
+    """Sum of the gradients, each scaled to norm `bound` where it is longer; zeros (size,) of
+    none.
+    """
+    return sum(
+        (one * min(1.0, bound / float(one.norm())) for one in gradients),
+        torch.zeros(size, dtype=torch.float64),
+    )

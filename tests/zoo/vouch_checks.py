@@ -9,13 +9,13 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from price_checks import DELTA, noisy, source_of
 
-from confide.dp.accounting import epsilon
+from confide.certify.together import Model, Stated, total
+from confide.dp.accounting.price import epsilon
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.io import sha256
+from confide.files.io import sha256
 from confide.signing.checked import REPEATED, check_certificate
 from confide.signing.envelope import IN_TOTO, opened, pae, signed, signer
-from confide.together import Model, Stated, total
 
 KEY, OTHER = (Ed25519PrivateKey.from_private_bytes(bytes([number] * 32)) for number in (1, 2))
 RECORD = "record_replace_one_pld"
@@ -23,15 +23,26 @@ ONE = noisy(0.05, 2.0, 60)
 
 
 def signatures_are_over_payload_and_type() -> None:
-    """DSSE's published encoding; a signature over anything else, or by another key under the name of this one, is refused."""
-    assert pae("http://example.com/HelloWorld", b"hello world") == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    """DSSE's published encoding; a signature over anything else, or by another key under the name
+    of this one, is refused.
+    """
+    assert (
+        pae("http://example.com/HelloWorld", b"hello world")
+        == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    )
     payload = b"{}"
     envelope = signed(payload, KEY)
     assert not refuses(envelope), "a good signature is refused"
     encoded = b"DSSEv1 28 %b 2 {}" % IN_TOTO.encode()
-    for value in (KEY.sign(payload), KEY.sign(encoded.replace(b"in-toto", b"another")), OTHER.sign(encoded)):
+    for value in (
+        KEY.sign(payload),
+        KEY.sign(encoded.replace(b"in-toto", b"another")),
+        OTHER.sign(encoded),
+    ):
         wrong = [envelope["signatures"][0] | {"sig": base64.b64encode(value).decode()}]
-        assert refuses(envelope | {"signatures": wrong}), "a signature that is not over type and payload by the key holds"
+        assert refuses(envelope | {"signatures": wrong}), (
+            "a signature that is not over type and payload by the key holds"
+        )
 
 
 def refuses(envelope: dict) -> bool:
@@ -47,11 +58,15 @@ def refuses(envelope: dict) -> bool:
 
 
 def an_attestation_is_of_this_certificate() -> None:
-    """The certificate's own digest and those of the files that it names must be the ones that were signed."""
+    """The certificate's own digest and those of the files that it names must be the ones that were
+    signed.
+    """
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "certificate.json"
         path.write_text("this one")
-        found = dict.fromkeys(REPEATED, "said") | {"files": {"model": [{"path": "model", "sha256": "1" * 64}]}}
+        found = dict.fromkeys(REPEATED, "said") | {
+            "files": {"model": [{"path": "model", "sha256": "1" * 64}]}
+        }
         roles = {"certificate": ["certificate.json"], "model": ["model"]}
         predicate = dict.fromkeys(REPEATED, "said") | {"roles": roles}
         subjects = {"certificate.json": sha256(path), "model": "1" * 64}
@@ -66,17 +81,23 @@ def an_attestation_is_of_this_certificate() -> None:
                 check_certificate(path, found, others, said, path)
             except InputError:
                 continue
-            raise AssertionError("a statement about another certificate is taken for one about this")
+            raise AssertionError(
+                "a statement about another certificate is taken for one about this"
+            )
 
 
 def model_of(name: str, *history: Ledger, at_hand: bool = True) -> Model:
     """A model that claims what its ledgers cost."""
     claims = {RECORD: Stated(epsilon(ONE * len(history), DELTA), DELTA)}
-    return Model(Path(name), name, history[-1].head, "one turn", claims, history if at_hand else None)
+    return Model(
+        Path(name), name, history[-1].head, "one turn", claims, history if at_hand else None
+    )
 
 
 def trained(state: int, start: Ledger | None = None) -> Ledger:
-    """A ledger of ONE that leaves this random state behind, on the weights of another run if there is one."""
+    """A ledger of ONE that leaves this random state behind, on the weights of another run if there
+    is one.
+    """
     ledger = Ledger()
     if start is not None:
         ledger.init("source", public=False, ledger=start.dump())
@@ -85,13 +106,17 @@ def trained(state: int, start: Ledger | None = None) -> Ledger:
 
 
 def models_of_one_corpus_cost_what_took_place() -> None:
-    """Updates of all trainings are composed, those of a common start once; claims without ledgers are added, deltas too."""
+    """Updates of all trainings are composed, those of a common start once; claims without ledgers
+    are added, deltas too.
+    """
     start = source_of(ONE)
     first, second = (trained(state, start) for state in (1, 2))
     models = [model_of("a", start, first), model_of("b", start, second)]
     for listed in (models, [model_of("start", start), *models]):
         found = total(listed, RECORD, DELTA).epsilon
-        assert math.isclose(found, epsilon(ONE * 3, DELTA), rel_tol=1e-6), f"three trainings cost {found}"
+        assert math.isclose(found, epsilon(ONE * 3, DELTA), rel_tol=1e-6), (
+            f"three trainings cost {found}"
+        )
     bare = model_of("c", trained(3), at_hand=False)
     found = total([model_of("start", start), bare], RECORD, 3 * DELTA).epsilon
     assert math.isclose(found, epsilon(ONE, 2 * DELTA) + epsilon(ONE, DELTA), rel_tol=1e-6), (

@@ -8,7 +8,8 @@ TOGETHER = "models_of_one_corpus_cost_what_took_place"
 FAULTS = [
     Fault(
         "signature over the payload alone",
-        "What is signed does not hold the payload's type: a document of one kind passes for another.",
+        "What is signed does not hold the payload's type: a document of one kind passes for "
+        "another.",
         SIGNED,
         edit(
             "confide.signing.envelope:pae",
@@ -53,10 +54,11 @@ FAULTS = [
     ),
     Fault(
         "a common start counted twice",
-        "What two models have started from is in their sum as often as it is in their certificates.",
+        "What two models have started from is in their sum as often as it is in their "
+        "certificates.",
         TOGETHER,
         edit(
-            "confide.together:total",
+            "confide.certify.together:total",
             ("ledger.head", "(model.run, ledger.head)"),
         ),
     ),
@@ -65,16 +67,17 @@ FAULTS = [
         "Of a model that started from another one, only its own updates are counted.",
         TOGETHER,
         edit(
-            "confide.together:total",
+            "confide.certify.together:total",
             ("model.history or ()", "(model.history or ())[-1:]"),
         ),
     ),
     Fault(
         "deltas of claims spent twice",
-        "What is left of delta for the updates is not reduced by what the claims without ledgers use.",
+        "What is left of delta for the updates is not reduced by what the claims without ledgers "
+        "use.",
         TOGETHER,
         edit(
-            "confide.together:total",
+            "confide.certify.together:total",
             ("at - sum((model.stated(name).delta for model in worded))", "at"),
         ),
     ),
@@ -83,7 +86,7 @@ FAULTS = [
         "Two trainings that drew the same noise are composed as if each had its own.",
         TOGETHER,
         edit(
-            "confide.together:hopeless",
+            "confide.certify.together:hopeless",
             ("TWICE if len(set(states)) < len(states) else None", "None"),
         ),
     ),

@@ -11,11 +11,11 @@ SRC = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SRC))
 
 from confide import access, jobs, outward, studies
-from confide.codehash import code_hash
+from confide.provenance.code_hash import code_hash
 from confide.errors import InputError
-from confide.params import FILE, load_layers
-from confide.provenance import check_opening, check_records, redate
-from confide.specs import RecallSpec, FetchSpec
+from confide.config.params import FILE, load_layers
+from confide.provenance.records import check_opening, check_records, redate
+from confide.specs import FetchSpec
 
 # Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -165,7 +165,7 @@ def tokenizer_files(spec):
 
 
 def plant_files(wildcards):
-    """Points of the corpus, and the tokenizer whose words canaries are made of, if they are."""
+    """Points of the corpus, and the tokenizer whose words or new tokens canaries are made of, if they are."""
     source = jobs.source_of(DATASETS[wildcards.dataset])
     words = jobs.canary_words(PARAMS, wildcards.dataset)
     files = {"tokenizer": f"data/tokenizers/{words}.json"} if words else {}

@@ -114,6 +114,7 @@ rule recall:
     input:
         points="data/work/{dataset}/points.jsonl",
         spans="data/work/{dataset}/g{gamma}/spans.jsonl",
+        pipelines=pipeline_files,
     output:
         "data/work/{dataset}/g{gamma}/recall.json",
     log:
@@ -122,7 +123,7 @@ rule recall:
         "logs/benchmarks/recall/{dataset}-g{gamma}.tsv"
     threads: 1
     params:
-        spec=show(RecallSpec()),
+        spec=lambda w: show(jobs.recall(PARAMS, w.dataset, float(w.gamma))),
         code=code("recall"),
     shell:
         "confide recall --spec {params.spec:q} --points {input.points} --spans {input.spans} "

@@ -1,4 +1,6 @@
-"""What an attack may look at: the trained model, its tokenizer, and the files that say which secrets were in training."""
+"""What an attack may look at: the trained model, its tokenizer, and the files that say which
+secrets were in training.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,16 +9,18 @@ from torch import nn
 
 from confide import models
 from confide.errors import InputError
-from confide.tokenizer import Tokenizer, load
+from confide.text.tokenizer import Tokenizer, load
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`model` is in evaluation mode and on its device; `canaries` None: the corpus has none planted.
+    """`model` is in evaluation mode and on its device; `canaries` None: the corpus has none
+    planted.
 
-    `shadows`: scores of shadow models on the same candidates, for the attack that needs them; `reference`: a model with the
-    same tokenizer that never saw the corpus, for the score that compares with it; `ledger`: what the run's training recorded,
-    for the attack that makes its updates again.
+    `shadows`: scores of shadow models on the same candidates, for the attack that needs them;
+    `reference`: a model with the same tokenizer that never saw the corpus, for the score that
+    compares with it; `ledger`: what the run's training recorded, for the attack that makes its
+    updates again.
     """
 
     model: nn.Module
@@ -38,14 +42,30 @@ def opened(
     reference: Path | None = None,
     ledger: Path | None = None,
 ) -> Target:
-    """The target with the models of these weights on a device; InputError unless both have the tokenizer's tokens."""
+    """The target with the models of these weights on a device; InputError unless both have the
+    tokenizer's tokens.
+    """
     words = load(tokenizer)
-    network, other = (None if path is None else _fitting(path, words, tokenizer).to(device) for path in (model, reference))
-    return Target(network, words, points, canaries, shadows, other, ledger)
+    network, other = (
+        None if path is None else _fitting(path, words, tokenizer).to(device)
+        for path in (model, reference)
+    )
+    return Target(
+        network,
+        tokenizer=words,
+        points=points,
+        canaries=canaries,
+        shadows=shadows,
+        reference=other,
+        ledger=ledger,
+    )
 
 
 def _fitting(weights: Path, words: Tokenizer, tokenizer: Path) -> nn.Module:
     network = models.load(weights.parent)
     if network.vocab_size != words.vocab_size:
-        raise InputError(f"has {words.vocab_size} tokens, the model in {weights.parent} {network.vocab_size}", file=tokenizer)
+        raise InputError(
+            f"has {words.vocab_size} tokens, the model in {weights.parent} {network.vocab_size}",
+            file=tokenizer,
+        )
     return network

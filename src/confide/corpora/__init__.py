@@ -1,11 +1,11 @@
-"""Corpora: one reader per format, each (spec, raw) -> records in split order where the split is known."""
+"""Corpora: one reader per format, each (spec, raw) -> records in split order where the split is
+known.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confide.corpora import (
-    authors,
-    customersim,
     dialog_files,
     lines,
     mail,
@@ -16,6 +16,7 @@ from confide.corpora import (
     treebank,
     wikitext,
 )
+from confide.corpora.simulated import authors, customersim
 from confide.specs import CorpusSpec
 from confide.types import Record
 

@@ -1,7 +1,9 @@
-"""The CustomerSim dialogues of Shi et al. (2021) as published, with gold spans that follow the agenda.
+"""The CustomerSim dialogues of Shi et al. (2021) as published, with gold spans that follow the
+agenda.
 
-A user's turn is read as the answer to the slot that the system asked for one turn earlier; values that are given out of
-turn are told by their shape, a name only where it makes or ends the turn. The authors' 10 canaries are never fetched.
+A user's turn is read as the answer to the slot that the system asked for one turn earlier; values
+that are given out of turn are told by their shape, a name only where it makes or ends the turn. The
+authors' 10 canaries are never fetched.
 """
 
 import re
@@ -14,17 +16,26 @@ from confide.errors import InputError
 from confide.specs import DialogFilesSpec
 from confide.types import SPLITS, Record, Span
 
-ASKED = (("full name", "name"), ("order number", "order"), ("phone number", "phone"), ("shipping address", "address"))
+ASKED = (
+    ("full name", "name"),
+    ("order number", "order"),
+    ("phone number", "phone"),
+    ("shipping address", "address"),
+)
 TRACKING = re.compile(r"(?<![A-Z0-9])[A-Z0-9]{10}(?![A-Z0-9])")
 SHAPES = {  # tried in this order: what one shape has claimed, no other may
-    "address": re.compile(r"(?:\d{3,5}|PSC \d{4},|Unit \d{4}|US\w{1,8}) [A-Z].{0,200}?\b[A-Z]{2} \d{5}"),
+    "address": re.compile(
+        r"(?:\d{3,5}|PSC \d{4},|Unit \d{4}|US\w{1,8}) [A-Z].{0,200}?\b[A-Z]{2} \d{5}"
+    ),
     "order": re.compile(r"\d{3}-\d{5}-\d{4}"),
     "phone": re.compile(r"\d{3}([-.]?)\d{3}\1\d{4}"),
 }
 FRAME = r"(?:I am |My name's |Yep - I'm |Sure, |Yes, )?"
 NAME = r"([A-Z][\w'’-]* [A-Z][\w'’-]*)"  # given name and surname
 ANSWERED = re.compile(rf"^{FRAME}{NAME}")
-VOLUNTEERED = re.compile(rf"(?:^|(?<=[.\d] )){FRAME}{NAME}(?=\.?$)")  # nobody asked: the whole turn, or what ends it
+VOLUNTEERED = re.compile(
+    rf"(?:^|(?<=[.\d] )){FRAME}{NAME}(?=\.?$)"
+)  # nobody asked: the whole turn, or what ends it
 
 
 def _slot(turn: str) -> str | None:
@@ -41,7 +52,11 @@ def _answers(turn: str, asked: str | None) -> list[Span]:
     spans: list[Span] = []
     for label, shape in SHAPES.items():
         taken = tuple(spans)
-        spans += [Span(*match.span(), label) for match in shape.finditer(turn) if _free(taken, *match.span())]
+        spans += [
+            Span(*match.span(), label)
+            for match in shape.finditer(turn)
+            if _free(taken, *match.span())
+        ]
     match = ANSWERED.search(turn) if asked == "name" else VOLUNTEERED.search(turn)
     if match and _free(spans, *match.span(1)):
         spans.append(Span(*match.span(1), "name"))
@@ -51,11 +66,14 @@ def _answers(turn: str, asked: str | None) -> list[Span]:
 def gold(text: str) -> tuple[Span, ...]:
     """Spans of a dialogue of SYS: and USR: lines."""
     spans: list[Span] = []
-    start, asked = 0, None
+    start = 0
+    asked = None
     for line in text.split("\n"):
-        speaker, turn = line[:5], line[5:]
+        speaker = line[:5]
+        turn = line[5:]
         if speaker == "SYS: ":
-            asked, found = _slot(turn), [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
+            asked = _slot(turn)
+            found = [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
         else:
             found = _answers(turn, asked) if speaker == "USR: " else []
         spans += [Span(start + 5 + s, start + 5 + e, label) for s, e, label, _ in found]
@@ -77,4 +95,6 @@ def read(spec: DialogFilesSpec, raw: Path | None = None) -> Iterator[Record]:
     for split in SPLITS if spec.sizes else ():
         if taken[split] < getattr(spec.sizes, split):
             message = f"more than the {taken[split]} dialogues there are"
-            raise InputError(message, file=raw, key=f"sizes.{split}", value=getattr(spec.sizes, split))
+            raise InputError(
+                message, file=raw, key=f"sizes.{split}", value=getattr(spec.sizes, split)
+            )

@@ -1,8 +1,10 @@
-"""Multi-domain dialogues as Domain Private Transformers reads them (section C.1), whatever the files they come from.
+"""Multi-domain dialogues as Domain Private Transformers reads them (section C.1), whatever the
+files they come from.
 
-A dialogue is one line: <_soc_>, each utterance as "<DOMAIN> ROLE: text", <_eoc_>, with single spaces between. Its domain
-becomes that of its record, and the conversation the owner. Splits that nobody published are drawn in each domain, by
-conversation: of a seeded shuffle the first fifth is test, the next valid. Gold spans are the slots that `secrets` names.
+A dialogue is one line: <_soc_>, each utterance as "<DOMAIN> ROLE: text", <_eoc_>, with single
+spaces between. Its domain becomes that of its record, and the conversation the owner. Splits that
+nobody published are drawn in each domain, by conversation: of a seeded shuffle the first fifth is
+test, the next valid. Gold spans are the slots that `secrets` names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,12 +16,18 @@ import numpy as np
 
 from confide.corpora.archives import read_members
 from confide.errors import InputError
-from confide.io import read_bytes
+from confide.files.io import read_bytes
 from confide.specs import DialoguesSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
-START, END = "<_soc_>", "<_eoc_>"  # of a conversation
-PUBLISHED: dict[str, SplitName] = {"train": "train", "dev": "valid", "test": "test"}  # splits by the names of their files
+# of a conversation
+START = "<_soc_>"
+END = "<_eoc_>"
+PUBLISHED: dict[str, SplitName] = {
+    "train": "train",
+    "dev": "valid",
+    "test": "test",
+}  # splits by the names of their files
 
 
 class Utterance(NamedTuple):
@@ -39,8 +47,12 @@ class Dialogue(NamedTuple):
     split: SplitName | None  # None: to be drawn
 
 
-def files(folder: str | None, patterns: tuple[str, ...], raw: Path | None) -> Iterator[tuple[Path, str, str]]:
-    """Place (for messages), path and text of each file that a pattern matches, or of each member of a fetched archive."""
+def files(
+    folder: str | None, patterns: tuple[str, ...], raw: Path | None
+) -> Iterator[tuple[Path, str, str]]:
+    """Place (for messages), path and text of each file that a pattern matches, or of each member of
+    a fetched archive.
+    """
     if folder is None:
         yield from ((raw / path, path, text) for path, text in read_members(raw))
         return
@@ -60,11 +72,14 @@ def _decode(path: Path, content: bytes) -> str:
         raise InputError("not UTF-8", file=path, line=line) from None
 
 
-def records(spec: DialoguesSpec, dialogues: Iterable[Dialogue], place: str | Path) -> Iterator[Record]:
+def records(
+    spec: DialoguesSpec, dialogues: Iterable[Dialogue], place: str | Path
+) -> Iterator[Record]:
     """Records by split and domain, of each at most as many as `sizes` says.
 
-    Guarantees: all of a conversation is in one split, and which one does not depend on the other domains.
-    Errors: InputError names a domain that is not there, or has nothing in a split, and a slot of `secrets` that is not there.
+    Guarantees: all of a conversation is in one split, and which one does not depend on the other
+    domains. Errors: InputError names a domain that is not there, or has nothing in a split, and a
+    slot of `secrets` that is not there.
     """
     domains: dict[str, list[Dialogue]] = {}
     for dialogue in dialogues:
@@ -75,12 +90,21 @@ def records(spec: DialoguesSpec, dialogues: Iterable[Dialogue], place: str | Pat
         for split in SPLITS:
             if not found[split]:
                 there = ", ".join(f"{len(found[split])} in {split}" for split in SPLITS)
-                raise InputError(f"has no dialogues in {split}: {there}", file=place, key="domains", value=domain)
+                raise InputError(
+                    f"has no dialogues in {split}: {there}", file=place, key="domains", value=domain
+                )
     for split in SPLITS:
         for domain in chosen:
             for dialogue in chosen[domain][split]:
                 text, spans = _render(spec, dialogue, secrets)
-                yield Record(text, dialogue.name, dialogue.name, domain, spans, split)
+                yield Record(
+                    text,
+                    doc=dialogue.name,
+                    author=dialogue.name,
+                    domain=domain,
+                    spans=spans,
+                    split=split,
+                )
 
 
 def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path) -> list[str]:
@@ -90,29 +114,59 @@ def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path) -> l
     wanted = list(dict.fromkeys(domain.upper() for domain in spec.domains))
     for domain in wanted:
         if domain not in domains:
-            raise InputError(f"unknown: one of {', '.join(sorted(domains))}", file=place, key="domains", value=domain)
+            raise InputError(
+                f"unknown: one of {', '.join(sorted(domains))}",
+                file=place,
+                key="domains",
+                value=domain,
+            )
     return wanted
 
 
-def _secrets(spec: DialoguesSpec, domains: dict[str, list[Dialogue]], place: str | Path) -> set[str]:
-    """Labels of slots that are secret. A pattern of the user's own that fits none is a mistake, and would hide misses."""
+def _secrets(
+    spec: DialoguesSpec, domains: dict[str, list[Dialogue]], place: str | Path
+) -> set[str]:
+    """Labels of slots that are secret. A pattern of the user's own that fits none is a mistake, and
+    would hide misses.
+    """
     dialogues = (dialogue for found in domains.values() for dialogue in found)
-    labels = {span.label for dialogue in dialogues for utterance in dialogue.utterances for span in utterance.spans}
+    labels = {
+        span.label
+        for dialogue in dialogues
+        for utterance in dialogue.utterances
+        for span in utterance.spans
+    }
     usual = type(spec).model_fields["secrets"].default
     for pattern in spec.secrets:
-        if labels and pattern not in usual and not any(fnmatchcase(label, pattern) for label in labels):
-            raise InputError(f"no slot fits: {', '.join(sorted(labels))}", file=place, key="secrets", value=pattern)
-    return {label for label in labels if any(fnmatchcase(label, pattern) for pattern in spec.secrets)}
+        if (
+            labels
+            and pattern not in usual
+            and not any(fnmatchcase(label, pattern) for label in labels)
+        ):
+            raise InputError(
+                f"no slot fits: {', '.join(sorted(labels))}",
+                file=place,
+                key="secrets",
+                value=pattern,
+            )
+    return {
+        label for label in labels if any(fnmatchcase(label, pattern) for pattern in spec.secrets)
+    }
 
 
 def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName, list[Dialogue]]:
     """Dialogues of a domain as published, or drawn; of each split the part that is wanted."""
-    found: dict[SplitName, list[Dialogue]] = {split: [one for one in dialogues if one.split == split] for split in SPLITS}
+    found: dict[SplitName, list[Dialogue]] = {
+        split: [one for one in dialogues if one.split == split] for split in SPLITS
+    }
     names = sorted((one for one in dialogues if one.split is None), key=lambda one: one.name)
     if names and spec.valid + spec.test >= 1:
-        raise InputError("leaves nothing for train", key="valid + test", value=spec.valid + spec.test)
+        raise InputError(
+            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
+        )
     drawn = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
-    test, valid = int(spec.test * len(drawn)), int(spec.valid * len(drawn))
+    test = int(spec.test * len(drawn))
+    valid = int(spec.valid * len(drawn))
     found["test"] += drawn[:test]
     found["valid"] += drawn[test : test + valid]
     found["train"] += drawn[test + valid :]
@@ -122,12 +176,17 @@ def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName,
     return found
 
 
-def _render(spec: DialoguesSpec, dialogue: Dialogue, secrets: set[str]) -> tuple[str, tuple[Span, ...]]:
+def _render(
+    spec: DialoguesSpec, dialogue: Dialogue, secrets: set[str]
+) -> tuple[str, tuple[Span, ...]]:
     """Text of a dialogue, and its secrets in characters of it."""
     between = " " if spec.control_tokens else "\n"
     token = f"<{dialogue.domain}> " if spec.control_tokens and spec.domain_tokens else ""
-    pieces, spans = [START] if spec.control_tokens else [], []
-    length = len(START) if spec.control_tokens else -1  # before the first line there is no line break
+    pieces = [START] if spec.control_tokens else []
+    spans = []
+    length = (
+        len(START) if spec.control_tokens else -1
+    )  # before the first line there is no line break
     for role, text, found in dialogue.utterances:
         head = f"{token}{role}: " if text else f"{token}{role}:"
         start = length + 1 + len(head)
@@ -140,7 +199,10 @@ def _render(spec: DialoguesSpec, dialogue: Dialogue, secrets: set[str]) -> tuple
 def _apart(spans: tuple[Span, ...], secrets: set[str]) -> list[Span]:
     """Secret spans in order; of those that overlap, the longest."""
     kept: list[Span] = []
-    for span in sorted((span for span in spans if span.label in secrets), key=lambda span: (span.start - span.end, span.start)):
+    for span in sorted(
+        (span for span in spans if span.label in secrets),
+        key=lambda span: (span.start - span.end, span.start),
+    ):
         if all(span.end <= other.start or span.start >= other.end for other in kept):
             kept.append(span)
     return sorted(kept)

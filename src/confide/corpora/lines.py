@@ -1,8 +1,10 @@
-"""The user's own corpus: JSON lines {"text", "doc", "author", "domain", "split", "spans"}, or plain text, a document a line.
+"""The user's own corpus: JSON lines {"text", "doc", "author", "domain", "split", "spans"}, or plain
+text, a document a line.
 
-Documents go whole into one split, by a keyed hash of their name; an author's documents go together, and so do documents
-that share an author with one another. A line's own "split" overrules the hash for all lines of its document.
-A large file is read in shards; a plan holds what one must know of the others.
+Documents go whole into one split, by a keyed hash of their name; an author's documents go together,
+and so do documents that share an author with one another. A line's own "split" overrules the hash
+for all lines of its document. A large file is read in shards; a plan holds what one must know of
+the others.
 """
 
 import hashlib
@@ -16,13 +18,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from confide import jsons
-from confide.buckets import DIGEST, KEYED, Buckets, apart, later
-from confide.deduplication import digest
 from confide.errors import InputError
-from confide.io import Range, count_lines, read_lines, size_of
-from confide.shards import scatter, shards
+from confide.files import jsons
+from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
+from confide.files.io import Range, count_lines, read_lines, size_of
+from confide.files.shards import scatter, shards
 from confide.specs import LinesSpec
+from confide.text.deduplication import digest
 from confide.types import SPLITS, Record, Span, SplitName
 
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
@@ -32,7 +34,9 @@ AUTOMATIC = "line-"  # how the document name begins where a line gives none; eve
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
-Note = tuple[int, str, str | None, SplitName | None]  # number of a line, its document, author and split
+Note = tuple[
+    int, str, str | None, SplitName | None
+]  # number of a line, its document, author and split
 
 
 class Shard(NamedTuple):
@@ -61,35 +65,49 @@ def _decode(path: Path, number: int, line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start} of the line", file=path, line=number) from None
+        raise InputError(
+            f"not UTF-8 at byte {error.start} of the line", file=path, line=number
+        ) from None
 
 
 def _parse(path: Path, number: int, line: bytes) -> Row:
-    """A line's JSON object with known keys of the right types. `orjson` refuses bad UTF-8 and lone surrogates."""
+    """A line's JSON object with known keys of the right types. `orjson` refuses bad UTF-8 and lone
+    surrogates.
+    """
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"malformed JSON at character {error.colno}", file=path, line=number) from None
+        raise InputError(
+            f"malformed JSON at character {error.colno}", file=path, line=number
+        ) from None
     if not isinstance(row, dict):
         raise InputError("expected a JSON object", file=path, line=number)
     for key, value in row.items():
         if key not in KEYS:
-            raise InputError(f"unknown key: one of {', '.join(sorted(KEYS))}", file=path, line=number, key=key)
+            raise InputError(
+                f"unknown key: one of {', '.join(sorted(KEYS))}", file=path, line=number, key=key
+            )
         if key != "spans" and not isinstance(value, str) and (value is not None or key == "text"):
             raise InputError("expected a string", file=path, line=number, key=key)
     if "text" not in row:
         raise InputError("missing", file=path, line=number, key="text")
     if row.get("split") is not None and row["split"] not in SPLITS:
-        raise InputError(f"expected one of {', '.join(SPLITS)}", file=path, line=number, key="split")
+        raise InputError(
+            f"expected one of {', '.join(SPLITS)}", file=path, line=number, key="split"
+        )
     return row
 
 
 def _check_keys(path: Path, number: int, line: bytes) -> None:
-    """InputError where a key stands twice: the last one would win, and gold secrets could be gone."""
+    """InputError where a key stands twice: the last one would win, and gold secrets could be
+    gone.
+    """
     try:
         jsons.check_keys(line)
     except jsons.Repeated as error:
-        raise InputError(str(error), file=path, line=number, key=error.key if error.key in KEYS else None) from None
+        raise InputError(
+            str(error), file=path, line=number, key=error.key if error.key in KEYS else None
+        ) from None
 
 
 def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
@@ -101,13 +119,22 @@ def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
     def fail(message: str) -> InputError:
         return InputError(message, file=path, line=number, key="spans")
 
-    if not isinstance(given, list) or not all(isinstance(span, list) and len(span) == 3 for span in given):
+    if not isinstance(given, list) or not all(
+        isinstance(span, list) and len(span) == 3 for span in given
+    ):
         raise fail("expected a list of [start, end, label]")
     for start, end, label in given:
-        if type(start) is not int or type(end) is not int or not isinstance(label, str) or not label:
+        if (
+            type(start) is not int
+            or type(end) is not int
+            or not isinstance(label, str)
+            or not label
+        ):
             raise fail("expected a list of [start, end, label]")
         if not 0 <= start < end <= len(row["text"]):
-            raise fail(f"[{start}, {end}) is not a range within the {len(row['text'])} characters of the text")
+            raise fail(
+                f"[{start}, {end}) is not a range within the {len(row['text'])} characters of the text"
+            )
     spans = tuple(Span(*span) for span in sorted(given))
     if any(left.end > right.start for left, right in pairwise(spans)):
         raise fail("spans overlap")
@@ -115,10 +142,14 @@ def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
 
 
 class Places:
-    """Which documents belong together: documents with a split of their own, and groups of documents that share authors."""
+    """Which documents belong together: documents with a split of their own, and groups of documents
+    that share authors.
+    """
 
     def __init__(
-        self, fixed: MutableMapping[str, SplitName] | None = None, parent: MutableMapping[str, str] | None = None
+        self,
+        fixed: MutableMapping[str, SplitName] | None = None,
+        parent: MutableMapping[str, str] | None = None,
     ) -> None:
         self.fixed = {} if fixed is None else fixed
         self.parent = {} if parent is None else parent
@@ -136,10 +167,17 @@ class Places:
         low, high = sorted((self.group(one), self.group(other)))
         self.parent[high] = low
 
-    def note(self, path: Path, number: int, doc: str, author: str | None, split: SplitName | None) -> None:
+    def note(
+        self, path: Path, number: int, doc: str, author: str | None, split: SplitName | None
+    ) -> None:
         """Add what a line says of its document. InputError if it is in another split."""
         if split is not None and self.fixed.setdefault(doc, split) != split:
-            raise InputError("the document is in another split on an earlier line", file=path, line=number, key="split")
+            raise InputError(
+                "the document is in another split on an earlier line",
+                file=path,
+                line=number,
+                key="split",
+            )
         if author is not None:
             self.link("a" + author, "d" + doc)
 
@@ -150,17 +188,27 @@ class Places:
 
 def _hashed(spec: LinesSpec, group: str) -> SplitName:
     """Split of a group by a keyed hash: the same for any order of the file."""
-    digest = hashlib.blake2b(group.encode(), digest_size=8, salt=(spec.seed % 2**64).to_bytes(8)).digest()
+    digest = hashlib.blake2b(
+        group.encode(), digest_size=8, salt=(spec.seed % 2**64).to_bytes(8)
+    ).digest()
     share = int.from_bytes(digest) / 2**64
     return "test" if share < spec.test else "valid" if share < spec.test + spec.valid else "train"
 
 
 def _record(spec: LinesSpec, places: Places, path: Path, number: int, row: Row) -> Record:
-    given, author = row.get("doc"), row.get("author")
+    given = row.get("doc")
+    author = row.get("author")
     node = "a" + author if author is not None else f"l{number}" if given is None else "d" + given
     split = row.get("split") or places.fixed.get(given) or _hashed(spec, places.group(node))
     doc = f"{AUTOMATIC}{number}" if given is None else _name(given)
-    return Record(row["text"], doc, author, row.get("domain"), _spans(path, number, row), split)
+    return Record(
+        row["text"],
+        doc=doc,
+        author=author,
+        domain=row.get("domain"),
+        spans=_spans(path, number, row),
+        split=split,
+    )
 
 
 def _name(given: str) -> str:
@@ -172,7 +220,9 @@ class Plan(NamedTuple):
 
     spec: LinesSpec
     places: Places
-    returning: frozenset[bytes] = frozenset()  # digests of the names of documents that stand in several shards
+    returning: frozenset[bytes] = (
+        frozenset()
+    )  # digests of the names of documents that stand in several shards
     digested: Callable[[bytes], bytes] = bytes
 
     def returns(self, doc: str) -> bool:
@@ -190,15 +240,25 @@ def parts(spec: LinesSpec) -> Iterator[Shard]:
 
 
 def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
-    """First passes, over lines that name a document. Memory: documents in several shards, and those of several authors."""
-    path, places, digested = Path(spec.path), Places(), digest("hmac-sha1")
+    """First passes, over lines that name a document. Memory: documents in several shards, and those
+    of several authors.
+    """
+    path = Path(spec.path)
+    places = Places()
+    digested = digest("hmac-sha1")
     if path.suffix not in JSON:
         return Plan(spec, places)
     buckets = Buckets(folder, size_of(path), KEYED)
-    for first, _ in scatter(lambda: partial(apart, partial(_names, digested)), parts(spec), threads):
+    for first, _ in scatter(
+        lambda: partial(apart, partial(_names, digested)), parts(spec), threads
+    ):
         buckets.add(first)
     # numpy gives strings without the zeros that they end in
-    names = (name.ljust(DIGEST, b"\0") for piece in later(buckets, threads) for name in piece["digest"].tolist())
+    names = (
+        name.ljust(DIGEST, b"\0")
+        for piece in later(buckets, threads)
+        for name in piece["digest"].tolist()
+    )
     ready = Plan(spec, places, frozenset(names), digested)
     for notes in scatter(lambda: partial(_shared, ready), parts(spec), threads):
         for note in notes:
@@ -216,17 +276,24 @@ def _names(digested: Callable[[bytes], bytes], shard: Shard) -> Iterator[tuple[i
 
 
 def _notes(shard: Shard) -> Iterator[Note]:
-    """What lines say of documents; only lines that name one beside an author or a split are parsed."""
+    """What lines say of documents; only lines that name one beside an author or a split are
+    parsed.
+    """
     for number, line in _raw_lines(shard):
-        if (b'"doc"' in line and (b'"author"' in line or b'"split"' in line)) or b"\\u" in line:  # which may spell a key
+        if (
+            b'"doc"' in line and (b'"author"' in line or b'"split"' in line)
+        ) or b"\\u" in line:  # which may spell a key
             row = _parse(shard.range.path, number, line)
             if row.get("doc") is not None:
                 yield number, row["doc"], row.get("author"), row.get("split")
 
 
 def _shared(plan: Plan, shard: Shard) -> list[Note]:
-    """Of the notes those that say something of other shards: of documents that return, or that join authors."""
-    notes, authors = list(_notes(shard)), defaultdict(set)
+    """Of the notes those that say something of other shards: of documents that return, or that join
+    authors.
+    """
+    notes = list(_notes(shard))
+    authors = defaultdict(set)
     for _, doc, author, _ in notes:
         authors[doc].add(author)
     return [note for note in notes if len(authors[note[1]]) > 1 or plan.returns(_name(note[1]))]
@@ -235,12 +302,15 @@ def _shared(plan: Plan, shard: Shard) -> list[Note]:
 def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     """Records of a shard in file order, each with its split.
 
-    Guarantees: no document is in two splits, and neither is an author, but for documents whose lines name their split.
-    Errors: InputError names file, line and key, never the text.
+    Guarantees: no document is in two splits, and neither is an author, but for documents whose
+    lines name their split. Errors: InputError names file, line and key, never the text.
     """
-    path, spec = shard.range.path, plan.spec
+    path = shard.range.path
+    spec = plan.spec
     if spec.valid + spec.test >= 1:
-        raise InputError("leaves nothing for train", key="valid + test", value=spec.valid + spec.test)
+        raise InputError(
+            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
+        )
     if path.suffix not in JSON:
         yield from _plain(spec, shard)
         return

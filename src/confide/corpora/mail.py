@@ -1,9 +1,12 @@
-"""Mail, whose sender (the address in lower case) is the author: a folder of messages, a file each, or mbox files.
+"""Mail, whose sender (the address in lower case) is the author: a folder of messages, a file each,
+or mbox files.
 
-`messages` is the layout of Enron (person/folder/N.) and of Avocado (LDC2015T03) once its data/text/*.zip are unpacked, of which
-is assumed, from code that others published, that an e-mail is a file NNN/NNN-NNNNNN-EM.txt that begins with its header
-lines, and that other items have other letters than EM. What somebody else wrote is cut off by the rules of mail_text.py. A
-message that lies in several folders (same sender, date and text) is read once; authors are in all splits (see authored.py).
+`messages` is the layout of Enron (person/folder/N.) and of Avocado (LDC2015T03) once its
+data/text/*.zip are unpacked, of which is assumed, from code that others published, that an e-mail
+is a file NNN/NNN-NNNNNN-EM.txt that begins with its header lines, and that other items have other
+letters than EM. What somebody else wrote is cut off by the rules of mail_text.py. A message that
+lies in several folders (same sender, date and text) is read once; authors are in all splits (see
+authored.py).
 """
 
 import hashlib
@@ -20,18 +23,21 @@ from pathlib import Path
 from confide.corpora.authored import Sample, paragraphs, records
 from confide.corpora.mail_text import own_words
 from confide.errors import InputError
-from confide.io import read_bytes
+from confide.files.io import read_bytes
 from confide.specs import MailSpec
 from confide.types import Record
 
-OTHER_ITEM = re.compile(r"\d+-\d+-(?!EM\b)[A-Z]{2}\b.*")  # of Avocado: attachments, contacts, appointments
+OTHER_ITEM = re.compile(
+    r"\d+-\d+-(?!EM\b)[A-Z]{2}\b.*"
+)  # of Avocado: attachments, contacts, appointments
 NOBODY = "no.address@"  # Enron's placeholder for senders that are not known
 SEPARATOR = b"From "  # what each message of an mbox begins with
 ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)  # a line of a message that would look like one
 
 
 def read(spec: MailSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Messages in the order of their files. InputError for what is no folder of messages or no mbox, or if nobody sent enough.
+    """Messages in the order of their files. InputError for what is no folder of messages or no
+    mbox, or if nobody sent enough.
 
     Guarantees: no two messages have one sender, date and text.
     """
@@ -47,7 +53,11 @@ def samples(messages: Iterator[tuple[str, bytes]]) -> Iterator[Sample]:
         # The old policy: it parses no header that nobody asks for, and fails on none.
         message = message_from_bytes(content, policy=compat32)
         author = parseaddr(str(message["From"] or ""))[1].strip().lower()
-        if "@" not in author or author.startswith(NOBODY) or not (text := paragraphs(own_words(plain_text(message)))):
+        if (
+            "@" not in author
+            or author.startswith(NOBODY)
+            or not (text := paragraphs(own_words(plain_text(message))))
+        ):
             continue
         key = "\0".join((author, str(message["Date"]), text)).encode(errors="surrogatepass")
         digest = hashlib.blake2b(key, digest_size=12).digest()
@@ -66,26 +76,40 @@ def plain_parts(message: Message) -> Iterator[Message]:
     if message.get_content_maintype() == "multipart" and message.is_multipart():
         for part in message.get_payload():
             yield from plain_parts(part)
-    elif message.get_content_type() == "text/plain" and message.get_content_disposition() != "attachment":
+    elif (
+        message.get_content_type() == "text/plain"
+        and message.get_content_disposition() != "attachment"
+    ):
         yield message
 
 
 def decoded(part: Message) -> str:
-    """A part's text, in the charset that it states; where that is unknown or wrong in UTF-8, else in Windows-1252.
+    """A part's text, in the charset that it states; where that is unknown or wrong in UTF-8, else
+    in Windows-1252.
 
-    Bytes that stand for nothing there, and half characters that no text can hold (lone surrogates), become U+FFFD.
+    Bytes that stand for nothing there, and half characters that no text can hold (lone surrogates),
+    become U+FFFD.
     """
     content = part.get_payload(decode=True) or b""
     for charset in (part.get_content_charset() or "utf-8", "utf-8"):
         try:
-            return content.decode(charset).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        except (LookupError, ValueError):  # UnicodeError is a ValueError; so is a NUL byte in a charset's name
+            return (
+                content.decode(charset)
+                .encode("utf-16", "surrogatepass")
+                .decode("utf-16", "replace")
+            )
+        except (
+            LookupError,
+            ValueError,
+        ):  # UnicodeError is a ValueError; so is a NUL byte in a charset's name
             continue
     return content.decode("cp1252", "replace")
 
 
 def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every file below a folder that may be a message, by folder and name; hidden ones are passed over."""
+    """Name and bytes of every file below a folder that may be a message, by folder and name; hidden
+    ones are passed over.
+    """
     if not folder.is_dir():
         raise InputError("is not a folder of messages", file=folder, key="path")
     found = False
@@ -101,7 +125,9 @@ def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every message of an mbox file, or of all files *.mbox below a folder, by name."""
+    """Name and bytes of every message of an mbox file, or of all files *.mbox below a folder, by
+    name.
+    """
     files = sorted(path.rglob("*.mbox")) if path.is_dir() else [path]
     if not files:
         raise InputError("holds no files *.mbox", file=path, key="path")
@@ -110,10 +136,15 @@ def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
         try:
             with open(file, "rb") as opened:
                 if opened.read(len(SEPARATOR)) != SEPARATOR:
-                    raise InputError("is not an mbox: it does not begin with a line From", file=file, line=1)
+                    raise InputError(
+                        "is not an mbox: it does not begin with a line From", file=file, line=1
+                    )
             box = mailbox.mbox(file, create=False)
             try:
-                yield from ((f"{name}:{key}", ESCAPED.sub(rb"\1", box.get_bytes(key))) for key in box.iterkeys())
+                yield from (
+                    (f"{name}:{key}", ESCAPED.sub(rb"\1", box.get_bytes(key)))
+                    for key in box.iterkeys()
+                )
             finally:
                 box.close()
         except OSError as error:

@@ -1,9 +1,10 @@
 """MultiDoGO (Peskov et al. 2019): dialogues with customers of airlines, insurers, media and more.
 
-The annotated part has the customers' turns alone, with a slot label for each word; its splits are the paper's. The
-unannotated part, which Domain Private Transformers trains on, has both speakers and no labels. Its files are called .tsv
-and hold commas, and its ids end in -1, or in -2 where a conversation is there again: such a copy is left out, as it could
-lie in another split than the first.
+The annotated part has the customers' turns alone, with a slot label for each word; its splits are
+the paper's. The unannotated part, which Domain Private Transformers trains on, has both speakers
+and no labels. Its files are called .tsv and hold commas, and its ids end in -1, or in -2 where a
+conversation is there again: such a copy is left out, as it could lie in another split than the
+first.
 """
 
 import csv
@@ -21,7 +22,10 @@ from confide.types import Record, Span
 
 ROLES = {"customer": "USR", "agent": "SYS", "bot": "BOT"}
 COLUMNS = ("conversationId", "turnNumber", "utterance")
-SPEAKER, LABELS = "authorRole", "slot-labels"  # the last column of interest of the unannotated, of the annotated part
+SPEAKER, LABELS = (
+    "authorRole",
+    "slot-labels",
+)  # the last column of interest of the unannotated, of the annotated part
 TURN = re.compile(r"(\d+)(?:\.0)?")  # some files were written as floats
 SUFFIX = re.compile(r"-\d{1,2}$")  # shorter than the last group of a UUID
 
@@ -37,9 +41,14 @@ class Row(NamedTuple):
 
 
 def read(spec: MultiDogoSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Conversations by split and domain; the unannotated part has no gold spans. InputError names file and line."""
+    """Conversations by split and domain; the unannotated part has no gold spans. InputError names
+    file and line.
+    """
     if spec.part == "unannotated" and spec.path is None:
-        raise InputError("is needed: the folder data/unannotated; the archive holds the annotated part", key="path")
+        raise InputError(
+            "is needed: the folder data/unannotated; the archive holds the annotated part",
+            key="path",
+        )
     dialogues = _annotated(spec, raw) if spec.part == "annotated" else _unannotated(spec)
     yield from records(spec, dialogues, spec.path or raw)
 
@@ -48,13 +57,18 @@ def _annotated(spec: MultiDogoSpec, raw: Path | None) -> Iterator[Dialogue]:
     """Of files DOMAIN/SPLIT.tsv."""
     seen: set[str] = set()
     for place, path, text in files(spec.path, tuple(f"*/{split}.tsv" for split in PUBLISHED), raw):
-        domain, split = Path(path).parent.name, Path(path).stem
+        domain = Path(path).parent.name
+        split = Path(path).stem
         for name, rows in _conversations(place, _rows(place, text, LABELS)).items():
             doc = f"{domain}/{name}"
             if doc in seen:
-                raise InputError("the conversation is in another split, too", file=place, line=rows[0].line)
+                raise InputError(
+                    "the conversation is in another split, too", file=place, line=rows[0].line
+                )
             seen.add(doc)
-            yield Dialogue(doc, domain.upper(), tuple(_labelled(place, row) for row in rows), PUBLISHED[split])
+            yield Dialogue(
+                doc, domain.upper(), tuple(_labelled(place, row) for row in rows), PUBLISHED[split]
+            )
 
 
 def _unannotated(spec: MultiDogoSpec) -> Iterator[Dialogue]:
@@ -66,9 +80,13 @@ def _unannotated(spec: MultiDogoSpec) -> Iterator[Dialogue]:
             for before, row in pairwise(rows):
                 if row.turn != before.turn + 1:
                     message = f"follows turn {before.turn} on line {before.line}: turns are missing"
-                    raise InputError(message, file=place, line=row.line, key="turnNumber", value=row.turn)
+                    raise InputError(
+                        message, file=place, line=row.line, key="turnNumber", value=row.turn
+                    )
         for name, rows in _distinct(place, conversations).items():
-            utterances = tuple(Utterance(_role(place, row), " ".join(row.text.split())) for row in rows)
+            utterances = tuple(
+                Utterance(_role(place, row), " ".join(row.text.split())) for row in rows
+            )
             yield Dialogue(f"{domain}/{name}", domain.upper(), utterances, None)
 
 
@@ -84,17 +102,25 @@ def _rows(place: Path, text: str, last: str) -> Iterator[Row]:
         conversation, turn, utterance, final = (header.index(column) for column in (*COLUMNS, last))
         for row in reader:
             if len(row) != len(header):
-                raise InputError(f"{len(row)} columns instead of {len(header)}", file=place, line=reader.line_num)
+                raise InputError(
+                    f"{len(row)} columns instead of {len(header)}", file=place, line=reader.line_num
+                )
             number = TURN.fullmatch(row[turn])
             if number is None or not row[conversation]:
-                raise InputError("expected a conversationId and a turnNumber", file=place, line=reader.line_num)
-            yield Row(reader.line_num, row[conversation], int(number[1]), row[utterance], row[final])
+                raise InputError(
+                    "expected a conversationId and a turnNumber", file=place, line=reader.line_num
+                )
+            yield Row(
+                reader.line_num, row[conversation], int(number[1]), row[utterance], row[final]
+            )
     except csv.Error as error:
         raise InputError(f"malformed: {error}", file=place, line=reader.line_num) from None
 
 
 def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
-    """Turns in order, by conversation, in order of these. InputError where a turn is there twice."""
+    """Turns in order, by conversation, in order of these. InputError where a turn is there
+    twice.
+    """
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.conversation, []).append(row)
@@ -103,12 +129,16 @@ def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
         for before, row in pairwise(turns):
             if row.turn == before.turn:
                 message = f"the conversation has this turn on line {before.line}, too"
-                raise InputError(message, file=place, line=row.line, key="turnNumber", value=row.turn)
+                raise InputError(
+                    message, file=place, line=row.line, key="turnNumber", value=row.turn
+                )
     return dict(sorted(found.items()))
 
 
 def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """Conversations by id without its suffix, but for copies. InputError where two that differ would get one id."""
+    """Conversations by id without its suffix, but for copies. InputError where two that differ
+    would get one id.
+    """
     found: dict[str, list[Row]] = {}
     for name, rows in conversations.items():
         first = found.setdefault(SUFFIX.sub("", name), rows)
@@ -120,20 +150,28 @@ def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, lis
 
 def _role(place: Path, row: Row) -> str:
     if row.last not in ROLES:
-        raise InputError(f"expected one of {', '.join(ROLES)}", file=place, line=row.line, key=SPEAKER)
+        raise InputError(
+            f"expected one of {', '.join(ROLES)}", file=place, line=row.line, key=SPEAKER
+        )
     return ROLES[row.last]
 
 
 def _labelled(place: Path, row: Row) -> Utterance:
-    """A customer's turn; words that follow one another with one label are one slot, as the labels have no beginnings."""
-    words, labels = row.text.split(" "), row.last.split(" ")
+    """A customer's turn; words that follow one another with one label are one slot, as the labels
+    have no beginnings.
+    """
+    words = row.text.split(" ")
+    labels = row.last.split(" ")
     if len(words) != len(labels):
         message = f"{len(labels)} labels for {len(words)} words"
         raise InputError(message, file=place, line=row.line, key=LABELS)
     if set(labels) == {"O"}:  # most turns
         return Utterance("USR", " ".join(row.text.split()))
-    text, spans = "", []
-    pairs = ((label, word) for label, word in zip(labels, words, strict=True) if word.strip())  # a line break is a word, too
+    text = ""
+    spans = []
+    pairs = (
+        (label, word) for label, word in zip(labels, words, strict=True) if word.strip()
+    )  # a line break is a word, too
     for label, group in groupby(pairs, key=lambda pair: pair[0]):
         text += " " if text else ""
         value = " ".join(part for _, word in group for part in word.split())

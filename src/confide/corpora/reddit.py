@@ -1,7 +1,9 @@
-"""Webis TL;DR-17 (Völske et al. 2017): posts of Reddit as JSON lines, of which the keys `author` and one of text are read.
+"""Webis TL;DR-17 (Völske et al. 2017): posts of Reddit as JSON lines, of which the keys `author`
+and one of text are read.
 
-The corpus is on Zenodo (record 1043504, CC BY 4.0) and too large to be fetched here: `path` is the unpacked file. Posts whose
-author was deleted are left out. A document is a post, a paragraph a line; authors are in all splits (see authored.py).
+The corpus is on Zenodo (record 1043504, CC BY 4.0) and too large to be fetched here: `path` is the
+unpacked file. Posts whose author was deleted are left out. A document is a post, a paragraph a
+line; authors are in all splits (see authored.py).
 """
 
 from collections.abc import Iterator
@@ -10,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from confide import jsons
 from confide.corpora.authored import Sample, paragraphs, records
 from confide.errors import InputError
-from confide.io import read_lines
+from confide.files import jsons
+from confide.files.io import read_lines
 from confide.specs import RedditSpec
 from confide.types import Record
 
@@ -21,7 +23,9 @@ DELETED = "[deleted]"
 
 
 def read(spec: RedditSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Posts in file order. InputError names file, line and key of what is truncated or missing, never the text."""
+    """Posts in file order. InputError names file, line and key of what is truncated or missing,
+    never the text.
+    """
     path = Path(spec.path)
     yield from records(spec, spec.least, lambda: posts(path, spec.text), path)
 
@@ -41,7 +45,9 @@ def _parse(path: Path, number: int, line: bytes) -> Any:
     try:
         return jsons.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"malformed or cut off JSON at character {error.colno}", file=path, line=number) from None
+        raise InputError(
+            f"malformed or cut off JSON at character {error.colno}", file=path, line=number
+        ) from None
     except (jsons.Repeated, jsons.Nested) as error:
         raise InputError(str(error), file=path, line=number) from None
 

@@ -1,8 +1,10 @@
-"""Schema-Guided Dialogues (Rastogi et al. 2020) and MultiWOZ 2.2 (Zang et al. 2020): two speakers, slots by service and turn.
+"""Schema-Guided Dialogues (Rastogi et al. 2020) and MultiWOZ 2.2 (Zang et al. 2020): two speakers,
+slots by service and turn.
 
-MultiWOZ differs in three ways: a turn has frames of all services, a slot has its value beside its range, and a slot may be
-copied from another one (`copy_from`), and then stands nowhere in the turn. A dialogue's domain is its service without
-the version (Banks_1: BANKS); of several, the first, or MULTI; and GENERAL where no service is named.
+MultiWOZ differs in three ways: a turn has frames of all services, a slot has its value beside its
+range, and a slot may be copied from another one (`copy_from`), and then stands nowhere in the turn.
+A dialogue's domain is its service without the version (Banks_1: BANKS); of several, the first, or
+MULTI; and GENERAL where no service is named.
 """
 
 import re
@@ -12,33 +14,48 @@ from typing import Any
 
 import orjson
 
-from confide import jsons
 from confide.corpora.dialogues import PUBLISHED, Dialogue, Utterance, files, records
 from confide.errors import InputError
+from confide.files import jsons
 from confide.specs import MultiWozSpec, SchemaGuidedSpec
 from confide.types import Record, Span
 
 ROLES = {"USER": "USR", "SYSTEM": "SYS"}
 VERSION = re.compile(r"_\d+$")
 BREAKS = str.maketrans("\n\r\t\v\f", "     ")  # one for one: ranges stay as they are
-SEVERAL, NONE = "MULTI", "GENERAL"
+SEVERAL = "MULTI"
+NONE = "GENERAL"
 
 Fail = Callable[[str, str], InputError]  # message and key
 
 
 def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iterator[Record]:
     """Dialogues by split and domain. InputError names file, line and place."""
-    dialogues, seen = [], set()
+    dialogues = []
+    seen = set()
     place = getattr(spec, "path", None) or raw
-    for file, path, text in files(spec.path, tuple(f"{split}/dialogues_*.json" for split in PUBLISHED), raw):
+    for file, path, text in files(
+        spec.path, tuple(f"{split}/dialogues_*.json" for split in PUBLISHED), raw
+    ):
         for dialogue in _dialogues(spec, file, path.partition("/")[0], text):
             if dialogue.name in seen:
-                raise InputError("its dialogue_id is there twice", file=file, line=_line(text, dialogue.name))
+                raise InputError(
+                    "its dialogue_id is there twice", file=file, line=_line(text, dialogue.name)
+                )
             seen.add(dialogue.name)
             dialogues.append(dialogue)
-    missing = [name for name, split in PUBLISHED.items() if all(dialogue.split != split for dialogue in dialogues)]
+    missing = [
+        name
+        for name, split in PUBLISHED.items()
+        if all(dialogue.split != split for dialogue in dialogues)
+    ]
     if spec.splits == "published" and missing:
-        raise InputError(f"holds no dialogues in {' and '.join(missing)}", file=place, key="splits", value=spec.splits)
+        raise InputError(
+            f"holds no dialogues in {' and '.join(missing)}",
+            file=place,
+            key="splits",
+            value=spec.splits,
+        )
     if spec.splits == "drawn" or missing:
         dialogues = [dialogue._replace(split=None) for dialogue in dialogues]
     yield from records(spec, dialogues, place)
@@ -49,7 +66,9 @@ def _line(text: str, name: str) -> int:
     return text.count("\n", 0, max(text.find(f'"{name.rpartition("/")[2]}"'), 0)) + 1
 
 
-def _dialogues(spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, text: str) -> Iterator[Dialogue]:
+def _dialogues(
+    spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, text: str
+) -> Iterator[Dialogue]:
     """Dialogues of a file."""
     try:
         rows = jsons.loads(text)
@@ -71,7 +90,9 @@ def _dialogues(spec: SchemaGuidedSpec | MultiWozSpec, file: Path, folder: str, t
         services = _field(row, "services", list, "services", fail)
         turns = _field(row, "turns", list, "turns", fail)
         utterances = tuple(_utterance(turn, number, fail) for number, turn in enumerate(turns))
-        yield Dialogue(f"{folder}/{name}", _domain(spec, services, fail), utterances, PUBLISHED[folder])
+        yield Dialogue(
+            f"{folder}/{name}", _domain(spec, services, fail), utterances, PUBLISHED[folder]
+        )
 
 
 def _field(value: Any, key: str, kind: type, where: str, fail: Fail) -> Any:
@@ -85,7 +106,9 @@ def _domain(spec: SchemaGuidedSpec | MultiWozSpec, services: list[Any], fail: Fa
     if not all(isinstance(service, str) for service in services):
         raise fail("expected strings", "services")
     domains = list(dict.fromkeys(VERSION.sub("", service).upper() for service in services))
-    return SEVERAL if spec.several == "multi" and len(domains) > 1 else domains[0] if domains else NONE
+    return (
+        SEVERAL if spec.several == "multi" and len(domains) > 1 else domains[0] if domains else NONE
+    )
 
 
 def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
@@ -98,10 +121,13 @@ def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
     if str(turn.get("turn_id", number)) != str(number):
         raise fail(f"expected {number}: a turn is missing, or there twice", f"{where}.turn_id")
     text = given.translate(BREAKS)
-    shift, kept = len(text) - len(text.lstrip()), text.strip()
+    shift = len(text) - len(text.lstrip())
+    kept = text.strip()
     spans = []
     for service, frame in enumerate(_field(turn, "frames", list, f"{where}.frames", fail)):
-        for place, slot in enumerate(_field(frame, "slots", list, f"{where}.frames[{service}].slots", fail)):
+        for place, slot in enumerate(
+            _field(frame, "slots", list, f"{where}.frames[{service}].slots", fail)
+        ):
             there = f"{where}.frames[{service}].slots[{place}]"
             label = _field(slot, "slot", str, f"{there}.slot", fail)
             if "copy_from" in slot and "start" not in slot:
@@ -109,7 +135,9 @@ def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
             start = _field(slot, "start", int, f"{there}.start", fail)
             end = _field(slot, "exclusive_end", int, f"{there}.exclusive_end", fail)
             if not 0 <= start < end <= len(given):
-                raise fail(f"[{start}, {end}) is not a range within the {len(given)} characters", there)
+                raise fail(
+                    f"[{start}, {end}) is not a range within the {len(given)} characters", there
+                )
             if slot.get("value", given[start:end]) != given[start:end]:
                 raise fail("its value is not what stands at its range", there)
             span = Span(max(start - shift, 0), min(end - shift, len(kept)), label)

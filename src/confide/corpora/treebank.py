@@ -1,8 +1,10 @@
-"""The English Web Treebank (CC BY-SA 4.0): dependency trees in CoNLL-U, and the entities of Universal NER in IOB2.
+"""The English Web Treebank (CC BY-SA 4.0): dependency trees in CoNLL-U, and the entities of
+Universal NER in IOB2.
 
-As a corpus it has one document per annotated text, a sentence a line, with persons, organisations and locations as gold
-spans. The mirror has entities for the dev and test documents alone; dev then serves as training text but for its last tenth of
-documents, as for WikiText-2. The trees of all documents serve the stage `pipeline`.
+As a corpus it has one document per annotated text, a sentence a line, with persons, organisations
+and locations as gold spans. The mirror has entities for the dev and test documents alone; dev then
+serves as training text but for its last tenth of documents, as for WikiText-2. The trees of all
+documents serve the stage `pipeline`.
 """
 
 import re
@@ -16,7 +18,11 @@ from confide.errors import InputError
 from confide.specs import TreebankSpec
 from confide.types import Record, Span, SplitName
 
-NAMES: dict[SplitName, str] = {"train": "train", "valid": "dev", "test": "test"}  # of a split in the treebank
+NAMES: dict[SplitName, str] = {
+    "train": "train",
+    "valid": "dev",
+    "test": "test",
+}  # of a split in the treebank
 COLUMNS = 10  # of CoNLL-U
 HEAD = re.compile(r"[0-9]{1,6}")
 
@@ -35,22 +41,30 @@ def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
     """Documents whose entities are annotated, by split."""
     members = dict(read_members(raw))
     known = {
-        split: list(_documents(members[f"{name}.iob2"], raw)) for split, name in NAMES.items() if f"{name}.iob2" in members
+        split: list(_documents(members[f"{name}.iob2"], raw))
+        for split, name in NAMES.items()
+        if f"{name}.iob2" in members
     }
     with_train(known)
     for split in NAMES:
         if split not in known:
             raise InputError(f"holds no {NAMES[split]}.iob2", file=raw)
         for doc, lines in known[split]:
-            text, spans = "", []
+            text = ""
+            spans = []
             for line, found in lines:
-                spans += [span._replace(start=span.start + len(text), end=span.end + len(text)) for span in found]
+                spans += [
+                    span._replace(start=span.start + len(text), end=span.end + len(text))
+                    for span in found
+                ]
                 text += line + "\n"
             yield Record(text.removesuffix("\n"), doc, spans=tuple(spans), split=split)
 
 
 def trees(raw: Path) -> dict[SplitName, list[Tree]]:
-    """All sentences by split, in the order of the published lists of files. InputError where a file is missing."""
+    """All sentences by split, in the order of the published lists of files. InputError where a file
+    is missing.
+    """
     members = dict(read_members(raw))
     found: dict[SplitName, list[Tree]] = {}
     for split, name in NAMES.items():
@@ -60,17 +74,27 @@ def trees(raw: Path) -> dict[SplitName, list[Tree]]:
         for line in members[f"files.{name}"].split():
             path = line.rpartition("/")[2]
             if path not in members:
-                raise InputError("names a file that is not there", file=raw, key=f"files.{name}", value=path)
+                raise InputError(
+                    "names a file that is not there", file=raw, key=f"files.{name}", value=path
+                )
             found[split] += parse(members[path], raw)
     return found
 
 
 def parse(text: str, place: Path | None = None) -> Iterator[Tree]:
-    """Sentences of a CoNLL-U file; ranges of words (1-2) and empty words (8.1) carry no tree of their own and are left out."""
+    """Sentences of a CoNLL-U file; ranges of words (1-2) and empty words (8.1) carry no tree of
+    their own and are left out.
+    """
     for comments, rows in _sentences(text):
         rows = [row for row in rows if row[0].isdigit()]
-        if not all(len(row) == COLUMNS and HEAD.fullmatch(row[6]) and int(row[6]) <= len(rows) for row in rows):
-            raise InputError(f"has a word without {COLUMNS} columns, or whose head is no word of its sentence", file=place)
+        if not all(
+            len(row) == COLUMNS and HEAD.fullmatch(row[6]) and int(row[6]) <= len(rows)
+            for row in rows
+        ):
+            raise InputError(
+                f"has a word without {COLUMNS} columns, or whose head is no word of its sentence",
+                file=place,
+            )
         heads = [int(row[6]) - 1 for row in rows]
         yield Tree(
             comments.get("text", ""),
@@ -93,14 +117,18 @@ def _sentences(text: str) -> Iterator[tuple[dict[str, str], list[list[str]]]]:
 
 def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[str, list[Span]]]]]:
     """Name of each document, and its sentences with their entities."""
-    name, lines = "", []
+    name = ""
+    lines = []
     for comments, rows in _sentences(text):
         if "text" not in comments or any(len(row) < 3 for row in rows):
-            raise InputError("has a sentence without its text, or a word without its tag", file=raw, key="iob2")
+            raise InputError(
+                "has a sentence without its text, or a word without its tag", file=raw, key="iob2"
+            )
         if "newdoc id" in comments:
             if lines:
                 yield name, lines
-            name, lines = comments["newdoc id"], []
+            name = comments["newdoc id"]
+            lines = []
         lines.append((comments["text"], list(_entities(comments["text"], rows, raw))))
     if lines:
         yield name, lines
@@ -108,7 +136,8 @@ def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[st
 
 def _entities(text: str, rows: list[list[str]], raw: Path | None) -> Iterator[Span]:
     """Entities of a sentence; its words stand in its text, one after the other."""
-    places, end = [], 0
+    places = []
+    end = 0
     for row in rows:
         start = text.find(row[1], end)
         if start < 0:

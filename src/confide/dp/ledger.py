@@ -1,10 +1,12 @@
-"""What really ran: an append-only, hash-chained, run-length list of Releases, and of all else that read protected text.
+"""What really ran: an append-only, hash-chained, run-length list of Releases, and of all else that
+read protected text.
 
-Beside updates it names the run and its settings, the text that was read and on which terms, every earlier stage whose product
-the model holds (tokenizer, policy, pretrained weights), warm starts, epoch marks, and at its end the weights that came of it.
-Each line of ledger.jsonl carries the SHA-256 of itself and of the line before, so that no line can be altered, dropped or moved
-without the last hash changing; the certificate quotes that hash.
-Certificates are priced from this file alone.
+Beside updates it names the run and its settings, the text that was read and on which terms, every
+earlier stage whose product the model holds (tokenizer, policy, pretrained weights), warm starts,
+epoch marks, and at its end the weights that came of it. Each line of ledger.jsonl carries the
+SHA-256 of itself and of the line before, so that no line can be altered, dropped or moved without
+the last hash changing; the certificate quotes that hash. Certificates are priced from this file
+alone.
 """
 
 import hashlib
@@ -18,10 +20,20 @@ from typing import Any
 
 import orjson
 
-from confide import jsons
 from confide.errors import InputError
-from confide.io import read_bytes
-from confide.types import POOLS, PoolName, RegulariserName, Release, StateName, Step, TokensName, UnitName, ViewName
+from confide.files import jsons
+from confide.files.io import read_bytes
+from confide.types import (
+    POOLS,
+    PoolName,
+    RegulariserName,
+    Release,
+    StateName,
+    Step,
+    TokensName,
+    UnitName,
+    ViewName,
+)
 
 START = "0" * 64  # what the first line follows
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -40,7 +52,8 @@ EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line tha
 class Ledger:
     """Grows by one event at a time; equal consecutive releases become one line with their count.
 
-    Guarantees: load(dump()) continues to the same bytes, whatever the point at which a job was interrupted.
+    Guarantees: load(dump()) continues to the same bytes, whatever the point at which a job was
+    interrupted.
     """
 
     def __init__(self) -> None:
@@ -54,36 +67,64 @@ class Ledger:
         return lines[-1]["hash"] if lines else START
 
     def append(self, release: Release, random: str | None = None) -> None:
-        """Record `release.count` updates that have just been made; `random`: digest of the state that their noise left behind.
+        """Record `release.count` updates that have just been made; `random`: digest of the state
+        that their noise left behind.
 
-        Updates that leave the same state behind are no run: they stand in two lines, and `repeated` finds them.
+        Updates that leave the same state behind are no run: they stand in two lines, and `repeated`
+        finds them.
         """
         check(release, random)
         moved = random is None or self._open is None or random != self._open[1]
-        if moved and self._open is not None and replace(self._open[0], count=release.count) == release:
+        if (
+            moved
+            and self._open is not None
+            and replace(self._open[0], count=release.count) == release
+        ):
             release = replace(release, count=self._open[0].count + release.count)
         else:
             self._seal()
         self._open = release, random
 
     def start(self, run: str, *, settings: str, code: str, noise: str) -> None:
-        """Open the history of a run. noise: "system", or "recorded" if a seed that is written down gives it again."""
+        """Open the history of a run. noise: "system", or "recorded" if a seed that is written down
+        gives it again.
+        """
         self._event(event="start", run=run, settings=settings, code=code, noise=noise)
 
-    def data(self, terms: dict[str, Any], *, pools: dict[str, int], authors: dict[str, int] | None, states: int) -> None:
-        """What text was trained on, and on which terms (`DataSpec`); sizes of what batches are drawn from (`Sizes`)."""
+    def data(
+        self,
+        terms: dict[str, Any],
+        *,
+        pools: dict[str, int],
+        authors: dict[str, int] | None,
+        states: int,
+    ) -> None:
+        """What text was trained on, and on which terms (`DataSpec`); sizes of what batches are
+        drawn from (`Sizes`).
+        """
         self._event(event="data", terms=terms, pools=pools, authors=authors, states=states)
 
     def read(self, stage: str, source: str, *, public: bool, digest: str | None) -> None:
-        """An earlier stage read `source`, and its product (SHA-256) is in the model; not `public`: nothing accounts for it."""
+        """An earlier stage read `source`, and its product (SHA-256) is in the model; not `public`:
+        nothing accounts for it.
+        """
         self._event(event="read", stage=stage, source=source, public=public, digest=digest)
 
     def init(self, source: str | None, *, public: bool, ledger: str | None = None) -> None:
-        """The weights are those of the run `source`; `ledger`: text of its ledger, must be composed unless `public`."""
-        self._event(event="init", source=source, public=public, ledger=Ledger.load(ledger).head if ledger else None)
+        """The weights are those of the run `source`; `ledger`: text of its ledger, must be composed
+        unless `public`.
+        """
+        self._event(
+            event="init",
+            source=source,
+            public=public,
+            ledger=Ledger.load(ledger).head if ledger else None,
+        )
 
     def packed(self, tokens: int, most: int, views: str) -> None:
-        """Points of these views were read in chunks of so many tokens, each in at most `most` chunks."""
+        """Points of these views were read in chunks of so many tokens, each in at most `most`
+        chunks.
+        """
         self._event(event="packed", tokens=tokens, most=most, views=views)
 
     def epoch(self, number: int) -> None:
@@ -91,18 +132,24 @@ class Ledger:
         self._event(event="epoch", n=number)
 
     def end(self, *, weights: str) -> None:
-        """Close the history, with the number of its updates: what a ledger without this line lacks, nobody knows.
+        """Close the history, with the number of its updates: what a ledger without this line lacks,
+        nobody knows.
 
         `weights`: SHA-256 of the file of weights that came of it.
         """
-        self._event(event="end", updates=sum(release.count for release in self.releases()), weights=weights)
+        self._event(
+            event="end", updates=sum(release.count for release in self.releases()), weights=weights
+        )
 
     def lines(self) -> list[dict[str, Any]]:
         """Everything so far, sealed."""
         if self._open is None:
             return self._lines
         release, random = self._open
-        return [*self._lines, self._sealed(release=asdict(release) | {"step": as_line(release.step)}, random=random)]
+        return [
+            *self._lines,
+            self._sealed(release=asdict(release) | {"step": as_line(release.step)}, random=random),
+        ]
 
     def dump(self) -> str:
         """JSON lines; also the state to keep in a checkpoint."""
@@ -110,11 +157,16 @@ class Ledger:
 
     @classmethod
     def load(cls, text: str | bytes, file: str | Path | None = None) -> "Ledger":
-        """Parse and verify; InputError names file and line where a line is malformed or the chain is broken."""
+        """Parse and verify; InputError names file and line where a line is malformed or the chain
+        is broken.
+        """
         ledger = cls()
         raw = text.encode() if isinstance(text, str) else text
         for number, line in enumerate(raw.splitlines(), 1):
-            ledger._take(line, lambda message, key=None, n=number: InputError(message, file=file, line=n, key=key))
+            ledger._take(
+                line,
+                lambda message, key=None, n=number: InputError(message, file=file, line=n, key=key),
+            )
         if ledger._lines and "release" in ledger._lines[-1]:
             last = ledger._lines.pop()
             ledger._open = parse_release(last["release"]), last["random"]
@@ -131,7 +183,8 @@ class Ledger:
 
     def epochs(self) -> list[tuple[int, list[Release]]]:
         """For each epoch mark its number and the releases since the mark before."""
-        found, since = [], []
+        found = []
+        since = []
         for line in self.lines():
             if "release" in line:
                 since.append(parse_release(line["release"]))
@@ -145,12 +198,21 @@ class Ledger:
         return [line for line in self.lines() if line.get("event") == kind]
 
     def ended(self) -> bool:
-        """Whether the last line, and no other, closes the history, and counts the updates above it."""
-        lines, ends = self.lines(), self.events("end")
-        return len(ends) == 1 and ends[0] is lines[-1] and ends[0]["updates"] == sum(r.count for r in self.releases())
+        """Whether the last line, and no other, closes the history, and counts the updates above
+        it.
+        """
+        lines = self.lines()
+        ends = self.events("end")
+        return (
+            len(ends) == 1
+            and ends[0] is lines[-1]
+            and ends[0]["updates"] == sum(r.count for r in self.releases())
+        )
 
     def states(self, besides: Step | None = None) -> list[str]:
-        """Digests of the random states after each line of noised updates; `besides`: not of this step's lines."""
+        """Digests of the random states after each line of noised updates; `besides`: not of this
+        step's lines.
+        """
         noised = [line for line in self.lines() if line.get("random") is not None]
         other = None if besides is None else as_line(besides)
         return [line["random"] for line in noised if line["release"]["step"] != other]
@@ -161,7 +223,8 @@ class Ledger:
 
     def _seal(self) -> None:
         if self._open is not None:
-            self._lines, self._open = self.lines(), None
+            self._lines = self.lines()
+            self._open = None
 
     def _sealed(self, **content: Any) -> dict[str, Any]:
         previous = self._lines[-1]["hash"] if self._lines else START
@@ -181,9 +244,14 @@ class Ledger:
         content = {key: value for key, value in line.items() if key != "hash"}
         if line["hash"] != digest(content):
             raise error("was altered: its hash does not match", "hash")
-        for key, expected in (("index", len(self._lines)), ("previous", self._lines[-1]["hash"] if self._lines else START)):
+        for key, expected in (
+            ("index", len(self._lines)),
+            ("previous", self._lines[-1]["hash"] if self._lines else START),
+        ):
             if line.get(key) != expected:
-                raise error("does not follow the line before: lines are missing, moved or added", key)
+                raise error(
+                    "does not follow the line before: lines are missing, moved or added", key
+                )
         try:
             check_event(content)
         except (KeyError, TypeError, ValueError) as problem:
@@ -237,14 +305,18 @@ def check_sizes(event: dict[str, Any]) -> None:
     """ValueError unless the sizes of pools are counts."""
     for name in ("pools", "authors"):
         counts = event[name] or {}
-        if not counts.keys() <= set(POOLS) or not all(type(count) is int and count >= 0 for count in counts.values()):
+        if not counts.keys() <= set(POOLS) or not all(
+            type(count) is int and count >= 0 for count in counts.values()
+        ):
             raise ValueError(f"{name}: expected counts for some of {', '.join(POOLS)}")
     if event["states"] < 0:
         raise ValueError(f"states = {event['states']}")
 
 
 def check(release: Release, random: str | None) -> None:
-    """ValueError for a release that is neither an exact nor a noised update: it could not be priced."""
+    """ValueError for a release that is neither an exact nor a noised update: it could not be
+    priced.
+    """
     if release.step.noisy is not (isinstance(random, str) and DIGEST.fullmatch(random) is not None):
         raise ValueError("a noisy update, and no other, has the SHA-256 of its random state")
     check_release(release)
@@ -255,11 +327,15 @@ def check_release(release: Release) -> None:
     step = release.step
     if step.view not in typing.get_args(ViewName) or step.pool not in typing.get_args(PoolName):
         raise ValueError(f"unknown view or pool: {step.view}, {step.pool}")
-    if step.tokens not in typing.get_args(TokensName) or step.state not in typing.get_args(StateName):
+    if step.tokens not in typing.get_args(TokensName) or step.state not in typing.get_args(
+        StateName
+    ):
         raise ValueError(f"unknown tokens or state: {step.tokens}, {step.state}")
     if step.tokens == "all" and step.state != "reset":
         raise ValueError("a recurrent state is told apart only where tokens are")
-    if step.regulariser not in typing.get_args(RegulariserName) or (step.noisy and step.regulariser != "none"):
+    if step.regulariser not in typing.get_args(RegulariserName) or (
+        step.noisy and step.regulariser != "none"
+    ):
         raise ValueError(f"only an exact update has a regulariser: {step.regulariser}")
     if step.unit not in typing.get_args(UnitName) or (step.unit != "point" and not step.noisy):
         raise ValueError(f"only noise has another unit than the point: {step.unit}")
@@ -268,6 +344,8 @@ def check_release(release: Release) -> None:
     numbers = (release.sample_rate, release.noise_multiplier, release.max_grad_norm)
     inf = float("inf")
     if step.noisy and not (0 < numbers[0] <= 1 and 0 < numbers[1] < inf and 0 < numbers[2] < inf):
-        raise ValueError("a noisy update needs 0 < sample_rate <= 1, noise_multiplier > 0 and max_grad_norm > 0")
+        raise ValueError(
+            "a noisy update needs 0 < sample_rate <= 1, noise_multiplier > 0 and max_grad_norm > 0"
+        )
     if not step.noisy and any(number != 0 for number in numbers):
         raise ValueError("an exact update has no sample_rate, noise_multiplier or max_grad_norm")

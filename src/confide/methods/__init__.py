@@ -1,4 +1,6 @@
-"""Methods: each is a stream of Steps, one list per epoch, from public numbers alone. Adding one is one file and one line."""
+"""Methods: each is a stream of Steps, one list per epoch, from public numbers alone. Adding one is
+one file and one line.
+"""
 
 from collections.abc import Callable, Iterator
 

@@ -1,6 +1,8 @@
-"""Adversarial regularisation (Mireshghallah et al. 2021, section 2.1): ordinary training on all points, original text.
+"""Adversarial regularisation (Mireshghallah et al. 2021, section 2.1): ordinary training on all
+points, original text.
 
-Beside the token loss the model makes a discriminator of authors, which learns along with it, guess uniformly.
+Beside the token loss the model makes a discriminator of authors, which learns along with it, guess
+uniformly.
 
 Guarantees: none (epsilon = infinity).
 """

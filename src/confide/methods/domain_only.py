@@ -1,4 +1,5 @@
-"""Ordinary training on the domains that the row names (`domains`) and on no others: the reference of domain privacy.
+"""Ordinary training on the domains that the row names (`domains`) and on no others: the reference
+of domain privacy.
 
 Guarantees: none for these domains (epsilon = infinity); nothing of the others is read.
 """

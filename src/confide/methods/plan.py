@@ -1,4 +1,6 @@
-"""What a method may know before training: sizes of the pools (public) and the recipe's batch sizes and epochs."""
+"""What a method may know before training: sizes of the pools (public) and the recipe's batch sizes
+and epochs.
+"""
 
 import math
 from dataclasses import dataclass
@@ -17,21 +19,35 @@ class Plan:
     redaction_schedule: str = "exp_concave"  # of a method that mixes views, with its temperature
     eta: float = 15.0
     seed: int = 0  # of coins that are public
-    authors: dict[PoolName, int] | None = None  # how many each pool has, where noise protects authors instead of points
+    authors: dict[PoolName, int] | None = (
+        None  # how many each pool has, where noise protects authors instead of points
+    )
 
     @property
     def unit(self) -> UnitName:
         """Whom noisy steps protect."""
         return "point" if self.authors is None else "author"
 
-    def exact(self, view: ViewName, pool: PoolName, tokens: TokensName = "all", state: StateName = "reset") -> list[Step]:
+    def exact(
+        self, view: ViewName, pool: PoolName, tokens: TokensName = "all", state: StateName = "reset"
+    ) -> list[Step]:
         """One epoch of ordinary updates."""
-        return [Step(view, pool, False, tokens, state)] * math.ceil(self.sizes[pool] / self.batch_size)
+        return [Step(view, pool, False, tokens, state)] * math.ceil(
+            self.sizes[pool] / self.batch_size
+        )
 
     def noisy(
-        self, view: ViewName, pool: PoolName, part: int, parts: int, tokens: TokensName = "all", state: StateName = "reset"
+        self,
+        view: ViewName,
+        pool: PoolName,
+        part: int,
+        parts: int,
+        tokens: TokensName = "all",
+        state: StateName = "reset",
     ) -> list[Step]:
-        """Part number `part` of the noisy updates: all `parts` together make noisy_epochs passes in expectation."""
+        """Part number `part` of the noisy updates: all `parts` together make noisy_epochs passes in
+        expectation.
+        """
         units = (self.authors or self.sizes)[pool]
         updates = max(1, round(self.noisy_epochs * units / self.noisy_batch_size))
         share = updates * (part + 1) // parts - updates * part // parts

@@ -1,4 +1,5 @@
-"""Anonymisation baseline: ordinary training on the redacted text ("non-private with mask" of CRT Figure 3).
+"""Anonymisation baseline: ordinary training on the redacted text ("non-private with mask" of CRT
+Figure 3).
 
 Guarantees: epsilon = 0 for a secret that the policy catches, infinity for one that it misses.
 """

@@ -1,11 +1,14 @@
-"""Selective-DPSGD (Shi et al. 2022, Algorithm 1) for recurrent models: exact updates on public tokens, noisy ones on private.
+"""Selective-DPSGD (Shi et al. 2022, Algorithm 1) for recurrent models: exact updates on public
+tokens, noisy ones on private.
 
-The paper's runs of one batch become two kinds of updates on batches of their own: the exact ones read every point, so their
-batches hide nothing; the noisy ones draw Poisson batches from the points that hold a private token, and a point's private
-losses are one contribution, clipped once. After private text the recurrent state is zero again (`private_state: reset`; or
-noise, carry, published: see `types.Step`).
+The paper's runs of one batch become two kinds of updates on batches of their own: the exact ones
+read every point, so their batches hide nothing; the noisy ones draw Poisson batches from the points
+that hold a private token, and a point's private losses are one contribution, clipped once. After
+private text the recurrent state is zero again (`private_state: reset`; or noise, carry, published:
+see `types.Step`).
 
-Guarantees: with reset, exact updates are a function of the public tokens alone, and only noisy ones read a private token.
+Guarantees: with reset, exact updates are a function of the public tokens alone, and only noisy ones
+read a private token.
 """
 
 import math
@@ -16,7 +19,9 @@ from confide.types import Step
 
 
 def selective(plan: Plan) -> Iterator[list[Step]]:
-    """Every epoch: one of SGD on the public tokens of all points, then one of DP-SGD on the private tokens."""
+    """Every epoch: one of SGD on the public tokens of all points, then one of DP-SGD on the private
+    tokens.
+    """
     state = plan.private_state
     for epoch in range(plan.epochs):
         if state == "published":  # one step a batch; how many updates that is, its text decides
@@ -24,4 +29,6 @@ def selective(plan: Plan) -> Iterator[list[Step]]:
             yield [Step("original", "all", True, "private", state)] * batches
             continue
         public = plan.exact("original", "all", "public", state)
-        yield public + plan.noisy("original", "marked", epoch, plan.epochs, "private", state)
+        yield public + plan.noisy(
+            "original", pool="marked", part=epoch, parts=plan.epochs, tokens="private", state=state
+        )

@@ -1,6 +1,8 @@
-"""Triplet regularisation (Mireshghallah et al. 2021, section 2.2): ordinary training on all points, original text.
+"""Triplet regularisation (Mireshghallah et al. 2021, section 2.2): ordinary training on all points,
+original text.
 
-Beside the token loss, last states of different authors' texts come together and those of one author's move apart.
+Beside the token loss, last states of different authors' texts come together and those of one
+author's move apart.
 
 Guarantees: none (epsilon = infinity).
 """

@@ -1,7 +1,8 @@
-"""Language models behind one interface, and their files: config.json plus model.safetensors (nothing is unpickled).
+"""Language models behind one interface, and their files: config.json plus model.safetensors
+(nothing is unpickled).
 
-A model is an nn.Module with hidden(ids, keep, ends), head (models.head.Head), and for attacks start(n), advance(state,
-tokens) and take(state, index).
+A model is an nn.Module with hidden(ids, keep, ends), head (models.head.Head), and for attacks
+start(n), advance(state, tokens) and take(state, index).
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from confide.errors import InputError
-from confide.io import atomic, read_file, write_json
+from confide.files.io import atomic, read_file, write_json
 from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
 from confide.models.lstm import LSTMModel
@@ -39,12 +40,16 @@ def save(model: nn.Module, weights: Path, config: Path) -> None:
     """Write both files atomically. Tied tensors are stored once."""
     with atomic(weights) as temporary:
         save_file(weights_of(model), temporary)
-    write_json(config, {"spec": model.spec.model_dump(), "vocab_size": model.vocab_size, "bos": model.bos})
+    write_json(
+        config, {"spec": model.spec.model_dump(), "vocab_size": model.vocab_size, "bos": model.bos}
+    )
 
 
 def weights_of(model: nn.Module) -> dict[str, Any]:
     """Named parameters, each once, on the CPU."""
-    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    return {
+        name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()
+    }
 
 
 def load_weights(model: nn.Module, weights: Path) -> None:
@@ -68,15 +73,23 @@ def load_weights(model: nn.Module, weights: Path) -> None:
 
 def load(folder: Path) -> nn.Module:
     """A trained model in evaluation mode."""
-    place, weights = Path(folder) / "config.json", Path(folder) / "model.safetensors"
+    place = Path(folder) / "config.json"
+    weights = Path(folder) / "model.safetensors"
     config = read_file(place, ConfigFile)
     if config["spec"].get("kind") not in list(SPECS):  # it may be of any type
         raise InputError(f"not one of {', '.join(SPECS)}", file=place, key="spec.kind")
     spec = parse(SPECS[config["spec"]["kind"]], config["spec"], file=str(place))
     if getattr(spec, "pretrained", None) is not None:
-        raise InputError("a trained model has weights of its own", file=place, key="spec.pretrained", value=spec.pretrained)
+        raise InputError(
+            "a trained model has weights of its own",
+            file=place,
+            key="spec.pretrained",
+            value=spec.pretrained,
+        )
     if not 0 <= config["bos"] < config["vocab_size"]:
-        raise InputError("is no token of the vocabulary", file=place, key="bos", value=config["bos"])
+        raise InputError(
+            "is no token of the vocabulary", file=place, key="bos", value=config["bos"]
+        )
     check_sizes(spec, config, place, weights)
     model = build(spec, config["vocab_size"], config["bos"])
     load_weights(model, weights)
@@ -97,17 +110,26 @@ class Undrawn(TorchFunctionMode):
 
 
 def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: Path) -> None:
-    """InputError unless the weights that are there are of such a model's sizes: nothing is allocated before that."""
+    """InputError unless the weights that are there are of such a model's sizes: nothing is
+    allocated before that.
+    """
     stored = shapes(weights)
     if spec.layers > len(stored):
-        raise InputError(f"the weights beside it hold {len(stored)} tensors", file=place, key="spec.layers", value=spec.layers)
+        raise InputError(
+            f"the weights beside it hold {len(stored)} tensors",
+            file=place,
+            key="spec.layers",
+            value=spec.layers,
+        )
     try:
         with torch.device("meta"), Undrawn():
             model = build(spec, config["vocab_size"], config["bos"])
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"is no model that can be built ({type(error).__name__})", file=place) from None
+        raise InputError(
+            f"is no model that can be built ({type(error).__name__})", file=place
+        ) from None
     if stored != {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}:
         raise InputError("holds other tensors than this model", file=weights)
 

@@ -1,8 +1,10 @@
-"""Sampling text from a language model, many contexts at once: top-k and nucleus sampling, stop strings, banned tokens.
+"""Sampling text from a language model, many contexts at once: top-k and nucleus sampling, stop
+strings, banned tokens.
 
-Every token is drawn by inverting the distribution function at a uniform number of its own, so that a text depends on its
-prompt and its numbers and not on what is generated beside it. Contexts of similar length share a batch, a prompt is read
-once for all its samples, and what ends leaves the batch. GPT-2 keeps keys and values of what it has read, the LSTM its state.
+Every token is drawn by inverting the distribution function at a uniform number of its own, so that
+a text depends on its prompt and its numbers and not on what is generated beside it. Contexts of
+similar length share a batch, a prompt is read once for all its samples, and what ends leaves the
+batch. GPT-2 keeps keys and values of what it has read, the LSTM its state.
 
 Shapes: P prompts, S samples of each, T new tokens at most, n contexts in a batch, V vocabulary.
 """
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 
 from confide.errors import InputError
 from confide.specs import SamplingSpec
-from confide.tokenizer import Tokenizer
+from confide.text.tokenizer import Tokenizer
 
 ROWS = 128  # contexts in a batch
 BYTES = 1 << 29  # keys and values of a batch
@@ -28,7 +30,9 @@ SPARSE = 0.75  # a batch of which fewer contexts are still written to is copied 
 
 
 class Generation(NamedTuple):
-    """What a model wrote: the text before the first stop, and those tokens that lie wholly before it."""
+    """What a model wrote: the text before the first stop, and those tokens that lie wholly before
+    it.
+    """
 
     ids: list[int]
     text: str
@@ -45,24 +49,44 @@ class Ending:
     banned: tuple[int, ...] = ()
 
     def found(self, text: bytearray, new: int) -> int:
-        """Where the earliest stop string that the last `new` bytes complete begins; -1: they complete none."""
-        places = (text.find(string, max(0, len(text) - new - len(string) + 1)) for string in self.strings)
+        """Where the earliest stop string that the last `new` bytes complete begins; -1: they
+        complete none.
+        """
+        places = (
+            text.find(string, max(0, len(text) - new - len(string) + 1)) for string in self.strings
+        )
         return min((place for place in places if place >= 0), default=-1)
 
 
 def ending(tokenizer: Tokenizer, strings: Sequence[str] = ()) -> Ending:
-    """A text ends at any of these strings or at the end token; <MASK> and padding are never drawn."""
+    """A text ends at any of these strings or at the end token; <MASK> and padding are never
+    drawn.
+    """
     banned = (tokenizer.mask_id, tokenizer.pad_id)
-    return Ending(pieces(tokenizer), frozenset({tokenizer.bos_id}), tuple(string.encode() for string in strings), banned)
+    return Ending(
+        pieces(tokenizer),
+        frozenset({tokenizer.bos_id}),
+        tuple(string.encode() for string in strings),
+        banned,
+    )
 
 
 def pieces(tokenizer: Tokenizer) -> list[bytes]:
-    """The bytes of each token of a byte-level vocabulary, in which those that are not printable are spelled from U+0100 on."""
+    """The bytes of each token of a byte-level vocabulary, in which those that are not printable are
+    spelled from U+0100 on.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = (byte for byte in range(256) if byte not in printable)
-    spelled = {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(others)}
+    spelled = {chr(byte): byte for byte in printable} | {
+        chr(256 + place): byte for place, byte in enumerate(others)
+    }
     vocab = tokenizer.backend.get_vocab(with_added_tokens=True)
-    return [bytes(spelled[letter] for letter in token) for token in sorted(vocab, key=vocab.__getitem__)]
+    new = tokenizer.new_tokens
+    ordered = sorted(vocab, key=vocab.__getitem__)
+    return [
+        token.encode() if token in new else bytes(spelled[letter] for letter in token)
+        for token in ordered
+    ]
 
 
 def uniforms(prompts: int, samples: int, spec: SamplingSpec, source: torch.Generator) -> Tensor:
@@ -70,13 +94,18 @@ def uniforms(prompts: int, samples: int, spec: SamplingSpec, source: torch.Gener
     return torch.rand(prompts, samples, spec.max_new_tokens, dtype=torch.float64, generator=source)
 
 
-def draw(logits: Tensor, numbers: Tensor, spec: SamplingSpec, banned: tuple[int, ...] = ()) -> Tensor:
-    """A token (n,) per row of logits (n, V) at uniform numbers (n,): temperature, then top-k, then the nucleus.
+def draw(
+    logits: Tensor, numbers: Tensor, spec: SamplingSpec, banned: tuple[int, ...] = ()
+) -> Tensor:
+    """A token (n,) per row of logits (n, V) at uniform numbers (n,): temperature, then top-k, then
+    the nucleus.
 
-    Candidates are in the order of their ids, so that rounding which swaps two of equal rank changes no choice.
-    Errors: FloatingPointError where a probability is not finite.
+    Candidates are in the order of their ids, so that rounding which swaps two of equal rank changes
+    no choice. Errors: FloatingPointError where a probability is not finite.
     """
-    logits = logits.index_fill(1, torch.tensor(banned, dtype=torch.int64, device=logits.device), -torch.inf)
+    logits = logits.index_fill(
+        1, torch.tensor(banned, dtype=torch.int64, device=logits.device), -torch.inf
+    )
     size = logits.shape[1] - len(set(banned))
     values, ids = highest(logits, min(spec.top_k or size, size))
     weights = ((values - values[:, :1]).double() / spec.temperature).exp()
@@ -94,11 +123,14 @@ def draw(logits: Tensor, numbers: Tensor, spec: SamplingSpec, banned: tuple[int,
 def highest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The highest logits of each row of (n, V), highest first, with their places, (n, count) each.
 
-    They stand in the groups of columns with the highest maxima, of which there need be no more; to look there alone is faster.
+    They stand in the groups of columns with the highest maxima, of which there need be no more; to
+    look there alone is faster.
     """
     if GROUP * count >= logits.shape[1]:
         return logits.topk(count)
-    groups = F.pad(logits, (0, -logits.shape[1] % GROUP), value=-torch.inf).unflatten(1, (-1, GROUP))
+    groups = F.pad(logits, (0, -logits.shape[1] % GROUP), value=-torch.inf).unflatten(
+        1, (-1, GROUP)
+    )
     best = groups.amax(2).topk(count).indices
     values, places = groups.gather(1, best[:, :, None].expand(-1, -1, GROUP)).flatten(1).topk(count)
     return values, best.gather(1, places // GROUP) * GROUP + places % GROUP
@@ -109,7 +141,8 @@ class LSTMReader:
 
     def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
         hidden, state = model.resume(ids, lengths, model.start(len(ids)))
-        self.model, self.state = model, model.take(state, rows)
+        self.model = model
+        self.state = model.take(state, rows)
         self.hidden = hidden[torch.arange(len(ids)), lengths - 1][rows]
 
     def read(self, tokens: Tensor) -> Tensor:
@@ -123,36 +156,62 @@ class LSTMReader:
 
 
 class GPT2Reader:
-    """Keys and values of n contexts of a GPT-2: those of each prompt once, for all its contexts, and those of new tokens."""
+    """Keys and values of n contexts of a GPT-2: those of each prompt once, for all its contexts,
+    and those of new tokens.
+    """
 
     def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
-        self.body, self.heads = model.network.transformer, model.spec.heads
-        self.past: list[tuple[Tensor, Tensor]] = []  # per layer, of prompts: (p, heads, L, d / heads)
-        self.own: list[tuple[Tensor, Tensor]] = []  # per layer, of new tokens: (n, heads, T, d / heads)
-        lengths, width = lengths.to(ids.device), ids.shape[1]
+        self.body = model.network.transformer
+        self.heads = model.spec.heads
+        self.past: list[
+            tuple[Tensor, Tensor]
+        ] = []  # per layer, of prompts: (p, heads, L, d / heads)
+        self.own: list[
+            tuple[Tensor, Tensor]
+        ] = []  # per layer, of new tokens: (n, heads, T, d / heads)
+        lengths = lengths.to(ids.device)
+        width = ids.shape[1]
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             self.past.append((key, value))
-            self.own.append(tuple(part.new_empty(len(rows), self.heads, new, part.shape[3]) for part in (key, value)))
+            self.own.append(
+                tuple(
+                    part.new_empty(len(rows), self.heads, new, part.shape[3])
+                    for part in (key, value)
+                )
+            )
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
         x = self.body.wte(ids) + self.body.wpe.weight[:width]
-        self.hidden = self._through(x, attend)[torch.arange(len(ids), device=ids.device), lengths - 1][rows]
-        self.padding = (torch.arange(width, device=ids.device) >= lengths[:, None])[:, None, None]  # (p, 1, 1, L)
-        self.prompt, self.positions, self.new = rows, lengths[rows], 0
+        self.hidden = self._through(x, attend)[
+            torch.arange(len(ids), device=ids.device), lengths - 1
+        ][rows]
+        self.padding = (torch.arange(width, device=ids.device) >= lengths[:, None])[
+            :, None, None
+        ]  # (p, 1, 1, L)
+        self.prompt = rows
+        self.positions = lengths[rows]
+        self.new = 0
         self._seat()
 
     def read(self, tokens: Tensor) -> Tensor:
         """One token (n,) more in each context -> hidden (n, d)."""
-        place, self.new = self.new, self.new + 1
+        place = self.new
+        self.new = self.new + 1
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             (keys, values), (own, told) = self.past[layer], self.own[layer]
             own[:, :, place], told[:, :, place] = key[:, :, 0], value[:, :, 0]
-            own, told, width = own[:, :, : place + 1], told[:, :, : place + 1], keys.shape[2]
+            own = own[:, :, : place + 1]
+            told = told[:, :, : place + 1]
+            width = keys.shape[2]
             query = query * query.shape[3] ** -0.5
-            shared = (query[self.seats, :, 0].transpose(1, 2) @ keys.transpose(2, 3)).masked_fill(self.padding, -torch.inf)
-            scores = torch.cat([self._rows(shared), (query @ own.transpose(2, 3))[:, :, 0]], 2)  # (n, heads, L + new)
+            shared = (query[self.seats, :, 0].transpose(1, 2) @ keys.transpose(2, 3)).masked_fill(
+                self.padding, -torch.inf
+            )
+            scores = torch.cat(
+                [self._rows(shared), (query @ own.transpose(2, 3))[:, :, 0]], 2
+            )  # (n, heads, L + new)
             weights = scores.softmax(2)
             found = self._rows(weights[self.seats, :, :width].transpose(1, 2) @ values)
             return found[:, :, None] + weights[:, :, None, width:] @ told
@@ -164,16 +223,20 @@ class GPT2Reader:
     def keep(self, rows: Tensor) -> None:
         """Only these contexts."""
         self.own = [(keys[rows], values[rows]) for keys, values in self.own]
-        self.prompt, self.positions = self.prompt[rows], self.positions[rows]
+        self.prompt = self.prompt[rows]
+        self.positions = self.positions[rows]
         self._seat()
 
     def _seat(self) -> None:
-        """Leave out prompts without contexts, and number the contexts of each: seats (p, s), of which some may be empty."""
+        """Leave out prompts without contexts, and number the contexts of each: seats (p, s), of
+        which some may be empty.
+        """
         used, self.prompt = self.prompt.unique(return_inverse=True)
         if len(used) < len(self.padding):
             self.past = [(keys[used], values[used]) for keys, values in self.past]
             self.padding = self.padding[used]
-        counts, order = self.prompt.bincount(), self.prompt.argsort(stable=True)
+        counts = self.prompt.bincount()
+        order = self.prompt.argsort(stable=True)
         numbers = torch.arange(len(order), device=order.device)
         self.seat = torch.empty_like(order)
         self.seat[order] = numbers - (counts.cumsum(0) - counts)[self.prompt[order]]
@@ -184,13 +247,19 @@ class GPT2Reader:
         """What stands in the seats, (p, heads, s, m), context by context (n, heads, m)."""
         return seated.transpose(1, 2)[self.prompt, self.seat]
 
-    def _through(self, x: Tensor, attend: Callable[[int, Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+    def _through(
+        self, x: Tensor, attend: Callable[[int, Tensor, Tensor, Tensor], Tensor]
+    ) -> Tensor:
         """All blocks, on x (n, l, d)."""
         for number, block in enumerate(self.body.h):
             parts = block.attn.c_attn(block.ln_1(x)).chunk(3, 2)
-            query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in parts)
+            query, key, value = (
+                part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in parts
+            )
             x = x + block.attn.c_proj(attend(number, query, key, value).transpose(1, 2).flatten(2))
-            x = x + block.mlp.c_proj(F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh"))  # transformers' gelu_new
+            x = x + block.mlp.c_proj(
+                F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh")
+            )  # transformers' gelu_new
         return self.body.ln_f(x)
 
 
@@ -205,22 +274,32 @@ def room(model: nn.Module, spec: SamplingSpec) -> float:
 
 @torch.inference_mode()
 def generate(
-    model: nn.Module, prompts: Sequence[Sequence[int]], numbers: Tensor, spec: SamplingSpec, until: Ending
+    model: nn.Module,
+    prompts: Sequence[Sequence[int]],
+    numbers: Tensor,
+    spec: SamplingSpec,
+    until: Ending,
 ) -> list[list[Generation]]:
-    """S continuations of each of P prompts (token ids without the begin token), for numbers (P, S, T) of `uniforms`.
+    """S continuations of each of P prompts (token ids without the begin token), for numbers (P, S,
+    T) of `uniforms`.
 
-    Errors: InputError where a prompt leaves no room for T tokens; FloatingPointError where probabilities are not finite.
+    Errors: InputError where a prompt leaves no room for T tokens; FloatingPointError where
+    probabilities are not finite.
     """
-    longest, samples = max(map(len, prompts), default=0) + 1, numbers.shape[1]
+    longest = max(map(len, prompts), default=0) + 1
+    samples = numbers.shape[1]
     if longest > room(model, spec):
         message = f"a prompt has {longest} tokens, which leaves no room for so many in {model.spec.positions} positions"
         raise InputError(message, key="max_new_tokens", value=spec.max_new_tokens)
-    order = sorted(range(len(prompts) * samples), key=lambda row: (len(prompts[row // samples]), row))
+    order = sorted(
+        range(len(prompts) * samples), key=lambda row: (len(prompts[row // samples]), row)
+    )
     written: list[Generation | None] = [None] * len(order)
     size = _batch(model, longest, samples, spec.max_new_tokens)
     for start in range(0, len(order), size):
         rows = order[start : start + size]
-        asked, chosen = [prompts[row // samples] for row in rows], numbers.flatten(0, 1)[rows]
+        asked = [prompts[row // samples] for row in rows]
+        chosen = numbers.flatten(0, 1)[rows]
         for row, one in zip(rows, _continued(model, asked, chosen, spec, until), strict=True):
             written[row] = one
     return [written[place : place + samples] for place in range(0, len(written), samples)]
@@ -236,18 +315,27 @@ def _batch(model: nn.Module, longest: int, samples: int, new: int) -> int:
 
 
 def _continued(
-    model: nn.Module, prompts: list[Sequence[int]], numbers: Tensor, spec: SamplingSpec, until: Ending
+    model: nn.Module,
+    prompts: list[Sequence[int]],
+    numbers: Tensor,
+    spec: SamplingSpec,
+    until: Ending,
 ) -> list[Generation]:
     """A continuation of each of n prompts, for numbers (n, T)."""
     device = next(model.parameters()).device
-    distinct = {tuple(prompt): place for place, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
+    distinct = {
+        tuple(prompt): place for place, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))
+    }
     lengths = torch.tensor([len(prompt) + 1 for prompt in distinct])
     ids = np.full((len(distinct), int(lengths.max())), model.bos, dtype=np.int64)
     for place, prompt in enumerate(distinct):
         ids[place, 1 : len(prompt) + 1] = prompt
     rows = torch.tensor([distinct[tuple(prompt)] for prompt in prompts], device=device)
-    reader = READERS[model.spec.kind](model, torch.from_numpy(ids).to(device), lengths, rows, spec.max_new_tokens)
-    hidden, numbers = reader.hidden, numbers.to(device)
+    reader = READERS[model.spec.kind](
+        model, torch.from_numpy(ids).to(device), lengths, rows, spec.max_new_tokens
+    )
+    hidden = reader.hidden
+    numbers = numbers.to(device)
     texts = [Writing(until) for _ in prompts]
     kept = list(range(len(texts)))  # which text each row of the batch belongs to
     for step in range(spec.max_new_tokens):
@@ -260,7 +348,9 @@ def _continued(
         if len(open_) < SPARSE * len(kept):
             index = torch.tensor(open_, device=device)
             reader.keep(index)
-            tokens, numbers, kept = tokens[index], numbers[index], [kept[row] for row in open_]
+            tokens = tokens[index]
+            numbers = numbers[index]
+            kept = [kept[row] for row in open_]
         hidden = reader.read(tokens)
     return [text.written() for text in texts]
 
@@ -269,12 +359,15 @@ class Writing:
     """A text that grows token by token, up to its first stop; what comes later is not taken."""
 
     def __init__(self, until: Ending):
-        self.until, self.stopped = until, False
+        self.until = until
+        self.stopped = False
         self.ids: list[int] = []
         self.bytes = bytearray()
 
     def add(self, token: int) -> None:
-        """One token more; of one that a stop string begins within, the letters before it are text, but it is not kept."""
+        """One token more; of one that a stop string begins within, the letters before it are text,
+        but it is not kept.
+        """
         if self.stopped:
             return
         if token in self.until.ids:
@@ -286,7 +379,8 @@ class Writing:
         cut = self.until.found(self.bytes, len(piece))
         if cut >= 0:
             ends = accumulate(len(self.until.pieces[token]) for token in self.ids)
-            self.ids, self.stopped = [token for token, end in zip(self.ids, ends, strict=True) if end <= cut], True
+            self.ids = [token for token, end in zip(self.ids, ends, strict=True) if end <= cut]
+            self.stopped = True
             del self.bytes[cut:]
 
     def written(self) -> Generation:

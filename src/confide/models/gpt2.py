@@ -1,4 +1,6 @@
-"""GPT-2 from transformers, any size from scratch or `pretrained` (hub name or local folder), tied embeddings kept."""
+"""GPT-2 from transformers, any size from scratch or `pretrained` (hub name or local folder), tied
+embeddings kept.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,8 @@ from confide.specs import GPT2Spec
 if TYPE_CHECKING:
     from transformers import GPT2Config
 
-# Per token read: each layer's keys and values (m, width), and which of the m each of n contexts continues (n,).
+# Per token read: each layer's keys and values (m, width), and which of the m each of n contexts
+# continues (n,).
 State = list[tuple[list[tuple[Tensor, Tensor]], Tensor]]
 
 
@@ -31,7 +34,11 @@ def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
     config, tensors = pretrained.checked(folder)
     stored = config["vocab_size"]
     if stored > vocab_size:
-        raise InputError(f"has {stored} tokens, the tokenizer {vocab_size}", key=pretrained.KEY, value=spec.pretrained)
+        raise InputError(
+            f"has {stored} tokens, the tokenizer {vocab_size}",
+            key=pretrained.KEY,
+            value=spec.pretrained,
+        )
     sizes = {"layers": config["n_layer"], "width": config["n_embd"], "heads": config["n_head"]}
     own = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
     network = GPT2LMHeadModel(_config(own, stored, bos if bos < stored else None))
@@ -66,13 +73,19 @@ def _config(spec: GPT2Spec, vocab_size: int, bos: int | None) -> "GPT2Config":
 
 
 def _adapted(network: nn.Module, rank: int) -> nn.Module:
-    """LoRA adapters (Hu et al. 2022) of a rank on all matrices of all blocks; everything else is frozen."""
+    """LoRA adapters (Hu et al. 2022) of a rank on all matrices of all blocks; everything else is
+    frozen.
+    """
     try:
         import peft
     except ImportError:
-        raise InputError("needs the package peft: pip install 'confide[lora]'", key="model.lora_rank", value=rank) from None
+        raise InputError(
+            "needs the package peft: pip install 'confide[lora]'", key="model.lora_rank", value=rank
+        ) from None
     targets = ["c_attn", "c_proj", "c_fc"]
-    config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=targets, fan_in_fan_out=True)
+    config = peft.LoraConfig(
+        r=rank, lora_alpha=2 * rank, target_modules=targets, fan_in_fan_out=True
+    )
     return peft.inject_adapter_in_model(config, network)
 
 
@@ -95,13 +108,16 @@ class GPT2Model(nn.Module):
             dropout=spec.dropout,
             lora_rank=spec.lora_rank,
         )
-        self.vocab_size, self.bos = vocab_size, bos
+        self.vocab_size = vocab_size
+        self.bos = bos
 
     def hidden(self, ids: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
-        """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding. keep: of recurrent models alone.
+        """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding.
+        keep: of recurrent models alone.
 
-        Right padding needs no mask: attention is causal. But it must be finite wherever the example is, since a weight of 0 on
-        an infinite number is no number: it repeats the last token at its own place.
+        Right padding needs no mask: attention is causal. But it must be finite wherever the example
+        is, since a weight of 0 on an infinite number is no number: it repeats the last token at its
+        own place.
         """
         if ids.shape[1] > self.spec.positions:
             raise InputError(
@@ -109,10 +125,15 @@ class GPT2Model(nn.Module):
                 key="model.positions",
                 value=self.spec.positions,
             )
-        positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)  # one row per example: clipping needs it
+        positions = torch.arange(ids.shape[1], device=ids.device).expand(
+            ids.shape
+        )  # one row per example: clipping needs it
         if ends is not None:
-            ids, positions = repeated(ids, ends), repeated(positions, ends)
-        return self.network.transformer(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
+            ids = repeated(ids, ends)
+            positions = repeated(positions, ends)
+        return self.network.transformer(
+            input_ids=ids, position_ids=positions, use_cache=False
+        ).last_hidden_state
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.head(self.hidden(ids))
@@ -123,13 +144,17 @@ class GPT2Model(nn.Module):
 
     def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
         """Read one token in each of n contexts: tokens (n,) -> hidden (n, d) and the new state."""
-        body, n = self.network.transformer, len(tokens)
-        x, own = body.wte(tokens) + body.wpe.weight[len(state)], []
+        body = self.network.transformer
+        n = len(tokens)
+        x = body.wte(tokens) + body.wpe.weight[len(state)]
+        own = []
         for number, block in enumerate(body.h):
             query, key, value = block.attn.c_attn(block.ln_1(x)).chunk(3, dim=1)
             read = [(*layers[number], rows) for layers, rows in state] + [(key, value, slice(None))]
             x = x + block.attn.c_proj(attend(query, read, self.spec.heads))
-            x = x + block.mlp.c_proj(F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh"))  # transformers' gelu_new
+            x = x + block.mlp.c_proj(
+                F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh")
+            )  # transformers' gelu_new
             own.append((key, value))
         return body.ln_f(x), [*state, (own, torch.arange(n, device=tokens.device))]
 

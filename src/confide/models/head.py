@@ -1,7 +1,9 @@
-"""Output layer and its cross-entropy in one: the logits' memory is turned into their gradient in place.
+"""Output layer and its cross-entropy in one: the logits' memory is turned into their gradient in
+place.
 
-With z the logits and p = softmax(z), the gradient of a token's loss is p - onehot(target), so one (tokens, V) buffer serves for
-logits, probabilities and gradient, where the usual pair of layers needs three. Per-example clipping reads the same buffer.
+With z the logits and p = softmax(z), the gradient of a token's loss is p - onehot(target), so one
+(tokens, V) buffer serves for logits, probabilities and gradient, where the usual pair of layers
+needs three. Per-example clipping reads the same buffer.
 """
 
 from typing import Any
@@ -14,21 +16,29 @@ IGNORE = -100  # target of padding and of masked tokens: no loss, no gradient
 
 
 def linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """F.linear as one matrix product; of hidden states that are not contiguous torch would make one per example."""
+    """F.linear as one matrix product; of hidden states that are not contiguous torch would make one
+    per example.
+    """
     return F.linear(hidden.flatten(0, -2), weight, bias).view(*hidden.shape[:-1], -1)
 
 
 class CrossEntropy(torch.autograd.Function):
-    """Token losses (B, L) from hidden (B, L, d), weight (V, d), bias (V,) or None and targets (B, L).
+    """Token losses (B, L) from hidden (B, L, d), weight (V, d), bias (V,) or None and targets (B,
+    L).
 
-    May be differentiated once; then `logit_grads` (B, L, V) of the node holds the gradient of the logits.
+    May be differentiated once; then `logit_grads` (B, L, V) of the node holds the gradient of the
+    logits.
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+    ) -> Tensor:
         logits = linear(hidden, weight, bias)
-        ctx.dtype, logits = logits.dtype, logits.to(torch.promote_types(logits.dtype, torch.float32))
-        labels, real = targets.clamp(min=0).unsqueeze(-1), targets != IGNORE
+        ctx.dtype = logits.dtype
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        labels = targets.clamp(min=0).unsqueeze(-1)
+        real = targets != IGNORE
         largest = logits.amax(-1, keepdim=True)
         wanted = logits.gather(-1, labels) - largest
         exponentials = logits.sub_(largest).exp_()
@@ -42,9 +52,12 @@ class CrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, labels, real, total = ctx.saved_tensors
         grad = torch.where(real, grad, 0.0).unsqueeze(-1)
-        logit_grads = ctx.logit_grads.mul_(grad / total).scatter_add_(-1, labels, -grad.to(ctx.dtype))
+        logit_grads = ctx.logit_grads.mul_(grad / total).scatter_add_(
+            -1, labels, -grad.to(ctx.dtype)
+        )
         wants_hidden, wants_weight, wants_bias, _ = ctx.needs_input_grad
-        flat, inputs = logit_grads.flatten(0, -2), hidden.flatten(0, -2).to(ctx.dtype)
+        flat = logit_grads.flatten(0, -2)
+        inputs = hidden.flatten(0, -2).to(ctx.dtype)
         return (
             logit_grads @ weight.to(ctx.dtype) if wants_hidden else None,
             flat.t() @ inputs if wants_weight else None,
@@ -58,10 +71,13 @@ class Head(nn.Module):
 
     def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None = None):
         super().__init__()
-        self.weight, self.bias = weight, bias
+        self.weight = weight
+        self.bias = bias
 
     def forward(self, hidden: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Logits (B, L, V) of hidden (B, L, d); with targets (B, L) their losses (B, L) in nats, 0 where target is IGNORE."""
+        """Logits (B, L, V) of hidden (B, L, d); with targets (B, L) their losses (B, L) in nats, 0
+        where target is IGNORE.
+        """
         if targets is None:
             return linear(hidden, self.weight, self.bias)
         return CrossEntropy.apply(hidden, self.weight, self.bias, targets)

@@ -16,7 +16,9 @@ class LSTMModel(nn.Module):
 
     def __init__(self, spec: LSTMSpec, vocab_size: int, bos: int):
         super().__init__()
-        self.spec, self.vocab_size, self.bos = spec, vocab_size, bos
+        self.spec = spec
+        self.vocab_size = vocab_size
+        self.bos = bos
         widths = [spec.embedding] + [spec.hidden] * spec.layers
         self.embedding = nn.Embedding(vocab_size, spec.embedding)
         self.layers = nn.ModuleList(LSTMLayer(width, spec.hidden) for width in widths[:-1])
@@ -26,7 +28,8 @@ class LSTMModel(nn.Module):
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
 
     def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
-        """(B, L) -> (B, L, H); position t has read ids[:, :t + 1], from the last position on where keep (B, L) was False.
+        """(B, L) -> (B, L, H); position t has read ids[:, :t + 1], from the last position on where
+        keep (B, L) was False.
 
         What stands behind position ends (B,) of an example is padding.
         """
@@ -37,11 +40,15 @@ class LSTMModel(nn.Module):
         return x
 
     def resume(self, ids: Tensor, lengths: Tensor, state: State) -> tuple[Tensor, State]:
-        """Read on from a state: ids (n, L), lengths (n,) of them real -> hidden (n, L, H), state after the real ones."""
-        x, after = self.dropout(self.embedding(ids)), []
+        """Read on from a state: ids (n, L), lengths (n,) of them real -> hidden (n, L, H), state
+        after the real ones.
+        """
+        x = self.dropout(self.embedding(ids))
+        after = []
         for layer, (hidden, cell) in zip(self.layers, state, strict=True):
             x, *last = layer.resume(x, lengths, hidden, cell)
-            x, after = self.dropout(x), [*after, tuple(last)]
+            x = self.dropout(x)
+            after = [*after, tuple(last)]
         return x, after
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -54,11 +61,16 @@ class LSTMModel(nn.Module):
 
     def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
         """Read one token in each of n contexts: tokens (n,) -> hidden (n, H) and the new state."""
-        distinct, place = tokens.unique(return_inverse=True)  # attacks feed few distinct tokens to many contexts
-        x, after = self.embedding(distinct), []
+        distinct, place = tokens.unique(
+            return_inverse=True
+        )  # attacks feed few distinct tokens to many contexts
+        x = self.embedding(distinct)
+        after = []
         for number, (layer, (hidden, cell)) in enumerate(zip(self.layers, state, strict=True)):
             projected = layer.inputs(x)
-            pre = (projected if number else projected[place]).addmm_(hidden, layer.recurrent.weight.t())
+            pre = (projected if number else projected[place]).addmm_(
+                hidden, layer.recurrent.weight.t()
+            )
             x, cell = gates(pre, cell)
             after.append((x, cell))
         return x, after
@@ -68,16 +80,23 @@ class LSTMModel(nn.Module):
         return [(hidden[index], cell[index]) for hidden, cell in state]
 
     def torch_state(self) -> dict[str, Tensor]:
-        """Weights of the layers as nn.LSTM(embedding, hidden, layers) names them; its second bias is zero."""
+        """Weights of the layers as nn.LSTM(embedding, hidden, layers) names them; its second bias
+        is zero.
+        """
         found = {}
         for number, layer in enumerate(self.layers):
-            found[f"weight_ih_l{number}"], found[f"weight_hh_l{number}"] = layer.inputs.weight, layer.recurrent.weight
+            found[f"weight_ih_l{number}"], found[f"weight_hh_l{number}"] = (
+                layer.inputs.weight,
+                layer.recurrent.weight,
+            )
             found[f"bias_ih_l{number}"] = layer.inputs.bias
             found[f"bias_hh_l{number}"] = torch.zeros_like(layer.inputs.bias)
         return {name: value.detach().clone() for name, value in found.items()}
 
     def load_torch_state(self, state: dict[str, Tensor]) -> None:
-        """Take the layers' weights from the state dict of an nn.LSTM; its two biases are added up."""
+        """Take the layers' weights from the state dict of an nn.LSTM; its two biases are added
+        up.
+        """
         with torch.no_grad():
             for number, layer in enumerate(self.layers):
                 layer.inputs.weight.copy_(state[f"weight_ih_l{number}"])

@@ -1,7 +1,8 @@
 """What stands behind the end of an example that shares a batch with a longer one.
 
-Nothing there is scored, and nothing before it looks at it. Yet 0 times a number that is not finite is not 0: if padding reads
-a weight that is not finite, the example's gradient is lost, because of its company. So it reads what the example reads anyway.
+Nothing there is scored, and nothing before it looks at it. Yet 0 times a number that is not finite
+is not 0: if padding reads a weight that is not finite, the example's gradient is lost, because of
+its company. So it reads what the example reads anyway.
 """
 
 import torch

@@ -1,7 +1,9 @@
-"""GPT-2 weights that others have trained: a folder of config.json and safetensors files, or such a folder of the hub.
+"""GPT-2 weights that others have trained: a folder of config.json and safetensors files, or such a
+folder of the hub.
 
-Everything is checked before anything is allocated: what kind of model the folder says it is, its sizes against the headers of
-its files, every tensor's name, shape and type. A model of another kind, or one that lacks a tensor, would else begin as noise.
+Everything is checked before anything is allocated: what kind of model the folder says it is, its
+sizes against the headers of its files, every tensor's name, shape and type. A model of another
+kind, or one that lacks a tensor, would else begin as noise.
 """
 
 import re
@@ -15,11 +17,13 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from confide.errors import InputError
-from confide.io import read_file, read_object
+from confide.files.io import read_file, read_object
 from confide.specs.files import File
 
 KEY = "model.pretrained"
-CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 FIXED = {  # what this project's GPT-2 computes, and so what a folder may not have otherwise
     "activation_function": ("gelu_new",),
@@ -29,9 +33,12 @@ FIXED = {  # what this project's GPT-2 computes, and so what a folder may not ha
     "tie_word_embeddings": (True,),
     "add_cross_attention": (False,),
 }
-BUFFER = re.compile(r"h\.\d+\.attn\.(?:masked_)?bias")  # the causal mask, which some files hold and no model needs
+BUFFER = re.compile(
+    r"h\.\d+\.attn\.(?:masked_)?bias"
+)  # the causal mask, which some files hold and no model needs
 FLOATS = ("F16", "BF16", "F32", "F64")
-HEAD, TOKENS = "lm_head.weight", "wte.weight"
+HEAD = "lm_head.weight"
+TOKENS = "wte.weight"
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -56,30 +63,54 @@ class Stored(NamedTuple):
 
 
 def located(name: str, *, local: bool = False) -> Path:
-    """The folder of that name, or of a model of the hub, whose files are brought here if they are not yet (not if `local`)."""
+    """The folder of that name, or of a model of the hub, whose files are brought here if they are
+    not yet (not if `local`).
+    """
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(name, allow_patterns=[CONFIG, "model*.safetensors", INDEX], local_files_only=local))
-    except Exception as error:  # of a name that is none, of a network that is not there: errors of many kinds
+        return Path(
+            snapshot_download(
+                name, allow_patterns=[CONFIG, "model*.safetensors", INDEX], local_files_only=local
+            )
+        )
+    except (
+        Exception
+    ) as error:  # of a name that is none, of a network that is not there: errors of many kinds
         reason = str(error).partition("\n")[0][:200]
-        raise InputError(f"is no folder, and cannot be had from the hub: {reason}", key=KEY, value=name) from None
+        raise InputError(
+            f"is no folder, and cannot be had from the hub: {reason}", key=KEY, value=name
+        ) from None
 
 
 def configured(folder: Path) -> dict[str, Any]:
-    """config.json of a GPT-2 of the kind that this project builds; InputError names what is otherwise."""
+    """config.json of a GPT-2 of the kind that this project builds; InputError names what is
+    otherwise.
+    """
     place = folder / CONFIG
     kind = read_object(place, "model_type")["model_type"]
     if kind != "gpt2":
-        raise InputError("is of another kind than the model that is asked for, gpt2", file=place, key="model_type", value=kind)
+        raise InputError(
+            "is of another kind than the model that is asked for, gpt2",
+            file=place,
+            key="model_type",
+            value=kind,
+        )
     config = read_file(place, GPT2File)
     if config["n_embd"] % config["n_head"]:
-        raise InputError("is not a multiple of n_head", file=place, key="n_embd", value=config["n_embd"])
+        raise InputError(
+            "is not a multiple of n_head", file=place, key="n_embd", value=config["n_embd"]
+        )
     for key, known in (FIXED | {"n_inner": (None, 4 * config["n_embd"])}).items():
         if key in config and config[key] not in known:
-            raise InputError(f"is not {known[-1]}, as in every GPT-2 of this project", file=place, key=key, value=config[key])
+            raise InputError(
+                f"is not {known[-1]}, as in every GPT-2 of this project",
+                file=place,
+                key=key,
+                value=config[key],
+            )
     return config
 
 
@@ -105,11 +136,15 @@ def files_of(folder: Path) -> list[Path]:
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
-        raise InputError(f"holds no {WEIGHTS}; weights in other formats are not read", key=KEY, value=str(folder))
+        raise InputError(
+            f"holds no {WEIGHTS}; weights in other formats are not read", key=KEY, value=str(folder)
+        )
     named = read_object(folder / INDEX, "weight_map")["weight_map"]
     files = sorted(set(map(str, named.values()))) if isinstance(named, dict) else []
     if not files or not all(re.fullmatch(r"[\w-][\w.-]*\.safetensors", name) for name in files):
-        raise InputError("names no safetensors files of this folder", file=folder / INDEX, key="weight_map")
+        raise InputError(
+            "names no safetensors files of this folder", file=folder / INDEX, key="weight_map"
+        )
     return [folder / name for name in files]
 
 
@@ -126,39 +161,66 @@ def headers(folder: Path) -> dict[str, Stored]:
                         raise InputError("stands there twice", file=file, key=name)
                     found[short] = Stored(file, name, tuple(slice_.get_shape()), slice_.get_dtype())
         except (SafetensorError, OSError) as error:
-            raise InputError(f"cannot be read as safetensors: {str(error)[:200]}", file=file) from None
+            raise InputError(
+                f"cannot be read as safetensors: {str(error)[:200]}", file=file
+            ) from None
     return found
 
 
 def checked(folder: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
-    """Configuration and tensors that fit together, name by name; InputError names the first that does not."""
-    config, stored = configured(folder), headers(folder)
+    """Configuration and tensors that fit together, name by name; InputError names the first that
+    does not.
+    """
+    config = configured(folder)
+    stored = headers(folder)
     place = folder / CONFIG
     if config["n_layer"] > len(stored):
         raise InputError(
-            f"is more than the {len(stored)} tensors beside it", file=place, key="n_layer", value=config["n_layer"]
+            f"is more than the {len(stored)} tensors beside it",
+            file=place,
+            key="n_layer",
+            value=config["n_layer"],
         )
     own = dict(wanted(config))
     for name, shape in own.items():
         if name not in stored:
-            other = next((found.name for key, found in stored.items() if key not in own), "nothing else")
-            raise InputError(f"is missing, as no GPT-2 lacks it; there is {other}", file=files_of(folder)[0], key=name)
+            other = next(
+                (found.name for key, found in stored.items() if key not in own), "nothing else"
+            )
+            raise InputError(
+                f"is missing, as no GPT-2 lacks it; there is {other}",
+                file=files_of(folder)[0],
+                key=name,
+            )
         found = stored[name]
         if found.shape != shape:
-            raise InputError(f"has the shape {found.shape}, by {CONFIG} {shape}", file=found.file, key=found.name)
+            raise InputError(
+                f"has the shape {found.shape}, by {CONFIG} {shape}", file=found.file, key=found.name
+            )
         if found.type not in FLOATS:
-            raise InputError(f"is of type {found.type}, not one of {', '.join(FLOATS)}", file=found.file, key=found.name)
+            raise InputError(
+                f"is of type {found.type}, not one of {', '.join(FLOATS)}",
+                file=found.file,
+                key=found.name,
+            )
     for name, found in stored.items():
         if name not in own and name != HEAD and not BUFFER.fullmatch(name):
             raise InputError("is no tensor of a GPT-2", file=found.file, key=found.name)
     if HEAD in stored and stored[HEAD].shape != own[TOKENS]:
-        raise InputError("is no copy of the embedding, which a GPT-2 shares", file=stored[HEAD].file, key=HEAD)
+        raise InputError(
+            "is no copy of the embedding, which a GPT-2 shares", file=stored[HEAD].file, key=HEAD
+        )
     return config, stored
 
 
 def copy_into(network: nn.Module, stored: dict[str, Stored]) -> None:
-    """Copy the checked tensors into a network of the same sizes; InputError for an output layer that is not the embedding's."""
-    own = {name.removeprefix("transformer."): parameter for name, parameter in network.named_parameters()}
+    """Copy the checked tensors into a network of the same sizes; InputError for an output layer
+    that is not the embedding's.
+    """
+    own = {
+        name.removeprefix("transformer."): parameter
+        for name, parameter in network.named_parameters()
+    }
     for file in dict.fromkeys(found.file for found in stored.values()):
         with safe_open(file, "pt") as opened, torch.no_grad():
             for name, found in stored.items():
@@ -166,5 +228,9 @@ def copy_into(network: nn.Module, stored: dict[str, Stored]) -> None:
                     own[name].copy_(opened.get_tensor(found.name))
     if (head := stored.get(HEAD)) is not None:
         with safe_open(head.file, "pt") as opened:
-            if not torch.equal(opened.get_tensor(head.name).to(own[TOKENS].dtype), own[TOKENS].detach()):
-                raise InputError("is no copy of the embedding, which a GPT-2 shares", file=head.file, key=HEAD)
+            if not torch.equal(
+                opened.get_tensor(head.name).to(own[TOKENS].dtype), own[TOKENS].detach()
+            ):
+                raise InputError(
+                    "is no copy of the embedding, which a GPT-2 shares", file=head.file, key=HEAD
+                )

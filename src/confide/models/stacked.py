@@ -1,10 +1,13 @@
-"""K LSTM language models trained as one: every weight has a leading axis of models, every product is a batch of K products.
+"""K LSTM language models trained as one: every weight has a leading axis of models, every product
+is a batch of K products.
 
-The shadow models of Carlini et al. (2022) differ in what they learn from. Each reads batches of its own points, of which batch
-t has about the same length for all models, so that they share Python's and the kernels' overhead and little is padding.
-Gradients are written out, those of ordinary LSTMModels up to rounding. The output layer goes model by model: one model's
-logits fit into the cache, where they become probabilities and gradient, and nothing of size K x tokens x V ever exists.
-Shapes: K models, B points of each, L positions, E embedding, H hidden, V vocabulary, T steps per epoch. Time comes first.
+The shadow models of Carlini et al. (2022) differ in what they learn from. Each reads batches of its
+own points, of which batch t has about the same length for all models, so that they share Python's
+and the kernels' overhead and little is padding. Gradients are written out, those of ordinary
+LSTMModels up to rounding. The output layer goes model by model: one model's logits fit into the
+cache, where they become probabilities and gradient, and nothing of size K x tokens x V ever exists.
+Shapes: K models, B points of each, L positions, E embedding, H hidden, V vocabulary, T steps per
+epoch. Time comes first.
 """
 
 import sys
@@ -20,46 +23,77 @@ import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 
-from confide.memory import keep_pages
 from confide.models.head import IGNORE
 from confide.models.lstm import LSTMModel
+from confide.runtime.memory import keep_pages
 from confide.types import View
 
-PART = 16  # models that one process trains at a time: 8 take 1.2 times as long for each, 32 hardly less
-GATES = [2, 0, 1, 3]  # candidate, input, forget, output, of torch's order: first three by the cell, last three by sigmoids
+# models that one process trains at a time: 8 take 1.2 times as long for each, 32 hardly less
+PART = 16
+GATES = [
+    2,
+    0,
+    1,
+    3,
+]  # candidate, input, forget, output, of torch's order: first three by the cell, last three by sigmoids
 
-# for what torch.optim.Adam(fused=True) calls: making one imports torch's compiler, which takes every process over a second
-ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False}
+# for what torch.optim.Adam(fused=True) calls: making one imports torch's compiler, which takes
+# every process over a second
+ADAM = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "amsgrad": False,
+    "maximize": False,
+}
 
 
 class Trace(NamedTuple):
     """What reading a batch leaves behind for the way back."""
 
     rows: Tensor  # (L, K, B) int64: row of each token in the K embeddings, one below the other
-    states: Tensor  # (L + 1, K, B, E + H): what each step reads: its token's embedding and the hidden state before it
+    # (L + 1, K, B, E + H): what each step reads: its token's embedding and the hidden state before
+    # it
+    states: Tensor
     gates: Tensor  # (L, K, B, 4H): candidate, input, forget, output after their nonlinearities
     cells: Tensor  # (L + 1, K, B, H), from the zero state on
     squashed: Tensor  # (L, K, B, H): tanh of the cells
 
 
 class StackedLSTM:
-    """One-layer LSTM models of one shape as five tensors; `of` takes ordinary models in, `model` gives one back."""
+    """One-layer LSTM models of one shape as five tensors; `of` takes ordinary models in, `model`
+    gives one back.
+    """
 
-    def __init__(self, embedding: Tensor, weight: Tensor, bias: Tensor, head: Tensor, head_bias: Tensor):
+    def __init__(
+        self, embedding: Tensor, weight: Tensor, bias: Tensor, head: Tensor, head_bias: Tensor
+    ):
         self.embedding = embedding  # (K, V, E)
-        self.weight = weight  # (K, E + H, 4H): of a token's embedding, then of the hidden state; gates in the order of GATES
+        # (K, E + H, 4H): of a token's embedding, then of the hidden state; gates in the order of
+        # GATES
+        self.weight = weight
         self.bias = bias  # (K, 4H)
-        self.head, self.head_bias = head, head_bias  # (K, H, V), (K, V)
+        # (K, H, V), (K, V)
+        self.head = head
+        self.head_bias = head_bias
 
     @classmethod
     def of(cls, models: Sequence[LSTMModel]) -> "StackedLSTM":
-        """A copy of the weights of models of one specification, which must have one layer and no dropout."""
+        """A copy of the weights of models of one specification, which must have one layer and no
+        dropout.
+        """
         spec = models[0].spec
-        assert all(model.spec == spec for model in models) and spec.layers == 1 and spec.dropout == 0
+        assert (
+            all(model.spec == spec for model in models) and spec.layers == 1 and spec.dropout == 0
+        )
         layers = [model.layers[0] for model in models]
         parts = (
             [model.embedding.weight for model in models],
-            [_reordered(torch.cat([m.inputs.weight, m.recurrent.weight], dim=1), GATES).t() for m in layers],
+            [
+                _reordered(torch.cat([m.inputs.weight, m.recurrent.weight], dim=1), GATES).t()
+                for m in layers
+            ],
             [_reordered(layer.inputs.bias, GATES) for layer in layers],
             [model.head.weight.t() for model in models],
             [model.head.bias for model in models],
@@ -71,16 +105,23 @@ class StackedLSTM:
 
     def split(self, size: int) -> "list[StackedLSTM]":
         """Stacks of at most `size` models each, which share the weights with this one."""
-        return [StackedLSTM(*parts) for parts in zip(*(tensor.split(size) for tensor in self.parameters()), strict=True)]
+        return [
+            StackedLSTM(*parts)
+            for parts in zip(*(tensor.split(size) for tensor in self.parameters()), strict=True)
+        ]
 
     def parameters(self) -> list[Tensor]:
-        """The five tensors, for an optimizer: Adam works number by number, so one Adam is K of them."""
+        """The five tensors, for an optimizer: Adam works number by number, so one Adam is K of
+        them.
+        """
         return [self.embedding, self.weight, self.bias, self.head, self.head_bias]
 
     @torch.no_grad()
     def model(self, number: int, like: LSTMModel) -> LSTMModel:
         """The weights of one model, written into an ordinary one of the same shape."""
-        layer, width, back = like.layers[0], like.spec.embedding, [GATES.index(gate) for gate in range(4)]
+        layer = like.layers[0]
+        width = like.spec.embedding
+        back = [GATES.index(gate) for gate in range(4)]
         weight = _reordered(self.weight[number].t(), back)
         like.embedding.weight.copy_(self.embedding[number])
         layer.inputs.weight.copy_(weight[:, :width])
@@ -92,9 +133,11 @@ class StackedLSTM:
 
     @torch.no_grad()
     def gradient(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Leave the gradient of each model's mean token loss in .grad; returns these losses (K,) in nats.
+        """Leave the gradient of each model's mean token loss in .grad; returns these losses (K,) in
+        nats.
 
-        inputs, targets (L, K, B) int64. A model whose targets are all IGNORE has loss 0 and gradient 0.
+        inputs, targets (L, K, B) int64. A model whose targets are all IGNORE has loss 0 and
+        gradient 0.
         """
         trace = self._read(inputs)
         losses, d_hidden = self._head(trace.states[1:, ..., self.embedding.shape[2] :], targets)
@@ -104,14 +147,26 @@ class StackedLSTM:
     def _read(self, inputs: Tensor) -> Trace:
         """Run the recurrence from the zero state."""
         (models, vocabulary, width), (length, _, batch) = self.embedding.shape, inputs.shape
-        new, size = self.embedding.new_empty, self.head.shape[1]
+        new = self.embedding.new_empty
+        size = self.head.shape[1]
         rows = inputs + vocabulary * torch.arange(models, device=inputs.device).unsqueeze(1)
-        states, gates = new(length + 1, models, batch, width + size), new(length, models, batch, 4 * size)
-        cells, squashed = new(length + 1, models, batch, size), new(length, models, batch, size)
+        states = new(length + 1, models, batch, width + size)
+        gates = new(length, models, batch, 4 * size)
+        cells = new(length + 1, models, batch, size)
+        squashed = new(length, models, batch, size)
         states[:-1, ..., :width] = F.embedding(rows, self.embedding.view(-1, width))
         states[0, ..., width:], cells[0], bias = 0, 0, self.bias.unsqueeze(1)
         hidden = states[1:, ..., width:]
-        parts = states[:-1], gates, gates[..., size:], *gates.split(size, 3), cells[:-1], cells[1:], squashed, hidden
+        parts = (
+            states[:-1],
+            gates,
+            gates[..., size:],
+            *gates.split(size, 3),
+            cells[:-1],
+            cells[1:],
+            squashed,
+            hidden,
+        )
         for read, row, smooth, g, i, f, o, before, cell, tanh, after in _steps(*parts):
             torch.baddbmm(bias, read, self.weight, out=row)
             g.tanh_()
@@ -121,14 +176,26 @@ class StackedLSTM:
         return Trace(rows, states, gates, cells, squashed)
 
     def _head(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean losses (K,) and their gradients by the hidden states (L, K, B, H); those of the heads are left in .grad."""
-        shape, hidden = targets.transpose(0, 1).shape, hidden.transpose(0, 1).flatten(1, 2)  # (K, L, B), (K, L * B, H)
+        """Mean losses (K,) and their gradients by the hidden states (L, K, B, H); those of the
+        heads are left in .grad.
+        """
+        shape, hidden = (
+            targets.transpose(0, 1).shape,
+            hidden.transpose(0, 1).flatten(1, 2),
+        )  # (K, L, B), (K, L * B, H)
         targets = targets.transpose(0, 1).flatten(1)
         scored = (targets != IGNORE).to(hidden.dtype)
-        share = scored / scored.sum(1, keepdim=True).clamp(min=1)  # of each token in the mean of its model
-        weighted, labels = hidden * share.unsqueeze(2), targets.clamp(min=0).unsqueeze(2)
-        likely, d_hidden = torch.empty_like(share), torch.empty_like(hidden)
-        self.head.grad, self.head_bias.grad = torch.empty_like(self.head), torch.empty_like(self.head_bias)
+        share = scored / scored.sum(1, keepdim=True).clamp(
+            min=1
+        )  # of each token in the mean of its model
+        weighted = hidden * share.unsqueeze(2)
+        labels = targets.clamp(min=0).unsqueeze(2)
+        likely = torch.empty_like(share)
+        d_hidden = torch.empty_like(hidden)
+        self.head.grad, self.head_bias.grad = (
+            torch.empty_like(self.head),
+            torch.empty_like(self.head_bias),
+        )
         logits, grads = hidden.new_empty(2, hidden.shape[1], self.head.shape[2])
         minus = hidden.new_full(labels.shape[1:], -1.0)
         for k in range(len(self)):
@@ -143,8 +210,11 @@ class StackedLSTM:
         return losses, d_hidden.mul_(share.unsqueeze(2)).unflatten(1, shape[1:]).transpose(0, 1)
 
     def _back(self, trace: Trace, d_hidden: Tensor) -> None:
-        """Leave the gradients of the recurrence and the embedding, from those of the hidden states, in .grad."""
-        width, size = self.embedding.shape[2], self.head.shape[1]
+        """Leave the gradients of the recurrence and the embedding, from those of the hidden states,
+        in .grad.
+        """
+        width = self.embedding.shape[2]
+        size = self.head.shape[1]
         g, i, f, o = trace.gates.split(size, 3)
         # factors of every time step at once; only the two recurrences stay in the loop
         d_gates = torch.empty_like(trace.gates)
@@ -153,9 +223,11 @@ class StackedLSTM:
         torch.mul(g * i, 1 - i, out=by_i)
         torch.mul(trace.cells[:-1] * f, 1 - f, out=by_f)
         torch.mul(trace.squashed * o, 1 - o, out=by_o)
-        through, back = o * (1 - trace.squashed.square()), self.weight.transpose(1, 2).contiguous()
+        through = o * (1 - trace.squashed.square())
+        back = self.weight.transpose(1, 2).contiguous()
         d_states = torch.empty_like(trace.states[:-1])
-        d_before, d_cell = torch.zeros_like(d_hidden[0]), torch.zeros_like(d_hidden[0])
+        d_before = torch.zeros_like(d_hidden[0])
+        d_cell = torch.zeros_like(d_hidden[0])
         by_cell = d_gates[..., : 3 * size].unflatten(3, (3, size))
         parts = d_hidden, through, f, by_cell, by_o, d_gates, d_states
         for d_now, inner, forget, three, last, row, d_state in reversed(_steps(*parts)):
@@ -168,7 +240,8 @@ class StackedLSTM:
         d_gates = d_gates.transpose(0, 1).flatten(1, 2)  # (K, L * B, 4H)
         read = trace.states[:-1].transpose(0, 1).flatten(1, 2)  # (K, L * B, E + H)
         self.weight.grad, self.bias.grad = torch.bmm(read.transpose(1, 2), d_gates), d_gates.sum(1)
-        rows, count = d_states[..., :width].contiguous(), self.embedding.shape[:2].numel()
+        rows = d_states[..., :width].contiguous()
+        count = self.embedding.shape[:2].numel()
         # what autograd calls for an embedding; index_add_ would go row by row
         flat = torch.ops.aten.embedding_dense_backward(rows, trace.rows, count, -1, False)
         self.embedding.grad = flat.view_as(self.embedding)
@@ -180,7 +253,9 @@ def _reordered(weights: Tensor, order: list[int]) -> Tensor:
 
 
 def _steps(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
-    """Views of all tensors (L, ...) time step by time step; slices made in the loop would cost as much as the arithmetic."""
+    """Views of all tensors (L, ...) time step by time step; slices made in the loop would cost as
+    much as the arithmetic.
+    """
     return list(zip(*(tensor.unbind() for tensor in tensors), strict=True))
 
 
@@ -196,20 +271,28 @@ def fit(
     source: torch.Generator,
     processes: int = 1,
 ) -> np.ndarray:
-    """Train on the view's points, learns (K, N) bool saying which model on which; returns mean losses (epochs, K) in nats.
+    """Train on the view's points, learns (K, N) bool saying which model on which; returns mean
+    losses (epochs, K) in nats.
 
-    Adam, whose rate falls linearly to 0; batches of similar lengths in random order. Sixteen models at a time, with one thread
-    in each of `processes` (operations this small wait for the interpreter, so that threads would gain nothing); the numbers do
-    not depend on how many there are. On a GPU all models at once.
+    Adam, whose rate falls linearly to 0; batches of similar lengths in random order. Sixteen models
+    at a time, with one thread in each of `processes` (operations this small wait for the
+    interpreter, so that threads would gain nothing); the numbers do not depend on how many there
+    are. On a GPU all models at once.
     """
-    plan = np.stack([own_batches(np.diff(view.starts), learns, batch_size, source) for _ in range(epochs)])
-    return train(stack, view, plan, lr, bos, processes)
+    plan = np.stack(
+        [own_batches(np.diff(view.starts), learns, batch_size, source) for _ in range(epochs)]
+    )
+    return train(stack, view=view, plan=plan, lr=lr, bos=bos, processes=processes)
 
 
-def own_batches(lengths: np.ndarray, learns: np.ndarray, batch_size: int, source: torch.Generator) -> np.ndarray:
-    """One epoch (T, K, B) int64: each model's own points in T batches, -1 where there is none; T is the same for all models.
+def own_batches(
+    lengths: np.ndarray, learns: np.ndarray, batch_size: int, source: torch.Generator
+) -> np.ndarray:
+    """One epoch (T, K, B) int64: each model's own points in T batches, -1 where there is none; T is
+    the same for all models.
 
-    Points in the order of their lengths, at random where these are equal, are cut into batches, which come in random order.
+    Points in the order of their lengths, at random where these are equal, are cut into batches,
+    which come in random order.
     """
     steps = -(-int(learns.sum(1).max()) // batch_size)
     order = torch.randperm(len(lengths), generator=source).numpy()
@@ -222,7 +305,9 @@ def own_batches(lengths: np.ndarray, learns: np.ndarray, batch_size: int, source
 
 
 def stacked_batch(view: View, points: np.ndarray, bos: int) -> tuple[Tensor, Tensor]:
-    """Inputs and targets (L, K, B) of points (K, B) as confide.batches.padded gives them; of point -1 all is padding."""
+    """Inputs and targets (L, K, B) of points (K, B) as confide.models.batches.padded gives them; of
+    point -1 all is padding.
+    """
     lengths = np.where(points < 0, -1, view.starts[points + 1] - view.starts[points])
     places = np.arange(lengths.max() + 1)[:, None, None]
     tokens = view.ids.take(view.starts[points] + places, mode="clip")
@@ -232,16 +317,22 @@ def stacked_batch(view: View, points: np.ndarray, bos: int) -> tuple[Tensor, Ten
     return torch.from_numpy(inputs), torch.from_numpy(targets)
 
 
-def train(stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, processes: int = 1) -> np.ndarray:
+def train(
+    stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, processes: int = 1
+) -> np.ndarray:
     """The same with the batches of all epochs given, (epochs, T, K, B) int64."""
     if stack.head.is_cuda:
         return _train(stack, view, plan, lr, bos)
-    parts, plans = stack.split(PART), np.split(plan, range(PART, len(stack), PART), axis=2)
+    parts = stack.split(PART)
+    plans = np.split(plan, range(PART, len(stack), PART), axis=2)
     weights = [[tensor.numpy() for tensor in part.parameters()] for part in parts]
-    # a fork starts at once, where a fresh interpreter imports torch first; on one thread it is safe, as in torch's data loaders
+    # a fork starts at once, where a fresh interpreter imports torch first; on one thread it is
+    # safe, as in torch's data loaders
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     with ProcessPoolExecutor(min(processes, len(parts)), context) as pool:
-        trained = pool.map(_in_a_process, weights, repeat(view), plans, repeat(lr), repeat(bos), range(len(parts)))
+        trained = pool.map(
+            _in_a_process, weights, repeat(view), plans, repeat(lr), repeat(bos), range(len(parts))
+        )
         losses = []
         for part, (found, loss) in zip(parts, trained, strict=True):
             for tensor, numbers in zip(part.parameters(), found, strict=True):
@@ -253,20 +344,39 @@ def train(stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int,
 def _in_a_process(
     weights: list[np.ndarray], view: View, plan: np.ndarray, lr: float, bos: int, number: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Train the part of this number; returns its weights and losses. Arrays are sent, since a tensor would be shared memory."""
+    """Train the part of this number; returns its weights and losses. Arrays are sent, since a
+    tensor would be shared memory.
+    """
     torch.set_num_threads(1)
     keep_pages()
-    return weights, _train(StackedLSTM(*map(torch.from_numpy, weights)), view, plan, lr, bos, number)
+    return weights, _train(
+        StackedLSTM(*map(torch.from_numpy, weights)),
+        view=view,
+        plan=plan,
+        lr=lr,
+        bos=bos,
+        number=number,
+    )
 
 
-def _train(stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, number: int = 0) -> np.ndarray:
-    weights, total, device, losses = stack.parameters(), plan.shape[0] * plan.shape[1], stack.head.device, []
+def _train(
+    stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, number: int = 0
+) -> np.ndarray:
+    weights = stack.parameters()
+    total = plan.shape[0] * plan.shape[1]
+    device = stack.head.device
+    losses = []
     means, squares = ([torch.zeros_like(tensor) for tensor in weights] for _ in range(2))
-    with tqdm(total=total, desc=f"shadows, part {number + 1}", unit="step", position=number, disable=None) as bar:
+    with tqdm(
+        total=total, desc=f"shadows, part {number + 1}", unit="step", position=number, disable=None
+    ) as bar:
         for points in plan.reshape(total, *plan.shape[2:]):
             rate = lr * (1 - len(losses) / total)
-            losses.append(stack.gradient(*(part.to(device) for part in stacked_batch(view, points, bos))))
-            grads, steps = [tensor.grad for tensor in weights], [weights[0].new_tensor(len(losses))] * len(weights)
+            losses.append(
+                stack.gradient(*(part.to(device) for part in stacked_batch(view, points, bos)))
+            )
+            grads = [tensor.grad for tensor in weights]
+            steps = [weights[0].new_tensor(len(losses))] * len(weights)
             torch._fused_adam_(weights, grads, means, squares, [], steps, lr=rate, **ADAM)
             bar.update()
     return torch.stack(losses).unflatten(0, plan.shape[:2]).mean(1).cpu().numpy()

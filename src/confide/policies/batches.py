@@ -1,7 +1,8 @@
-"""Policies over many texts at once, for those that are faster so: texts -> one list of spans per text.
+"""Policies over many texts at once, for those that are faster so: texts -> one list of spans per
+text.
 
-None stands where the policy failed on a text. A failure never spreads to the other texts of a batch, and what is found in
-a text does not depend on what stands beside it.
+None stands where the policy failed on a text. A failure never spreads to the other texts of a
+batch, and what is found in a text does not depend on what stands beside it.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,9 @@ def one_by_one(policy: Policy) -> Batched:
 
 
 def alone(batched: Batched) -> Policy:
-    """The one-text form of a batched policy; raises RuntimeError, which names no text, where it fails."""
+    """The one-text form of a batched policy; raises RuntimeError, which names no text, where it
+    fails.
+    """
 
     def find(text: str) -> list[Span]:
         (spans,) = batched([text])
@@ -39,7 +42,9 @@ def alone(batched: Batched) -> Policy:
 
 
 def closed(find: Callable[[Sequence[str]], list[list[Span]]]) -> Batched:
-    """A function over many texts that fails on the culprits only: a batch that raises is halved until they stand alone."""
+    """A function over many texts that fails on the culprits only: a batch that raises is halved
+    until they stand alone.
+    """
 
     def attempt(texts: Sequence[str]) -> Found:
         try:
@@ -54,11 +59,16 @@ def closed(find: Callable[[Sequence[str]], list[list[Span]]]) -> Batched:
 
 
 def union(*policies: Batched) -> Batched:
-    """What any of these flags; a text on which one of them fails is one on which the union fails."""
+    """What any of these flags; a text on which one of them fails is one on which the union
+    fails.
+    """
 
     def find(texts: Sequence[str]) -> Found:
         parts = zip(*(policy(texts) for policy in policies), strict=True)
-        return [None if None in found else merge(span for spans in found for span in spans or ()) for found in parts]
+        return [
+            None if None in found else merge(span for spans in found for span in spans or ())
+            for found in parts
+        ]
 
     return find
 
@@ -71,7 +81,9 @@ def with_misses(batched: Batched, gamma: float, seed: int) -> Batched:
 
     def find(texts: Sequence[str]) -> Found:
         return [
-            spans if spans is None else [span for span in spans if not missed(text[span.start : span.end])]
+            spans
+            if spans is None
+            else [span for span in spans if not missed(text[span.start : span.end])]
             for text, spans in zip(texts, batched(texts), strict=True)
         ]
 

@@ -1,7 +1,9 @@
-"""Training of a domain classifier on random character spans (Domain Private Transformers, section 5.1 and its code).
+"""Training of a domain classifier on random character spans (Domain Private Transformers, section
+5.1 and its code).
 
-Each epoch sees one span of each document, without the markers. The network is a RoBERTa: pretrained, with a new head, as in the
-paper; or a small one from scratch, whose vocabulary is a BPE of the same text. Random numbers follow from the seed.
+Each epoch sees one span of each document, without the markers. The network is a RoBERTa:
+pretrained, with a new head, as in the paper; or a small one from scratch, whose vocabulary is a BPE
+of the same text. Random numbers follow from the seed.
 """
 
 import math
@@ -15,16 +17,25 @@ from confide.policies.domain_classifier import Classifier, cut, from_transformer
 from confide.policies.utterances import Texts, spoken
 from confide.specs import ClassifierFitSpec
 
-POSITIONS = 128  # tokens that a network from scratch reads at once; windows of 16 words seldom have more
+POSITIONS = (
+    128  # tokens that a network from scratch reads at once; windows of 16 words seldom have more
+)
 
 
 def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
-    """A classifier of the domains of `texts`, in their order, trained on one span of each document per epoch."""
+    """A classifier of the domains of `texts`, in their order, trained on one span of each document
+    per epoch.
+    """
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    generator, steps = random.Random(spec.seed), 0
-    documents = [(" ".join(map(spoken, points)), label) for label, of in enumerate(texts.values()) for points in of.values()]
+    generator = random.Random(spec.seed)
+    steps = 0
+    documents = [
+        (" ".join(map(spoken, points)), label)
+        for label, of in enumerate(texts.values())
+        for points in of.values()
+    ]
     total = spec.epochs * math.ceil(len(documents) / spec.batch_size)
     with torch.random.fork_rng():
         torch.manual_seed(spec.seed)
@@ -45,12 +56,17 @@ def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
 
 
 def untrained(spec: ClassifierFitSpec, texts: list[str], domains: list[str]) -> Classifier:
-    """The network that training begins with: pretrained with a new head, or a small one with words of its own."""
+    """The network that training begins with: pretrained with a new head, or a small one with words
+    of its own.
+    """
     from transformers import RobertaConfig, RobertaForSequenceClassification
 
-    from confide.tokenizer import train_bpe
+    from confide.text.tokenizer import train_bpe
 
-    labels = {"id2label": dict(enumerate(domains)), "label2id": {domain: label for label, domain in enumerate(domains)}}
+    labels = {
+        "id2label": dict(enumerate(domains)),
+        "label2id": {domain: label for label, domain in enumerate(domains)},
+    }
     if spec.pretrained is not None:
         return from_transformers(spec.pretrained, **labels)
     if spec.width % spec.heads:
@@ -73,12 +89,20 @@ def untrained(spec: ClassifierFitSpec, texts: list[str], domains: list[str]) -> 
 
 
 def batches(
-    model: Classifier, spec: ClassifierFitSpec, documents: list[tuple[str, int]], generator: random.Random
+    model: Classifier,
+    spec: ClassifierFitSpec,
+    documents: list[tuple[str, int]],
+    generator: random.Random,
 ) -> Iterator[list[tuple[list[int], int]]]:
-    """Token ids and labels of a span of each document, in random batches of spans that are about as long as one another."""
+    """Token ids and labels of a span of each document, in random batches of spans that are about as
+    long as one another.
+    """
     spans = [drawn(text, spec.start, spec.min_length, generator) for text, _ in documents]
     encodings = model.words.encode_batch(spans, add_special_tokens=False)
-    examples = [(cut(model, one.ids)[0], label) for one, (_, label) in zip(encodings, documents, strict=True)]
+    examples = [
+        (cut(model, one.ids)[0], label)
+        for one, (_, label) in zip(encodings, documents, strict=True)
+    ]
     generator.shuffle(examples)
     several = 16 * spec.batch_size
     for first in range(0, len(examples), several):
@@ -89,7 +113,9 @@ def batches(
 
 
 def drawn(text: str, start: int | None, min_length: int, generator: random.Random) -> str:
-    """A random span of characters: it begins at `start` at the latest (None: anywhere), and has min_length if the text has."""
+    """A random span of characters: it begins at `start` at the latest (None: anywhere), and has
+    min_length if the text has.
+    """
     latest = max(0, len(text) - min_length)
     begin = generator.randint(0, latest if start is None else min(start, latest))
     return text[begin : generator.randint(min(begin + min_length, len(text)), len(text))]

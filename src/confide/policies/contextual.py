@@ -1,9 +1,11 @@
-"""The contextual policy of Selective-DP (Shi et al. 2022, section 6): entities, subjects, objects, proper nouns, pronouns.
+"""The contextual policy of Selective-DP (Shi et al. 2022, section 6): entities, subjects, objects,
+proper nouns, pronouns.
 
-All of it is read from a spaCy pipeline's dependency parse, tags and entities, by the labels of Universal Dependencies, of the
-Penn Treebank and of spaCy's own English pipelines. A subject or object is its head word, not its whole phrase; objects of
-prepositions count where the parser's labels tell them (`pobj`). Flagged words in a row are one span, blanks between included.
-Flags depend on the whole text: no claim beyond what the neighbour test measures.
+All of it is read from a spaCy pipeline's dependency parse, tags and entities, by the labels of
+Universal Dependencies, of the Penn Treebank and of spaCy's own English pipelines. A subject or
+object is its head word, not its whole phrase; objects of prepositions count where the parser's
+labels tell them (`pobj`). Flagged words in a row are one span, blanks between included. Flags
+depend on the whole text: no claim beyond what the neighbour test measures.
 """
 
 from collections.abc import Sequence
@@ -18,13 +20,21 @@ from confide.types import Span
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-NEEDS = {"entities": ENTITIES, "subjects": PARSER, "objects": PARSER, "proper_nouns": TAGGER, "pronouns": TAGGER}
+NEEDS = {
+    "entities": ENTITIES,
+    "subjects": PARSER,
+    "objects": PARSER,
+    "proper_nouns": TAGGER,
+    "pronouns": TAGGER,
+}
 PROPER = ("NNP", "NNPS", "PROPN")
 PRONOUNS = ("PRP", "PRP$", "WP", "WP$", "PRON")
 
 
 def contextual(spec: ContextualPolicySpec) -> Policy:
-    """The policy over one text; InputError where the pipeline cannot be had, or cannot tell a part."""
+    """The policy over one text; InputError where the pipeline cannot be had, or cannot tell a
+    part.
+    """
     return alone(contextual_batched(spec))
 
 

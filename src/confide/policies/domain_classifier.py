@@ -1,10 +1,12 @@
-"""A classifier of domains as a policy (Domain Private Transformers, section 5.1, "Sequence Classification").
+"""A classifier of domains as a policy (Domain Private Transformers, section 5.1, "Sequence
+Classification").
 
-A window of words within an utterance is flagged where a RoBERTa classifier says with a probability above z that it is of one of
-the policy's domains, whatever domain the text is of: all domains for a redacted data set, those that a prompt is not of for
-leaks, as for keywords. Windows that overlap are one span (the paper's code replaces strings in turn, so tails leak). The model
-is a file of the stage `domain_policy`, or a folder or a cached name of transformers; nothing is downloaded here. It looks at
-whole windows, so what it may claim of a caught secret is what the neighbour test measures.
+A window of words within an utterance is flagged where a RoBERTa classifier says with a probability
+above z that it is of one of the policy's domains, whatever domain the text is of: all domains for a
+redacted data set, those that a prompt is not of for leaks, as for keywords. Windows that overlap
+are one span (the paper's code replaces strings in turn, so tails leak). The model is a file of the
+stage `domain_policy`, or a folder or a cached name of transformers; nothing is downloaded here. It
+looks at whole windows, so what it may claim of a caught secret is what the neighbour test measures.
 """
 
 import json
@@ -16,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from confide.errors import InputError
-from confide.io import atomic
+from confide.files.io import atomic
 from confide.policies.batches import Batched, alone, closed
 from confide.policies.spans import Policy, merge
 from confide.policies.utterances import windows
 from confide.specs import ClassifierPolicySpec
-from confide.tokenizer import backend_of
+from confide.text.tokenizer import backend_of
 from confide.types import Span
 
 if TYPE_CHECKING:
@@ -31,12 +33,24 @@ if TYPE_CHECKING:
 
 BATCH = 256  # windows of one forward pass
 DIGITS = 4  # of a probability: what a window's place in a batch may change lies below
-KEY = "classifier"  # of a file's metadata: one key alone, as safetensors writes several in any order
+KEY = (
+    "classifier"  # of a file's metadata: one key alone, as safetensors writes several in any order
+)
 SIZES = (
-    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"),
+    *(
+        "vocab_size",
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "max_position_embeddings",
+    ),
     *("type_vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
 )
-SHAPE = dict.fromkeys(SIZES, int) | {"hidden_act": str, "layer_norm_eps": float}  # of a configuration, what scores depend on
+SHAPE = dict.fromkeys(SIZES, int) | {
+    "hidden_act": str,
+    "layer_norm_eps": float,
+}  # of a configuration, what scores depend on
 Probabilities = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D)
 
 
@@ -50,7 +64,9 @@ class Classifier(NamedTuple):
 
 
 def classifier(spec: ClassifierPolicySpec) -> Policy:
-    """The policy over one text; InputError where the model cannot be had, or its labels are not the domains."""
+    """The policy over one text; InputError where the model cannot be had, or its labels are not the
+    domains.
+    """
     return alone(classifier_batched(spec))
 
 
@@ -69,37 +85,56 @@ def classifier_batched(spec: ClassifierPolicySpec) -> Batched:
 
 
 def indices(model: Classifier, domains: Sequence[str] | None, name: str) -> list[int]:
-    """Where the domains are among a model's labels; InputError where they are not, or a model of others' gets none named."""
+    """Where the domains are among a model's labels; InputError where they are not, or a model of
+    others' gets none named.
+    """
     known = ", ".join(model.labels)
     if domains is None and model.threshold is None:
-        raise InputError(f"are needed for a model that was not trained here; its labels: {known}", key="domains")
+        raise InputError(
+            f"are needed for a model that was not trained here; its labels: {known}", key="domains"
+        )
     for domain in domains or ():
         if domain not in model.labels:
-            raise InputError(f"is a classifier with other labels: no {domain} among {known}", key="model", value=name)
+            raise InputError(
+                f"is a classifier with other labels: no {domain} among {known}",
+                key="model",
+                value=name,
+            )
     return [model.labels.index(domain) for domain in domains or model.labels]
 
 
 def finder(
     ask: Probabilities, labels: Sequence[str], chosen: Sequence[int], threshold: float, words: int
 ) -> Callable[[Sequence[str]], list[list[Span]]]:
-    """Spans of each text: the windows of which one of the chosen labels has a probability above the threshold.
+    """Spans of each text: the windows of which one of the chosen labels has a probability above the
+    threshold.
 
-    Guarantees: what is flagged at a threshold is flagged at every smaller one; a probability that is no number raises.
+    Guarantees: what is flagged at a threshold is flagged at every smaller one; a probability that
+    is no number raises.
     """
 
     def find(texts: Sequence[str]) -> list[list[Span]]:
         places = [windows(text, words) for text in texts]
-        read = [[" ".join(text[a:b].split()) for a, b in ranges] for text, ranges in zip(texts, places, strict=True)]
-        distinct = {window: index for index, window in enumerate(dict.fromkeys(one for some in read for one in some))}
+        read = [
+            [" ".join(text[a:b].split()) for a, b in ranges]
+            for text, ranges in zip(texts, places, strict=True)
+        ]
+        distinct = {
+            window: index
+            for index, window in enumerate(dict.fromkeys(one for some in read for one in some))
+        }
         scores = ask(list(distinct))[:, list(chosen)]  # (n, C)
         if not np.isfinite(scores).all():
             raise ValueError("a probability is no number")
-        best, most = scores.argmax(1).tolist(), scores.max(1).tolist()
+        best = scores.argmax(1).tolist()
+        most = scores.max(1).tolist()
         found = []
         for ranges, some in zip(places, read, strict=True):
             rows = [(place, distinct[window]) for place, window in zip(ranges, some, strict=True)]
             flagged = [(place, row) for place, row in rows if most[row] > threshold]
-            found.append(merge(Span(*place, labels[chosen[best[row]]], most[row]) for place, row in flagged))
+            found.append(
+                merge(Span(*place, labels[chosen[best[row]]], most[row]) for place, row in flagged)
+            )
         return found
 
     return find
@@ -111,11 +146,16 @@ def remembered(model: str, texts: tuple[str, ...]) -> np.ndarray:
 
 
 def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
-    """(n, D) float64: of each label for each text; of a text that is too long, the largest of its pieces."""
+    """(n, D) float64: of each label for each text; of a text that is too long, the largest of its
+    pieces.
+    """
     import torch
 
-    pieces, owners = [], []
-    for index, encoding in enumerate(model.words.encode_batch(list(texts), add_special_tokens=False)):
+    pieces = []
+    owners = []
+    for index, encoding in enumerate(
+        model.words.encode_batch(list(texts), add_special_tokens=False)
+    ):
         for piece in cut(model, encoding.ids):
             pieces.append(piece)
             owners.append(index)
@@ -133,7 +173,9 @@ def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
 def cut(model: Classifier, ids: list[int]) -> list[list[int]]:
     """Token ids in as few pieces as the network's positions allow, each with begin and end."""
     config = model.network.config
-    room = config.max_position_embeddings - config.pad_token_id - 3  # RoBERTa counts positions from the padding's id on
+    room = (
+        config.max_position_embeddings - config.pad_token_id - 3
+    )  # RoBERTa counts positions from the padding's id on
     pieces = [ids[first : first + room] for first in range(0, len(ids), room)] or [[]]
     return [[config.bos_token_id, *piece, config.eos_token_id] for piece in pieces]
 
@@ -142,7 +184,8 @@ def logits(model: Classifier, pieces: Sequence[list[int]]) -> "torch.Tensor":
     """(B, D), of token ids padded to the longest."""
     import torch
 
-    network, longest = model.network, max(map(len, pieces))
+    network = model.network
+    longest = max(map(len, pieces))
     ids = torch.full((len(pieces), longest), network.config.pad_token_id)
     mask = torch.zeros_like(ids)
     for row, piece in enumerate(pieces):
@@ -151,7 +194,8 @@ def logits(model: Classifier, pieces: Sequence[list[int]]) -> "torch.Tensor":
     return network(ids.to(network.device), attention_mask=mask.to(network.device)).logits
 
 
-# On disk ---------------------------------------------------------------------------------------------------------------
+# On disk
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def save(model: Classifier, path: Path) -> None:
@@ -159,15 +203,25 @@ def save(model: Classifier, path: Path) -> None:
     from safetensors.torch import save_file
 
     config = {name: getattr(model.network.config, name) for name in SHAPE}
-    values = {"config": config, "labels": model.labels, "words": model.words.to_str(), "threshold": model.threshold}
-    weights = {name: value.detach().cpu().contiguous() for name, value in model.network.state_dict().items()}
+    values = {
+        "config": config,
+        "labels": model.labels,
+        "words": model.words.to_str(),
+        "threshold": model.threshold,
+    }
+    weights = {
+        name: value.detach().cpu().contiguous()
+        for name, value in model.network.state_dict().items()
+    }
     with atomic(path) as temporary:
         save_file(weights, temporary, {KEY: json.dumps(values, sort_keys=True)})
 
 
 @lru_cache(maxsize=2)
 def load(model: str) -> Classifier:
-    """A classifier that the stage wrote, or one of transformers, on the accelerator if there is one; InputError otherwise."""
+    """A classifier that the stage wrote, or one of transformers, on the accelerator if there is
+    one; InputError otherwise.
+    """
     import torch
 
     found = from_file(Path(model)) if Path(model).is_file() else from_transformers(model)
@@ -192,21 +246,31 @@ def from_file(path: Path) -> Classifier:
         network.load_state_dict(weights)
         return Classifier(network, backend_of(values["words"]), labels, float(values["threshold"]))
     except Exception as error:  # transformers and tokenizers have errors of many kinds
-        raise InputError(f"is no classifier of this project's ({type(error).__name__})", file=path) from None
+        raise InputError(
+            f"is no classifier of this project's ({type(error).__name__})", file=path
+        ) from None
 
 
-def _config(values: dict[str, Any], labels: Sequence[str], weights: "dict[str, torch.Tensor]") -> "RobertaConfig":
-    """Of what `save` writes alone; ValueError for sizes beyond those of the weights, before anything is allocated."""
+def _config(
+    values: dict[str, Any], labels: Sequence[str], weights: "dict[str, torch.Tensor]"
+) -> "RobertaConfig":
+    """Of what `save` writes alone; ValueError for sizes beyond those of the weights, before
+    anything is allocated.
+    """
     from transformers import RobertaConfig
 
     most = max(len(weights), *(size for weight in weights.values() for size in weight.shape))
-    if {name: type(value) for name, value in values.items()} != SHAPE or not all(0 <= values[name] <= most for name in SIZES):
+    if {name: type(value) for name, value in values.items()} != SHAPE or not all(
+        0 <= values[name] <= most for name in SIZES
+    ):
         raise ValueError("other keys or types than ours, or a size that the weights do not have")
     return RobertaConfig(**values, num_labels=len(labels))
 
 
 def from_transformers(name: str, **changes: Any) -> Classifier:
-    """A RoBERTa classifier in a folder or in the local cache, with its tokenizer; `changes` of labels give it a new head."""
+    """A RoBERTa classifier in a folder or in the local cache, with its tokenizer; `changes` of
+    labels give it a new head.
+    """
     from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
 
     here = {"local_files_only": True, "trust_remote_code": False}
@@ -216,8 +280,14 @@ def from_transformers(name: str, **changes: Any) -> Classifier:
             raise ValueError(f"a {config.model_type}, not a roberta")
         _within(config, name)
         words = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
-        options = here | {"use_safetensors": True, "ignore_mismatched_sizes": bool(changes), "output_loading_info": True}
-        network, found = RobertaForSequenceClassification.from_pretrained(name, config=config, **options)
+        options = here | {
+            "use_safetensors": True,
+            "ignore_mismatched_sizes": bool(changes),
+            "output_loading_info": True,
+        }
+        network, found = RobertaForSequenceClassification.from_pretrained(
+            name, config=config, **options
+        )
         _complete(found, head_is_new=bool(changes))
     except Exception as error:  # of a file that others made: transformers has errors of many kinds
         reason = str(error).partition("\n")[0][:200]
@@ -240,9 +310,17 @@ def _within(config: Any, name: str) -> None:
 
 
 def _complete(found: dict[str, Any], *, head_is_new: bool) -> None:
-    """ValueError unless the weights were all there: what is missing would be noise, and nothing would be found with it."""
-    missing = {key for key in found["missing_keys"] if not (head_is_new and key.startswith("classifier."))}
-    mismatched = {key for key, *_ in found["mismatched_keys"] if not (head_is_new and key.startswith("classifier."))}
+    """ValueError unless the weights were all there: what is missing would be noise, and nothing
+    would be found with it.
+    """
+    missing = {
+        key for key in found["missing_keys"] if not (head_is_new and key.startswith("classifier."))
+    }
+    mismatched = {
+        key
+        for key, *_ in found["mismatched_keys"]
+        if not (head_is_new and key.startswith("classifier."))
+    }
     if wrong := sorted(map(str, missing | mismatched)):
         raise ValueError(f"its weights lack {wrong[0]}, or have it in another shape")
 

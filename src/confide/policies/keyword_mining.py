@@ -1,8 +1,10 @@
-"""Keywords of domains, mined from text: n-grams by the log-odds ratio with an informative Dirichlet prior (Monroe et al. 2008).
+"""Keywords of domains, mined from text: n-grams by the log-odds ratio with an informative Dirichlet
+prior (Monroe et al. 2008).
 
-An n-gram is a keyword of a domain where its odds there are many times its odds in the other domains, the ratio is several of
-its standard errors from 1, and several documents hold it. The prior keeps rare n-grams from looking sure. The surest come
-first; function words are out by the ratio, what one customer says again and again by the number of documents.
+An n-gram is a keyword of a domain where its odds there are many times its odds in the other
+domains, the ratio is several of its standard errors from 1, and several documents hold it. The
+prior keeps rare n-grams from looking sure. The surest come first; function words are out by the
+ratio, what one customer says again and again by the number of documents.
 """
 
 import math
@@ -21,7 +23,8 @@ LETTERS = re.compile(r"[^\W\d_]{2}")
 def mine(spec: KeywordFitSpec, texts: Texts) -> dict[str, list[str]]:
     """Keywords of each domain, the surest first; InputError for a domain without any.
 
-    A phrase that holds a keyword is none: it is found already. Nor is a number or an initial: those are values.
+    A phrase that holds a keyword is none: it is found already. Nor is a number or an initial: those
+    are values.
     """
     chosen: dict[str, dict[str, float]] = {domain: {} for domain in texts}
     for size in range(1, spec.words + 1):
@@ -29,18 +32,27 @@ def mine(spec: KeywordFitSpec, texts: Texts) -> dict[str, list[str]]:
         everywhere = sum(grams.values(), Counter())
         for domain, found in chosen.items():
             for gram, (ratio, z) in log_odds(grams[domain], everywhere, spec.prior).items():
-                often = documents[domain][gram] >= spec.min_count and LETTERS.search(gram) is not None
+                often = (
+                    documents[domain][gram] >= spec.min_count and LETTERS.search(gram) is not None
+                )
                 sure = ratio >= math.log(spec.odds) and z >= spec.min_z
                 if often and sure and not any(part in found for part in parts(gram)):
                     found[gram] = z
     for domain, found in chosen.items():
         if not found:
-            raise InputError("has no keyword that passes min_count, odds and min_z", key="domains", value=domain)
-    return {domain: sorted(found, key=lambda gram: (-found[gram], gram))[: spec.count] for domain, found in chosen.items()}
+            raise InputError(
+                "has no keyword that passes min_count, odds and min_z", key="domains", value=domain
+            )
+    return {
+        domain: sorted(found, key=lambda gram: (-found[gram], gram))[: spec.count]
+        for domain, found in chosen.items()
+    }
 
 
 def counted(texts: Texts, size: int) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
-    """Of each domain how often each n-gram of so many words occurs, within utterances, and in how many documents."""
+    """Of each domain how often each n-gram of so many words occurs, within utterances, and in how
+    many documents.
+    """
     grams: dict[str, Counter[str]] = {domain: Counter() for domain in texts}
     documents: dict[str, Counter[str]] = {domain: Counter() for domain in texts}
     for domain, by_document in texts.items():
@@ -61,18 +73,32 @@ def n_grams(text: str, size: int) -> Iterator[str]:
 def parts(gram: str) -> Iterator[str]:
     """The shorter n-grams within one."""
     words = gram.split(" ")
-    return (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1) if j - i < len(words))
+    return (
+        " ".join(words[i:j])
+        for i in range(len(words))
+        for j in range(i + 1, len(words) + 1)
+        if j - i < len(words)
+    )
 
 
-def log_odds(own: Mapping[str, int], everywhere: Mapping[str, int], prior: float) -> dict[str, tuple[float, float]]:
-    """Log-odds ratio of each n-gram of `own` against the rest of `everywhere`, and how many of its standard errors it is.
+def log_odds(
+    own: Mapping[str, int], everywhere: Mapping[str, int], prior: float
+) -> dict[str, tuple[float, float]]:
+    """Log-odds ratio of each n-gram of `own` against the rest of `everywhere`, and how many of its
+    standard errors it is.
 
-    The prior has the n-grams in the proportions that they have everywhere, and weighs as much as `prior` of them.
+    The prior has the n-grams in the proportions that they have everywhere, and weighs as much as
+    `prior` of them.
     """
-    size, whole, found = sum(own.values()), sum(everywhere.values()), {}
+    size = sum(own.values())
+    whole = sum(everywhere.values())
+    found = {}
     for gram, count in own.items():
         alpha = prior * everywhere[gram] / whole
-        here, there = count + alpha, everywhere[gram] - count + alpha
-        ratio = math.log(here / (size + prior - here)) - math.log(there / (whole - size + prior - there))
+        here = count + alpha
+        there = everywhere[gram] - count + alpha
+        ratio = math.log(here / (size + prior - here)) - math.log(
+            there / (whole - size + prior - there)
+        )
         found[gram] = ratio, ratio / math.sqrt(1 / here + 1 / there)
     return found

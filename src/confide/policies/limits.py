@@ -1,9 +1,11 @@
-"""How long a search may take with one text, so that a pattern that tries every way to fail (`(a+)+$`) stops no job.
+"""How long a search may take with one text, so that a pattern that tries every way to fail
+(`(a+)+$`) stops no job.
 
-Python's `re` has no time limit, but it answers signals while it matches. One timer ticks for the whole process, in processor
-time: a text pays two assignments and no system call. Before Python 3.11.7 `re` answers within one attempt only: a search that
-starts anew at each place ends by itself, and is then refused for the time that it took. Memory that grows in the meantime,
-as for `((a?){1000}){1000}`, is bounded by refusing such patterns.
+Python's `re` has no time limit, but it answers signals while it matches. One timer ticks for the
+whole process, in processor time: a text pays two assignments and no system call. Before Python
+3.11.7 `re` answers within one attempt only: a search that starts anew at each place ends by itself,
+and is then refused for the time that it took. Memory that grows in the meantime, as for
+`((a?){1000}){1000}`, is bounded by refusing such patterns.
 """
 
 import atexit
@@ -20,15 +22,20 @@ REPEATS = 1_000_000  # product of the counts of repeats within repeats
 
 class _Clock:
     left: float | None = None  # ticks; None: nothing is searched
-    ticked = 0.0  # processor time of the last tick that Python heard: of several that it did not, it hears one
+    # processor time of the last tick that Python heard: of several that it did not, it hears one
+    ticked = 0.0
 
 
 def limited(search: Callable[[Any], Any], ticks: int | None = None) -> Callable[[Any], Any]:
-    """The same function of one argument; TimeoutError where it takes more than `ticks` (TICKS). For the main thread."""
+    """The same function of one argument; TimeoutError where it takes more than `ticks` (TICKS). For
+    the main thread.
+    """
     signal.signal(signal.SIGVTALRM, _tick)
     signal.setitimer(signal.ITIMER_VIRTUAL, TICK, TICK)
     _Clock.ticked = time.process_time()
-    atexit.register(signal.setitimer, signal.ITIMER_VIRTUAL, 0)  # a tick after Python's last handler would end the process
+    atexit.register(
+        signal.setitimer, signal.ITIMER_VIRTUAL, 0
+    )  # a tick after Python's last handler would end the process
     most = TICKS if ticks is None else ticks
 
     def within(given: Any) -> Any:
@@ -49,7 +56,8 @@ def _listen() -> None:
 
 def _tick(*_: object) -> None:
     now = time.process_time()
-    passed, _Clock.ticked = max(1.0, (now - _Clock.ticked) / TICK), now
+    passed = max(1.0, (now - _Clock.ticked) / TICK)
+    _Clock.ticked = now
     if _Clock.left is None:
         return
     _Clock.left -= passed
@@ -58,7 +66,9 @@ def _tick(*_: object) -> None:
 
 
 def repeats(pattern: str) -> int:
-    """Largest product of the counts of repeats that stand within one another; an unbounded one counts as its least."""
+    """Largest product of the counts of repeats that stand within one another; an unbounded one
+    counts as its least.
+    """
     return _repeats(parser.parse(pattern))
 
 

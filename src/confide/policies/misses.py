@@ -1,7 +1,7 @@
 """A policy made to miss a chosen share of secrets: the imperfect screening of CRT's gamma sweep.
 
-A secret is missed or found everywhere, by a keyed hash of its string, so that the same secrets are missed in every
-run, and those missed at a small gamma are missed at every larger one.
+A secret is missed or found everywhere, by a keyed hash of its string, so that the same secrets are
+missed in every run, and those missed at a small gamma are missed at every larger one.
 """
 
 import hashlib
@@ -20,7 +20,8 @@ def with_misses(policy: Policy, gamma: float, seed: int) -> Policy:
 
 def missing(gamma: float, seed: int) -> Callable[[str], bool]:
     """Whether a secret string is missed: its keyed hash, uniform on [0, 1), lies below gamma."""
-    key, bound = str(seed).encode(), int(gamma * 2**64)
+    key = str(seed).encode()
+    bound = int(gamma * 2**64)
     hashed = hashlib.blake2b(key=key, digest_size=8)
 
     def missed(secret: str) -> bool:

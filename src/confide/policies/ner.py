@@ -1,9 +1,11 @@
-"""Named entities as a policy, with the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's "all entities").
+"""Named entities as a policy, with the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's
+"all entities").
 
-pi flags every entity of the beam whose score is above the threshold. Its conservative sibling adds the entities of the best
-parse, whatever their score, and each token that lies outside of all entities with too small a probability; it flags
-whatever pi of the same pipeline flags. Both look at the whole text, so masking one secret may change what else they find:
-what they may claim of a caught secret is what the neighbour test measures (CRT's proof assumes a policy without context).
+pi flags every entity of the beam whose score is above the threshold. Its conservative sibling adds
+the entities of the best parse, whatever their score, and each token that lies outside of all
+entities with too small a probability; it flags whatever pi of the same pipeline flags. Both look at
+the whole text, so masking one secret may change what else they find: what they may claim of a
+caught secret is what the neighbour test measures (CRT's proof assumes a policy without context).
 """
 
 from functools import lru_cache
@@ -34,7 +36,11 @@ def ner(spec: NerPolicySpec) -> Policy:
 def ner_batched(spec: NerPolicySpec) -> Batched:
     """The same over many texts, in one pass of the network."""
     load(spec.model, ENTITIES)  # now, so that a missing one is no failure of a text
-    return closed(lambda texts: [flagged(found, spec) for found in entities(spec.model, tuple(texts), spec.beam_width)])
+    return closed(
+        lambda texts: [
+            flagged(found, spec) for found in entities(spec.model, tuple(texts), spec.beam_width)
+        ]
+    )
 
 
 @lru_cache(maxsize=1)  # pi and its conservative sibling ask the same in turn
@@ -58,14 +64,20 @@ def flagged(found: Entities, spec: NerPolicySpec) -> list[Span]:
     Guarantees: with `conservative`, every character that is flagged without it.
     """
     tokens, scores, best = found
-    known = {entity: score for entity, score in scores.items() if spec.labels is None or entity[2] in spec.labels}
+    known = {
+        entity: score
+        for entity, score in scores.items()
+        if spec.labels is None or entity[2] in spec.labels
+    }
     spans = [
         Span(tokens[start][0], tokens[end - 1][1], label, score)
         for (start, end, label), score in known.items()
         if score > spec.threshold or (spec.conservative and (start, end, label) in best)
     ]
     if spec.conservative:
-        spans += [Span(*tokens[index], UNCERTAIN) for index in uncertain(len(tokens), known, spec.outside)]
+        spans += [
+            Span(*tokens[index], UNCERTAIN) for index in uncertain(len(tokens), known, spec.outside)
+        ]
     return merge(spans)
 
 
@@ -75,4 +87,6 @@ def uncertain(length: int, scores: Scores, outside: float) -> list[int]:
     for (start, end, _), score in scores.items():
         for index in range(start, end):
             inside[index] += score
-    return [index for index, probability in enumerate(inside) if round(1 - probability, 6) < outside]
+    return [
+        index for index, probability in enumerate(inside) if round(1 - probability, 6) < outside
+    ]

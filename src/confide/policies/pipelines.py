@@ -1,9 +1,11 @@
-"""spaCy pipelines as policies use them: loaded once, without the components that no policy reads, and run on many texts.
+"""spaCy pipelines as policies use them: loaded once, without the components that no policy reads,
+and run on many texts.
 
-A pipeline is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities are scored as CRT's policies
-need it (section 5): spaCy's parser gives none, so a beam of parses is kept, and an entity's score is the weight of the parses
-that have it. The scores of a parser that was trained greedily, as most are, run high: recall and the neighbour test measure
-what a threshold misses.
+A pipeline is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities
+are scored as CRT's policies need it (section 5): spaCy's parser gives none, so a beam of parses is
+kept, and an entity's score is the weight of the parses that have it. The scores of a parser that
+was trained greedily, as most are, run high: recall and the neighbour test measure what a threshold
+misses.
 """
 
 from collections.abc import Sequence
@@ -12,17 +14,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confide.errors import InputError
-from confide.io import read_bytes
+from confide.files.io import read_bytes
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
     from thinc.api import Config
 
-ENTITIES = ("ner", "beam_ner", "entity_ruler", "span_ruler")  # factories of components that write entities
+ENTITIES = (
+    "ner",
+    "beam_ner",
+    "entity_ruler",
+    "span_ruler",
+)  # factories of components that write entities
 PARSER = ("parser", "beam_parser")
 TAGGER = ("tagger", "morphologizer", "attribute_ruler")
-SHARED = ("tok2vec", "transformer", "curated_transformer")  # vectors that other components listen to
+SHARED = (
+    "tok2vec",
+    "transformer",
+    "curated_transformer",
+)  # vectors that other components listen to
 CALLBACKS = ("before_creation", "after_creation", "after_pipeline_creation")  # of a configuration
 DIGITS = 4  # of a score: what is left of the order of additions lies below
 
@@ -33,12 +44,16 @@ Scores = dict[tuple[int, int, str], float]  # (first token, end, label) -> score
 
 @lru_cache(maxsize=4)
 def load(model: str, *needs: tuple[str, ...]) -> "Language":
-    """The pipeline with the components of the given groups alone; InputError where it is not installed or lacks a group."""
+    """The pipeline with the components of the given groups alone; InputError where it is not
+    installed or lacks a group.
+    """
     nlp = read(model)
     factories = {name: nlp.get_pipe_meta(name).factory for name in nlp.pipe_names}
     for group in needs:
         if not set(group) & set(factories.values()):
-            raise InputError(f"has no {' or '.join(group[:2])}, which the policy needs", key="model", value=model)
+            raise InputError(
+                f"has no {' or '.join(group[:2])}, which the policy needs", key="model", value=model
+            )
     kept = {name for name, factory in factories.items() if any(factory in group for group in needs)}
     for name, factory in factories.items():
         if factory in SHARED:
@@ -60,13 +75,17 @@ def read(model: str) -> "Language":
     if not path.is_dir() and not spacy.util.is_package(model):
         if path.parent != Path(".") or path.suffix:
             raise InputError("there is no such file or folder", key="model", value=model)
-        raise InputError(f"is not installed: python -m spacy download {model}", key="model", value=model)
+        raise InputError(
+            f"is not installed: python -m spacy download {model}", key="model", value=model
+        )
     try:
         if path.is_dir():
             refuse_callbacks(spacy.util.load_config(path / "config.cfg"))
         return spacy.load(path if path.is_dir() else model)
     except Exception as error:
-        raise InputError(f"cannot be loaded by spaCy: {_line(error)}", key="model", value=model) from None
+        raise InputError(
+            f"cannot be loaded by spaCy: {_line(error)}", key="model", value=model
+        ) from None
 
 
 def from_bytes(data: bytes, path: Path) -> "Language":
@@ -95,7 +114,8 @@ def _line(error: Exception) -> str:
 
 
 def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tuple["Doc", Scores]]:
-    """Annotated documents, and the scores of their entities; with a beam of 1 all score 1, and so do those of rules.
+    """Annotated documents, and the scores of their entities; with a beam of 1 all score 1, and so
+    do those of rules.
 
     Raises where spaCy does, also on a text longer than nlp.max_length: nothing is cut.
     """
@@ -110,7 +130,9 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
                 beams = component.beam_parse(some, beam_width=beam_width)
                 component.set_annotations(some, beams)
                 for index, found in zip(alike, component.scored_ents(beams), strict=True):
-                    scores[index] = {entity: round(score, DIGITS) for entity, score in found.items()}
+                    scores[index] = {
+                        entity: round(score, DIGITS) for entity, score in found.items()
+                    }
         elif hasattr(component, "pipe"):
             docs = list(component.pipe(docs, batch_size=max(1, len(docs))))
         else:
@@ -122,9 +144,12 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
 
 
 def _by_length(docs: list["Doc"]) -> list[list[int]]:
-    """Indices of documents in groups of similar length: a beam goes on until the longest of its group is done.
+    """Indices of documents in groups of similar length: a beam goes on until the longest of its
+    group is done.
 
     Empty ones are left out, as nothing has no parse.
     """
-    order = sorted((index for index, doc in enumerate(docs) if len(doc)), key=lambda index: len(docs[index]))
+    order = sorted(
+        (index for index, doc in enumerate(docs) if len(doc)), key=lambda index: len(docs[index])
+    )
     return [order[first : first + GROUP] for first in range(0, len(order), GROUP)]

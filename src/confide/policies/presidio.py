@@ -1,8 +1,10 @@
-"""Microsoft Presidio's recognisers as a policy: an optional extra, `pip install 'confide[presidio]'`.
+"""Microsoft Presidio's recognisers as a policy: an optional extra, `pip install
+'confide[presidio]'`.
 
-Its patterns and checksums run beside the entities of a spaCy pipeline, if one is named; nothing is ever downloaded. Presidio
-skips a pattern that takes too long and goes on; here the text then counts as one on which the policy failed, so that it is
-private. Presidio raises the score of a pattern by the words around it, so its findings depend on context, too.
+Its patterns and checksums run beside the entities of a spaCy pipeline, if one is named; nothing is
+ever downloaded. Presidio skips a pattern that takes too long and goes on; here the text then counts
+as one on which the policy failed, so that it is private. Presidio raises the score of a pattern by
+the words around it, so its findings depend on context, too.
 """
 
 import logging
@@ -21,20 +23,30 @@ LOG = "presidio-analyzer"
 
 
 def presidio(spec: PresidioPolicySpec) -> Policy:
-    """The policy; InputError where Presidio or the pipeline is not installed, or an entity is unknown to it."""
+    """The policy; InputError where Presidio or the pipeline is not installed, or an entity is
+    unknown to it.
+    """
     try:
         engine = analyzer(spec.model)
     except ImportError:
-        raise InputError("is not installed: pip install 'confide[presidio]'", key="kind", value="presidio") from None
+        raise InputError(
+            "is not installed: pip install 'confide[presidio]'", key="kind", value="presidio"
+        ) from None
     known = engine.get_supported_entities("en")
     for name in spec.entities or ():
         if name not in known:
-            raise InputError(f"is unknown: one of {', '.join(sorted(known))}", key="entities", value=name)
+            raise InputError(
+                f"is unknown: one of {', '.join(sorted(known))}", key="entities", value=name
+            )
     logging.getLogger(LOG).addFilter(refuse_timeouts)
 
     def find(text: str) -> list[Span]:
         found = engine.analyze(text, language="en", entities=spec.entities)
-        return merge(Span(one.start, one.end, one.entity_type, one.score) for one in found if one.score > spec.threshold)
+        return merge(
+            Span(one.start, one.end, one.entity_type, one.score)
+            for one in found
+            if one.score > spec.threshold
+        )
 
     return find
 
@@ -46,7 +58,8 @@ def analyzer(model: str | None) -> "AnalyzerEngine":
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
-    # it would fetch the list of public suffixes when it sees the first address of an e-mail; the packaged one serves as well
+    # it would fetch the list of public suffixes when it sees the first address of an e-mail; the
+    # packaged one serves as well
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
     log = logging.getLogger(LOG)
     log.setLevel(logging.ERROR)  # its warnings are about recognisers for other languages
@@ -60,7 +73,9 @@ def analyzer(model: str | None) -> "AnalyzerEngine":
 
 
 def refuse_timeouts(record: logging.LogRecord) -> bool:
-    """A filter of Presidio's log that raises where a pattern was given up; no other warning is shown."""
+    """A filter of Presidio's log that raises where a pattern was given up; no other warning is
+    shown.
+    """
     if "timed out" in record.getMessage():
         raise TimeoutError("a pattern took too long")
     return record.levelno >= logging.ERROR

@@ -1,9 +1,11 @@
-"""Regular expressions as a policy: a table of label -> pattern, run in as few scans of the text as possible.
+"""Regular expressions as a policy: a table of label -> pattern, run in as few scans of the text as
+possible.
 
-A pattern may name a group `secret`: its span is then that group. Patterns share one scan, in which the label listed
-first wins where two could start at the same character. Zero-width conditions that all patterns open with, such as
-(?=[A-Z0-9])\\b, are tested once per character: that is where most of the speed comes from. A text that takes longer than
-`limits` allows raises, and so becomes private.
+A pattern may name a group `secret`: its span is then that group. Patterns share one scan, in which
+the label listed first wins where two could start at the same character. Zero-width conditions that
+all patterns open with, such as (?=[A-Z0-9])\\b, are tested once per character: that is where most
+of the speed comes from. A text that takes longer than `limits` allows raises, and so becomes
+private.
 """
 
 import re
@@ -16,13 +18,19 @@ from confide.policies.spans import Policy, merge
 from confide.specs import RegexPolicySpec
 from confide.types import Span
 
-CONDITION = re.compile(r"\\b|\(\?[=!]\[[^\]\\]*(?:\\.[^\]\\]*)*\]\)")  # \b, or a look-ahead at one set of characters
+CONDITION = re.compile(
+    r"\\b|\(\?[=!]\[[^\]\\]*(?:\\.[^\]\\]*)*\]\)"
+)  # \b, or a look-ahead at one set of characters
 NAMED = re.compile(r"\(\?P<(\w+)>")
-ALONE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)")  # back-references, conditionals, global flags
+ALONE = re.compile(
+    r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)"
+)  # back-references, conditionals, global flags
 
 
 def regex(spec: RegexPolicySpec) -> Policy:
-    """Policy of a pattern table; InputError names the label whose pattern is unusable. Raises TimeoutError on a text."""
+    """Policy of a pattern table; InputError names the label whose pattern is unusable. Raises
+    TimeoutError on a text.
+    """
     shared, alone = _sorted(spec)
     scans = [_together(shared)] if shared else []
     scans += [_apart(label, pattern) for label, pattern in alone.items()]
@@ -52,7 +60,9 @@ def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
     for label, pattern in spec.patterns.items():
         _check(label, pattern)
     shared = {label: pattern for label, pattern in spec.patterns.items() if _shareable(pattern)}
-    return shared, {label: pattern for label, pattern in spec.patterns.items() if label not in shared}
+    return shared, {
+        label: pattern for label, pattern in spec.patterns.items() if label not in shared
+    }
 
 
 def _check(label: str, pattern: str) -> None:
@@ -61,13 +71,17 @@ def _check(label: str, pattern: str) -> None:
             raise OverflowError(f"repeats within repeats, more than {REPEATS} times in all")
         empty = limited(_matches_empty)(pattern)
     except (re.error, RecursionError, OverflowError, TimeoutError) as error:
-        raise InputError(f"does not compile: {error}", key=f"patterns.{label}", value=pattern) from None
+        raise InputError(
+            f"does not compile: {error}", key=f"patterns.{label}", value=pattern
+        ) from None
     if empty:
         raise InputError("matches the empty text", key=f"patterns.{label}", value=pattern)
 
 
 def _matches_empty(pattern: str) -> bool:
-    """Whether it does, after all that is done to a pattern before it is used: none of that may take long either."""
+    """Whether it does, after all that is done to a pattern before it is used: none of that may take
+    long either.
+    """
     _conditions(pattern)
     return re.compile(pattern).fullmatch("") is not None
 
@@ -78,7 +92,9 @@ def _shareable(pattern: str) -> bool:
 
 
 def _automaton(table: dict[str, str]) -> re.Pattern[str]:
-    """All patterns of the table as one: the one listed at place i is the group p<i>, its secret s<i>."""
+    """All patterns of the table as one: the one listed at place i is the group p<i>, its secret
+    s<i>.
+    """
     conditions = _common_conditions(list(table.values()))
     parts = (
         f"(?P<p{index}>{pattern.removeprefix(conditions).replace('(?P<secret>', f'(?P<s{index}>')})"
@@ -92,7 +108,10 @@ def _together(table: dict[str, str]) -> Policy:
     automaton = _automaton(table)
     names = {f"p{index}": (label, f"s{index}") for index, label in enumerate(table)}
     if any(secret in automaton.groupindex for _, secret in names.values()):
-        groups = {name: (label, secret if secret in automaton.groupindex else name) for name, (label, secret) in names.items()}
+        groups = {
+            name: (label, secret if secret in automaton.groupindex else name)
+            for name, (label, secret) in names.items()
+        }
         return _finder(automaton, lambda match: groups[match.lastgroup])
     plain = {name: label for name, (label, _) in names.items()}
     return lambda text: [
@@ -109,7 +128,9 @@ def _apart(label: str, pattern: str) -> Policy:
     return _finder(automaton, lambda match: (label, group))
 
 
-def _finder(automaton: re.Pattern[str], where: Callable[[re.Match[str]], tuple[str, str | int]]) -> Policy:
+def _finder(
+    automaton: re.Pattern[str], where: Callable[[re.Match[str]], tuple[str, str | int]]
+) -> Policy:
     """Policy of one automaton; `where` tells a match's label and the group that is its secret."""
 
     def find(text: str) -> list[Span]:
@@ -133,7 +154,9 @@ def _common_conditions(patterns: list[str]) -> str:
 
 
 def _conditions(pattern: str) -> list[str]:
-    """The conditions that one pattern opens with; none if an alternative at its top level would escape them."""
+    """The conditions that one pattern opens with; none if an alternative at its top level would
+    escape them.
+    """
     found: list[str] = []
     position = 0
     while (match := CONDITION.match(pattern, position)) and not _has_top_alternative(pattern):

@@ -1,7 +1,8 @@
-"""What a policy is, and the arithmetic of its spans: merging, union, and the collapsed redaction of CRT Algorithm 1.
+"""What a policy is, and the arithmetic of its spans: merging, union, and the collapsed redaction of
+CRT Algorithm 1.
 
-A policy maps a text to its sensitive character ranges. Claims need policies that judge a range by the range alone
-(CRT section 3.2); nothing here looks at more than one text.
+A policy maps a text to its sensitive character ranges. Claims need policies that judge a range by
+the range alone (CRT section 3.2); nothing here looks at more than one text.
 """
 
 import re
@@ -15,9 +16,11 @@ Policy = Callable[[str], list[Span]]  # sorted, non-overlapping spans of one tex
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:
-    """Sorted spans in which overlapping ones are one (label of the first, highest score); empty ones are dropped.
+    """Sorted spans in which overlapping ones are one (label of the first, highest score); empty
+    ones are dropped.
 
-    Spans that only touch stay apart, so that each keeps its label; `redacted_text` hides them behind one mask.
+    Spans that only touch stay apart, so that each keeps its label; `redacted_text` hides them
+    behind one mask.
     """
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
@@ -25,7 +28,9 @@ def merge(spans: Iterable[Span]) -> list[Span]:
             continue
         if merged and span.start < merged[-1].end:
             last = merged[-1]
-            merged[-1] = last._replace(end=max(last.end, span.end), score=max(last.score, span.score))
+            merged[-1] = last._replace(
+                end=max(last.end, span.end), score=max(last.score, span.score)
+            )
         else:
             merged.append(span)
     return merged
@@ -38,7 +43,8 @@ def union(*policies: Policy) -> Policy:
 
 def masks(text: str) -> list[Span]:
     """The places where the text itself reads <MASK>."""
-    found, start = [], text.find(MASK)
+    found = []
+    start = text.find(MASK)
     while start >= 0:
         found.append(Span(start, start + len(MASK), MASK))
         start = text.find(MASK, start + len(MASK))
@@ -60,14 +66,17 @@ def merged_masks(text: str) -> str:
 
 
 def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
-    """The text with each run of touching or overlapping spans, literal <MASK> included, as one <MASK>.
+    """The text with each run of touching or overlapping spans, literal <MASK> included, as one
+    <MASK>.
 
-    Guarantees: neither the length nor the number of adjoining secrets shows, so a secret that was masked in the raw
-    text and one that the policy found leave the same result.
+    Guarantees: neither the length nor the number of adjoining secrets shows, so a secret that was
+    masked in the raw text and one that the policy found leave the same result.
     """
     if MASK in text:
         spans = [*spans, *masks(text)]
-    parts, position, last = [], 0, -1
+    parts = []
+    position = 0
+    last = -1
     for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):
         if start > last:
             parts += (text[position:start], MASK)

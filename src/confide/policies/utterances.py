@@ -1,15 +1,19 @@
-"""What was said in a dialogue, without the markers that a reader put between utterances, and windows of its words.
+"""What was said in a dialogue, without the markers that a reader put between utterances, and
+windows of its words.
 
-Policies of domains (Domain Private Transformers, section 5.1) judge words and runs of words within one utterance. Markers are
-the control tokens <_soc_>, <_eoc_> and <DOMAIN> (capitals, digits, _), the speakers USR:, SYS: and BOT:, and line breaks; they
-are never flagged, as in the paper's table 1, as a control token says nothing that the model was not told. <MASK> is a word.
+Policies of domains (Domain Private Transformers, section 5.1) judge words and runs of words within
+one utterance. Markers are the control tokens <_soc_>, <_eoc_> and <DOMAIN> (capitals, digits, _),
+the speakers USR:, SYS: and BOT:, and line breaks; they are never flagged, as in the paper's table
+1, as a control token says nothing that the model was not told. <MASK> is a word.
 """
 
 import re
 
 from confide.types import MASK
 
-MARKER = re.compile(rf"(?!{MASK})<(?:_soc_|_eoc_|[A-Z][A-Z0-9_]*)>|(?<!\S)(?:USR|SYS|BOT):(?!\S)|[\r\n]")
+MARKER = re.compile(
+    rf"(?!{MASK})<(?:_soc_|_eoc_|[A-Z][A-Z0-9_]*)>|(?<!\S)(?:USR|SYS|BOT):(?!\S)|[\r\n]"
+)
 WORD = re.compile(r"\S+")
 Range = tuple[int, int]  # half-open, in characters
 Texts = dict[str, dict[str, list[str]]]  # domain -> document -> its points
@@ -18,7 +22,9 @@ Texts = dict[str, dict[str, list[str]]]  # domain -> document -> its points
 def utterances(text: str) -> list[Range]:
     """The ranges between markers, blank ones left out."""
     ends = [match.span() for match in MARKER.finditer(text)]
-    found = zip([0, *(end for _, end in ends)], [*(start for start, _ in ends), len(text)], strict=True)
+    found = zip(
+        [0, *(end for _, end in ends)], [*(start for start, _ in ends), len(text)], strict=True
+    )
     return [(start, end) for start, end in found if text[start:end].strip()]
 
 
@@ -33,5 +39,8 @@ def windows(text: str, words: int) -> list[Range]:
     for first, last in utterances(text):
         places = [match.span() for match in WORD.finditer(text, first, last)]
         count = max(1, len(places) - words + 1)
-        found += [(places[index][0], places[min(index + words, len(places)) - 1][1]) for index in range(count)]
+        found += [
+            (places[index][0], places[min(index + words, len(places)) - 1][1])
+            for index in range(count)
+        ]
     return found

@@ -1,5 +1,5 @@
-"""The one place that knows the fields of the files a study reads: certificates, evaluations, attacks, training metrics;
-and attacks on the model after each epoch, where a run asked for them.
+"""The one place that knows the fields of the files a study reads: certificates, evaluations,
+attacks, training metrics; and attacks on the model after each epoch, where a run asked for them.
 
 Runs are listed by the specification and never searched for: a leftover folder cannot enter a table.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confide.errors import InputError
-from confide.io import read_file, read_json, read_jsonl
+from confide.files.io import read_file, read_json, read_jsonl
 from confide.specs import ReportRun
 from confide.specs.files import AttackFile, CertificateFile, EvaluationFile
 
@@ -62,7 +62,9 @@ class Result:
     evaluation: Json
     attacks: dict[str, Json]  # by kind: exposure, membership
     epochs: tuple[Epoch, ...]
-    trajectory: dict[int, dict[str, Json]]  # by epoch, then by kind: the same attacks after each epoch; empty: not run
+    trajectory: dict[
+        int, dict[str, Json]
+    ]  # by epoch, then by kind: the same attacks after each epoch; empty: not run
 
     @property
     def corpus(self) -> str:
@@ -78,8 +80,13 @@ class Result:
         return [metrics for metrics in self.attacks.values() if metrics["attack"] == kind]
 
     def along(self, kind: str, name: str) -> list[tuple[int, Any]]:
-        """A number of an attack after each epoch, (epoch, value); epochs that it could not tell are left out."""
-        found = ((epoch, attacks.get(kind, {}).get(name)) for epoch, attacks in sorted(self.trajectory.items()))
+        """A number of an attack after each epoch, (epoch, value); epochs that it could not tell are
+        left out.
+        """
+        found = (
+            (epoch, attacks.get(kind, {}).get(name))
+            for epoch, attacks in sorted(self.trajectory.items())
+        )
         return [(epoch, value) for epoch, value in found if value is not None]
 
     def headline(self, name: str) -> float | None:
@@ -95,13 +102,21 @@ class Result:
     def meaning_of(self, name: str) -> Meaning | None:
         """What a claim's epsilon means, None where the certificate makes no such claim."""
         found = self._claim(name)
-        return None if found is None else Meaning(found["relation"], found["unit"], float(found["delta"]), found["accountant"])
+        return (
+            None
+            if found is None
+            else Meaning(
+                found["relation"], found["unit"], float(found["delta"]), found["accountant"]
+            )
+        )
 
     def _claim(self, name: str) -> Json | None:
         return next((claim for claim in self.certificate["claims"] if claim["name"] == name), None)
 
     def constant(self, name: str) -> list[float]:
-        """Values of a public constant of the noised updates, such as noise_multipliers; none where nothing is noised."""
+        """Values of a public constant of the noised updates, such as noise_multipliers; none where
+        nothing is noised.
+        """
         return self.certificate.get("public_constants", {}).get(name) or []
 
     @property
@@ -115,7 +130,9 @@ class Result:
 
     @property
     def conditional(self) -> bool:
-        """Whether the certificate names such a condition (as a rule: the conservative policy catches every miss)."""
+        """Whether the certificate names such a condition (as a rule: the conservative policy
+        catches every miss).
+        """
         return self.condition.startswith("conditional")
 
     @property
@@ -130,11 +147,15 @@ class Result:
 
     @property
     def peak_mb(self) -> float | None:
-        return max((epoch.peak_mb for epoch in self.epochs if epoch.peak_mb is not None), default=None)
+        return max(
+            (epoch.peak_mb for epoch in self.epochs if epoch.peak_mb is not None), default=None
+        )
 
 
 def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]:
-    """Read all files of the listed runs; InputError names the first that is missing or lacks a field."""
+    """Read all files of the listed runs; InputError names the first that is missing or lacks a
+    field.
+    """
     return [_load(run, results / "runs" / run.run, models / run.run) for run in runs]
 
 
@@ -146,27 +167,49 @@ def _load(run: ReportRun, folder: Path, model: Path) -> Result:
         path = folder / f"{name}.json"
         metrics = read_file(path, AttackFile)
         if (kind := kind_of(metrics)) in attacks and metrics.get("pairs") != []:
-            raise InputError("two attacks of one kind in a run of a study", file=path, key="attack", value=kind)
+            raise InputError(
+                "two attacks of one kind in a run of a study", file=path, key="attack", value=kind
+            )
         attacks[kind] = metrics
-    epochs = _epochs(certificate, list(read_jsonl(model / "metrics.jsonl")), folder / "certificate.json")
-    return Result(run, certificate, evaluation, attacks, epochs, _trajectory(run, folder / "trajectory.json", epochs))
+    epochs = _epochs(
+        certificate, list(read_jsonl(model / "metrics.jsonl")), folder / "certificate.json"
+    )
+    return Result(
+        run,
+        certificate=certificate,
+        evaluation=evaluation,
+        attacks=attacks,
+        epochs=epochs,
+        trajectory=_trajectory(run, folder / "trajectory.json", epochs),
+    )
 
 
 def kind_of(metrics: Json) -> str:
-    """Kind of an attack; of membership, the paper's setting is a kind of its own, and so are other domains of prompts."""
+    """Kind of an attack; of membership, the paper's setting is a kind of its own, and so are other
+    domains of prompts.
+    """
     if prompts := dict.fromkeys(pair["prompt"] for pair in metrics.get("pairs", ())):
         return f"{metrics['attack']} {'+'.join(prompts)}"
-    honest = metrics.get("non_members_from", "held_out") == "held_out" and metrics.get("context", "text") == "text"
+    honest = (
+        metrics.get("non_members_from", "held_out") == "held_out"
+        and metrics.get("context", "text") == "text"
+    )
     return metrics["attack"] if honest else f"{metrics['attack']}_published"
 
 
-def _trajectory(run: ReportRun, path: Path, epochs: tuple[Epoch, ...]) -> dict[int, dict[str, Json]]:
-    """Attacks by epoch and kind; InputError where an attack or the epoch's validation is missing."""
+def _trajectory(
+    run: ReportRun, path: Path, epochs: tuple[Epoch, ...]
+) -> dict[int, dict[str, Json]]:
+    """Attacks by epoch and kind; InputError where an attack or the epoch's validation is
+    missing.
+    """
     found: dict[int, dict[str, Json]] = {}
     for row in _object(path, ("epochs",))["epochs"] if run.trajectory else ():
         _require(row, ("epoch", *run.trajectory), path)
         if row["epoch"] not in {epoch.epoch for epoch in epochs}:
-            raise InputError("is no epoch of metrics.jsonl", file=path, key="epochs", value=row["epoch"])
+            raise InputError(
+                "is no epoch of metrics.jsonl", file=path, key="epochs", value=row["epoch"]
+            )
         for name in run.trajectory:
             _require(row[name], ("attack",), path)
         found[row["epoch"]] = {kind_of(row[name]): row[name] for name in run.trajectory}
@@ -193,12 +236,27 @@ def _epochs(certificate: Json, metrics: list[Json], path: Path) -> tuple[Epoch, 
     found = []
     for row in metrics:
         if not isinstance(row.get("epoch"), int) or row["epoch"] not in priced:
-            raise InputError("an epoch of metrics.jsonl has no price", file=path, key="epochs", value=row.get("epoch"))
+            raise InputError(
+                "an epoch of metrics.jsonl has no price",
+                file=path,
+                key="epochs",
+                value=row.get("epoch"),
+            )
         price = priced[row["epoch"]]
         rest = [row.get(name) for name in Epoch._fields[3:]]
         if not all(isinstance(value, int | float | None) for value in rest):
             raise InputError(
-                "metrics.jsonl has an epoch with something else than numbers", file=path, key="epochs", value=row["epoch"]
+                "metrics.jsonl has an epoch with something else than numbers",
+                file=path,
+                key="epochs",
+                value=row["epoch"],
             )
-        found.append(Epoch(row["epoch"], float(price["record_epsilon"]), float(price["bayesian_epsilon"]), *rest))
+        found.append(
+            Epoch(
+                row["epoch"],
+                float(price["record_epsilon"]),
+                float(price["bayesian_epsilon"]),
+                *rest,
+            )
+        )
     return tuple(found)

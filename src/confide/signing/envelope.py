@@ -1,8 +1,10 @@
-"""DSSE envelopes (https://github.com/secure-systems-lab/dsse): a payload, its type, and signatures over both.
+"""DSSE envelopes (https://github.com/secure-systems-lab/dsse): a payload, its type, and signatures
+over both.
 
-What is signed is not the payload but its pre-authentication encoding (PAE), which holds the payload's type and both lengths:
-bytes that were signed as one kind of document cannot be passed off as another. An envelope may come from anybody, so it is
-parsed strictly: no more than LARGEST bytes, no key twice, no deep nesting (`jsons`), Base64 in its canonical form.
+What is signed is not the payload but its pre-authentication encoding (PAE), which holds the
+payload's type and both lengths: bytes that were signed as one kind of document cannot be passed off
+as another. An envelope may come from anybody, so it is parsed strictly: no more than LARGEST bytes,
+no key twice, no deep nesting (`jsons`), Base64 in its canonical form.
 """
 
 import base64
@@ -14,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from confide.errors import InputError
-from confide.io import parse_json
+from confide.files.io import parse_json
 from confide.signing.keys import fingerprint
 
 IN_TOTO = "application/vnd.in-toto+json"
@@ -24,7 +26,9 @@ MOST_SIGNATURES = 64
 
 
 class Signature(NamedTuple):
-    """`keyid`: whose it says it is; nothing binds it to the signature, so it is a hint and no more."""
+    """`keyid`: whose it says it is; nothing binds it to the signature, so it is a hint and no
+    more.
+    """
 
     keyid: str
     value: bytes
@@ -46,7 +50,11 @@ def signed(payload: bytes, key: Ed25519PrivateKey) -> dict[str, Any]:
     """An in-toto payload in an envelope with one signature, as JSON values."""
     value = key.sign(pae(IN_TOTO, payload))
     signature = {"keyid": fingerprint(key.public_key()), "sig": base64.b64encode(value).decode()}
-    return {"payload": base64.b64encode(payload).decode(), "payloadType": IN_TOTO, "signatures": [signature]}
+    return {
+        "payload": base64.b64encode(payload).decode(),
+        "payloadType": IN_TOTO,
+        "signatures": [signature],
+    }
 
 
 def opened(path: Path) -> Envelope:
@@ -63,11 +71,18 @@ def opened(path: Path) -> Envelope:
         if not isinstance(value[name], kind):
             raise InputError(f"is not a {'list' if kind is list else 'text'}", file=path, key=name)
     if value["payloadType"] != IN_TOTO:
-        raise InputError(f"is not {IN_TOTO}", file=path, key="payloadType", value=value["payloadType"])
+        raise InputError(
+            f"is not {IN_TOTO}", file=path, key="payloadType", value=value["payloadType"]
+        )
     if not 1 <= len(value["signatures"]) <= MOST_SIGNATURES:
-        message = f"has {len(value['signatures'])} entries, where 1 to {MOST_SIGNATURES} can be checked"
+        message = (
+            f"has {len(value['signatures'])} entries, where 1 to {MOST_SIGNATURES} can be checked"
+        )
         raise InputError(message, file=path, key="signatures")
-    signatures = [_signature(one, path, f"signatures[{index}]") for index, one in enumerate(value["signatures"])]
+    signatures = [
+        _signature(one, path, f"signatures[{index}]")
+        for index, one in enumerate(value["signatures"])
+    ]
     return Envelope(decoded(value["payload"], path, "payload"), value["payloadType"], signatures)
 
 
@@ -94,10 +109,12 @@ def _signature(value: Any, path: Path, key: str) -> Signature:
 
 
 def signer(envelope: Envelope, keys: list[Ed25519PublicKey], path: Path) -> str:
-    """Fingerprint of the first of the given keys that signed the envelope; InputError where none did.
+    """Fingerprint of the first of the given keys that signed the envelope; InputError where none
+    did.
 
-    Guarantees: the signature holds over the PAE of payload and type. A key id never stands in for a signature; one that names
-    a given key whose signature does not hold is an error, even if another signature holds.
+    Guarantees: the signature holds over the PAE of payload and type. A key id never stands in for a
+    signature; one that names a given key whose signature does not hold is an error, even if another
+    signature holds.
     """
     message = pae(envelope.payload_type, envelope.payload)
     names = {fingerprint(key): key for key in keys}
@@ -110,8 +127,12 @@ def signer(envelope: Envelope, keys: list[Ed25519PublicKey], path: Path) -> str:
             raise InputError(text, file=path, key=f"signatures[{index}]", value=signature.keyid)
         good += valid
     if not good:
-        others = ", ".join(signature.keyid or "a key without a name" for signature in envelope.signatures[:3])
-        raise InputError(f"is not signed by {' or '.join(names)}", file=path, key="signatures", value=others)
+        others = ", ".join(
+            signature.keyid or "a key without a name" for signature in envelope.signatures[:3]
+        )
+        raise InputError(
+            f"is not signed by {' or '.join(names)}", file=path, key="signatures", value=others
+        )
     return good[0]
 
 
@@ -124,7 +145,9 @@ def _holds(key: Ed25519PublicKey, value: bytes, message: bytes) -> bool:
 
 
 def decoded(text: str, path: Path, key: str) -> bytes:
-    """Bytes of Base64 text; InputError unless it is exactly what encoding these bytes gives, in one of DSSE's two alphabets."""
+    """Bytes of Base64 text; InputError unless it is exactly what encoding these bytes gives, in one
+    of DSSE's two alphabets.
+    """
     try:
         plain = text.encode("ascii")
         found = base64.b64decode(plain.translate(bytes.maketrans(b"-_", b"+/")), validate=True)

@@ -1,7 +1,8 @@
-"""Ed25519 keys as people have them: PEM files (PKCS8, SubjectPublicKeyInfo) and OpenSSH's own files.
+"""Ed25519 keys as people have them: PEM files (PKCS8, SubjectPublicKeyInfo) and OpenSSH's own
+files.
 
-A key is named by the fingerprint that `ssh-keygen -lf` prints, whatever the file's form, so that people can compare it by eye.
-Nothing of a private key is ever printed or put into an error.
+A key is named by the fingerprint that `ssh-keygen -lf` prints, whatever the file's form, so that
+people can compare it by eye. Nothing of a private key is ever printed or put into an error.
 """
 
 import base64
@@ -28,9 +29,11 @@ SSH_PUBLIC = b"ssh-ed25519"
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """The private key of a file that only its owner may read; a passphrase comes from the environment or a prompt.
+    """The private key of a file that only its owner may read; a passphrase comes from the
+    environment or a prompt.
 
-    InputError where others may read the file, where the passphrase is wrong, or where it is no Ed25519 key.
+    InputError where others may read the file, where the passphrase is wrong, or where it is no
+    Ed25519 key.
     """
     content = _content(path, closed=True).lstrip()
     if content.startswith(SSH_PRIVATE):
@@ -44,9 +47,14 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     try:
         found = _loaded(loader, content, path)
     except UnsupportedAlgorithm:
-        raise InputError("is encrypted in a way, or of a kind, that is not supported; use an Ed25519 key", file=path) from None
+        raise InputError(
+            "is encrypted in a way, or of a kind, that is not supported; use an Ed25519 key",
+            file=path,
+        ) from None
     if not isinstance(found, Ed25519PrivateKey):
-        raise InputError("is no Ed25519 key; make one with: ssh-keygen -t ed25519 -f FILE", file=path)
+        raise InputError(
+            "is no Ed25519 key; make one with: ssh-keygen -t ed25519 -f FILE", file=path
+        )
     return found
 
 
@@ -70,18 +78,23 @@ def _passphrase(path: Path) -> bytes:
     if (given := os.environ.get(PASSPHRASE)) is not None:
         return given.encode()
     if not sys.stdin.isatty():
-        raise InputError(f"needs a passphrase: set {PASSPHRASE}, or run this where it can be typed", file=path)
+        raise InputError(
+            f"needs a passphrase: set {PASSPHRASE}, or run this where it can be typed", file=path
+        )
     return getpass.getpass(f"Passphrase of {path}: ").encode()
 
 
 def public_keys(path: Path) -> list[Ed25519PublicKey]:
-    """The public keys of a file, at least one: one in PEM, or a line "ssh-ed25519 KEY comment" for each.
+    """The public keys of a file, at least one: one in PEM, or a line "ssh-ed25519 KEY comment" for
+    each.
 
     InputError names the line that is neither.
     """
     content = _content(path, closed=False)
     if content.lstrip().startswith((SSH_PRIVATE, *PEM_PRIVATE)):
-        raise InputError("is a private key; whoever checks a signature needs the public one alone", file=path)
+        raise InputError(
+            "is a private key; whoever checks a signature needs the public one alone", file=path
+        )
     if content.lstrip().startswith(PEM_PUBLIC):
         try:
             found = serialization.load_pem_public_key(content.lstrip())
@@ -122,15 +135,21 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 
 
 def _content(path: Path, *, closed: bool) -> bytes:
-    """Bytes of a key file. `closed`: of one that nobody but its owner may read, as the opened file itself says."""
+    """Bytes of a key file. `closed`: of one that nobody but its owner may read, as the opened file
+    itself says.
+    """
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open(
+            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        ) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError("is not a file", file=path)
             if closed and status.st_mode & 0o077:
                 mode = f"{status.st_mode & 0o777:04o}"
-                raise InputError(f"can be read by others (mode {mode}): chmod 600, or make a new key", file=path)
+                raise InputError(
+                    f"can be read by others (mode {mode}): chmod 600, or make a new key", file=path
+                )
             content = file.read(LONGEST + 1)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error

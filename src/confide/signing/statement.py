@@ -1,8 +1,10 @@
-"""What is signed: an in-toto statement (https://in-toto.io/Statement/v1) about the files of one certified model.
+"""What is signed: an in-toto statement (https://in-toto.io/Statement/v1) about the files of one
+certified model.
 
-Its subjects are files with their SHA-256: the certificate, what the certificate names and others may see (weights, ledger,
-measurements of the policy), the audits with the verdict of the gate, and the scan. Its predicate repeats what the certificate
-claims, says what each file is, and lists everything that was overruled when it was signed.
+Its subjects are files with their SHA-256: the certificate, what the certificate names and others
+may see (weights, ledger, measurements of the policy), the audits with the verdict of the gate, and
+the scan. Its predicate repeats what the certificate claims, says what each file is, and lists
+everything that was overruled when it was signed.
 """
 
 import re
@@ -13,13 +15,16 @@ import orjson
 from pydantic import Field, StringConstraints, ValidationError
 
 from confide.errors import InputError
-from confide.io import parse_json
+from confide.files.io import parse_json
 from confide.specs.files import File
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:confide:certificate:v1"
-CERTIFICATE = "certificate"  # the role of the certificate itself; files that it names have the names that it gives them
-AUDITS, GATE, SCAN = "audits", "gate", "scan"
+# the role of the certificate itself; files that it names have the names that it gives them
+CERTIFICATE = "certificate"
+AUDITS = "audits"
+GATE = "gate"
+SCAN = "scan"
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -33,7 +38,9 @@ class Subject(File):
 
 
 class Predicate(File):
-    """`roles`: for each kind of file the names of its subjects. `unbound`: audits that do not say of which weights they are."""
+    """`roles`: for each kind of file the names of its subjects. `unbound`: audits that do not say
+    of which weights they are.
+    """
 
     run: str
     says: str
@@ -58,17 +65,26 @@ class Statement(File):
 def payload_of(subjects: dict[str, str], predicate: dict[str, Any]) -> bytes:
     """The statement's bytes; `subjects`: SHA-256 by name."""
     named = [{"name": name, "digest": {"sha256": digest}} for name, digest in subjects.items()]
-    value = {"_type": STATEMENT, "subject": named, "predicateType": PREDICATE, "predicate": predicate}
+    value = {
+        "_type": STATEMENT,
+        "subject": named,
+        "predicateType": PREDICATE,
+        "predicate": predicate,
+    }
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def statement_of(payload: bytes, path: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """SHA-256 of each subject by its name, and the predicate; InputError where the payload is no statement of this kind."""
+    """SHA-256 of each subject by its name, and the predicate; InputError where the payload is no
+    statement of this kind.
+    """
     value = parse_json(payload, path)
     _checked(Statement, value, path, "payload")
     if value["predicateType"] != PREDICATE:
         message = f"is not {PREDICATE}, so the statement is about something else"
-        raise InputError(message, file=path, key="payload.predicateType", value=value["predicateType"])
+        raise InputError(
+            message, file=path, key="payload.predicateType", value=value["predicateType"]
+        )
     _checked(Predicate, value["predicate"], path, "payload.predicate")
     subjects = {one["name"]: one["digest"]["sha256"] for one in value["subject"]}
     if len(subjects) < len(value["subject"]):
@@ -82,4 +98,6 @@ def _checked(kind: type[File], value: Any, path: Path, key: str) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([key, *map(str, first["loc"])])
-        raise InputError("is missing" if first["type"] == "missing" else first["msg"], file=path, key=place) from None
+        raise InputError(
+            "is missing" if first["type"] == "missing" else first["msg"], file=path, key=place
+        ) from None

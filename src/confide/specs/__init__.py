@@ -1,6 +1,8 @@
-"""Frozen specifications: one block of params.yaml or one stage each. Unknown keys and wrong types are refused by name.
+"""Frozen specifications: one block of params.yaml or one stage each. Unknown keys and wrong types
+are refused by name.
 
-Nothing here has a default that an experiment would vary silently: defaults are the papers' settings or "off".
+Nothing here has a default that an experiment would vary silently: defaults are the papers' settings
+or "off".
 """
 
 from confide.specs.audits import AUDITS, GameSpec, GradientsSpec
@@ -26,12 +28,14 @@ from confide.specs.data import (
     MultiWozSpec,
     NeighboursSpec,
     PartitionSpec,
+    ReadSpec,
     RecallSpec,
     RedactSpec,
     ScanSpec,
     SchemaGuidedSpec,
     Sizes,
     SplitSpec,
+    TextSpec,
     TokenizerSpec,
     TreebankSpec,
     WikiTextSpec,
@@ -83,7 +87,6 @@ from confide.specs.training import (
     ModelSpec,
     PrivacySpec,
     PromptedSpec,
-    ReadSpec,
     RecipeSpec,
     SamplingSpec,
     SequenceExposureSpec,
@@ -172,6 +175,7 @@ __all__ = [
     "StudySpec",
     "SummarySpec",
     "TabSpec",
+    "TextSpec",
     "TokenizerSpec",
     "TrackSpec",
     "TrackingSpec",

@@ -1,4 +1,6 @@
-"""Attacks that flip coins before training, or audits: what they find is held against the certificate."""
+"""Attacks that flip coins before training, or audits: what they find is held against the
+certificate.
+"""
 
 from typing import Annotated, Literal
 
@@ -8,21 +10,35 @@ from confide.specs.base import Fraction, Natural, Spec
 
 
 class GameSpec(Spec):
-    """Guess the coins of the audit canaries; every bound on epsilon holds with probability `confidence`."""
+    """Guess the coins of the audit canaries; every bound on epsilon holds with probability
+    `confidence`.
+    """
 
     kind: Literal["game"]
-    guesses: Annotated[list[Fraction], Field(min_length=1)] = [1.0, 0.5, 0.25]  # shares of the coins
+    guesses: Annotated[list[Fraction], Field(min_length=1)] = [
+        1.0,
+        0.5,
+        0.25,
+    ]  # shares of the coins
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5  # of the certificate that the bounds are compared with
+    delta: Annotated[float, Field(gt=0, lt=1)] = (
+        8e-5  # of the certificate that the bounds are compared with
+    )
     chunk: Natural = 4_096  # prefix-tree states of one depth held at once
 
 
 class GradientsSpec(Spec):
-    """Guess coins from noised updates: the run's own, made again with gradients that nobody could overlook."""
+    """Guess coins from noised updates: the run's own, made again with gradients that nobody could
+    overlook.
+    """
 
     kind: Literal["gradients"]
-    coins: Annotated[int, Field(ge=20, le=100_000)] = 5000  # of each set: replace-one, and add-or-remove
-    guesses: Annotated[list[Fraction], Field(min_length=1)] = [0.25]  # shares of the coins, for bounds without a certificate
+    coins: Annotated[int, Field(ge=20, le=100_000)] = (
+        5000  # of each set: replace-one, and add-or-remove
+    )
+    guesses: Annotated[list[Fraction], Field(min_length=1)] = [
+        0.25
+    ]  # shares of the coins, for bounds without a certificate
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5  # of those bounds
     seed: int = 0

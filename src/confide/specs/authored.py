@@ -1,7 +1,8 @@
-"""Corpora whose samples have authors, as privacy regularisation needs them (Mireshghallah et al. 2021, section 4).
+"""Corpora whose samples have authors, as privacy regularisation needs them (Mireshghallah et al.
+2021, section 4).
 
-Authors of train and test overlap on purpose: perplexity is measured per author, and an adversary guesses an author whom it
-knows. Splits are drawn among each author's own documents.
+Authors of train and test overlap on purpose: perplexity is measured per author, and an adversary
+guesses an author whom it knows. Splits are drawn among each author's own documents.
 """
 
 from typing import Annotated, Literal
@@ -14,7 +15,9 @@ Several = Annotated[int, Field(ge=2)]
 
 
 class AuthorsSpec(Spec):
-    """The embedded generator of short messages by authors with habits of their own and a long tail of sample counts."""
+    """The embedded generator of short messages by authors with habits of their own and a long tail
+    of sample counts.
+    """
 
     reader: Literal["authors"]
     authors: Natural = 100
@@ -22,7 +25,9 @@ class AuthorsSpec(Spec):
     valid: Fraction = 0.1  # shares of every author's samples
     test: Fraction = 0.2
     tail: Positive = 1.0  # the author of rank r writes in proportion to r ** -tail
-    variant: Literal["private", "public"] = "private"  # public: other authors, topics and words, for tokenizer and warm start
+    variant: Literal["private", "public"] = (
+        "private"  # public: other authors, topics and words, for tokenizer and warm start
+    )
     seed: int = 1111
 
 
@@ -37,7 +42,9 @@ class AuthoredSpec(Spec):
 
 
 class SpeechesSpec(AuthoredSpec):
-    """Tiny Shakespeare: the speaker is the author, a speech the document, a line of it whole sentences."""
+    """Tiny Shakespeare: the speaker is the author, a speech the document, a line of it whole
+    sentences.
+    """
 
     reader: Literal["speeches"]
     archive: Literal["tinyshakespeare"] = "tinyshakespeare"
@@ -48,11 +55,15 @@ class SpeechesSpec(AuthoredSpec):
 
 
 class MailSpec(AuthoredSpec):
-    """A folder of messages, a file each (the Enron corpus), or mbox files: the sender is the author."""
+    """A folder of messages, a file each (the Enron corpus), or mbox files: the sender is the
+    author.
+    """
 
     reader: Literal["mail"]
     path: str
-    layout: Literal["messages", "mbox"] = "messages"  # mbox: `path` is a file, or a folder of files *.mbox
+    layout: Literal["messages", "mbox"] = (
+        "messages"  # mbox: `path` is a file, or a folder of files *.mbox
+    )
     least: Several = 10  # messages of an author
 
 

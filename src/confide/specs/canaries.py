@@ -1,7 +1,9 @@
-"""Canaries: secrets that are drawn at random and planted in the training text, to see what becomes of them.
+"""Canaries: secrets that are drawn at random and planted in the training text, to see what becomes
+of them.
 
-Of digits, in a sentence of their own (Carlini et al. 2019, as CRT and Selective-DP plant them); of words, assigned to authors
-(privacy regularisation, appendix A.5); and such as fair coins decide about, for audits of epsilon.
+Of digits, in a sentence of their own (Carlini et al. 2019, as CRT and Selective-DP plant them); of
+words, assigned to authors (privacy regularisation, appendix A.5); and such as fair coins decide
+about, for audits of epsilon.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,18 +14,24 @@ from confide.specs.base import Count, Natural, Spec
 
 
 class AuditCanarySpec(Spec):
-    """`count` secrets, each in one sentence of its own, and a fair coin for each, flipped before anything is trained."""
+    """`count` secrets, each in one sentence of its own, and a fair coin for each, flipped before
+    anything is trained.
+    """
 
-    template: str  # as in CanarySpec
+    # as in CanarySpec; or {token} in place of digits: a token that is in no other text, and in no
+    # other sentence
+    template: str
     count: Natural = 120
     seed: int = 0
 
 
 class CanarySpec(Spec):
-    """`count` secrets drawn from the template's digits, each planted `copies` times in train; `controls` are never planted.
+    """`count` secrets drawn from the template's digits, each planted `copies` times in train;
+    `controls` are never planted.
 
-    Two more sets for audits. `game`: a coin decides whether the sentence has its secret or <MASK>, so that the number of
-    points does not depend on the coins. `inclusion`: a coin decides whether the sentence is planted at all.
+    Two more sets for audits. `game`: a coin decides whether the sentence has its secret or <MASK>,
+    so that the number of points does not depend on the coins. `inclusion`: a coin decides whether
+    the sentence is planted at all.
     """
 
     kind: Literal["digits"] = "digits"
@@ -38,9 +46,11 @@ class CanarySpec(Spec):
 
 
 class WordCanarySpec(Spec):
-    """Random words, assigned to authors: one canary per author and entry of `copies`, planted so many times in train.
+    """Random words, assigned to authors: one canary per author and entry of `copies`, planted so
+    many times in train.
 
-    Words are drawn from those that the tokenizer has as one token, at the start of a text as well as after a space.
+    Words are drawn from those that the tokenizer has as one token, at the start of a text as well
+    as after a space.
     """
 
     kind: Literal["words"]

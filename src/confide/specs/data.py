@@ -18,13 +18,19 @@ class Sizes(Spec):
 
 
 class CustomerSimSpec(Spec):
-    """The embedded simulator of customer-support dialogues (same agenda and value formats as Shi et al. 2021)."""
+    """The embedded simulator of customer-support dialogues (same agenda and value formats as Shi et
+    al. 2021).
+    """
 
     reader: Literal["customersim"]
     sizes: Sizes
     seed: int = 1111
-    variant: Literal["private", "public"] = "private"  # public: other sentences, other values, for tokenizer and warm start
-    shared_users: bool = False  # True: one user table for all splits, as published (leaks train names into test)
+    variant: Literal["private", "public"] = (
+        "private"  # public: other sentences, other values, for tokenizer and warm start
+    )
+    shared_users: bool = (
+        False  # True: one user table for all splits, as published (leaks train names into test)
+    )
     users: Natural = 20_000
 
 
@@ -37,7 +43,9 @@ class DialogFilesSpec(Spec):
 
 
 class LinesSpec(Spec):
-    """The user's own corpus: JSONL (text; optional doc, author, domain, split, spans) or plain text, a document a line."""
+    """The user's own corpus: JSONL (text; optional doc, author, domain, split, spans) or plain
+    text, a document a line.
+    """
 
     reader: Literal["lines"]
     path: str
@@ -55,7 +63,9 @@ class WikiTextSpec(Spec):
 
 
 class TreebankSpec(Spec):
-    """Sentences of the English Web Treebank, with the persons, organisations and locations of Universal NER as gold spans."""
+    """Sentences of the English Web Treebank, with the persons, organisations and locations of
+    Universal NER as gold spans.
+    """
 
     reader: Literal["treebank"]
     archive: Literal["ud-ewt"] = "ud-ewt"
@@ -66,9 +76,14 @@ class DialoguesSpec(Spec):
 
     secrets: list[str]  # slots that are gold secrets: names of slots, in which * is any text
     domains: Annotated[list[str], Field(min_length=1)] | None = None  # None: all there are
-    skip: Sizes | None = None  # so many dialogues of each domain are left out, so that two corpora can share a source
+    skip: Sizes | None = (
+        # so many dialogues of each domain are left out, so that two corpora can share a source
+        None
+    )
     sizes: Sizes | None = None  # at most so many of each domain, after these
-    control_tokens: bool = True  # a dialogue is one line of the model's control tokens; False: an utterance a line
+    control_tokens: bool = (
+        True  # a dialogue is one line of the model's control tokens; False: an utterance a line
+    )
     domain_tokens: bool = True  # of the control tokens those that name the domain
     valid: Fraction = 0.2  # shares of each domain's dialogues, where splits are drawn
     test: Fraction = 0.2
@@ -76,34 +91,76 @@ class DialoguesSpec(Spec):
 
 
 class MultiDogoSpec(DialoguesSpec):
-    """MultiDoGO: labelled turns of customers, in the paper's splits, or both speakers (`path`: the folder data/unannotated)."""
+    """MultiDoGO: labelled turns of customers, in the paper's splits, or both speakers (`path`: the
+    folder data/unannotated).
+    """
 
     reader: Literal["multidogo"]
     part: Literal["annotated", "unannotated"] = "annotated"
-    path: str | None = None  # of the annotated part: the folder of DOMAIN/SPLIT.tsv; None: the archive, of three domains
-    archive: Literal["multidogo"] | None = Field(default_factory=lambda given: None if given.get("path") else "multidogo")
+    path: str | None = (
+        # of the annotated part: the folder of DOMAIN/SPLIT.tsv; None: the archive, of three domains
+        None
+    )
+    archive: Literal["multidogo"] | None = Field(
+        default_factory=lambda given: None if given.get("path") else "multidogo"
+    )
     secrets: list[str] = [
-        *("name", "username", "password", "ssn", "email_address", "phone_number", "address", "*zipcode", "card_number"),
+        *(
+            "name",
+            "username",
+            "password",
+            "ssn",
+            "email_address",
+            "phone_number",
+            "address",
+            "*zipcode",
+            "card_number",
+        ),
         *("account_id", "*account_number", "policyid", "claimid", "booking_confirmation_number"),
     ]
 
 
 class SchemaGuidedSpec(DialoguesSpec):
-    """Schema-Guided Dialogues. The archive has those train and dev files of one domain per dialogue that could be verified."""
+    """Schema-Guided Dialogues. The archive has those train and dev files of one domain per dialogue
+    that could be verified.
+    """
 
     reader: Literal["sgd"]
     path: str | None = None  # the folder of train, dev and test; None: the archive
-    archive: Literal["sgd"] | None = Field(default_factory=lambda given: None if given.get("path") else "sgd")
-    splits: Literal["published", "drawn"] | None = None  # None: published where train, dev and test are there
-    several: Literal["first", "multi"] = "first"  # domain of a dialogue of several: the first one, or MULTI
+    archive: Literal["sgd"] | None = Field(
+        default_factory=lambda given: None if given.get("path") else "sgd"
+    )
+    splits: Literal["published", "drawn"] | None = (
+        None  # None: published where train, dev and test are there
+    )
+    several: Literal["first", "multi"] = (
+        "first"  # domain of a dialogue of several: the first one, or MULTI
+    )
     secrets: list[str] = [
-        *("phone_number", "address", "street_address", "address_of_location", "venue_address", "receiver", "contact_name"),
-        *("recipient_name", "recipient_account_name", "doctor_name", "dentist_name", "stylist_name", "therapist_name"),
+        *(
+            "phone_number",
+            "address",
+            "street_address",
+            "address_of_location",
+            "venue_address",
+            "receiver",
+            "contact_name",
+        ),
+        *(
+            "recipient_name",
+            "recipient_account_name",
+            "doctor_name",
+            "dentist_name",
+            "stylist_name",
+            "therapist_name",
+        ),
     ]
 
 
 class MultiWozSpec(DialoguesSpec):
-    """MultiWOZ 2.2; its files have no digest here, so `path` is the folder of the publisher's train, dev and test."""
+    """MultiWOZ 2.2; its files have no digest here, so `path` is the folder of the publisher's
+    train, dev and test.
+    """
 
     reader: Literal["multiwoz22"]
     path: str
@@ -140,7 +197,9 @@ class SplitSpec(Spec):
 
 
 class DedupSpec(Spec):
-    """digest sha1 is the papers' plain SHA-1; hmac-sha1 keys it with a random key that is never stored."""
+    """digest sha1 is the papers' plain SHA-1; hmac-sha1 keys it with a random key that is never
+    stored.
+    """
 
     digest: Literal["hmac-sha1", "sha1"] = "hmac-sha1"
 
@@ -152,41 +211,89 @@ class RedactSpec(Spec):
     miss_seed: int = 0
 
 
+class TextSpec(Spec):
+    """Which text points are of, as the ledger of a training says it, too."""
+
+    dataset: str  # its name in params.yaml
+    corpus: str  # SHA-256 of the corpus's specification: which text it is, and not the text
+    # SHA-256 of the specifications of how it is cut into points, what is planted, and what counts
+    # as a copy
+    cut: str
+    point: str = "turn"  # what a record is
+
+
+class ReadSpec(Spec):
+    """A stage before training whose product is in the model, and whether what it read is public.
+
+    `artefact`: the file, folder, installed package or name at the hub whose digest goes into the
+    ledger; None: there is none.
+    """
+
+    stage: Literal["tokenizer", "policy", "pretrained"]
+    source: str
+    public: bool
+    artefact: str | None = None
+
+
 class RecallSpec(Spec):
+    """`redact` has found what is counted here; nothing that comes after it, such as deduplication,
+    changes the counts.
+    """
+
+    text: TextSpec
+    redact: RedactSpec
+    reads: list[ReadSpec]  # what its policies were made of
     confidence: Fraction = 0.95
 
 
 class TokenizerSpec(Spec):
-    """bpe: ours, byte-level, single digits, trained on a public corpus. gpt2: files (archive or folder) or a hub name.
+    """bpe: ours, byte-level, single digits, trained on a public corpus. gpt2: files (archive or
+    folder) or a hub name.
 
-    `public`: you declare that the vocabulary of `source` was made from no protected text; "archive" needs no such word.
+    `public`: you declare that the vocabulary of `source` was made from no protected text; "archive"
+    needs no such word.
     """
 
     kind: Literal["bpe", "gpt2"]
     corpus: str | None = None  # bpe: name of the public corpus it is trained on
     vocab_size: Natural = 1024
-    source: str | None = None  # gpt2: "archive", a folder with vocab.json and merges.txt, or a hub name
+    source: str | None = (
+        None  # gpt2: "archive", a folder with vocab.json and merges.txt, or a hub name
+    )
     public: bool = False
-    control: list[Annotated[str, Field(min_length=1)]] = []  # strings that are one token each wherever they stand in a text
+    control: list[
+        Annotated[str, Field(min_length=1)]
+    ] = []  # strings that are one token each wherever they stand in a text
+    # bpe: tokens that no text gives, for audit canaries with a slot {token}; vocab_size counts
+    # them, too
+    new_tokens: Annotated[int, Field(ge=0, le=65_534)] = 0
 
 
 class PartitionSpec(Spec):
     dedup: bool = True
     merge_masks: bool = False  # masks with nothing but white space between them are one (JFT)
-    scope: Literal["private", "all"] = "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
+    scope: Literal["private", "all"] = (
+        "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
+    )
 
 
 class NeighboursSpec(Spec):
-    """The neighbour test: of how many gold secrets does processed text show whether they were masked in the raw text?"""
+    """The neighbour test: of how many gold secrets does processed text show whether they were
+    masked in the raw text?
+    """
 
+    text: TextSpec
     redact: RedactSpec
     partition: PartitionSpec
+    reads: list[ReadSpec]  # what the tokenizer and the policies were made of
     sample: Natural = 10_000  # occurrences tested; all if there are fewer
     confidence: Fraction = 0.95
     seed: int = 0
 
 
 class ScanSpec(Spec):
-    """Secrets with fewer letters and digits than min_length are not searched for: they occur by chance."""
+    """Secrets with fewer letters and digits than min_length are not searched for: they occur by
+    chance.
+    """
 
     min_length: Natural = 6

@@ -14,18 +14,32 @@ from confide.specs.data import (
     TokenizerSpec,
 )
 from confide.specs.policies import DomainPolicySpec, PipelineSpec, PolicySpec
-from confide.specs.training import AttackSpec, ModelSpec, PrivacySpec, RecipeSpec, ShadowsSpec, TrainSpec
+from confide.specs.training import (
+    AttackSpec,
+    ModelSpec,
+    PrivacySpec,
+    RecipeSpec,
+    ShadowsSpec,
+    TrainSpec,
+)
 
 
 class ReportRun(Spec):
-    """One trained run of a study; `name` is its row of the sample sheet, shared by all its gammas and seeds."""
+    """One trained run of a study; `name` is its row of the sample sheet, shared by all its gammas
+    and seeds.
+    """
 
     run: str
     name: str
     method: str
     dataset: str
-    corpus: str | None = None  # what it is tested on: datasets of one corpus and tokenizer share it; None: its dataset
-    variant: str | None = None  # what tells it from another row of the same method; None: model and ablations say it
+    corpus: str | None = (
+        # what it is tested on: datasets of one corpus and tokenizer share it; None: its dataset
+        None
+    )
+    variant: str | None = (
+        None  # what tells it from another row of the same method; None: model and ablations say it
+    )
     model: str
     gamma: Fraction
     seed: int
@@ -37,7 +51,9 @@ class ReportRun(Spec):
 
 
 class AmplificationSpec(Spec):
-    """The closed-form curves of CRT Figure 6; the mechanism only matters where delta / gamma or the relation does."""
+    """The closed-form curves of CRT Figure 6; the mechanism only matters where delta / gamma or the
+    relation does.
+    """
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
     epsilons: tuple[Positive, ...] = (0.5, 1.0, 2.0, 3.0)
@@ -48,9 +64,11 @@ class AmplificationSpec(Spec):
 
 
 class ReportSpec(Spec):
-    """Runs and figures of one study. `gamma`: the one that figures without a gamma axis show (None: 0.1 or the nearest).
+    """Runs and figures of one study. `gamma`: the one that figures without a gamma axis show (None:
+    0.1 or the nearest).
 
-    `ppl_levels`: validation perplexities at which models are compared, each as it was after the epoch that is nearest.
+    `ppl_levels`: validation perplexities at which models are compared, each as it was after the
+    epoch that is nearest.
     """
 
     study: str
@@ -71,7 +89,9 @@ class SummarySpec(Spec):
 
 
 class RerunSpec(Spec):
-    """The chain from points to a model, run `repetitions` times on D and on D', in which one gold secret is masked."""
+    """The chain from points to a model, run `repetitions` times on D and on D', in which one gold
+    secret is masked.
+    """
 
     tokenizer: TokenizerSpec
     dedup: DedupSpec = DedupSpec()
@@ -109,8 +129,9 @@ class DatasetSpec(Spec):
     dedup: DedupSpec = DedupSpec()
     scope: Literal["private", "all"] = "private"
     merge_masks: bool = False
-    # tokens of a chunk, its begin token counted: training reads the train split's points of a domain end to end, cut into such
-    # chunks, each a record; needs the conservative policy `everything`. None: a point is a record
+    # tokens of a chunk, its begin token counted: training reads the train split's points of a
+    # domain end to end, cut into such chunks, each a record; needs the conservative policy
+    # `everything`. None: a point is a record
     pack: Annotated[int, Field(ge=2)] | None = None
     policy: str
     conservative: str
@@ -129,12 +150,17 @@ class RunSpec(Spec):
     init: str | None = None  # run to warm-start from (its first gamma and seed)
     dedup: bool = True
     redact: bool = True
-    domains: Annotated[list[str], Field(min_length=1)] | None = None  # only points of these are trained on
+    domains: Annotated[list[str], Field(min_length=1)] | None = (
+        None  # only points of these are trained on
+    )
     gammas: Annotated[list[Fraction], Field(min_length=1)] = [0.0]
     seeds: Annotated[list[int], Field(min_length=1)] = [0]
     noise_seed: int | None = 0
     attacks: list[str] = []
-    trajectory: list[str] = []  # attacks that are run on the model after every epoch, too: all of these are then released
+    trajectory: list[
+        str
+        # attacks that are run on the model after every epoch, too: all of these are then released
+    ] = []
     label: str | None = None  # what figures and tables call it beside its method
 
 
@@ -145,7 +171,9 @@ class StudySpec(Spec):
     runs: Annotated[list[str], Field(min_length=1)]
     figures: list[str] = []
     published: list[str] = []  # figures and tables of the papers whose numbers its report quotes
-    ppl_levels: list[Positive] = []  # validation perplexities at which models are compared, beside the final ones
+    ppl_levels: list[
+        Positive
+    ] = []  # validation perplexities at which models are compared, beside the final ones
 
 
 class TrackingSpec(Spec):
@@ -154,7 +182,9 @@ class TrackingSpec(Spec):
 
 
 class TrackSpec(Spec):
-    """What to load into the tracking server: trained runs with their settings, and the studies that list them."""
+    """What to load into the tracking server: trained runs with their settings, and the studies that
+    list them.
+    """
 
     tracking: TrackingSpec = TrackingSpec()
     runs: list[TrainSpec]

@@ -1,6 +1,8 @@
-"""What a stage needs of a JSON file that another one wrote: the keys that it reads, and their types, among others.
+"""What a stage needs of a JSON file that another one wrote: the keys that it reads, and their
+types, among others.
 
-A file may come from somebody else, and with it any value: it is refused here, or it cannot do harm further on.
+A file may come from somebody else, and with it any value: it is refused here, or it cannot do harm
+further on.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Price = Annotated[float, Field(ge=0)] | Literal["inf"]  # an epsilon
 Share = Annotated[float, Field(ge=0, le=1)] | None
 Count = Annotated[int, Field(ge=0)]
-Often = Annotated[int, Field(ge=0, le=10_000_000)] | None  # prices of groups take time and memory with their size
+Often = (
+    Annotated[int, Field(ge=0, le=10_000_000)] | None
+)  # prices of groups take time and memory with their size
 
 
 class File(BaseModel):
@@ -19,11 +23,31 @@ class File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 
 
+class ReadOfFile(File):
+    """A product of an earlier stage, as a line of a ledger has it."""
+
+    stage: str
+    source: str
+    public: bool
+    digest: str | None
+
+
+class MeasuredFile(File):
+    """On what terms policies were measured, and with which models: what a certificate compares with
+    the ledger of a run.
+    """
+
+    terms: dict[str, Any] | None = (
+        None  # files of earlier versions have none, and no certificate takes them
+    )
+    reads: list[ReadOfFile] | None = None
+
+
 class Pools(File):
     public: int
 
 
-class RecallFile(File):
+class RecallFile(MeasuredFile):
     multiplicity: Often
     multiplicity_distinct: Often
     multiplicity_authors: Often = None
@@ -47,8 +71,10 @@ class LiteralOfFile(File):
     points: Annotated[int, Field(ge=0, le=1000)] = 2
 
 
-class NeighboursFile(File):
-    """Bounds are known together or not at all; a rate that is not told has a bound all the same, where any is known."""
+class NeighboursFile(MeasuredFile):
+    """Bounds are known together or not at all; a rate that is not told has a bound all the same,
+    where any is known.
+    """
 
     misaligned: Count
     gamma: Share
@@ -76,13 +102,22 @@ class NeighboursFile(File):
         for some in (bounds, literal):
             if len({bound is None for bound in some}) > 1:
                 raise ValueError("some rates are numbers and others are null")
-        for rate, bound in (("gamma", bounds[0]), ("delta2", bounds[1]), ("gamma_literal", literal[0])):
+        for rate, bound in (
+            ("gamma", bounds[0]),
+            ("delta2", bounds[1]),
+            ("gamma_literal", literal[0]),
+        ):
             if (value := getattr(self, rate)) is not None and (bound is None or value > bound):
                 raise ValueError(f"{rate} lies above its bound, or has none")
         missing = [name for name in ("sampled", "secrets") if getattr(self, name) is None]
         if missing and not self.rounded:
-            raise ValueError(f"{' and '.join(missing)}: null, where nothing was rounded for a release")
-        if not self.rounded and len({rate is None for rate in (self.gamma, self.delta2, *bounds)}) > 1:
+            raise ValueError(
+                f"{' and '.join(missing)}: null, where nothing was rounded for a release"
+            )
+        if (
+            not self.rounded
+            and len({rate is None for rate in (self.gamma, self.delta2, *bounds)}) > 1
+        ):
             raise ValueError("some rates are numbers and others are null")
         return self
 
@@ -124,7 +159,9 @@ class NamedFile(File):
     sha256: str
 
 
-Pair = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2)]  # epsilon, delta
+Pair = Annotated[
+    list[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2)
+]  # epsilon, delta
 
 
 class Claims(File):
@@ -160,11 +197,15 @@ class SealedFile(File):
     release_note: str | None
 
 
-Attempt = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]  # guesses, right ones
+Attempt = Annotated[
+    list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)
+]  # guesses, right ones
 
 
 class AuditSetFile(File):
-    """What an audit says of one set of coins, each key behind the set's name; a set that tells nothing has a reason instead."""
+    """What an audit says of one set of coins, each key behind the set's name; a set that tells
+    nothing has a reason instead.
+    """
 
     coins: Annotated[int, Field(ge=1, le=100_000)] | None = None
     attempts: Annotated[list[Attempt], Field(max_length=1000)] | None = None
@@ -173,7 +214,9 @@ class AuditSetFile(File):
 
 
 class AuditFile(File):
-    """Of an attack that flips coins. `weights`: SHA-256 of what it attacked; `ledger`: of the updates that it repeated."""
+    """Of an attack that flips coins. `weights`: SHA-256 of what it attacked; `ledger`: of the
+    updates that it repeated.
+    """
 
     run: str
     attack: str
@@ -186,7 +229,7 @@ class Sentence(File):
 
     prefix: str
     suffix: str
-    digits: int
+    digits: int  # 0: the secrets are new tokens
     secrets: list[str]
 
 

@@ -21,13 +21,15 @@ class EverythingPolicySpec(Spec):
 class NerPolicySpec(Spec):
     """Named entities that a spaCy pipeline finds, scored by a beam over its parses.
 
-    `conservative` is the pi_c of CRT's MultiWOZ runs: every entity of the best parse whatever its score, and every token that
-    lies outside of all entities with a probability below `outside`.
+    `conservative` is the pi_c of CRT's MultiWOZ runs: every entity of the best parse whatever its
+    score, and every token that lies outside of all entities with a probability below `outside`.
     """
 
     kind: Literal["ner"]
     model: str  # one of `pipelines`, an installed package such as en_core_web_sm, or a path
-    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
+    public: bool = (
+        False  # you declare that a model which the workflow does not make saw no protected text
+    )
     labels: list[str] | None = None  # None: all that the pipeline knows
     threshold: Fraction = 0.3  # an entity of the beam counts where its score is above
     conservative: bool = False
@@ -39,12 +41,23 @@ Part = Literal["entities", "subjects", "objects", "proper_nouns", "pronouns"]
 
 
 class ContextualPolicySpec(Spec):
-    """Entities, subjects, objects, proper nouns and pronouns: the contextual policy of Selective-DP, section 6."""
+    """Entities, subjects, objects, proper nouns and pronouns: the contextual policy of
+    Selective-DP, section 6.
+    """
 
     kind: Literal["contextual"]
-    model: str  # as for ner; its pipeline needs what the parts are read from: entities, a parser, a tagger
-    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
-    parts: Annotated[list[Part], Field(min_length=1)] = ["entities", "subjects", "objects", "proper_nouns", "pronouns"]
+    # as for ner; its pipeline needs what the parts are read from: entities, a parser, a tagger
+    model: str
+    public: bool = (
+        False  # you declare that a model which the workflow does not make saw no protected text
+    )
+    parts: Annotated[list[Part], Field(min_length=1)] = [
+        "entities",
+        "subjects",
+        "objects",
+        "proper_nouns",
+        "pronouns",
+    ]
 
 
 class PresidioPolicySpec(Spec):
@@ -52,7 +65,9 @@ class PresidioPolicySpec(Spec):
 
     kind: Literal["presidio"]
     model: str | None = None  # as for ner; None: patterns and checksums alone
-    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
+    public: bool = (
+        False  # you declare that a model which the workflow does not make saw no protected text
+    )
     entities: list[str] | None = None  # of Presidio, such as PHONE_NUMBER; None: all
     threshold: Fraction = 0.0
 
@@ -61,22 +76,36 @@ Domains = Annotated[list[str], Field(min_length=1)]
 
 
 class KeywordPolicySpec(Spec):
-    """Words and phrases of domains, in text of whatever domain (Domain Private Transformers, section 5.1)."""
+    """Words and phrases of domains, in text of whatever domain (Domain Private Transformers,
+    section 5.1).
+    """
 
     kind: Literal["keyword"]
     keywords: dict[str, list[str]] | None = None  # domain -> words and phrases
-    model: str | None = None  # in place of keywords: one of `domain_policies`, or a JSON file of such lists
-    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
+    model: str | None = (
+        None  # in place of keywords: one of `domain_policies`, or a JSON file of such lists
+    )
+    public: bool = (
+        False  # you declare that a model which the workflow does not make saw no protected text
+    )
     domains: Domains | None = None  # whose keywords are flagged; None: all, as the paper redacts
 
 
 class ClassifierPolicySpec(Spec):
-    """Windows of words of which a RoBERTa classifier says with a probability above the threshold that they are of a domain."""
+    """Windows of words of which a RoBERTa classifier says with a probability above the threshold
+    that they are of a domain.
+    """
 
     kind: Literal["classifier"]
-    model: str  # one of `domain_policies`, a file that it wrote, or a folder or name of transformers (fetched: hf download)
-    public: bool = False  # you declare that a model which the workflow does not make saw no protected text
-    domains: Domains | None = None  # which are flagged; None: all that the model was trained on here
+    # one of `domain_policies`, a file that it wrote, or a folder or name of transformers (fetched:
+    # hf download)
+    model: str
+    public: bool = (
+        False  # you declare that a model which the workflow does not make saw no protected text
+    )
+    domains: Domains | None = (
+        None  # which are flagged; None: all that the model was trained on here
+    )
     threshold: Fraction | None = 0.96  # z; None: the one that the model was tuned to
     window: Natural = 16  # words; an utterance of fewer is one window
 
@@ -102,7 +131,9 @@ PolicySpec = Annotated[
 
 
 class PipelineSpec(Spec):
-    """A small spaCy pipeline, trained on public text: tagger and parser on a treebank, entities on a corpus's gold spans."""
+    """A small spaCy pipeline, trained on public text: tagger and parser on a treebank, entities on
+    a corpus's gold spans.
+    """
 
     treebank: Literal["ud-ewt"] | None = None
     entities: str | None = None  # name of a public corpus with gold spans
@@ -133,14 +164,18 @@ class ClassifierFitSpec(Spec):
     """A RoBERTa classifier of domains, trained on random character spans of documents."""
 
     kind: Literal["classifier"]
-    pretrained: str | None = None  # a folder or a name such as roberta-base (fetched: hf download); None: small, from scratch
+    pretrained: str | None = (
+        # a folder or a name such as roberta-base (fetched: hf download); None: small, from scratch
+        None
+    )
     public: bool = False  # you declare that these pretrained weights saw no protected text
     layers: Natural = 2  # this and the next three: of the one from scratch
     width: Natural = 128
     heads: Natural = 4
     vocab_size: Natural = 2048
-    # A span begins at this character at the latest, the paper's 0 or, with None, anywhere: that trains the better classifier
-    # of windows (on MultiDoGO at z = 0.96 a precision of 0.99 instead of 0.88).
+    # A span begins at this character at the latest, the paper's 0 or, with None, anywhere: that
+    # trains the better classifier of windows (on MultiDoGO at z = 0.96 a precision of 0.99 instead
+    # of 0.88).
     start: Count | None = 0
     min_length: Natural = 10  # characters of a span
     epochs: Natural = 5
@@ -148,13 +183,19 @@ class ClassifierFitSpec(Spec):
     batch_size: Natural = 32
     window: Natural = 16  # words of the windows on which z is tuned and scores are measured
     threshold: Fraction = 0.96  # z, where it is not tuned
-    precision: Fraction | None = None  # of flagged windows of the valid split: the smallest z that reaches it
-    recall: Fraction | None = None  # of all windows of the valid split: the largest z that reaches it
+    precision: Fraction | None = (
+        None  # of flagged windows of the valid split: the smallest z that reaches it
+    )
+    recall: Fraction | None = (
+        None  # of all windows of the valid split: the largest z that reaches it
+    )
     seed: int = 0
 
 
 class DomainPolicySpec(Spec):
-    """What a policy of domains is fitted to: public or held-out text, whose words the product holds."""
+    """What a policy of domains is fitted to: public or held-out text, whose words the product
+    holds.
+    """
 
     corpus: str  # name of a corpus of several domains
     domains: Annotated[list[str], Field(min_length=2)] | None = None  # None: all there are

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from confide.specs.audits import GameSpec, GradientsSpec
 from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+from confide.specs.data import ReadSpec, TextSpec
 from confide.specs.policies import PolicySpec
 
 
@@ -20,7 +21,8 @@ class LSTMSpec(Spec):
 class GPT2Spec(Spec):
     """transformers' GPT-2; `pretrained` (hub name or folder) overrides the sizes.
 
-    `public`: you declare that the pretrained weights were made from no protected text. Without it nothing finite is certified.
+    `public`: you declare that the pretrained weights were made from no protected text. Without it
+    nothing finite is certified.
     """
 
     kind: Literal["gpt2"]
@@ -31,80 +33,94 @@ class GPT2Spec(Spec):
     dropout: Fraction = 0.0
     pretrained: str | None = None
     public: bool = False
-    lora_rank: Annotated[int, Field(ge=0)] = 0  # above 0: only LoRA adapters of this rank are trained
+    lora_rank: Annotated[int, Field(ge=0)] = (
+        0  # above 0: only LoRA adapters of this rank are trained
+    )
 
 
 ModelSpec = Annotated[LSTMSpec | GPT2Spec, Field(discriminator="kind")]
 
 
 class PrivacySpec(Spec):
-    """Either a target epsilon (noise calibrated to the enumerated steps) or a noise_multiplier, not both."""
+    """Either a target epsilon (noise calibrated to the enumerated steps) or a noise_multiplier, not
+    both.
+    """
 
     epsilon: Positive | None = None
     noise_multiplier: Positive | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] = 8e-5
     max_grad_norm: Positive = 1.0
-    # whom the noise protects; author: all points of a person, drawn together, as one clipped mean of their gradients
+    # whom the noise protects; author: all points of a person, drawn together, as one clipped mean
+    # of their gradients
     unit: Literal["point", "author"] = "point"
     relation: Literal["add_or_remove", "replace_one", "zero_out"] = "replace_one"
-    calibrate: Literal["drawn", "every_step"] = "drawn"  # every_step: as if all updates were noisy (DPT as published)
+    calibrate: Literal["drawn", "every_step"] = (
+        "drawn"  # every_step: as if all updates were noisy (DPT as published)
+    )
 
 
 class RecipeSpec(Spec):
-    """How to optimize. Exact and noisy updates keep separate optimizer states and learning rates."""
+    """How to optimize. Exact and noisy updates keep separate optimizer states and learning
+    rates.
+    """
 
     optimizer: Literal["adam", "sgd"] = "adam"
     lr: Positive = 5e-3
     noisy_lr: Positive | None = None  # None: lr
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    schedule: Literal["constant", "linear"] = "linear"  # linear: warm-up over 5 % of the updates, then down to 5 % of lr
+    schedule: Literal["constant", "linear"] = (
+        "linear"  # linear: warm-up over 5 % of the updates, then down to 5 % of lr
+    )
     batch_size: Natural = 64  # of exact updates
-    noisy_batch_size: Natural = 256  # expected size of the Poisson batch, a public constant; of authors where they are the unit
-    author_points: Natural | None = 32  # of an author who is drawn, at most so many points, at random; None: all of his
+    # expected size of the Poisson batch, a public constant; of authors where they are the unit
+    noisy_batch_size: Natural = 256
+    author_points: Natural | None = (
+        32  # of an author who is drawn, at most so many points, at random; None: all of his
+    )
     epochs: Natural = 10
     noisy_epochs: Natural | None = None  # passes over the private pool in all; None: epochs
-    batching: Literal["uniform", "author"] = "uniform"  # of exact updates; author: as many batches as can be of one author
+    batching: Literal["uniform", "author"] = (
+        "uniform"  # of exact updates; author: as many batches as can be of one author
+    )
     exact_clip: Positive | None = 1.0  # global gradient norm of exact updates
-    physical_batch_size: Natural = 256  # memory bound: examples in one forward pass; halved where they do not fit
-    precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights stay float32, norms and noise float64
-    # selective: the recurrent state after private text is set to zero, clipped and noised (and charged), or carried on
-    # (epsilon = infinity); published: training and counting as in the paper (epsilon = infinity, its number beside it)
+    physical_batch_size: Natural = (
+        256  # memory bound: examples in one forward pass; halved where they do not fit
+    )
+    precision: Literal["float32", "bfloat16"] = (
+        "float32"  # of matrix products; weights stay float32, norms and noise float64
+    )
+    # selective: the recurrent state after private text is set to zero, clipped and noised (and
+    # charged), or carried on (epsilon = infinity); published: training and counting as in the paper
+    # (epsilon = infinity, its number beside it)
     private_state: Literal["reset", "noise", "carry", "published"] = "reset"
-    # schedule: how the probability of an update on redacted text falls from 1 to 0; eta is the temperature of the exp_ ones
-    redaction_schedule: Literal["linear", "step", "staircase", "exp_convex", "exp_concave"] = "exp_concave"
+    # schedule: how the probability of an update on redacted text falls from 1 to 0; eta is the
+    # temperature of the exp_ ones
+    redaction_schedule: Literal["linear", "step", "staircase", "exp_convex", "exp_concave"] = (
+        "exp_concave"
+    )
     eta: Positive = 15.0
     # adversarial, triplet: lambda, the weight of the privacy loss beside the mean token loss
     regulariser_weight: Annotated[float, Field(ge=0)] | None = None
-    same_author: Fraction = 0.5  # triplet: probability that a point is compared with one of its own author
+    same_author: Fraction = (
+        0.5  # triplet: probability that a point is compared with one of its own author
+    )
     discriminator_hidden: Natural = 1000  # adversarial, as is its learning rate, by Adam
     discriminator_lr: Positive = 1e-3
 
 
-class ReadSpec(Spec):
-    """A stage before training whose product is in the model, and whether what it read is public.
+class DataSpec(TextSpec):
+    """What the text of a training job went through, as far as claims depend on it. Its ledger says
+    so, too.
 
-    `artefact`: the file, folder, installed package or name at the hub whose digest goes into the ledger; None: there is none.
+    A run that starts from another one is composed with it only where all of this is the same. What
+    policies miss counts for it only if it was measured on the same terms (`confide.provenance.terms`).
     """
 
-    stage: Literal["tokenizer", "policy", "pretrained"]
-    source: str
-    public: bool
-    artefact: str | None = None
-
-
-class DataSpec(Spec):
-    """What the text of a training job went through, as far as claims depend on it. Its ledger says so, too.
-
-    A run that starts from another one is composed with it only where all of this is the same.
-    """
-
-    dataset: str  # its name in params.yaml
     public: bool = False  # nothing in it needs protection: the dataset says so
-    corpus: str  # SHA-256 of the corpus's specification: which text it is, and not the text
-    cut: str  # SHA-256 of the specifications of how it is cut into points, what is planted, and what counts as a copy
     policies: str  # SHA-256 of the specification of both policies and of what they are made to miss
-    point: str = "turn"  # what a record is
-    everything_private: bool = False  # pi_c fires on every text, so that nothing can slip into the public pool
+    everything_private: bool = (
+        False  # pi_c fires on every text, so that nothing can slip into the public pool
+    )
     dedup: bool = True
     scope: Literal["private", "all"] = "private"
     merge_masks: bool = False
@@ -119,14 +135,23 @@ class TrainSpec(Spec):
     model: ModelSpec
     recipe: RecipeSpec
     privacy: PrivacySpec | None = None
-    redact: bool = True  # False (ablation): steps that ask for the redacted view read the original one
-    domains: Annotated[list[str], Field(min_length=1)] | None = None  # only points of these are read; None: of all
-    pack: Annotated[int, Field(ge=2)] | None = None  # tokens of a chunk, into which the train split is cut; None: points
+    redact: bool = (
+        True  # False (ablation): steps that ask for the redacted view read the original one
+    )
+    domains: Annotated[list[str], Field(min_length=1)] | None = (
+        None  # only points of these are read; None: of all
+    )
+    pack: Annotated[int, Field(ge=2)] | None = (
+        None  # tokens of a chunk, into which the train split is cut; None: points
+    )
     init: str | None = None  # name of the run whose weights are the start
-    init_public: bool = False  # that run, and those that it started from, saw public text only: their ledgers say so
+    # that run, and those that it started from, saw public text only: their ledgers say so
+    init_public: bool = False
     reads: list[ReadSpec] = []  # what else is in the model
     seed: int = 0
-    noise_seed: int | None = 0  # None: system entropy; a recorded seed makes the noise reproducible: not for release
+    noise_seed: int | None = (
+        0  # None: system entropy; a recorded seed makes the noise reproducible: not for release
+    )
     device: str = "auto"  # auto: cuda where there is one, else cpu
     checkpoint_every: Natural = 50  # updates
     every_epoch: bool = False  # the weights after every epoch are released, too
@@ -154,32 +179,53 @@ class ExposureSpec(Spec):
 
 
 class MembershipSpec(Spec):
-    """Membership of secrets; random non-members scored bare are the setting of Selective-DP on WikiText."""
+    """Membership of secrets; random non-members scored bare are the setting of Selective-DP on
+    WikiText.
+    """
 
     kind: Literal["membership"]
     label: str = "address"  # kind of gold secret that is attacked
     limit: Natural = 1000  # members and non-members each
-    non_members: Literal["held_out", "random"] = "held_out"  # random: strings of spaces and digits, told apart by their form
-    context: Literal["text", "bare"] = "text"  # bare: the secret after a space, and no text around it
-    scores: list[Literal["lowercase", "zlib", "min_k"]] = ["lowercase", "zlib", "min_k"]  # beside the log-probabilities
-    min_k: Annotated[float, Field(gt=0, le=100)] = 20.0  # % of a secret's tokens that the score min_k looks at
-    reference: str | None = None  # name of a row of runs: the score `reference` is against its first run's model
+    non_members: Literal["held_out", "random"] = (
+        "held_out"  # random: strings of spaces and digits, told apart by their form
+    )
+    context: Literal["text", "bare"] = (
+        "text"  # bare: the secret after a space, and no text around it
+    )
+    scores: list[Literal["lowercase", "zlib", "min_k"]] = [
+        "lowercase",
+        "zlib",
+        "min_k",
+    ]  # beside the log-probabilities
+    min_k: Annotated[float, Field(gt=0, le=100)] = (
+        20.0  # % of a secret's tokens that the score min_k looks at
+    )
+    reference: str | None = (
+        None  # name of a row of runs: the score `reference` is against its first run's model
+    )
     group: Natural = 20
     bootstrap: Natural = 1000
     seed: int = 0
 
     @property
     def published_setting(self) -> bool:
-        """Whether candidates or their scores are as in the paper, so that a row may have the honest setting beside it."""
+        """Whether candidates or their scores are as in the paper, so that a row may have the honest
+        setting beside it.
+        """
         return self.non_members == "random" or self.context == "bare"
 
 
 class ShadowsSpec(Spec):
-    """Shadow models of the likelihood-ratio attack: small LSTMs, each trained on a random half of the candidates' points."""
+    """Shadow models of the likelihood-ratio attack: small LSTMs, each trained on a random half of
+    the candidates' points.
+    """
 
-    label: str = "address"  # kind of gold secret; label, limit and seed draw the candidates, as those of the attacks do
+    # kind of gold secret; label, limit and seed draw the candidates, as those of the attacks do
+    label: str = "address"
     limit: Natural = 1000  # members and non-members each
-    models: Annotated[int, Field(ge=4, multiple_of=2)] = 32  # in pairs: what one model has seen, the other has not
+    models: Annotated[int, Field(ge=4, multiple_of=2)] = (
+        32  # in pairs: what one model has seen, the other has not
+    )
     embedding: Natural = 32
     hidden: Natural = 32
     epochs: Natural = 6
@@ -204,7 +250,9 @@ class LiraSpec(Spec):
 
 
 class SamplingSpec(Spec):
-    """How a model's next token is drawn: divided by the temperature, the top k, of these the nucleus of probability top_p."""
+    """How a model's next token is drawn: divided by the temperature, the top k, of these the
+    nucleus of probability top_p.
+    """
 
     temperature: Positive = 1.0
     top_k: Natural | None = 40  # None: all tokens
@@ -213,9 +261,11 @@ class SamplingSpec(Spec):
 
 
 class PromptedSpec(Spec):
-    """Held-out dialogues of some domains, cut after every utterance, for the model to go on; who finds other domains in it.
+    """Held-out dialogues of some domains, cut after every utterance, for the model to go on; who
+    finds other domains in it.
 
-    A judge is a policy whose labels are domains; in params.yaml its name under policies, in a job the policy itself.
+    A judge is a policy whose labels are domains; in params.yaml its name under policies, in a job
+    the policy itself.
     """
 
     prompts: Annotated[list[str], Field(min_length=1)]  # domains of the dialogues
@@ -228,20 +278,26 @@ class PromptedSpec(Spec):
     min_secret: Natural = 6  # letters and digits of a gold secret that is searched for
     held_out: Natural = 1000  # real utterances of a domain that the judges see, too
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    examples: Count = 0  # above 0: so many texts are written out, their secrets masked; they are no metrics
+    examples: Count = (
+        0  # above 0: so many texts are written out, their secrets masked; they are no metrics
+    )
     seed: int = 0
 
 
 class LeakSpec(PromptedSpec):
-    """How often text of other domains comes out (Domain Private Transformers, section 6.2, there called LiRA success rate)."""
+    """How often text of other domains comes out (Domain Private Transformers, section 6.2, there
+    called LiRA success rate).
+    """
 
     kind: Literal["leak"]
 
 
 class DomainLiraSpec(PromptedSpec):
-    """Likelihood ratios of what came out, and C of domain privacy (Definition 4.1): `reference` never saw the targets.
+    """Likelihood ratios of what came out, and C of domain privacy (Definition 4.1): `reference`
+    never saw the targets.
 
-    One target domain for each reference that lacks it alone is the definition; several at once are the paper's code.
+    One target domain for each reference that lacks it alone is the definition; several at once are
+    the paper's code.
     """
 
     kind: Literal["domain_lira"]
@@ -251,18 +307,24 @@ class DomainLiraSpec(PromptedSpec):
 
 
 class SequenceExposureSpec(Spec):
-    """Exposure of canaries of words: exact as far as `states` states reach, beyond it estimated from samples."""
+    """Exposure of canaries of words: exact as far as `states` states reach, beyond it estimated
+    from samples.
+    """
 
     kind: Literal["sequence_exposure"]
-    enumerated: Natural = 100_000_000  # a space of at most so many sequences is searched to the end, whatever that takes
-    states: Natural = 20_000  # prefixes that the model reads in search of the likeliest sequences of a larger space
+    # a space of at most so many sequences is searched to the end, whatever that takes
+    enumerated: Natural = 100_000_000
+    # prefixes that the model reads in search of the likeliest sequences of a larger space
+    states: Natural = 20_000
     samples: Natural = 20_000  # sequences drawn where the search did not reach
     chunk: Natural = 4_096  # states of one depth held at once
     seed: int = 0
 
 
 class TabSpec(Spec):
-    """Does a first token bring back the rest? `reference`: a row that never saw the text, which picks the real sentences."""
+    """Does a first token bring back the rest? `reference`: a row that never saw the text, which
+    picks the real sentences.
+    """
 
     kind: Literal["tab"]
     beam: Natural = 5
@@ -276,7 +338,11 @@ class AuthorInferenceSpec(Spec):
     """Who wrote it, told by a new classifier from the model's last hidden state."""
 
     kind: Literal["author_inference"]
-    penalties: Annotated[list[Positive], Field(min_length=1)] = [100.0, 10.0, 1.0]  # on squared weights; validation picks
+    penalties: Annotated[list[Positive], Field(min_length=1)] = [
+        100.0,
+        10.0,
+        1.0,
+    ]  # on squared weights; validation picks
     iterations: Natural = 60  # of L-BFGS for each penalty
     limit: Natural = 20_000  # training points of the classifier, at most
     seed: int = 0

@@ -1,14 +1,16 @@
-"""One attack on one trained model, on the candidates that corpus and seed determine: the same ones for every model."""
+"""One attack on one trained model, on the candidates that corpus and seed determine: the same ones
+for every model.
+"""
 
 import time
 from pathlib import Path
 
-from confide.attacks import ATTACKS
+from confide.attacks.registry import ATTACKS
 from confide.attacks.target import opened
-from confide.io import sha256, write_json
-from confide.memory import keep_pages
+from confide.files.io import sha256, write_json
+from confide.runtime.memory import keep_pages
 from confide.specs import AttackJobSpec
-from confide.training import device_of
+from confide.train.job import device_of
 
 
 def attack(
@@ -23,15 +25,26 @@ def attack(
     reference: Path | None = None,
     ledger: Path | None = None,
 ) -> None:
-    """Write the attack's metrics; all but "seconds" are the same in every run. `reference`: weights of the reference model.
+    """Write the attack's metrics; all but "seconds" are the same in every run. `reference`: weights
+    of the reference model.
 
     "weights" is the SHA-256 of the model that was attacked.
 
-    Guarantees: holds no secret; planted canaries are known by their index. Numbers only, but for examples where the
-    specification asks for some: these are text that `attacks.examples.veil` masked.
+    Guarantees: holds no secret; planted canaries are known by their index. Numbers only, but for
+    examples where the specification asks for some: these are text that `attacks.examples.veil`
+    masked.
     """
     keep_pages()
-    target = opened(model, tokenizer, device_of(spec.device), points, canaries, shadows, reference, ledger)
+    target = opened(
+        model,
+        tokenizer=tokenizer,
+        device=device_of(spec.device),
+        points=points,
+        canaries=canaries,
+        shadows=shadows,
+        reference=reference,
+        ledger=ledger,
+    )
     begun = time.perf_counter()
     metrics = ATTACKS[spec.attack.kind](spec.attack, target)
     of = {"attack": spec.attack.kind, "run": spec.run, "weights": sha256(model)}

@@ -1,4 +1,5 @@
-"""List later copies of training texts (CRT Algorithm 1, deduplication): the first occurrence stays, the rest are named.
+"""List later copies of training texts (CRT Algorithm 1, deduplication): the first occurrence stays,
+the rest are named.
 
 Only keys of points are written.
 """
@@ -9,26 +10,28 @@ from pathlib import Path
 
 from msgspec.json import Decoder
 
-from confide.buckets import Offsets, repeats
-from confide.deduplication import digest, digests
-from confide.io import Range, dump_lines, read_lines, write_pieces
-from confide.outward import warn
-from confide.rows import Copy, located_rows
-from confide.shards import scatter, shards
+from confide.files.buckets import Offsets, repeats
+from confide.files.io import Range, dump_lines, read_lines, write_pieces
+from confide.files.rows import Copy, located_rows
+from confide.files.shards import scatter, shards
+from confide.output.escaping import warn
 from confide.specs import DedupSpec
+from confide.text.deduplication import digest, digests
 
 WARNING = "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; hmac-sha1 is the safe choice"
 
 
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
-    """Write one line {"key", "at"} per later copy in the train split, in file order; "at" is the byte at which its line begins.
+    """Write one line {"key", "at"} per later copy in the train split, in file order; "at" is the
+    byte at which its line begins.
 
-    Guarantees: the key of the digests exists only in memory; no text is written, and digests under that key only in files
-    without a name while the stage runs.
+    Guarantees: the key of the digests exists only in memory; no text is written, and digests under
+    that key only in files without a name while the stage runs.
     """
     if spec.digest == "sha1":
         warn(WARNING)
-    digested, ranges = digest(spec.digest), shards(points)
+    digested = digest(spec.digest)
+    ranges = shards(points)
     later = Offsets(output.parent)
     for found in repeats(lambda: partial(_digests, digested), ranges, output.parent, threads):
         later.extend(found["at"])
@@ -36,7 +39,10 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
 
 
 def _digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    return digests(((at, text, split) for at, (_, text, split) in located_rows(shard, "key", "text", "split")), digested)
+    return digests(
+        ((at, text, split) for at, (_, text, split) in located_rows(shard, "key", "text", "split")),
+        digested,
+    )
 
 
 def _keys(later: Offsets, shard: Range) -> bytes:

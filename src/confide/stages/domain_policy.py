@@ -1,8 +1,10 @@
-"""Fit a policy of domains (Domain Private Transformers, section 5.1): mine keywords, or train a classifier.
+"""Fit a policy of domains (Domain Private Transformers, section 5.1): mine keywords, or train a
+classifier.
 
-Fits on the train split, tunes the threshold z of a classifier on the valid split, and scores the product on the test split.
-Keywords, and the vocabulary of a classifier, ARE text of the corpus: it must be public, or held out from training (the paper
-fits both to the text that it protects). The same spec gives the same bytes on the same machine; the scores are numbers alone.
+Fits on the train split, tunes the threshold z of a classifier on the valid split, and scores the
+product on the test split. Keywords, and the vocabulary of a classifier, ARE text of the corpus: it
+must be public, or held out from training (the paper fits both to the text that it protects). The
+same spec gives the same bytes on the same machine; the scores are numbers alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from confide.errors import InputError
-from confide.io import write_json
+from confide.files.io import write_json
+from confide.files.rows import read_rows
 from confide.policies.classifier_training import train
 from confide.policies.domain_classifier import Classifier, Probabilities, probabilities, save
 from confide.policies.domain_classifier import finder as windows_finder
@@ -20,7 +23,6 @@ from confide.policies.keyword import finder
 from confide.policies.keyword_mining import mine
 from confide.policies.spans import Policy
 from confide.policies.utterances import Texts, spoken, utterances, windows
-from confide.rows import read_rows
 from confide.specs import DomainPolicySpec, KeywordFitSpec
 from confide.types import SPLITS, Span
 
@@ -28,13 +30,18 @@ Find = Callable[[Sequence[str]], list[list[Span]]]
 
 
 def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores: Path) -> None:
-    """Write the keywords (JSON) or the classifier (safetensors), and the scores; `points` are those of a corpus of domains.
+    """Write the keywords (JSON) or the classifier (safetensors), and the scores; `points` are those
+    of a corpus of domains.
 
-    Guarantees: fits on the train split, tunes z on the valid split; give it public or held-out text.
+    Guarantees: fits on the train split, tunes z on the valid split; give it public or held-out
+    text.
     """
     corpus = {split: read(spec, points, split) for split in SPLITS}
-    domains, fit = list(corpus["train"]), spec.fit
-    found: dict[str, Any] = {"documents": {split: {one: len(corpus[split][one]) for one in domains} for split in SPLITS}}
+    domains = list(corpus["train"])
+    fit = spec.fit
+    found: dict[str, Any] = {
+        "documents": {split: {one: len(corpus[split][one]) for one in domains} for split in SPLITS}
+    }
     if isinstance(fit, KeywordFitSpec):
         mined = mine(fit, corpus["train"])
         write_json(output, mined)
@@ -42,7 +49,8 @@ def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores:
         found["keywords"] = {one: len(words) for one, words in mined.items()}
     else:
         model = train(fit, corpus["train"])
-        ask, z = remembering(model), fit.threshold
+        ask = remembering(model)
+        z = fit.threshold
         valid, test = (judged(ask, corpus[split], fit.window) for split in ("valid", "test"))
         if fit.precision is not None or fit.recall is not None:
             z = tuned(*valid, precision=fit.precision, recall=fit.recall)
@@ -50,7 +58,10 @@ def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores:
             message = "nothing of the valid split is flagged at it: train longer (fit.epochs), or tune it (fit.precision)"
             raise InputError(message, key="fit.threshold", value=z)
         save(model._replace(threshold=z), output)
-        policies = {one: windows_finder(ask, domains, [index], z, fit.window) for index, one in enumerate(domains)}
+        policies = {
+            one: windows_finder(ask, domains, [index], z, fit.window)
+            for index, one in enumerate(domains)
+        }
         found |= {"threshold": z, "seed": fit.seed, "accuracy": accuracy(*test, domains)}
         found |= {"valid": at(*valid, z), "test": at(*test, z)}
     write_json(scores, found | {"kind": fit.kind, "flagged": flagged(policies, corpus["test"])})
@@ -62,7 +73,9 @@ def each(policy: Policy) -> Find:
 
 
 def read(spec: DomainPolicySpec, points: Path, split: str) -> Texts:
-    """Points of a split by domain and document, domains in order; InputError where a domain has nothing to learn from."""
+    """Points of a split by domain and document, domains in order; InputError where a domain has
+    nothing to learn from.
+    """
     found: Texts = {}
     for text, domain, doc, theirs in read_rows(points, "text", "domain", "doc", "split"):
         if domain is None:
@@ -72,18 +85,27 @@ def read(spec: DomainPolicySpec, points: Path, split: str) -> Texts:
             documents.setdefault(doc, []).append(text)
     for domain in spec.domains or ():
         if domain not in found:
-            raise InputError(f"unknown: one of {', '.join(sorted(found))}", file=points, key="domains", value=domain)
+            raise InputError(
+                f"unknown: one of {', '.join(sorted(found))}",
+                file=points,
+                key="domains",
+                value=domain,
+            )
     chosen = list(dict.fromkeys(spec.domains)) if spec.domains else sorted(found)
     if len(chosen) < 2:
         raise InputError("there must be two at least", file=points, key="domains")
     for domain in chosen:
         if split == "train" and not found[domain]:
-            raise InputError("has no text in the train split", file=points, key="domains", value=domain)
+            raise InputError(
+                "has no text in the train split", file=points, key="domains", value=domain
+            )
     return {domain: found[domain] for domain in chosen}
 
 
 def remembering(model: Classifier) -> Probabilities:
-    """The model's probabilities, each window computed once: dialogue repeats itself, and every domain asks the same."""
+    """The model's probabilities, each window computed once: dialogue repeats itself, and every
+    domain asks the same.
+    """
     known: dict[str, np.ndarray] = {}
 
     def ask(texts: Sequence[str]) -> np.ndarray:
@@ -95,7 +117,9 @@ def remembering(model: Classifier) -> Probabilities:
 
 
 def judged(ask: Probabilities, texts: Texts, words: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, D) probabilities of all windows of these texts, and (n,) the labels that they should have."""
+    """(n, D) probabilities of all windows of these texts, and (n,) the labels that they should
+    have.
+    """
     found = [
         (" ".join(text[start:end].split()), label)
         for label, documents in enumerate(texts.values())
@@ -106,8 +130,15 @@ def judged(ask: Probabilities, texts: Texts, words: int) -> tuple[np.ndarray, np
     return ask([window for window, _ in found]), np.array([label for _, label in found], int)
 
 
-def tuned(scores: np.ndarray, truth: np.ndarray, *, precision: float | None = None, recall: float | None = None) -> float:
-    """The smallest z with this precision, or, where only a recall is wanted, the largest z that has it.
+def tuned(
+    scores: np.ndarray,
+    truth: np.ndarray,
+    *,
+    precision: float | None = None,
+    recall: float | None = None,
+) -> float:
+    """The smallest z with this precision, or, where only a recall is wanted, the largest z that has
+    it.
 
     Guarantees: with both, either holds; InputError where no z does it.
     """
@@ -121,7 +152,8 @@ def tuned(scores: np.ndarray, truth: np.ndarray, *, precision: float | None = No
 
 
 def rates(scores: np.ndarray, truth: np.ndarray, z: np.ndarray) -> dict[str, np.ndarray]:
-    """At each z, of the windows that are flagged the share of the right domain, and the share of all windows that these are.
+    """At each z, of the windows that are flagged the share of the right domain, and the share of
+    all windows that these are.
 
     Not a number where nothing is flagged, or there is nothing.
     """
@@ -136,21 +168,32 @@ def rates(scores: np.ndarray, truth: np.ndarray, z: np.ndarray) -> dict[str, np.
 def at(scores: np.ndarray, truth: np.ndarray, z: float) -> dict[str, float | None]:
     """Both rates at one z, as JSON has them: null for what is not a number."""
     found = rates(scores, truth, np.array([z]))
-    return {name: None if np.isnan(value[0]) else round(float(value[0]), 4) for name, value in found.items()}
+    return {
+        name: None if np.isnan(value[0]) else round(float(value[0]), 4)
+        for name, value in found.items()
+    }
 
 
 def accuracy(scores: np.ndarray, truth: np.ndarray, domains: list[str]) -> dict[str, float | None]:
     """Share of each domain's windows whose likeliest label is their own."""
     right = [scores.argmax(1)[truth == index] == index for index in range(len(domains))]
-    return {one: round(float(hits.mean()), 4) if len(hits) else None for one, hits in zip(domains, right, strict=True)}
+    return {
+        one: round(float(hits.mean()), 4) if len(hits) else None
+        for one, hits in zip(domains, right, strict=True)
+    }
 
 
 def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, dict[str, float | None]]:
-    """Of each domain's text the share of characters that the policy of each domain flags, markers aside."""
+    """Of each domain's text the share of characters that the policy of each domain flags, markers
+    aside.
+    """
     found: dict[str, dict[str, float | None]] = {}
     for domain, documents in texts.items():
         lines = [text for points in documents.values() for text in points]
         whole = sum(end - start for text in lines for start, end in utterances(text))
-        hits = {one: sum(span.end - span.start for spans in find(lines) for span in spans) for one, find in policies.items()}
+        hits = {
+            one: sum(span.end - span.start for spans in find(lines) for span in spans)
+            for one, find in policies.items()
+        }
         found[domain] = {one: round(hit / whole, 4) if whole else None for one, hit in hits.items()}
     return found

@@ -1,35 +1,51 @@
-"""Perplexity and accuracy of a trained model on held-out points: original text, and the masked text beside it."""
+"""Perplexity and accuracy of a trained model on held-out points: original text, and the masked text
+beside it.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
 from confide import models
-from confide.data import check_vocabulary, load_partition
+from confide.data.partition_files import check_vocabulary, load_partition
 from confide.errors import InputError
-from confide.evaluation import backoff, by_author, evaluate_points, redacted_unigram, reference_points, score, share_of, summary
-from confide.io import sha256, write_json
-from confide.memory import keep_pages
-from confide.planted import is_planted
-from confide.rows import read_rows
+from confide.files.io import sha256, write_json
+from confide.files.rows import read_rows
+from confide.runtime.memory import keep_pages
 from confide.specs import EvaluateSpec
-from confide.training import device_of
+from confide.text.planted import is_planted
+from confide.train.evaluation import (
+    backoff,
+    by_author,
+    evaluate_points,
+    redacted_unigram,
+    reference_points,
+    score,
+    share_of,
+    summary,
+)
+from confide.train.job import device_of
 from confide.types import SPLITS, Partition
 
 TRAINED = 2000  # training points, at most, that are scored beside the held-out ones
 
 
-def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, points: Path, output: Path) -> None:
-    """Write overall, public-token and private-token figures; private = gold secrets, whatever the policy saw.
+def evaluate(
+    spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, points: Path, output: Path
+) -> None:
+    """Write overall, public-token and private-token figures; private = gold secrets, whatever the
+    policy saw.
 
-    `domains`: the same figures of each domain's points alone, where the corpus has domains. `ppl_marked`: on the tokens that
-    the policy marks; `ppl_marked_backoff`: the same where the model predicts a mask first. `ppl_unigram_redacted`: of public
-    tokens, by how often each stands in the redacted training text: what a model must beat. `ppl_train`: of training points,
-    scored alike. `authors`: perplexity of each author with text on both sides; `points` says what was planted, and counts
-    for none of these two.
+    `domains`: the same figures of each domain's points alone, where the corpus has domains.
+    `ppl_marked`: on the tokens that the policy marks; `ppl_marked_backoff`: the same where the
+    model predicts a mask first. `ppl_unigram_redacted`: of public tokens, by how often each stands
+    in the redacted training text: what a model must beat. `ppl_train`: of training points, scored
+    alike. `authors`: perplexity of each author with text on both sides; `points` says what was
+    planted, and counts for none of these two.
     """
     keep_pages()
-    partition, device = load_partition(original, redacted), device_of(spec.device)
+    partition = load_partition(original, redacted)
+    device = device_of(spec.device)
     network = models.load(model.parent).to(device)
     check_vocabulary(partition, network.vocab_size, original, redacted)
     held_out = (partition.split == SPLITS.index(spec.split)).nonzero()[0]
@@ -38,29 +54,45 @@ def evaluate(spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path,
     scores = score(network, partition.original, held_out, device)
     secret = scores.marked(partition.secret)
     found = summary(scores, secret)
-    masked = evaluate_points(network, partition.redacted, partition.redacted.private, held_out, device)
+    masked = evaluate_points(
+        network, partition.redacted, partition.redacted.private, held_out, device
+    )
     train = partition.pool("all")
     shape = (partition.original, partition.secret, train, held_out, network.vocab_size, network.bos)
     extra = reference_points(*shape)
     extra["ppl_unigram_redacted"] = redacted_unigram(partition.redacted, *shape)
     extra |= {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
     marked = summary(scores, scores.marked(partition.original.private))
-    extra |= {"marked_share": share_of(partition.original, train), "ppl_marked": marked["ppl_private"]}
+    extra |= {
+        "marked_share": share_of(partition.original, train),
+        "ppl_marked": marked["ppl_private"],
+    }
     extra |= {"ppl_marked_backoff": backoff(masked, marked["tokens_private"], network.vocab_size)}
-    each = {name: partition.domain[scores.point] == number for number, name in enumerate(partition.domains)}
-    extra["domains"] = {name: summary(scores.of(own), secret[own]) for name, own in each.items() if own.any()}
+    each = {
+        name: partition.domain[scores.point] == number
+        for number, name in enumerate(partition.domains)
+    }
+    extra["domains"] = {
+        name: summary(scores.of(own), secret[own]) for name, own in each.items() if own.any()
+    }
     real = train[~planted(points, partition)[train]]
-    seen = evaluate_points(network, partition.original, partition.secret, some(real[~partition.copy[real]]), device)
+    seen = evaluate_points(
+        network, partition.original, partition.secret, some(real[~partition.copy[real]]), device
+    )
     extra |= {"ppl_train": seen["ppl"], "authors": by_author(scores, partition.owner, real)}
     of = {"run": spec.run, "weights": sha256(model), "split": spec.split, "points": len(held_out)}
     write_json(output, of | found | extra)
 
 
 def planted(points: Path, partition: Partition) -> np.ndarray:
-    """(N,) bool: points that were planted, by their documents' names; InputError unless the file has the partition's points."""
+    """(N,) bool: points that were planted, by their documents' names; InputError unless the file
+    has the partition's points.
+    """
     found = np.array([is_planted(doc) for doc in read_rows(points, "doc")], bool)
     if len(found) != len(partition.split):
-        raise InputError(f"has {len(found)} points, the partition {len(partition.split)}", file=points)
+        raise InputError(
+            f"has {len(found)} points, the partition {len(partition.split)}", file=points
+        )
     return found
 
 

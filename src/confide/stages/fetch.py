@@ -1,7 +1,9 @@
-"""Fetch a published corpus: from the folder CONFIDE_MIRROR if the file is there, else over HTTPS from its publisher.
+"""Fetch a published corpus: from the folder CONFIDE_MIRROR if the file is there, else over HTTPS
+from its publisher.
 
-Nothing is unpacked to disk: members are read in memory, matched by name, size and type, verified against the recorded
-digest, and written as canonical JSON lines {"path", "text"}, the same bytes wherever they came from.
+Nothing is unpacked to disk: members are read in memory, matched by name, size and type, verified
+against the recorded digest, and written as canonical JSON lines {"path", "text"}, the same bytes
+wherever they came from.
 """
 
 import http.client
@@ -20,8 +22,8 @@ from tqdm import tqdm
 
 from confide.corpora.archives import Archive, archive, canonical, content_digest, normal_path
 from confide.errors import InputError
-from confide.io import sha256, write_jsonl
-from confide.outward import terminal
+from confide.files.io import sha256, write_jsonl
+from confide.output.escaping import terminal
 from confide.specs import FetchSpec
 
 TIMEOUT = 60  # seconds without a byte
@@ -31,7 +33,8 @@ TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz")
 
 
 def fetch(spec: FetchSpec, *, output: Path) -> None:
-    """Write the archive's members as JSON lines. InputError where it cannot be had or a digest differs.
+    """Write the archive's members as JSON lines. InputError where it cannot be had or a digest
+    differs.
 
     Guarantees: `output` holds exactly the content whose SHA-256 is recorded, or is not written.
     """
@@ -40,11 +43,19 @@ def fetch(spec: FetchSpec, *, output: Path) -> None:
     mirrored = Path(folder) / source.mirror if folder else None
     if mirrored is not None and mirrored.is_file():
         _expect(sha256(mirrored), source.mirror_sha256, mirrored)
-        members, place = _collect(source, _open_tar(mirrored)), str(mirrored)
+        members = _collect(source, _open_tar(mirrored))
+        place = str(mirrored)
     else:
-        members, place = _download_all(source), source.urls[0]
+        members = _download_all(source)
+        place = source.urls[0]
     _expect(content_digest(source, members), source.content_sha256, place)
-    write_jsonl(output, ({"path": path, "text": _decode(members[path], place, path)} for path in canonical(members)))
+    write_jsonl(
+        output,
+        (
+            {"path": path, "text": _decode(members[path], place, path)}
+            for path in canonical(members)
+        ),
+    )
 
 
 def _expect(found: str, expected: str, file: str | Path) -> None:
@@ -67,7 +78,11 @@ def _download_all(source: Archive) -> dict[str, bytes]:
             name = url.rsplit("/", 1)[1]
             target = Path(folder) / name
             download(url, target)
-            found = _open_tar(target, url) if name.endswith(TARS) else iter([(name, target.read_bytes())])
+            found = (
+                _open_tar(target, url)
+                if name.endswith(TARS)
+                else iter([(name, target.read_bytes())])
+            )
             members.update(_collect(source, found))
     return members
 
@@ -77,7 +92,9 @@ def download(url: str, target: Path) -> None:
     try:
         with _open_url(url) as response, open(target, "wb") as out:
             size = int(response.headers.get("Content-Length") or 0)
-            with tqdm(total=size or None, unit="B", unit_scale=True, desc=terminal(target.name)) as bar:
+            with tqdm(
+                total=size or None, unit="B", unit_scale=True, desc=terminal(target.name)
+            ) as bar:
                 while block := response.read(1 << 16):
                     out.write(block)
                     bar.update(len(block))
@@ -87,14 +104,19 @@ def download(url: str, target: Path) -> None:
                 raise InputError(f"connection ended after {bar.n} of {size} bytes", file=url)
     except (OSError, urllib.error.URLError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise InputError(f"cannot be downloaded ({reason}); or set CONFIDE_MIRROR to a folder that has it", file=url) from error
+        raise InputError(
+            f"cannot be downloaded ({reason}); or set CONFIDE_MIRROR to a folder that has it",
+            file=url,
+        ) from error
 
 
 def _open_url(url: str) -> IO[bytes]:
     """An open https response; redirects may not leave https."""
     if not url.startswith("https://"):
         raise InputError("only https is allowed", file=url)
-    response = urllib.request.urlopen(urllib.request.Request(url, headers={"User-Agent": "confide"}), timeout=TIMEOUT)
+    response = urllib.request.urlopen(
+        urllib.request.Request(url, headers={"User-Agent": "confide"}), timeout=TIMEOUT
+    )
     if not response.geturl().startswith("https://"):
         response.close()
         raise InputError("was redirected away from https", file=url)
@@ -102,18 +124,29 @@ def _open_url(url: str) -> IO[bytes]:
 
 
 def _open_tar(path: Path, place: str | None = None) -> Iterator[tuple[str, bytes | None]]:
-    """Names of all members in turn, with the bytes of regular files within the limits, and None for anything else."""
+    """Names of all members in turn, with the bytes of regular files within the limits, and None for
+    anything else.
+    """
     total = 0
     try:
         with tarfile.open(path, "r|*") as tar:
             for member in tar:
                 total += member.size
                 if total > TOTAL_LIMIT:
-                    raise InputError(f"unpacks to more than {TOTAL_LIMIT} bytes", file=place or path)
+                    raise InputError(
+                        f"unpacks to more than {TOTAL_LIMIT} bytes", file=place or path
+                    )
                 _confine(member.name, place or path)
                 readable = member.isfile() and member.size <= MEMBER_LIMIT
                 yield member.name, tar.extractfile(member).read() if readable else None
-    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, TypeError) as error:  # TypeError: a cut header
+    except (
+        tarfile.TarError,
+        EOFError,
+        OSError,
+        lzma.LZMAError,
+        zlib.error,
+        TypeError,
+    ) as error:  # TypeError: a cut header
         raise InputError(f"not a readable archive: {error}", file=place or path) from error
 
 
@@ -131,7 +164,9 @@ def _collect(source: Archive, found: Iterator[tuple[str, bytes | None]]) -> dict
         if path is None:
             continue
         if content is None:
-            raise InputError(f"not a regular file of at most {MEMBER_LIMIT} bytes", file=source.mirror, key=path)
+            raise InputError(
+                f"not a regular file of at most {MEMBER_LIMIT} bytes", file=source.mirror, key=path
+            )
         if source.dropped and content.startswith(source.dropped.encode()):
             continue
         if path in members:

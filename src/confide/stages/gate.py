@@ -1,10 +1,20 @@
-"""The gate of a study: every certificate against the audit of its model; the study fails where one does not stand."""
+"""The gate of a study: every certificate against the audit of its model; the study fails where one
+does not stand.
+"""
 
 from pathlib import Path
 
+from confide.certify.gate import (
+    NOT_AUDITED,
+    SKIPPED,
+    Case,
+    cases,
+    unaudited,
+    write_junit,
+    write_table,
+)
 from confide.errors import Failure
-from confide.gate import NOT_AUDITED, SKIPPED, Case, cases, unaudited, write_junit, write_table
-from confide.outward import say
+from confide.output.escaping import say
 from confide.specs import GateSpec
 
 
@@ -18,7 +28,11 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
     for name in dict.fromkeys(run.run for run in spec.runs):
         folder = results / "runs" / name
         audits = [run.audit for run in spec.runs if run.run == name and run.audit is not None]
-        own = [case for audit in audits for case in cases(folder / "certificate.json", folder / f"{audit}.json")]
+        own = [
+            case
+            for audit in audits
+            for case in cases(folder / "certificate.json", folder / f"{audit}.json")
+        ]
         if all(case.outcome == SKIPPED for case in own):
             own.append(unaudited(folder / "certificate.json"))
         found += own

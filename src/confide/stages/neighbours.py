@@ -1,15 +1,19 @@
-"""Mask sampled gold secrets in the raw text, one at a time, and see what the data stages make of it (the neighbour test).
+"""Mask sampled gold secrets in the raw text, one at a time, and see what the data stages make of it
+(the neighbour test).
 
-gamma is the share of secrets whose masking changes what training reads: missed by the policy, or covered by it and yet
-unstable (the policy then changes its mind elsewhere, or its span reaches beyond the secret). delta2 is the share that
-changes a point of the public pool, moves one between the pools, or changes their number (CRT section 3.2, Theorem 8.3).
+gamma is the share of secrets whose masking changes what training reads: missed by the policy, or
+covered by it and yet unstable (the policy then changes its mind elsewhere, or its span reaches
+beyond the secret). delta2 is the share that changes a point of the public pool, moves one between
+the pools, or changes their number (CRT section 3.2, Theorem 8.3).
 
-Both are of the label of secrets that fares worst: a policy that finds all telephone numbers and no name does not miss half of
-the secrets, it misses names. Secrets that the tool planted count for neither; what became of them stands apart.
+Both are of the label of secrets that fares worst: a policy that finds all telephone numbers and no
+name does not miss half of the secrets, it misses names. Secrets that the tool planted count for
+neither; what became of them stands apart.
 
-Two neighbours are tested. In the usual one later copies of the text stay masked; in the literal one a single occurrence is
-masked, so that the second copy becomes the first and is read in its place. `gamma_literal` is the share of secrets for which
-that changes anything, `doubled_literal` the share for which it changes more than one point.
+Two neighbours are tested. In the usual one later copies of the text stay masked; in the literal one
+a single occurrence is masked, so that the second copy becomes the first and is read in its place.
+`gamma_literal` is the share of secrets for which that changes anything, `doubled_literal` the share
+for which it changes more than one point.
 """
 
 from collections import Counter
@@ -19,26 +23,45 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from confide.dp.bounds import clopper_pearson, each_of
-from confide.io import write_json
-from confide.neighbours import Kind, Outcome, Secret, Tester, counted, draw, process_of, quotas, secrets_of, touched
-from confide.partitioning import Raw
+from confide.data.neighbours import (
+    Kind,
+    Outcome,
+    Secret,
+    Tester,
+    counted,
+    draw,
+    process_of,
+    quotas,
+    secrets_of,
+    touched,
+)
+from confide.data.partitioning import Raw
+from confide.data.redaction import finder_of
+from confide.dp.accounting.bounds import clopper_pearson, each_of
+from confide.files.io import write_json
+from confide.files.rows import read_rows
 from confide.policies import covered
-from confide.redaction import finder_of
-from confide.rows import read_rows
+from confide.provenance.terms import read_before, terms
 from confide.specs import NeighboursSpec
-from confide.tokenizer import load
+from confide.text.tokenizer import load
 
 NO_GOLD = "the corpus names no secrets, so nobody can say what the policy misses: gamma and delta2 are unknown"
 CACHE_TEXTS = 1 << 14
-EVENTS = {"gamma": "different", "delta2": "exposed", "gamma_literal": "literal", "doubled_literal": "doubled"}
+EVENTS = {
+    "gamma": "different",
+    "delta2": "exposed",
+    "gamma_literal": "literal",
+    "doubled_literal": "doubled",
+}
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of tested secrets: all, those that leave a trace, a trace in public, a trace though the policy covers them.
+    """Counts of tested secrets: all, those that leave a trace, a trace in public, a trace though
+    the policy covers them.
 
-    literal, doubled: those that leave a trace if they alone are masked, and one in more than one point.
+    literal, doubled: those that leave a trace if they alone are masked, and one in more than one
+    point.
     """
 
     secrets: int = 0
@@ -60,21 +83,28 @@ class Count:
     """What the test counts of the secrets of the corpus, or of those that were planted."""
 
     labels: dict[str, Tally] = field(default_factory=dict)  # by gold label
-    unique: dict[str, dict[str, tuple[bool, ...]]] = field(default_factory=dict)  # label -> string -> flags, in any occurrence
+    unique: dict[str, dict[str, tuple[bool, ...]]] = field(
+        default_factory=dict
+    )  # label -> string -> flags, in any occurrence
     misaligned: int = 0  # more than one point differs
     exposed: int = 0  # by the literal neighbour
     points: int = 0  # that differ at most by the literal neighbour
 
 
 def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: Path) -> None:
-    """Write neighbours.json for gold secrets of the train split; all its bounds hold together with spec.confidence.
+    """Write neighbours.json for gold secrets of the train split; all its bounds hold together with
+    spec.confidence.
+
+    It says on what terms it was measured, and with which tokenizer and models, as recall.json does.
 
     Guarantees: only counts, rates and labels are written, never text.
     """
     there = counted(secrets_of(read(points)))
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
-        wanted |= quotas({kind: count for kind, count in there.items() if kind.planted == planted}, spec.sample)
+        wanted |= quotas(
+            {kind: count for kind, count in there.items() if kind.planted == planted}, spec.sample
+        )
     drawn = draw(secrets_of(read(points)), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
@@ -84,7 +114,11 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
         outcome, literal = tester.test(secret)
         inside = covered(secret.start, secret.end, find(secret.text).get("spans", []))
         tally(counts[secret.kind.planted], secret, outcome, literal, inside)
-    write_json(output, summary(counts, there, spec.confidence))
+    measured_on = {
+        "terms": terms(spec.text, spec.redact, spec.partition),
+        "reads": list(read_before(spec.reads, tokenizer)),
+    }
+    write_json(output, measured_on | summary(counts, there, spec.confidence))
 
 
 def read(points: Path) -> Iterator[Raw]:
@@ -95,7 +129,8 @@ def read(points: Path) -> Iterator[Raw]:
 def tally(count: Count, secret: Secret, outcome: Outcome, literal: Outcome, inside: bool) -> None:
     """Add one tested secret; inside: the policy's spans cover it in D."""
     different = outcome.kind != "same"
-    exposed, unstable = outcome.kind == "exposed", different and inside
+    exposed = outcome.kind == "exposed"
+    unstable = different and inside
     flags = (different, exposed, unstable, literal.kind != "same", literal.points > 1)
     count.labels.setdefault(secret.label, Tally()).add(flags)
     strings = count.unique.setdefault(secret.label, {})
@@ -109,15 +144,17 @@ def tally(count: Count, secret: Secret, outcome: Outcome, literal: Outcome, insi
 def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) -> dict[str, Any]:
     """The measurement as it is written; rates are null where the corpus names no secret.
 
-    At the top stand the rates of the label with the largest, and the largest bounds. `misaligned` is a fault of the stages,
-    whichever secret shows it, so planted ones count for it, too.
+    At the top stand the rates of the label with the largest, and the largest bounds. `misaligned`
+    is a fault of the stages, whichever secret shows it, so planted ones count for it, too.
     """
-    own, planted = counts[False], counts[True]
+    own = counts[False]
+    planted = counts[True]
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     each = each_of(confidence, len(EVENTS) * len(sizes))
     labels = {label: rates(own, label, each) for label in sorted(sizes)}
     top = {name: worst(labels, name) for event in EVENTS for name in (event, f"{event}_upper")}
-    sampled, total = sum(tally.secrets for tally in own.labels.values()), sum(sizes.values())
+    sampled = sum(tally.secrets for tally in own.labels.values())
+    total = sum(sizes.values())
     return top | {
         "confidence": confidence,
         "confidence_each": each if labels else None,
@@ -134,18 +171,25 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
         "planted": {
             "secrets": sum(size for kind, size in there.items() if kind.planted),
             "sampled": sum(tally.secrets for tally in planted.labels.values()),
-            **{name: sum(getattr(tally, name) for tally in planted.labels.values()) for name in Tally.__slots__[1:]},
+            **{
+                name: sum(getattr(tally, name) for tally in planted.labels.values())
+                for name in Tally.__slots__[1:]
+            },
         },
     }
 
 
 def badness(row: dict[str, Any]) -> tuple[float, float]:
-    """What labels are compared by: the rate, then its bound; all of one that was not tested may be missed."""
+    """What labels are compared by: the rate, then its bound; all of one that was not tested may be
+    missed.
+    """
     return (1.0, 1.0) if row["gamma"] is None else (row["gamma"], row["gamma_upper"])
 
 
 def worst(labels: dict[str, dict[str, Any]], name: str) -> float | None:
-    """The largest of the labels' rates or bounds, 1 for a label of which none was tested; None where there is no label."""
+    """The largest of the labels' rates or bounds, 1 for a label of which none was tested; None
+    where there is no label.
+    """
     return max((1.0 if row[name] is None else row[name] for row in labels.values()), default=None)
 
 
@@ -158,7 +202,9 @@ def unique_of(count: Count, label: str) -> Tally:
 
 
 def together(tallies: Any) -> dict[str, int]:
-    """Counts of several labels in one; no rates, for rare labels are sampled more often than frequent ones."""
+    """Counts of several labels in one; no rates, for rare labels are sampled more often than
+    frequent ones.
+    """
     found = Counter({name: 0 for name in Tally.__slots__})
     for tally in tallies:
         found.update({name: getattr(tally, name) for name in Tally.__slots__})
@@ -168,14 +214,20 @@ def together(tallies: Any) -> dict[str, int]:
 def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
     """Counts of one label of secrets, with their rates and upper bounds.
 
-    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of one string change or stay
-    together, so they are not independent trials.
+    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of
+    one string change or stay together, so they are not independent trials.
     """
-    occurrences, unique = count.labels.get(label, Tally()), unique_of(count, label)
+    occurrences = count.labels.get(label, Tally())
+    unique = unique_of(count, label)
     found: dict[str, Any] = {name: getattr(occurrences, name) for name in Tally.__slots__}
     found["unique"] = {name: getattr(unique, name) for name in Tally.__slots__}
     for name, event in EVENTS.items():
-        found[name] = getattr(occurrences, event) / occurrences.secrets if occurrences.secrets else None
-        bounds = (clopper_pearson(getattr(one, event), one.secrets, confidence) for one in (occurrences, unique))
+        found[name] = (
+            getattr(occurrences, event) / occurrences.secrets if occurrences.secrets else None
+        )
+        bounds = (
+            clopper_pearson(getattr(one, event), one.secrets, confidence)
+            for one in (occurrences, unique)
+        )
         found[f"{name}_upper"] = max(bounds) if occurrences.secrets else None
     return found

@@ -1,18 +1,20 @@
-"""Tokenize the points and part them into public and private (CRT Algorithm 1, D_pub and D_pri; A.6-4 and A.6-5).
+"""Tokenize the points and part them into public and private (CRT Algorithm 1, D_pub and D_pri;
+A.6-4 and A.6-5).
 
-Points, copies and spans are read side by side, shard by shard; `confide.partitioning` says what becomes of each point.
+Points, copies and spans are read side by side, shard by shard; `confide.data.partitioning` says
+what becomes of each point.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
-from confide.data import write_partitions
-from confide.io import Range
-from confide.partitioning import Part, Raw, builder, joined, rows
-from confide.rows import Copy, Found, Join, read_rows, stretch
-from confide.shards import no_collection, scatter, shards
+from confide.data.partition_files import write_partitions
+from confide.data.partitioning import Part, Raw, builder, joined, rows
+from confide.files.io import Range
+from confide.files.rows import Copy, Found, Join, read_rows, stretch
+from confide.files.shards import no_collection, scatter, shards
 from confide.specs import PartitionSpec
-from confide.tokenizer import load
+from confide.text.tokenizer import load
 
 
 def partition(
@@ -26,23 +28,27 @@ def partition(
     redacted: Path,
     threads: int = 1,
 ) -> None:
-    """Write the original and the redacted view; InputError if copies or spans do not belong to the points.
+    """Write the original and the redacted view; InputError if copies or spans do not belong to the
+    points.
 
     `threads`: processes. Memory: a few shards, and the names of owners.
-    Guarantees: the redacted file depends on the redacted texts alone. Masking, in the raw text, a secret that the
-    policy finds leaves it the same byte for byte; one that only the conservative policy notices changes one point,
-    which is private on both sides.
+    Guarantees: the redacted file depends on the redacted texts alone. Masking, in the raw text, a
+    secret that the policy finds leaves it the same byte for byte; one that only the conservative
+    policy notices changes one point, which is private on both sides.
     """
     parts = scatter(lambda: part_in(spec, copies, spans, tokenizer), shards(points), threads)
     write_partitions(joined(parts), original, redacted)
 
 
-def part_in(spec: PartitionSpec, copies: Path, spans: Path, tokenizer: Path) -> Callable[[Range], Part]:
+def part_in(
+    spec: PartitionSpec, copies: Path, spans: Path, tokenizer: Path
+) -> Callable[[Range], Part]:
     """A function from a shard of the points to a part of the partition."""
     build = builder(load(tokenizer))
 
     def part(shard: Range) -> Part:
-        copied, found = Join(Copy, stretch(copies, shard)), Join(Found, stretch(spans, shard))
+        copied = Join(Copy, stretch(copies, shard))
+        found = Join(Found, stretch(spans, shard))
         with no_collection():
             return build(rows(spec, read_rows(shard, *Raw._fields), copied, found, shard.path))
 

@@ -1,8 +1,9 @@
 """Train a small spaCy pipeline on public text, for the policies `ner` and `contextual`.
 
-Tagger and parser share their vectors and learn from a treebank; entities have vectors of their own, so that a policy that
-needs entities alone computes nothing else, and learn from the gold spans of a corpus. Scores are those on the test split,
-from raw text (spaCy's own tokens). A pipeline is one file, `Language.to_bytes`, the same bytes for the same seed.
+Tagger and parser share their vectors and learn from a treebank; entities have vectors of their own,
+so that a policy that needs entities alone computes nothing else, and learn from the gold spans of a
+corpus. Scores are those on the test split, from raw text (spaCy's own tokens). A pipeline is one
+file, `Language.to_bytes`, the same bytes for the same seed.
 """
 
 import math
@@ -15,9 +16,9 @@ from tqdm import tqdm
 
 from confide.corpora.treebank import Tree, trees
 from confide.errors import InputError
-from confide.io import atomic, write_json
-from confide.outward import terminal
-from confide.rows import read_rows
+from confide.files.io import atomic, write_json
+from confide.files.rows import read_rows
+from confide.output.escaping import terminal
 from confide.specs import PipelineSpec
 
 if TYPE_CHECKING:
@@ -29,19 +30,31 @@ ENTITIES = ("ents_p", "ents_r", "ents_f")
 
 
 def pipeline(
-    spec: PipelineSpec, *, output: Path, scores: Path, treebank: Path | None = None, points: Path | None = None
+    spec: PipelineSpec,
+    *,
+    output: Path,
+    scores: Path,
+    treebank: Path | None = None,
+    points: Path | None = None,
 ) -> None:
-    """Write the pipeline and its scores; `treebank` is the fetched archive, `points` those of a corpus with gold spans.
+    """Write the pipeline and its scores; `treebank` is the fetched archive, `points` those of a
+    corpus with gold spans.
 
-    Guarantees: reads the train splits (and the test splits for scores) of what it is given; give it public text.
+    Guarantees: reads the train splits (and the test splits for scores) of what it is given; give it
+    public text.
     """
     import spacy
 
     if (spec.treebank is None) != (treebank is None):
-        raise InputError("needs the fetched treebank" if treebank is None else "has no treebank", key="treebank")
+        raise InputError(
+            "needs the fetched treebank" if treebank is None else "has no treebank", key="treebank"
+        )
     if (spec.entities is None) != (points is None):
-        raise InputError("needs the points of a corpus" if points is None else "has no entities", key="points")
-    nlp, found = spacy.blank("en"), {"seed": spec.seed, "spacy": spacy.__version__}
+        raise InputError(
+            "needs the points of a corpus" if points is None else "has no entities", key="points"
+        )
+    nlp = spacy.blank("en")
+    found = {"seed": spec.seed, "spacy": spacy.__version__}
     if treebank is not None:
         nlp, found["syntax"] = syntax(spec, treebank)
     if points is not None:
@@ -54,17 +67,35 @@ def pipeline(
 
 def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", dict[str, Any]]:
     """Tagger and parser, with their scores."""
-    nlp, splits = blank(spec), trees(treebank)
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": spec.width, "upstream": "tok2vec"}
+    nlp = blank(spec)
+    splits = trees(treebank)
+    listener = {
+        "@architectures": "spacy.Tok2VecListener.v1",
+        "width": spec.width,
+        "upstream": "tok2vec",
+    }
     nlp.add_pipe("tok2vec", config={"model": vectors(spec)})
-    nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}})
+    nlp.add_pipe(
+        "tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
+    )
     nlp.add_pipe("parser", config={"min_action_freq": 5, "model": transitions("parser", listener)})
-    learnt = [example for tree in splits["train"][: spec.sentences] if (example := parsed(nlp, tree))]
-    return nlp, learn(nlp, spec, spec.epochs, learnt, (parsed(nlp, tree) for tree in splits["test"]), SYNTAX)
+    learnt = [
+        example for tree in splits["train"][: spec.sentences] if (example := parsed(nlp, tree))
+    ]
+    return nlp, learn(
+        nlp,
+        spec=spec,
+        epochs=spec.epochs,
+        learnt=learnt,
+        unseen=(parsed(nlp, tree) for tree in splits["test"]),
+        names=SYNTAX,
+    )
 
 
 def entities(spec: PipelineSpec, points: Path) -> tuple["Language", dict[str, Any]]:
-    """The entity recogniser, with its scores. InputError where no training point has a gold span."""
+    """The entity recogniser, with its scores. InputError where no training point has a gold
+    span.
+    """
     nlp = blank(spec)
     nlp.add_pipe("ner", config={"model": transitions("ner", vectors(spec))})
     texts: dict[str, dict[str, list[list[Any]]]] = {"train": {}, "valid": {}, "test": {}}
@@ -73,8 +104,14 @@ def entities(spec: PipelineSpec, points: Path) -> tuple["Language", dict[str, An
     if not any(texts["train"].values()):
         raise InputError("has no gold span in its train split", file=points)
     learnt = [tagged(nlp, text, gold) for text, gold in texts["train"].items()]
-    unseen = (tagged(nlp, text, gold) for text, gold in texts["test"].items() if text not in texts["train"])
-    return nlp, learn(nlp, spec, spec.entity_epochs, learnt, unseen, ENTITIES)
+    unseen = (
+        tagged(nlp, text, gold)
+        for text, gold in texts["test"].items()
+        if text not in texts["train"]
+    )
+    return nlp, learn(
+        nlp, spec=spec, epochs=spec.entity_epochs, learnt=learnt, unseen=unseen, names=ENTITIES
+    )
 
 
 def blank(spec: PipelineSpec) -> "Language":
@@ -86,7 +123,9 @@ def blank(spec: PipelineSpec) -> "Language":
 
 
 def vectors(spec: PipelineSpec) -> dict[str, Any]:
-    """Settings of the vectors: hashed words and a convolution over their neighbours, nothing pretrained."""
+    """Settings of the vectors: hashed words and a convolution over their neighbours, nothing
+    pretrained.
+    """
     return {
         "@architectures": "spacy.HashEmbedCNN.v2",
         "width": spec.width,
@@ -125,17 +164,28 @@ def parsed(nlp: "Language", tree: Tree) -> "Example | None":
         return None
     if tuple(words) != tree.words:
         return None
-    gold = Doc(nlp.vocab, words, spaces, tags=list(tree.tags), heads=list(tree.heads), deps=list(tree.relations))
+    gold = Doc(
+        nlp.vocab,
+        words,
+        spaces,
+        tags=list(tree.tags),
+        heads=list(tree.heads),
+        deps=list(tree.relations),
+    )
     return Example(nlp.make_doc(tree.text), gold)
 
 
 def tagged(nlp: "Language", text: str, gold: Iterable[list[Any]]) -> "Example":
-    """A text with its gold spans as an example; spans grow to whole words, and the longest of overlapping ones counts."""
+    """A text with its gold spans as an example; spans grow to whole words, and the longest of
+    overlapping ones counts.
+    """
     from spacy.training import Example
     from spacy.util import filter_spans
 
     doc = nlp.make_doc(text)
-    found = (doc.char_span(start, end, label, alignment_mode="expand") for start, end, label, *_ in gold)
+    found = (
+        doc.char_span(start, end, label, alignment_mode="expand") for start, end, label, *_ in gold
+    )
     doc.set_ents(filter_spans([span for span in found if span is not None]))
     return Example(nlp.make_doc(text), doc)
 
@@ -148,12 +198,16 @@ def learn(
     unseen: Iterable["Example | None"],
     names: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Train in place with spaCy's own updates; the scores on unseen examples, null where there are none to score."""
+    """Train in place with spaCy's own updates; the scores on unseen examples, null where there are
+    none to score.
+    """
     from spacy.util import minibatch
 
-    optimizer, order = nlp.initialize(lambda: learnt), random.Random(spec.seed)
+    optimizer = nlp.initialize(lambda: learnt)
+    order = random.Random(spec.seed)
     size = {"sentences": len(learnt), "words": sum(len(example.reference) for example in learnt)}
-    done, steps = 0, epochs * math.ceil(len(learnt) / spec.batch_size)
+    done = 0
+    steps = epochs * math.ceil(len(learnt) / spec.batch_size)
     for _ in tqdm(range(epochs), desc=terminal(nlp.pipe_names[-1]), unit="epoch", disable=None):
         order.shuffle(learnt)
         for batch in minibatch(learnt, spec.batch_size):
@@ -162,5 +216,7 @@ def learn(
             done += 1
     tested = [example for example in unseen if example is not None]
     scores = nlp.evaluate(tested) if tested else {}
-    found = {name: None if scores.get(name) is None else round(float(scores[name]), 4) for name in names}
+    found = {
+        name: None if scores.get(name) is None else round(float(scores[name]), 4) for name in names
+    }
     return {"train": size, "test_sentences": len(tested)} | found

@@ -1,10 +1,13 @@
-"""Plant canaries: random secrets in a fixed sentence, copied into the training points at random places (CRT section 5).
+"""Plant canaries: random secrets in a fixed sentence, copied into the training points at random
+places (CRT section 5).
 
-Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and show what an attack scores on
-text that was not trained on. Canaries of words belong to authors instead (`word_canaries.py`). Audit canaries stand in one
-sentence each, and a fair coin says what becomes of it: in the `game` it has its secret or <MASK> (replace-one, one secret), for
-`inclusion` it is there or not (add-or-remove, one record); Steinke, Nasr and Jagielski 2023. No pass over the points holds
-them in memory.
+Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and
+show what an attack scores on text that was not trained on. Canaries of words belong to authors
+instead (`word_canaries.py`). Audit canaries stand in one sentence each, and a fair coin says what
+becomes of it: in the `game` it has its secret or <MASK> (replace-one, one secret), for `inclusion`
+it is there or not (add-or-remove, one record); Steinke, Nasr and Jagielski 2023. Their secrets are
+digits, or new tokens, one for each (Panda et al. 2025). No pass over the points holds them in
+memory.
 """
 
 import re
@@ -15,32 +18,39 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confide.errors import InputError
-from confide.io import read_jsonl, write_json, write_jsonl
-from confide.planted import audit_doc, canary_doc, is_planted
-from confide.rows import read_rows
+from confide.files.io import read_jsonl, write_json, write_jsonl
+from confide.files.rows import read_rows
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
-from confide.tokenizer import load
+from confide.text.planted import NEW_TOKEN, audit_doc, canary_doc, is_planted
+from confide.text.tokenizer import load
+from confide.text.word_canaries import canary_point, chosen_authors, draw, vocabulary
 from confide.types import MASK
-from confide.word_canaries import canary_point, chosen_authors, draw, vocabulary
 
 SLOT = re.compile(r"\{(\d+)\}")
+AUDIT_SLOT = re.compile(r"\{(\d+|token)\}")
 MAX_DIGITS = 18  # of a 64-bit integer
 LABEL = "audit"  # of an audit canary's secret
 
 
 class Template(NamedTuple):
-    """A canary's sentence: prefix, so many digits, suffix."""
+    """A canary's sentence: prefix, so many digits (0: a new token), suffix."""
 
     prefix: str
     digits: int
     suffix: str
 
 
-def parse_template(text: str) -> Template:
+def parse_template(text: str, slot: re.Pattern[str] = SLOT) -> Template:
     """ "My ID is: {6}" -> ("My ID is: ", 6, ""). InputError unless there is exactly one slot."""
-    slots = list(SLOT.finditer(text))
+    slots = list(slot.finditer(text))
     if len(slots) != 1:
         raise InputError("expected exactly one slot such as {6}", key="template", value=text)
+    if NEW_TOKEN.search(text):
+        raise InputError(
+            "holds a character that stands for a new token", key="template", value=text
+        )
+    if slots[0][1] == "token":
+        return Template(text[: slots[0].start()], 0, text[slots[0].end() :])
     digits = int(slots[0][1])
     if not 1 <= digits <= MAX_DIGITS:
         raise InputError(f"expected between 1 and {MAX_DIGITS} digits", key="template", value=text)
@@ -50,34 +60,74 @@ def parse_template(text: str) -> Template:
 def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]:
     """`count` different strings of digits, uniform. InputError if there are not so many."""
     if count > 10**digits:
-        raise InputError(f"more than the 10^{digits} strings of {digits} digits", key="count + controls", value=count)
-    return [f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()]
+        raise InputError(
+            f"more than the 10^{digits} strings of {digits} digits",
+            key="count + controls",
+            value=count,
+        )
+    return [
+        f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()
+    ]
 
 
-def draw_audits(spec: CanarySpec | WordCanarySpec, taken: list[str]) -> dict[str, dict[str, Any]]:
-    """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets) and its coins."""
+def draw_audits(
+    spec: CanarySpec | WordCanarySpec, taken: list[str], tokenizer: Path | None
+) -> dict[str, dict[str, Any]]:
+    """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets)
+    and its coins.
+
+    `tokenizer` is read for new tokens alone; InputError if it has too few.
+    """
     audits: dict[str, dict[str, Any]] = {}
     for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
         if asked is not None:
-            audits[name] = _audit(asked, number, taken)
+            audits[name] = _audit(asked, number, taken, tokenizer)
             taken = taken + audits[name]["secrets"]
     return audits
 
 
-def _audit(spec: AuditCanarySpec, number: int, taken: list[str]) -> dict[str, Any]:
-    template, rng = parse_template(spec.template), np.random.default_rng([spec.seed % 2**64, number])
-    used = {secret for secret in taken if len(secret) == template.digits}
-    drawn = draw_secrets(rng, template.digits, spec.count + len(used))
-    secrets = [secret for secret in drawn if secret not in used][: spec.count]
-    return {**template._asdict(), "secrets": secrets, "coins": (rng.random(spec.count) < 0.5).tolist()}
+def _audit(
+    spec: AuditCanarySpec, number: int, taken: list[str], tokenizer: Path | None
+) -> dict[str, Any]:
+    template = parse_template(spec.template, AUDIT_SLOT)
+    rng = np.random.default_rng([spec.seed % 2**64, number])
+    if template.digits:
+        used = {secret for secret in taken if len(secret) == template.digits}
+        drawn = draw_secrets(rng, template.digits, spec.count + len(used))
+        secrets = [secret for secret in drawn if secret not in used][: spec.count]
+    else:
+        secrets = _new_tokens(spec.count, taken, tokenizer)
+    return {
+        **template._asdict(),
+        "secrets": secrets,
+        "coins": (rng.random(spec.count) < 0.5).tolist(),
+    }
+
+
+def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[str]:
+    """The first `count` new tokens that are not taken, as the characters that stand for them."""
+    if tokenizer is None:
+        raise InputError("is needed: it has the new tokens of canaries", key="tokenizer")
+    known = load(tokenizer).new_tokens
+    free = [token for token in known if token not in taken]
+    if len(free) < count:
+        raise InputError(
+            f"has {len(known)} new tokens, {len(free)} of them free",
+            file=tokenizer,
+            key="count",
+            value=count,
+        )
+    return free[:count]
 
 
 def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any] | None:
     """Fields of an audit canary's Point; None for one that its coin leaves out."""
-    secret, coin = audit["secrets"][index], audit["coins"][index]
+    secret = audit["secrets"][index]
+    coin = audit["coins"][index]
     if name == "inclusion" and not coin:
         return None
-    doc, start = audit_doc(name, index), len(audit["prefix"])
+    doc = audit_doc(name, index)
+    start = len(audit["prefix"])
     return {
         "key": f"{doc}:0",
         "text": audit["prefix"] + (secret if coin else MASK) + audit["suffix"],
@@ -90,9 +140,12 @@ def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any
     }
 
 
-def _canary(spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int) -> dict[str, Any]:
+def _canary(
+    spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int
+) -> dict[str, Any]:
     """Fields of one planted Point."""
-    doc, start = canary_doc(index, copy), len(template.prefix)
+    doc = canary_doc(index, copy)
+    start = len(template.prefix)
     return {
         "key": f"{doc}:0",
         "text": template.prefix + secrets[index] + template.suffix,
@@ -115,12 +168,18 @@ def _count_train(points: Path) -> int:
     return train
 
 
-def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[Any]) -> Iterator[Any]:
-    """Points in order, with canaries at the given places (ascending) of the training sequence that results.
+def _interleave(
+    points: Path, train: int, places: list[int], canaries: Iterator[Any]
+) -> Iterator[Any]:
+    """Points in order, with canaries at the given places (ascending) of the training sequence that
+    results.
 
-    One that is left out (None) takes up its place all the same: where the others stand does not depend on the coins.
+    One that is left out (None) takes up its place all the same: where the others stand does not
+    depend on the coins.
     """
-    place, pending, seen = 0, iter(places), 0
+    place = 0
+    pending = iter(places)
+    seen = 0
     following = next(pending, -1)
     for row in read_jsonl(points):
         if row["split"] != "train":
@@ -128,15 +187,19 @@ def _interleave(points: Path, train: int, places: list[int], canaries: Iterator[
             continue
         while following == place:
             yield next(canaries)
-            place, following = place + 1, next(pending, -1)
+            place = place + 1
+            following = next(pending, -1)
         yield row
-        place, seen = place + 1, seen + 1
+        place = place + 1
+        seen = seen + 1
         if seen == train:
             yield from canaries
 
 
 class Planted(NamedTuple):
-    """Canaries that are planted for certain: what canaries.json says of them, and the copies, as (index, copy)."""
+    """Canaries that are planted for certain: what canaries.json says of them, and the copies, as
+    (index, copy).
+    """
 
     facts: dict[str, Any]
     copies: list[tuple[int, int]]
@@ -148,37 +211,64 @@ def of_digits(spec: CanarySpec, rng: np.random.Generator) -> Planted:
     """`count` secrets in the template's sentence, `copies` times each."""
     template = parse_template(spec.template)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
-    secrets, controls = drawn[: spec.count], drawn[spec.count :]
-    facts = {**template._asdict(), "secrets": secrets, "controls": controls, "copies": spec.copies, "label": spec.label}
+    secrets = drawn[: spec.count]
+    controls = drawn[spec.count :]
+    facts = {
+        **template._asdict(),
+        "secrets": secrets,
+        "controls": controls,
+        "copies": spec.copies,
+        "label": spec.label,
+    }
     copies = [(index, copy) for index in range(spec.count) for copy in range(spec.copies)]
-    return Planted(facts, copies, lambda index, copy: _canary(spec, template, secrets, index, copy), drawn)
+    return Planted(
+        facts, copies, lambda index, copy: _canary(spec, template, secrets, index, copy), drawn
+    )
 
 
-def of_words(spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: np.random.Generator) -> Planted:
+def of_words(
+    spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: np.random.Generator
+) -> Planted:
     """Canaries of authors, each as often as it says."""
     if tokenizer is None:
         raise InputError("is needed: canaries of words are made of its words", key="tokenizer")
     words = vocabulary(spec, load(tokenizer), rng)
     facts = draw(spec, words, chosen_authors(spec, points, rng), rng)
-    copies = [(index, copy) for index, canary in enumerate(facts["canaries"]) for copy in range(canary["copies"])]
+    copies = [
+        (index, copy)
+        for index, canary in enumerate(facts["canaries"])
+        for copy in range(canary["copies"])
+    ]
     return Planted(facts, copies, lambda index, copy: canary_point(facts, index, copy), [])
 
 
 def plant(
-    spec: CanarySpec | WordCanarySpec, *, points: Path, output: Path, canaries: Path, tokenizer: Path | None = None
+    spec: CanarySpec | WordCanarySpec,
+    *,
+    points: Path,
+    output: Path,
+    canaries: Path,
+    tokenizer: Path | None = None,
 ) -> None:
-    """Write the points with all copies of canaries and the audit canaries among the training ones, and canaries.json.
+    """Write the points with all copies of canaries and the audit canaries among the training ones,
+    and canaries.json.
 
-    `tokenizer` is read for canaries of words alone.
-    Guarantees: other points keep their order and content, and turning one coin changes, adds or removes one line of `output`
-    and no other. canaries.json and `output` hold secrets and are work files.
+    `tokenizer` is read for canaries of words and of new tokens alone.
+    Guarantees: other points keep their order and content, and turning one coin changes, adds or
+    removes one line of `output` and no other. canaries.json and `output` hold secrets and are work
+    files.
     """
     rng = np.random.default_rng(spec.seed % 2**64)
-    planted = of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
-    audits = draw_audits(spec, planted.numbers)
-    flipped = [(name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))]
+    planted = (
+        of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
+    )
+    audits = draw_audits(spec, planted.numbers, tokenizer)
+    flipped = [
+        (name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))
+    ]
     repeated = len(planted.copies)
-    train, total = _count_train(points), repeated + len(flipped)
+    train = _count_train(points)
+    total = repeated + len(flipped)
     if total and not train:
         raise InputError("has no training points to plant canaries among", file=points)
     places = np.sort(rng.choice(train + total, total, replace=False, shuffle=False)).tolist()
@@ -190,5 +280,7 @@ def plant(
         return _audit_canary(name, audits[name], index)
 
     rows = map(row, rng.permutation(total).tolist())
-    write_jsonl(output, (point for point in _interleave(points, train, places, rows) if point is not None))
+    write_jsonl(
+        output, (point for point in _interleave(points, train, places, rows) if point is not None)
+    )
     write_json(canaries, planted.facts | ({"audits": audits} if audits else {}))

@@ -1,9 +1,10 @@
-"""Measure a policy against gold secrets: recall, precision, and how large its miss rate may be (CRT section 3.2).
+"""Measure a policy against gold secrets: recall, precision, and how large its miss rate may be (CRT
+section 3.2).
 
-gamma is the share of gold secrets that the policy misses; delta2 the share that it misses in a point on which the
-conservative policy is silent too, so that they reach the public pool. Both are of the label of secrets that fares worst, with
-one-sided Clopper-Pearson bounds that hold together. Secrets that the tool planted itself are no secrets of the corpus: they
-are counted apart.
+gamma is the share of gold secrets that the policy misses; delta2 the share that it misses in a
+point on which the conservative policy is silent too, so that they reach the public pool. Both are
+of the label of secrets that fares worst, with one-sided Clopper-Pearson bounds that hold together.
+Secrets that the tool planted itself are no secrets of the corpus: they are counted apart.
 """
 
 from collections import Counter
@@ -15,25 +16,30 @@ from typing import Any
 
 import numpy as np
 
-from confide.buckets import Buckets, Offsets, repeats
-from confide.deduplication import digest, digests
-from confide.dp.bounds import clopper_pearson, each_of
-from confide.io import Range, size_of, write_json
-from confide.planted import is_planted
+from confide.dp.accounting.bounds import clopper_pearson, each_of
+from confide.files.buckets import Buckets, Offsets, repeats
+from confide.files.io import Range, size_of, write_json
+from confide.files.rows import Found, Join, located_rows, stretch
+from confide.files.shards import scatter, shards
 from confide.policies import covered
-from confide.rows import Found, Join, located_rows, stretch
-from confide.secret_strings import COUNTED, Flags, Shown, Strings, shown
-from confide.shards import scatter, shards
+from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
+from confide.text.deduplication import digest, digests
+from confide.text.planted import is_planted
+from confide.text.secret_strings import COUNTED, Flags, Shown, Strings, shown
 from confide.types import MASK
 
-NO_GOLD = "the corpus names no secrets, so nobody can say what the policy misses: its rates are unknown"
+NO_GOLD = (
+    "the corpus names no secrets, so nobody can say what the policy misses: its rates are unknown"
+)
 BOUNDED = ("miss_rate", "delta2", "delta2_given_miss")
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of gold secrets: all, missed by the policy, and missed without a conservative hit in their point."""
+    """Counts of gold secrets: all, missed by the policy, and missed without a conservative hit in
+    their point.
+    """
 
     secrets: int = 0
     missed: int = 0
@@ -57,7 +63,9 @@ class Count:
     secrets: dict[str, Tally] = field(default_factory=dict)  # by gold label
     planted: Tally = field(default_factory=Tally)  # whatever their label
     spans: Counter[str] = field(default_factory=Counter)  # by label of the policy
-    true: Counter[str] = field(default_factory=Counter)  # of these, the ones that touch a gold secret
+    true: Counter[str] = field(
+        default_factory=Counter
+    )  # of these, the ones that touch a gold secret
     pools: Counter[str] = field(default_factory=Counter)
     failures: int = 0
 
@@ -73,36 +81,61 @@ class Count:
 
 
 def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads: int = 1) -> None:
-    """Write recall.json for the train split, before deduplication; bounds hold with probability spec.confidence.
+    """Write recall.json for the train split, before deduplication; bounds hold with probability
+    spec.confidence.
+
+    It says on what terms it was measured, and with which models, so that no certificate takes it
+    for that of another run.
 
     Guarantees: only counts and rates are written, never a secret.
     """
-    ranges, folder, digested = shards(points), output.parent, digest("hmac-sha1")
-    copies, count, together = Offsets(folder), Count(), Shown()
+    ranges = shards(points)
+    folder = output.parent
+    digested = digest("hmac-sha1")
+    copies = Offsets(folder)
+    count = Count()
+    together = Shown()
     for found in repeats(lambda: partial(gold_texts, digested), ranges, folder, threads):
         copies.extend(found["at"])
     strings = Buckets(folder, size_of(points), COUNTED)
-    for part, records in scatter(lambda: partial(counted, digested, copies, spans), ranges, threads):
+    for part, records in scatter(
+        lambda: partial(counted, digested, copies, spans), ranges, threads
+    ):
         count.join(part)
         strings.add(records)
-    for some in scatter(lambda: lambda index: shown(strings.read(index)), range(len(strings.files)), threads):
+    for some in scatter(
+        lambda: lambda index: shown(strings.read(index)), range(len(strings.files)), threads
+    ):
         together = together.beside(some)
-    digests_of = {label: digested(label.encode()).rstrip(b"\0") for label in count.secrets}  # as numpy gives them back
+    digests_of = {
+        label: digested(label.encode()).rstrip(b"\0") for label in count.secrets
+    }  # as numpy gives them back
     unique = {label: together.labels.get(found, Flags()) for label, found in digests_of.items()}
-    write_json(output, summary(count, unique, together, spec.confidence))
+    measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
+    write_json(output, measured_on | summary(count, unique, together, spec.confidence))
 
 
 def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Byte at which the training points with gold spans begin, and digest of their texts, where they can be copies."""
+    """Byte at which the training points with gold spans begin, and digest of their texts, where
+    they can be copies.
+    """
     rows = located_rows(shard, "text", "split", "gold")
     return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
 
 
-def counted(digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, shard: Range) -> tuple[Count, np.ndarray]:
-    """What is counted over the training points of a shard, and the records of their secret strings."""
-    count, strings, later = Count(), Strings(), frozenset(copies.within(shard).tolist())
+def counted(
+    digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, shard: Range
+) -> tuple[Count, np.ndarray]:
+    """What is counted over the training points of a shard, and the records of their secret
+    strings.
+    """
+    count = Count()
+    strings = Strings()
+    later = frozenset(copies.within(shard).tolist())
     found = Join(Found, stretch(spans, shard))
-    for at, (key, owner, text, split, gold) in located_rows(shard, "key", "owner", "text", "split", "gold"):
+    for at, (key, owner, text, split, gold) in located_rows(
+        shard, "key", "owner", "text", "split", "gold"
+    ):
         finding = found.take(key) if key == found.key else None
         if split != "train":
             continue
@@ -119,7 +152,9 @@ def counted(digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, sh
 def tally(
     count: Count, text: str, gold: list[Any], finding: Found | None, *, planted: bool
 ) -> dict[tuple[str, str], tuple[bool, bool]]:
-    """Add one training point; for each of its secret strings, with its label, whether one is missed, and one unprotected."""
+    """Add one training point; for each of its secret strings, with its label, whether one is
+    missed, and one unprotected.
+    """
     private = finding is not None or MASK in text
     count.pools["private" if private else "public"] += 1
     found = finding.spans if finding else []
@@ -131,13 +166,17 @@ def tally(
     for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
         missed = not covered(start, end, found)
         unprotected = missed and not (finding and finding.conservative)
-        (count.planted if planted else count.secrets.setdefault(label, Tally())).add(missed, unprotected)
+        (count.planted if planted else count.secrets.setdefault(label, Tally())).add(
+            missed, unprotected
+        )
         before = strings.get((text[start:end], label), (False, False))
         strings[text[start:end], label] = (before[0] or missed, before[1] or unprotected)
     return strings
 
 
-def summary(count: Count, unique: dict[str, Flags], together: Shown, confidence: float) -> dict[str, Any]:
+def summary(
+    count: Count, unique: dict[str, Flags], together: Shown, confidence: float
+) -> dict[str, Any]:
     """The measurement as it is written; rates are null where the corpus names no secret.
 
     At the top stand the rates of the label with the largest, and the largest bounds.
@@ -147,7 +186,8 @@ def summary(count: Count, unique: dict[str, Flags], together: Shown, confidence:
     rows = {label: rates(count.secrets[label], unique[label], each) for label in labels}
     names = ("miss_rate", "miss_rate_upper", "delta2", "delta2_upper")
     top = {name: max((row[name] for row in rows.values()), default=None) for name in names}
-    occurrences, strings = Tally(), Flags()
+    occurrences = Tally()
+    strings = Flags()
     for label in labels:
         occurrences.join(count.secrets[label])
         strings = strings.beside(unique[label])
@@ -156,14 +196,21 @@ def summary(count: Count, unique: dict[str, Flags], together: Shown, confidence:
         "confidence": confidence,
         "confidence_each": each if labels else None,
         "note": None if labels else NO_GOLD,
-        "worst_label": max(labels, key=lambda label: (rows[label]["miss_rate"], rows[label]["miss_rate_upper"]), default=None),
+        "worst_label": max(
+            labels,
+            key=lambda label: (rows[label]["miss_rate"], rows[label]["miss_rate_upper"]),
+            default=None,
+        ),
         "occurrences": counts(occurrences),
         "unique": strings._asdict(),
         "labels": rows,
         "planted": counts(count.planted),
         "precision": _share(count.true.total(), count.spans.total()) if labels else None,
         "spans": {
-            label: {"found": found, "precision": _share(count.true[label], found) if labels else None}
+            label: {
+                "found": found,
+                "precision": _share(count.true[label], found) if labels else None,
+            }
             for label, found in count.spans.items()
         },
         "pools": {name: count.pools[name] for name in ("public", "private")},
@@ -182,8 +229,8 @@ def counts(tally: Tally) -> dict[str, int]:
 def rates(tally: Tally, unique: Flags, confidence: float) -> dict[str, Any]:
     """Counts of one label of secrets with their rates and upper bounds.
 
-    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of one string are found or
-    missed together, so they are not independent trials.
+    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of
+    one string are found or missed together, so they are not independent trials.
     """
 
     def upper(events: str, trials: str) -> float | None:

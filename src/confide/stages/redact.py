@@ -1,7 +1,8 @@
-"""Find the spans of every point: the policy pi and whether the conservative policy pi_c fires (CRT section 3.2).
+"""Find the spans of every point: the policy pi and whether the conservative policy pi_c fires (CRT
+section 3.2).
 
-Spans are stored beside the text, which stays as it is. A policy that fails on a text makes the text private: its line
-says conservative and failed, and the number of failures goes to stderr.
+Spans are stored beside the text, which stays as it is. A policy that fails on a text makes the text
+private: its line says conservative and failed, and the number of failures goes to stderr.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,14 +10,16 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from confide.io import Range, dump_lines, write_pieces
-from confide.outward import warn
-from confide.redaction import Finding, batch_finder_of, finder_of
-from confide.rows import located_rows
-from confide.shards import scatter, shards
+from confide.data.redaction import Finding, batch_finder_of, finder_of
+from confide.files.io import Range, dump_lines, write_pieces
+from confide.files.rows import located_rows
+from confide.files.shards import scatter, shards
+from confide.output.escaping import warn
 from confide.specs import RedactSpec
 
-CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus stand there more than once
+CACHE_TEXTS = (
+    1 << 16
+)  # dialogue repeats itself: most turns of a support corpus stand there more than once
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat and would fill the memory
 BATCH = 512  # points that a batched policy sees at once
 
@@ -24,9 +27,11 @@ Rows = Iterator[tuple[int, tuple[str, str]]]  # byte at which the point begins, 
 
 
 def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) -> None:
-    """Write {"key", "spans", "conservative", "at"} for each point that has a span or a conservative hit, in file order.
+    """Write {"key", "spans", "conservative", "at"} for each point that has a span or a conservative
+    hit, in file order.
 
-    "at" is the byte of the points' file at which the point begins. `threads`: processes, each with policies of its own.
+    "at" is the byte of the points' file at which the point begins. `threads`: processes, each with
+    policies of its own.
     Guarantees: fails closed; a text on which a policy raises counts as a conservative hit.
     """
     failures = 0
@@ -43,7 +48,9 @@ def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) ->
 
 
 def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
-    """A function of a shard of the points: its lines of the output, and how many texts a policy failed on."""
+    """A function of a shard of the points: its lines of the output, and how many texts a policy
+    failed on.
+    """
     together = batch_finder_of(spec)
     find = remembering(finder_of(spec)) if together is None else None
 
@@ -69,9 +76,11 @@ def findings(rows: Rows, find: Callable[[str], Finding]) -> Iterator[Finding]:
 
 
 def batches(rows: Rows, find: Callable[[Sequence[str]], list[Finding]]) -> Iterator[Finding]:
-    """The same with a batched policy; within a batch a text is looked at once, and short ones are remembered.
+    """The same with a batched policy; within a batch a text is looked at once, and short ones are
+    remembered.
 
-    But not from shard to shard: what a process saw before may show in the last digits of what a model says of a batch.
+    But not from shard to shard: what a process saw before may show in the last digits of what a
+    model says of a batch.
     """
     known: dict[str, Finding] = {}
     while batch := list(islice(rows, BATCH)):

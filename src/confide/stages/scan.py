@@ -1,8 +1,10 @@
-"""Search what a study releases for the secrets of its private datasets, in many forms; a leak fails the job.
+"""Search what a study releases for the secrets of its private datasets, in many forms; a leak fails
+the job.
 
-Files are read as raw bytes and as what they contain (`leaks.containers`). The report names files, labels, kinds of variants
-and indices of secrets (`leaks.secrets`), never a text. A clean scan shows that no listed secret stands in a searched file in
-a form that is looked for; it says nothing of what a model has memorised, nor of pixels.
+Files are read as raw bytes and as what they contain (`leaks.containers`). The report names files,
+labels, kinds of variants and indices of secrets (`leaks.secrets`), never a text. A clean scan shows
+that no listed secret stands in a searched file in a form that is looked for; it says nothing of
+what a model has memorised, nor of pixels.
 """
 
 import hashlib
@@ -15,16 +17,22 @@ from typing import Any
 from tqdm import tqdm
 
 from confide.errors import Failure
-from confide.io import atomic, write_json
-from confide.leaks.containers import files_of, searchable, streams
-from confide.leaks.search import Searcher
-from confide.leaks.secrets import collect, texts
-from confide.leaks.variants import length
-from confide.outward import table as comma_separated
-from confide.outward import warn
+from confide.files.io import atomic, write_json
+from confide.output.escaping import table as comma_separated
+from confide.output.escaping import warn
+from confide.scan.containers import files_of, searchable, streams
+from confide.scan.search import Searcher
+from confide.scan.secrets import collect, texts
+from confide.scan.variants import length
 from confide.specs import ScanSpec
 
-PLAIN = ("exact", "case", "separators", "unicode", "unaccented")  # how a secret stands in public text that makes it no secret
+PLAIN = (
+    "exact",
+    "case",
+    "separators",
+    "unicode",
+    "unaccented",
+)  # how a secret stands in public text that makes it no secret
 
 
 def scan(
@@ -37,10 +45,12 @@ def scan(
     output: Path,
     table: Path | None = None,
 ) -> None:
-    """Search files and folders; write counts to `output`, a line per file to `table`, then raise Failure if there is a leak.
+    """Search files and folders; write counts to `output`, a line per file to `table`, then raise
+    Failure if there is a leak.
 
-    Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or stands in `public` points.
-    Where that leaves none though there are private points, the counts have a `warning` and it is printed.
+    Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or
+    stands in `public` points. Where that leaves none though there are private points, the counts
+    have a `warning` and it is printed.
     Guarantees: no text of a secret is written or printed; what cannot be searched is an InputError.
     """
     labels = collect(points, canaries)
@@ -50,9 +60,15 @@ def scan(
     label_of = list(labels.values())
     rows = []
     listed = [(path, path.stat().st_size) for path in files_of(files)]
-    with tqdm(total=sum(size for _, size in listed), unit="B", unit_scale=True, desc="scan", disable=None) as bar:
+    with tqdm(
+        total=sum(size for _, size in listed), unit="B", unit_scale=True, desc="scan", disable=None
+    ) as bar:
         for number, (path, size) in enumerate(listed):
-            rows.append(searched(searcher, path, number, size, known, label_of))
+            rows.append(
+                searched(
+                    searcher, path=path, number=number, size=size, known=known, label_of=label_of
+                )
+            )
             bar.update(size)
     counts = {
         "secrets": len(labels),
@@ -66,13 +82,22 @@ def scan(
     if warning:
         warn(f"confide scan: WARNING: {warning}")
     leaks = [row for row in rows if row["hits"]]
-    totals = {"files": len(rows), "bytes": sum(row["bytes"] for row in rows), "hits": sum(row["hits"] for row in rows)}
+    totals = {
+        "files": len(rows),
+        "bytes": sum(row["bytes"] for row in rows),
+        "hits": sum(row["hits"] for row in rows),
+    }
     totals["leaking_files"] = len(leaks)
     write_json(output, {"secrets": counts, "warning": warning, "totals": totals, "files": rows})
     if table is not None:
         write_table(table, rows)
     if leaks:
-        raise Failure(*(f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})" for row in leaks))
+        raise Failure(
+            *(
+                f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})"
+                for row in leaks
+            )
+        )
 
 
 def vacuous(counts: dict[str, Any]) -> str:
@@ -86,13 +111,19 @@ def vacuous(counts: dict[str, Any]) -> str:
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """CSV with a line per file."""
-    cells = ((row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows)
+    cells = (
+        (row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows
+    )
     with atomic(path) as temporary:
         temporary.write_text(comma_separated(("path", "bytes", "hits", "labels"), cells))
 
 
-def searched(searcher: Searcher, path: Path, number: int, size: int, known: set[int], label_of: list[str]) -> dict[str, Any]:
-    """What was found in one file, its name included. A name with a secret in it is replaced by the file's number."""
+def searched(
+    searcher: Searcher, path: Path, number: int, size: int, known: set[int], label_of: list[str]
+) -> dict[str, Any]:
+    """What was found in one file, its name included. A name with a secret in it is replaced by the
+    file's number.
+    """
     kinds: Counter[str] = Counter()
     labels: Counter[str] = Counter()
     secrets: set[int] = set()

@@ -1,8 +1,10 @@
-"""Shadow models of one dataset: K small language models, each with a random half of the attacked secrets in its training set.
+"""Shadow models of one dataset: K small language models, each with a random half of the attacked
+secrets in its training set.
 
-They are what an attacker with data of the same kind trains at home (Carlini et al. 2022): on the text as it was, without
-redaction and without noise, whatever was done for the model under attack. So they depend on dataset, tokenizer and
-specification alone, and serve every run of the dataset. Only their scores are kept, not their weights.
+They are what an attacker with data of the same kind trains at home (Carlini et al. 2022): on the
+text as it was, without redaction and without noise, whatever was done for the model under attack.
+So they depend on dataset, tokenizer and specification alone, and serve every run of the dataset.
+Only their scores are kept, not their weights.
 """
 
 from dataclasses import replace
@@ -11,49 +13,88 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from confide.attacks.members import choose, first_occurrences, tokens_of
-from confide.attacks.membership import FEWEST
-from confide.attacks.scores import secret_log_probs
-from confide.attacks.shadows import Shadows, assignment, first_lines, holders, write
-from confide.dp.sampling import generator
+from confide.attacks.membership.members import choose, first_occurrences, tokens_of
+from confide.attacks.membership.membership import FEWEST
+from confide.attacks.membership.scores import secret_log_probs
+from confide.attacks.membership.shadows import Shadows, assignment, first_lines, holders, write
+from confide.dp.mechanism.sampling import generator
 from confide.errors import InputError
-from confide.memory import keep_pages
 from confide.models.lstm import LSTMModel
 from confide.models.stacked import StackedLSTM, fit
-from confide.outward import warn
+from confide.output.escaping import warn
+from confide.runtime.memory import keep_pages
 from confide.specs import LSTMSpec, ShadowsSpec
-from confide.tokenizer import Tokenizer
-from confide.tokenizer import load as load_tokenizer
-from confide.training import device_of
+from confide.text.tokenizer import Tokenizer
+from confide.text.tokenizer import load as load_tokenizer
+from confide.train.job import device_of
 from confide.types import View
 
 
-def shadows(spec: ShadowsSpec, *, points: Path, tokenizer: Path, output: Path, processes: int = 1) -> None:
+def shadows(
+    spec: ShadowsSpec, *, points: Path, tokenizer: Path, output: Path, processes: int = 1
+) -> None:
     """Train the shadow models and write their scores of every candidate.
 
     Guarantees: the output holds numbers alone, no secret and no text.
     """
     keep_pages()
-    words, rng = load_tokenizer(tokenizer), np.random.default_rng([spec.seed, 1])
-    chosen = choose(list(first_occurrences(points, spec.label)), spec.limit, np.random.default_rng(spec.seed))
+    words = load_tokenizer(tokenizer)
+    rng = np.random.default_rng([spec.seed, 1])
+    chosen = choose(
+        list(first_occurrences(points, spec.label)), spec.limit, np.random.default_rng(spec.seed)
+    )
     member = np.array([candidate.member for candidate in chosen], dtype=bool)
     if member.sum() < FEWEST:
-        raise InputError(f"has fewer than {FEWEST} members or non-members", file=points, key="label", value=spec.label)
+        raise InputError(
+            f"has fewer than {FEWEST} members or non-members",
+            file=points,
+            key="label",
+            value=spec.label,
+        )
     seen = assignment(spec.models, len(chosen), rng)
-    texts, learns = training_set(list(holders(points, spec.label, chosen)), seen, spec.background, rng)
+    texts, learns = training_set(
+        list(holders(points, spec.label, chosen)), seen, spec.background, rng
+    )
     like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
-    total, count, loss = trained(spec, like, words, encoded(texts, words), learns, tokens_of(chosen, words), processes)
-    write(Shadows(spec, seen, total, count, member, first_lines(points, spec.label, chosen), loss), output)
+    total, count, loss = trained(
+        spec,
+        like=like,
+        words=words,
+        view=encoded(texts, words),
+        learns=learns,
+        candidates=tokens_of(chosen, words),
+        processes=processes,
+    )
+    write(
+        Shadows(
+            spec,
+            seen=seen,
+            total=total,
+            count=count,
+            member=member,
+            line=first_lines(points, spec.label, chosen),
+            loss=loss,
+        ),
+        output,
+    )
 
 
 def training_set(
-    found: list[tuple[str, bool, list[int]]], seen: np.ndarray, background: float, rng: np.random.Generator
+    found: list[tuple[str, bool, list[int]]],
+    seen: np.ndarray,
+    background: float,
+    rng: np.random.Generator,
 ) -> tuple[list[str], np.ndarray]:
-    """Texts and who learns each, (K, N) bool: a point with candidates is learnt by the models that are to see all of them.
+    """Texts and who learns each, (K, N) bool: a point with candidates is learnt by the models that
+    are to see all of them.
 
-    Of the other points, a share of those for training is learnt by all; held-out points without candidates by none.
+    Of the other points, a share of those for training is learnt by all; held-out points without
+    candidates by none.
     """
-    others = np.array([number for number, (_, train, held) in enumerate(found) if train and not held], dtype=np.int64)
+    others = np.array(
+        [number for number, (_, train, held) in enumerate(found) if train and not held],
+        dtype=np.int64,
+    )
     kept = set(rng.choice(others, round(background * len(others)), replace=False).tolist())
     chosen = [number for number, (_, _, held) in enumerate(found) if held or number in kept]
     learns = np.stack([seen[:, found[number][2]].all(1) for number in chosen], axis=1)
@@ -64,31 +105,56 @@ def encoded(texts: list[str], tokenizer: Tokenizer) -> View:
     """Token ids of texts; none is marked."""
     rows = [ids for ids, _ in tokenizer.encode_batch(texts)]
     starts = np.cumsum([0] + [len(row) for row in rows])
-    return View(np.concatenate([np.asarray(row, dtype=np.int32) for row in rows]), starts, np.zeros(starts[-1], dtype=bool))
+    return View(
+        np.concatenate([np.asarray(row, dtype=np.int32) for row in rows]),
+        starts,
+        np.zeros(starts[-1], dtype=bool),
+    )
 
 
 def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
-    """The views and bos in a vocabulary of the tokens that occur, and its size: most of the cost is per token of vocabulary.
+    """The views and bos in a vocabulary of the tokens that occur, and its size: most of the cost is
+    per token of vocabulary.
 
     Of a token that occurs nowhere a model would only learn to leave it out.
     """
-    used, places = np.unique(np.concatenate([[bos], *(view.ids for view in views)]), return_inverse=True)
+    used, places = np.unique(
+        np.concatenate([[bos], *(view.ids for view in views)]), return_inverse=True
+    )
     ids = np.split(places[1:].astype(np.int32), np.cumsum([len(view.ids) for view in views])[:-1])
-    return [replace(view, ids=own) for view, own in zip(views, ids, strict=True)], int(places[0]), len(used)
+    return (
+        [replace(view, ids=own) for view, own in zip(views, ids, strict=True)],
+        int(places[0]),
+        len(used),
+    )
 
 
 def trained(
-    spec: ShadowsSpec, like: LSTMSpec, words: Tokenizer, view: View, learns: np.ndarray, candidates: View, processes: int
+    spec: ShadowsSpec,
+    like: LSTMSpec,
+    words: Tokenizer,
+    view: View,
+    learns: np.ndarray,
+    candidates: View,
+    processes: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores (K, M) and token counts (M,) of the candidates, and the losses (epochs, K) of training."""
+    """Scores (K, M) and token counts (M,) of the candidates, and the losses (epochs, K) of
+    training.
+    """
     (view, candidates), bos, size = compact([view, candidates], words.bos_id)
     torch.manual_seed(spec.seed)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
     stack = StackedLSTM.of([model.to(device_of(spec.device)) for model in fresh])
     recipe = {"epochs": spec.epochs, "lr": spec.lr, "batch_size": spec.batch_size, "bos": bos}
-    losses = fit(stack, view, learns, **recipe, source=generator(spec.seed, "shadows"), processes=processes)
+    losses = fit(
+        stack, view, learns, **recipe, source=generator(spec.seed, "shadows"), processes=processes
+    )
     if not np.isfinite(losses).all():
         raise InputError("training diverged: a loss is not finite", key="lr", value=spec.lr)
-    warn(f"shadows: {len(stack)} models, {len(view)} texts, loss {losses[0].mean():.3f} to {losses[-1].mean():.3f}")
-    found = [secret_log_probs(stack.model(k, fresh[0]).eval(), candidates) for k in range(len(stack))]
+    warn(
+        f"shadows: {len(stack)} models, {len(view)} texts, loss {losses[0].mean():.3f} to {losses[-1].mean():.3f}"
+    )
+    found = [
+        secret_log_probs(stack.model(k, fresh[0]).eval(), candidates) for k in range(len(stack))
+    ]
     return np.stack([total for total, _ in found]), found[0][1], losses

@@ -1,7 +1,9 @@
-"""Split documents into points, the unit of deduplication, sampling and privacy, before anything else (CRT A.6).
+"""Split documents into points, the unit of deduplication, sampling and privacy, before anything
+else (CRT A.6).
 
-A point is a line (turn), a document (dialogue), a natural sentence or a window of words. Blanks around a point are not part
-of it and blank points are skipped. Gold spans move with their text; one that straddles two points is cut into both.
+A point is a line (turn), a document (dialogue), a natural sentence or a window of words. Blanks
+around a point are not part of it and blank points are skipped. Gold spans move with their text; one
+that straddles two points is cut into both.
 """
 
 import re
@@ -14,16 +16,19 @@ from typing import Any
 from confide.corpora import READERS, lines
 from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
-from confide.io import dump_lines, write_pieces
-from confide.shards import scatter
+from confide.files.io import dump_lines, write_pieces
+from confide.files.shards import scatter
 from confide.specs import LinesSpec, SplitSpec
 from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
 
 WORD = re.compile(r"\S+")
-# A sentence may end after a run of terminators and closing quotes, before a blank and something that can begin one.
-END = re.compile(r"""(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s++["'“‘«(\[]*+[^\W_a-z])|[。！？]++[”’」』）]*+|\n""")
+# A sentence may end after a run of terminators and closing quotes, before a blank and something
+# that can begin one.
+END = re.compile(
+    r"""(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s++["'“‘«(\[]*+[^\W_a-z])|[。！？]++[”’」』）]*+|\n"""
+)
 BEFORE = re.compile(r"[^\s\"'“‘«(\[]*$")  # the token that a period closes
 TITLES = """
 mr mrs ms dr prof rev hon sr jr st mt ft gen col lt sgt capt maj cmdr adm gov sen rep pres vs viz cf eg ie e.g i.e a.k.a ed eds
@@ -31,7 +36,9 @@ ca approx est dept univ assn bros apt ave blvd rd hwy jan feb mar apr jun jul au
 u.s u.k u.n d.c ph.d b.a m.a b.sc m.sc
 """
 ABBREVIATIONS = frozenset(TITLES.split())
-NUMBERED = frozenset(("no", "nos", "vol", "p", "pp", "fig", "figs", "eq", "eqs", "sec", "ch"))  # if a digit follows
+NUMBERED = frozenset(
+    ("no", "nos", "vol", "p", "pp", "fig", "figs", "eq", "eqs", "sec", "ch")
+)  # if a digit follows
 DIGIT_NEXT = re.compile(r"\s+\d")
 
 
@@ -52,7 +59,11 @@ def sentences(text: str, window: int) -> Iterator[Range]:
     """Natural sentences; in doubt (abbreviations, initials, numbers) the text is not cut."""
     start = 0
     for match in END.finditer(text):
-        if match[0].startswith(".") and len(match[0].rstrip("\"'”’»)]")) == 1 and not _ends(text, start, match):
+        if (
+            match[0].startswith(".")
+            and len(match[0].rstrip("\"'”’»)]")) == 1
+            and not _ends(text, start, match)
+        ):
             continue
         yield start, match.end()
         start = match.end()
@@ -60,7 +71,9 @@ def sentences(text: str, window: int) -> Iterator[Range]:
 
 
 def _ends(text: str, start: int, match: re.Match[str]) -> bool:
-    """Whether a single period closes a sentence rather than an abbreviation, an initial or an ordinal."""
+    """Whether a single period closes a sentence rather than an abbreviation, an initial or an
+    ordinal.
+    """
     before = text[max(start, match.start() - 40) : match.start()].lower()
     token = BEFORE.search(before)[0]
     if not token:
@@ -73,10 +86,13 @@ def _ends(text: str, start: int, match: re.Match[str]) -> bool:
 
 def windows(text: str, window: int) -> Iterator[Range]:
     """Runs of `window` words, the blanks between them kept."""
-    start, end, count = 0, 0, 0
+    start = 0
+    end = 0
+    count = 0
     for match in WORD.finditer(text):
         start = match.start() if not count else start
-        end, count = match.end(), count + 1
+        end = match.end()
+        count = count + 1
         if count == window:
             yield start, end
             count = 0
@@ -94,7 +110,8 @@ CUTS: dict[str, Callable[[str, int], Iterator[Range]]] = {
 
 def pieces(record: Record, point: str, window: int) -> Iterator[tuple[str, tuple[Span, ...]]]:
     """Text and gold spans of each point of a document, in order."""
-    text, spans = record.text, sorted(record.spans)
+    text = record.text
+    spans = sorted(record.spans)
     if point == "turn" and not spans:  # most of a large corpus: no need to know where a line starts
         yield from ((kept, ()) for line in text.split("\n") if (kept := line.strip()))
         return
@@ -115,13 +132,18 @@ def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Spa
     for index in range(first, len(spans)):
         if spans[index].start >= end:
             return
-        low, high = max(spans[index].start, start), min(spans[index].end, end)
+        low = max(spans[index].start, start)
+        high = min(spans[index].end, end)
         if low < high:
             yield Span(low - start, high - start, spans[index].label, spans[index].score)
 
 
-def points(spec: SplitSpec, record: Record, counts: dict[str, int], seen: Counter[str]) -> list[dict[str, Any]]:
-    """Fields of each Point of a record; `counts`: points so far of documents that may come again, `seen`: of each split."""
+def points(
+    spec: SplitSpec, record: Record, counts: dict[str, int], seen: Counter[str]
+) -> list[dict[str, Any]]:
+    """Fields of each Point of a record; `counts`: points so far of documents that may come again,
+    `seen`: of each split.
+    """
     first = counts.get(record.doc, 0)
     rows = [
         {
@@ -142,8 +164,12 @@ def points(spec: SplitSpec, record: Record, counts: dict[str, int], seen: Counte
     return rows
 
 
-def cut(spec: SplitSpec, plan: lines.Plan, shard: lines.Shard) -> tuple[list[bytes | Record], Counter[str]]:
-    """Lines of the output for a shard, and how many of each split; records, still, of documents that other shards hold, too."""
+def cut(
+    spec: SplitSpec, plan: lines.Plan, shard: lines.Shard
+) -> tuple[list[bytes | Record], Counter[str]]:
+    """Lines of the output for a shard, and how many of each split; records, still, of documents
+    that other shards hold, too.
+    """
     counts: dict[str, int] = {}
     found: list[bytes | Record] = []
     seen: Counter[str] = Counter()
@@ -160,7 +186,9 @@ def cut(spec: SplitSpec, plan: lines.Plan, shard: lines.Shard) -> tuple[list[byt
 def cuts(
     spec: SplitSpec, raw: Path | None, folder: Path, threads: int
 ) -> Iterator[tuple[Iterable[bytes | Record], Counter[str]]]:
-    """What `cut` gives for each shard of a file of lines; any other corpus is read from one end to the other."""
+    """What `cut` gives for each shard of a file of lines; any other corpus is read from one end to
+    the other.
+    """
     if not isinstance(spec.corpus, LinesSpec):
         yield READERS[spec.corpus.reader](spec.corpus, raw), Counter()
         return
@@ -181,8 +209,15 @@ def split(spec: SplitSpec, *, output: Path, raw: Path | None = None, threads: in
         for found, others in cuts(spec, raw, output.parent, threads):
             seen.update(others)
             for piece in found:
-                yield piece if isinstance(piece, bytes) else dump_lines(points(spec, piece, counts, seen))
+                yield (
+                    piece
+                    if isinstance(piece, bytes)
+                    else dump_lines(points(spec, piece, counts, seen))
+                )
         if not seen["train"]:
-            raise InputError("the train split is empty" if seen.total() else "the corpus has no text", key="corpus")
+            raise InputError(
+                "the train split is empty" if seen.total() else "the corpus has no text",
+                key="corpus",
+            )
 
     write_pieces(output, written())

@@ -1,25 +1,33 @@
-"""One page over all studies: every model, the best for each need, and a verdict on every claim of the papers."""
+"""One page over all studies: every model, the best for each need, and a verdict on every claim of
+the papers.
+"""
 
 import re
 from pathlib import Path
 
-from confide.io import atomic
-from confide.outward import embedded, rendered
-from confide.report import summary as pages
-from confide.report.certificate import as_html
-from confide.report.claims.evidence import Study
+from confide.files.io import atomic
+from confide.output.escaping import embedded, rendered
+from confide.report.pages import summary as pages
+from confide.report.pages.certificate import as_html
 from confide.report.results import load
-from confide.report.tables import as_csv
+from confide.report.tables.table import as_csv
+from confide.report.verdicts.evidence import Study
 from confide.specs import SummarySpec
 
 FIGURE = re.compile(r'href="\.\./(studies/[^"]+)"')  # of a study, beside the page
-INSIDE = r"""href="javascript:app.showResultInfo('results/\1')\""""  # the same within Snakemake's report
+INSIDE = (
+    r"""href="javascript:app.showResultInfo('results/\1')\""""  # the same within Snakemake's report
+)
 
 
-def summary(spec: SummarySpec, *, results: Path, models: Path, claims: Path, page: Path, opening: Path) -> None:
-    """Write claims.csv, the page for a browser, and the same as the opening of Snakemake's report (reStructuredText).
+def summary(
+    spec: SummarySpec, *, results: Path, models: Path, claims: Path, page: Path, opening: Path
+) -> None:
+    """Write claims.csv, the page for a browser, and the same as the opening of Snakemake's report
+    (reStructuredText).
 
-    What a claim asks for and was not measured is its verdict. InputError names a missing run's file.
+    What a claim asks for and was not measured is its verdict. InputError names a missing run's
+    file.
     """
     studies = [Study(study, load(study.runs, results, models)) for study in spec.studies]
     judged = pages.judge(studies)

@@ -1,21 +1,25 @@
-"""Make tokenizer.json: our byte-level BPE trained on a public corpus, or GPT-2's own files with <MASK> added.
+"""Make tokenizer.json: our byte-level BPE trained on a public corpus, or GPT-2's own files with
+<MASK> added.
 
-Vocabularies never come from the private text (a whole word in a vocabulary is a word of its training text).
+Vocabularies never come from the private text (a whole word in a vocabulary is a word of its
+training text).
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from confide.errors import InputError
-from confide.io import read_bytes
-from confide.rows import read_rows
+from confide.files.io import read_bytes
+from confide.files.rows import read_rows
 from confide.specs import TokenizerSpec
-from confide.tokenizer import Tokenizer, from_files, from_hub, save, train_bpe
+from confide.text.tokenizer import Tokenizer, from_files, from_hub, save, train_bpe
 
 FILES = ("vocab.json", "merges.txt")
 
 
-def tokenizer(spec: TokenizerSpec, *, output: Path, points: Path | None = None, archive: Path | None = None) -> None:
+def tokenizer(
+    spec: TokenizerSpec, *, output: Path, points: Path | None = None, archive: Path | None = None
+) -> None:
     """Write tokenizer.json; `points` is the public corpus of a bpe, `archive` GPT-2's packed files.
 
     Guarantees: reads the train split of `points` only; give it public text.
@@ -27,12 +31,14 @@ def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
     if points is None:
         raise InputError("kind bpe needs the points of a public corpus", key="points")
     texts = (text for text, split in read_rows(points, "text", "split") if split == "train")
-    return train_bpe(texts, spec.vocab_size, spec.control)
+    return train_bpe(texts, spec.vocab_size, spec.control, spec.new_tokens)
 
 
 def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
     if spec.source is None:
-        raise InputError('kind gpt2 needs a source: "archive", a folder, or a hub name', key="source")
+        raise InputError(
+            'kind gpt2 needs a source: "archive", a folder, or a hub name', key="source"
+        )
     if spec.source == "archive":
         if archive is None:
             raise InputError("source archive needs the packed files", key="archive")
@@ -40,11 +46,15 @@ def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
         for name in FILES:
             if name not in found:
                 raise InputError("missing file", file=archive, key=name)
-        return from_files(found[FILES[0]].encode(), found[FILES[1]], source=archive, control=spec.control)
+        return from_files(
+            found[FILES[0]].encode(), found[FILES[1]], source=archive, control=spec.control
+        )
     folder = Path(spec.source)
     if folder.is_dir():
         vocab, merges = (read_bytes(folder / name) for name in FILES)
-        return from_files(vocab, merges.decode("utf-8", "replace"), source=folder, control=spec.control)
+        return from_files(
+            vocab, merges.decode("utf-8", "replace"), source=folder, control=spec.control
+        )
     return from_hub(spec.source, spec.control)
 
 

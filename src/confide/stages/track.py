@@ -1,7 +1,9 @@
-"""Load settings, learning curves, certificates, attacks and figures of the selected studies into MLflow.
+"""Load settings, learning curves, certificates, attacks and figures of the selected studies into
+MLflow.
 
-A run's key is the hash of its content: what is there and finished is skipped, what was interrupted is replaced, and a run
-whose files changed is added beside its past. Nothing is read but files that hold no text of a corpus.
+A run's key is the hash of its content: what is there and finished is skipped, what was interrupted
+is replaced, and a run whose files changed is added beside its past. Nothing is read but files that
+hold no text of a corpus.
 """
 
 import hashlib
@@ -10,21 +12,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confide.io import read_bytes, read_json, read_jsonl, write_json
-from confide.outward import say
+from confide.files.io import read_bytes, read_json, read_jsonl, write_json
+from confide.output.escaping import say
+from confide.runtime.tracking import (
+    address,
+    connect,
+    find,
+    log_metrics,
+    log_params,
+    open_run,
+    reachable,
+    shown,
+)
 from confide.specs import ReportRun, ReportSpec, TrackSpec, TrainSpec
-from confide.tracking import address, connect, find, log_metrics, log_params, open_run, reachable, shown
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 Values = list[tuple[str, float, int]]  # metric, value, step
 SHOWN = (".csv", ".md", ".json", ".png", ".svg")
-TEXTS = "examples.md"  # what models wrote: masked, but text all the same, and so no business of a tracking server
+# what models wrote: masked, but text all the same, and so no business of a tracking server
+TEXTS = "examples.md"
 
 
 def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None:
-    """Bring the server up to date; `output` lists the ids. InputError where it does not answer or a file is missing.
+    """Bring the server up to date; `output` lists the ids. InputError where it does not answer or a
+    file is missing.
 
     Guarantees: a second call with the same files adds nothing.
     """
@@ -34,18 +47,43 @@ def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None
     new = 0
     with reachable(address(spec.tracking)):
         for study in spec.studies:
-            parent = ids[study.study] = load_study(client, experiment, study, results / "studies" / study.study)
+            parent = ids[study.study] = load_study(
+                client, experiment, study, results / "studies" / study.study
+            )
             for row in study.runs:
                 name = f"{study.study}/{row.run}"
-                ids[name], added = load_run(client, experiment, name, trained[row.run], row, parent, results, models)
+                ids[name], added = load_run(
+                    client,
+                    experiment=experiment,
+                    name=name,
+                    spec=trained[row.run],
+                    row=row,
+                    parent=parent,
+                    results=results,
+                    models=models,
+                )
                 new += added
         listed = {row.run for study in spec.studies for row in study.runs}
         for run in spec.runs:
             if run.run not in listed:  # a warm start
-                ids[run.run], added = load_run(client, experiment, run.run, run, None, None, results, models)
+                ids[run.run], added = load_run(
+                    client,
+                    experiment=experiment,
+                    name=run.run,
+                    spec=run,
+                    row=None,
+                    parent=None,
+                    results=results,
+                    models=models,
+                )
                 new += added
-    write_json(output, {"uri": shown(address(spec.tracking)), "experiment": spec.tracking.experiment, "ids": ids})
-    say(f"tracked {new} new runs in {spec.tracking.experiment!r} at {shown(address(spec.tracking))}")
+    write_json(
+        output,
+        {"uri": shown(address(spec.tracking)), "experiment": spec.tracking.experiment, "ids": ids},
+    )
+    say(
+        f"tracked {new} new runs in {spec.tracking.experiment!r} at {shown(address(spec.tracking))}"
+    )
 
 
 def load_study(client: "MlflowClient", experiment: str, study: ReportSpec, folder: Path) -> str:
@@ -73,7 +111,8 @@ def load_run(
     models: Path,
 ) -> tuple[str, bool]:
     """Id of a model's run, and whether it is new."""
-    folder, curve = results / "runs" / spec.run, models / spec.run / "metrics.jsonl"
+    folder = results / "runs" / spec.run
+    curve = models / spec.run / "metrics.jsonl"
     attacks = row.attacks if row is not None else []
     files = [curve, *(folder / f"{stem}.json" for stem in ("certificate", "evaluate", *attacks))]
     key = f"{name}@{digest(spec.model_dump_json(), files)}"
@@ -82,12 +121,16 @@ def load_run(
         return known.info.run_id, False
     if known is not None:
         client.delete_run(known.info.run_id)
-    settings = spec.model_dump() | ({"gamma": row.gamma, "dataset": row.dataset, "dedup": row.dedup} if row else {})
+    settings = spec.model_dump() | (
+        {"gamma": row.gamma, "dataset": row.dataset, "dedup": row.dedup} if row else {}
+    )
     certificate = read_json(files[1])
     tags = {"confide.run": spec.run} | ({"mlflow.parentRunId": parent} if parent else {})
     run = open_run(client, experiment, key, spec.run, tags | unbounded(certificate["headline"]))
     log_params(client, run, settings)
-    log_metrics(client, run, measured(curve, certificate, files[2:]), int(curve.stat().st_mtime * 1000))
+    log_metrics(
+        client, run, measured(curve, certificate, files[2:]), int(curve.stat().st_mtime * 1000)
+    )
     client.log_artifact(run, str(files[1]))
     client.set_terminated(run)
     return run, True
@@ -96,9 +139,16 @@ def load_run(
 def measured(curve: Path, certificate: dict[str, Any], files: list[Path]) -> Values:
     """Everything that is a finite number: per epoch, and of the final model."""
     epochs = [*read_jsonl(curve), *certificate["epochs"]]
-    values = [(name, value, row["epoch"]) for row in epochs for name, value in numbers(row) if name != "epoch"]
+    values = [
+        (name, value, row["epoch"])
+        for row in epochs
+        for name, value in numbers(row)
+        if name != "epoch"
+    ]
     last = max((row["epoch"] for row in epochs), default=0)
-    values += [(f"certified.{name}", value, last) for name, value in numbers(certificate["headline"])]
+    values += [
+        (f"certified.{name}", value, last) for name, value in numbers(certificate["headline"])
+    ]
     for path in files:
         values += [(f"{path.stem}.{name}", value, last) for name, value in numbers(read_json(path))]
     return values
@@ -113,7 +163,9 @@ def numbers(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 def unbounded(headline: dict[str, Any]) -> dict[str, str]:
     """Tags for epsilons that are infinite, so that they do not look forgotten."""
-    return {f"certified.{name}": "inf" for name, value in headline.items() if value in ("inf", math.inf)}
+    return {
+        f"certified.{name}": "inf" for name, value in headline.items() if value in ("inf", math.inf)
+    }
 
 
 def digest(text: str, files: list[Path]) -> str:

@@ -1,14 +1,16 @@
-"""Attacks on a model as it was after each epoch: what it remembers while it learns (Selective-DP Figures 3, 4, 6 and 8)."""
+"""Attacks on a model as it was after each epoch: what it remembers while it learns (Selective-DP
+Figures 3, 4, 6 and 8).
+"""
 
 from pathlib import Path
 
-from confide import snapshots
-from confide.attacks import ATTACKS
+from confide.attacks.registry import ATTACKS
 from confide.attacks.target import opened
-from confide.io import sha256, write_json
-from confide.memory import keep_pages
+from confide.files.io import sha256, write_json
+from confide.runtime.memory import keep_pages
 from confide.specs import TrajectorySpec
-from confide.training import device_of
+from confide.train import snapshots
+from confide.train.job import device_of
 
 
 def trajectory(
@@ -22,16 +24,29 @@ def trajectory(
     canaries: Path | None = None,
     reference: Path | None = None,
 ) -> None:
-    """Write the metrics of every attack after every epoch; `model` gives the shape, `epochs` the weights.
+    """Write the metrics of every attack after every epoch; `model` gives the shape, `epochs` the
+    weights.
 
     Their SHA-256 is written as well.
 
-    Guarantees: holds no secret and no text, only numbers; planted canaries are known by their index.
+    Guarantees: holds no secret and no text, only numbers; planted canaries are known by their
+    index.
     """
     keep_pages()
-    target = opened(model, tokenizer, device_of(spec.device), points, canaries, None, reference)
+    target = opened(
+        model,
+        tokenizer=tokenizer,
+        device=device_of(spec.device),
+        points=points,
+        canaries=canaries,
+        shadows=None,
+        reference=reference,
+    )
     rows = []
     for epoch in snapshots.each(epochs, target.model):
-        found = {name: {"attack": one.kind} | ATTACKS[one.kind](one, target) for name, one in spec.attacks.items()}
+        found = {
+            name: {"attack": one.kind} | ATTACKS[one.kind](one, target)
+            for name, one in spec.attacks.items()
+        }
         rows.append({"epoch": epoch} | found)
     write_json(output, {"run": spec.run, "weights": sha256(epochs), "epochs": rows})

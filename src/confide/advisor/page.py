@@ -1,0 +1,108 @@
+"""What `confide init` shows of a corpus, on one screen."""
+
+from collections.abc import Iterator
+
+from confide.advisor.choices import Choice, conservative_of, policy_of, unit_of
+from confide.advisor.survey import UNITS, Corpus, Points
+from confide.output.escaping import terminal
+from confide.types import SPLITS
+
+SHOWN = 8  # labels of secrets that have a place on the screen
+
+
+def screen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -> str:
+    """Counts and choices in lines; of the corpus's own words only the names of labels."""
+    return "\n".join(
+        [
+            *counts(corpus, points, choice),
+            "",
+            *tried(points, choice),
+            "",
+            *chosen(corpus, points, choice, public),
+        ]
+    )
+
+
+def counts(corpus: Corpus, points: Points, choice: Choice) -> Iterator[str]:
+    """What there is."""
+    nameless = (
+        f" ({share(corpus.nameless, corpus.lines)} of the texts name none)"
+        if corpus.nameless
+        else ""
+    )
+    yield (
+        f"{corpus.documents:,} documents, {corpus.words:,} words, {len(corpus.authors):,} authors{nameless}, "
+        + (f"{len(corpus.domains):,} domains")
+    )
+    yield row("points, if one is a", *SPLITS)
+    for unit in UNITS:
+        yield row(f"  {unit}", *(f"{corpus.points[unit][split]:,}" for split in SPLITS))
+    yield row("known secrets", *(f"{corpus.labels(split).total():,}" for split in SPLITS))
+    for label, _ in corpus.labels().most_common(SHOWN):
+        yield row(f"  {plain(label)}", *(f"{corpus.labels(split)[label]:,}" for split in SPLITS))
+    lengths = sorted(points.lengths)
+    middle, long, most = (lengths[int(part * (len(lengths) - 1))] for part in (0.5, 0.95, 1))
+    yield (
+        f"a {choice.point} of train: {middle:,} words in the median, 95 % have at most {long:,}, the longest {most:,}; "
+        + (f"{share(points.copies, len(lengths))} are exact copies of another")
+    )
+
+
+def tried(points: Points, choice: Choice) -> Iterator[str]:
+    """What each policy would do."""
+    known = points.held_out.total()
+    yield row("policy", "points hit", "words masked", "secrets hidden")
+    for name, found in points.found.items():
+        hidden = f"{found.hidden.total():,} of {known:,}" if known else "unknown"
+        hit = share(found.private, points.sampled)
+        masked = share(found.masked, points.sampled_words)
+        yield row(f"{'>' if name == choice.policy else ' '} {name}", hit, masked, hidden)
+    best = points.found[choice.policy].hidden
+    labels = (
+        f"{plain(label)} {best[label]:,} of {count:,}"
+        for label, count in points.held_out.most_common(SHOWN)
+    )
+    if known:
+        yield f"  {choice.policy}: {', '.join(labels)}"
+        yield "  (hidden: masking the secret in a held-out document leaves no trace)"
+
+
+def chosen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -> Iterator[str]:
+    """What params.yaml says, and why."""
+    words = f"of {public}" if public else "of simulated text (of other text: --public FILE)"
+    coins = f"{choice.game} and {choice.inclusion} coins; the gate says how likely they ring"
+    reasons = {
+        "point": (choice.point, unit_of(corpus)[1]),
+        "policy": (choice.policy, policy_of(points)[1]),
+        "conservative": (choice.conservative, conservative_of(points)[1]),
+        "vocabulary": (f"{choice.vocabulary:,}", f"tokens {words}; never of the corpus"),
+        "budget": (
+            f"{choice.epsilon:g}",
+            f"epsilon at delta {choice.delta:g}, which is below 1 / {choice.points:,} points",
+        ),
+        "noisy batch": (
+            f"{choice.noisy_batch:,}",
+            f"points in expectation, {choice.epochs} epochs",
+        ),
+        "audit": ("game", coins)
+        if choice.game
+        else ("updates", "too little text to plant enough sentences for this epsilon"),
+    }
+    yield "chosen:"
+    for key, (value, why) in reasons.items():
+        yield f"  {key:<13} {value:<11} {why}"
+    yield "These choices follow counts of the protected text, for which no certificate charges."
+
+
+def row(head: str, *cells: str) -> str:
+    """A line of a table, its numbers below one another."""
+    return f"{head:<20}" + "".join(f"{cell:>15}" for cell in cells)
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "none"
+
+
+def plain(label: str) -> str:
+    """A label as a terminal may have it, of at most forty characters."""
+    return terminal(label)[:40]

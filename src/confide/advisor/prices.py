@@ -1,0 +1,111 @@
+"""What each method would certify on measured policies, before it is trained: steps and noise as
+`train` makes them, priced as `certify` prices them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from confide.advisor.advice import Option, Wish
+from confide.certify.certificate import facts_of
+from confide.certify.claims import bayesian_epsilon, spent, spent_on_secret
+from confide.certify.literal import price_of, records_changed
+from confide.errors import InputError
+from confide.specs import CertifySpec, PrivacySpec, TrainSpec
+from confide.train.job import sizes_of
+from confide.train.planning import enumerate_steps, noise_for, planned
+from confide.types import Partition, Release
+
+PRICED = (
+    "crt",
+    "dpsgd",
+    "selective",
+    "jft",
+    "schedule",
+    "redacted",
+    "nonprivate",
+)  # the others certify nothing
+
+
+def priced(
+    spec: CertifySpec,
+    dataset: str,
+    partition: Partition,
+    measured: dict[str, Any],
+    missed: dict[str, Any],
+    wish: Wish,
+) -> Option:
+    """The price of a job's method on its partition; `measured` is recall.json, `missed`
+    neighbours.json.
+    """
+    try:
+        releases = planned_updates(spec.train, partition)
+    except InputError as error:
+        return Option(dataset, spec.train.method, problem=str(error))
+    facts = facts_of(
+        spec,
+        releases=releases,
+        measured=measured,
+        missed=missed,
+        reasons=list(unbounded(spec.train, missed)),
+        packing=None,
+    )
+    price = facts.price
+    drawn = spent_on_secret(facts, facts.price.drawn)
+    return Option(
+        dataset,
+        spec.train.method,
+        noise=max((release.noise_multiplier for release in releases), default=0.0) or None,
+        caught=spent_on_secret(facts, price.caught)(wish.delta),
+        missed=spent_on_secret(facts, price.missed)(wish.delta),
+        random=None
+        if facts.gamma_upper is None
+        else bayesian_epsilon(facts, facts.gamma_upper, drawn),
+        record=spent(price.record, wish.relation)(wish.delta),
+        conditional=facts.conditional,
+        alone=price_of(facts, records_changed(facts, caught=True))(wish.delta)
+        if facts.dedup
+        else None,
+    )
+
+
+def asked(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpec:
+    """A job's specification with another method, made for the wish; Selective-DPSGD resets its
+    states, or nothing holds.
+    """
+    unit = "author" if wish.unit == "author" else "point"
+    privacy = PrivacySpec(epsilon=wish.epsilon, delta=wish.delta, relation=wish.relation, unit=unit)
+    recipe = spec.train.recipe.model_copy(update={"private_state": "reset"})
+    data = spec.train.data.model_copy(update={"dedup": dedup and unit == "point"})
+    train = spec.train.model_copy(
+        update={"method": method, "privacy": privacy, "recipe": recipe, "data": data}
+    )
+    return spec.model_copy(update={"train": train})
+
+
+def planned_updates(spec: TrainSpec, partition: Partition) -> list[Release]:
+    """The updates that a job would make; InputError where it could not."""
+    if spec.pack is not None:
+        raise InputError(
+            "chunks of text are not priced before training", key="pack", value=spec.pack
+        )
+    sizes = sizes_of(spec, partition)
+    epochs = enumerate_steps(spec, sizes)
+    noise_multiplier = noise_for(spec, epochs, sizes)
+    return [
+        release
+        for releases in planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes)
+        for release in releases
+    ]
+
+
+def unbounded(spec: TrainSpec, missed: dict[str, Any]) -> Iterator[str]:
+    """Why the updates would not bound what the model has seen, as the certificate would say it."""
+    yield from (
+        f"the {one.stage} {one.source} is made from protected text"
+        for one in spec.reads
+        if not one.public
+    )
+    if spec.init is not None and not spec.init_public:
+        yield f"it starts from {spec.init}, which has seen protected text"
+    if missed["misaligned"]:
+        yield f"masking one secret changed more than one point ({missed['misaligned']} secrets)"

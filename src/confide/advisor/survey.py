@@ -1,0 +1,158 @@
+"""What a user's corpus holds, in numbers: two passes over the file, no text kept.
+
+The first counts what does not depend on the cut into points; the second, for one cut, lengths,
+copies, and what policies would do. Of secrets it counts those whose masking leaves no trace in the
+redacted text, as the neighbour test does, but of held-out documents only: that test measures the
+chosen policies on training secrets, of which the choice must know nothing.
+"""
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from confide.corpora.lines import AUTOMATIC, read
+from confide.policies import Policy, detector, policy, redacted_text
+from confide.specs import LinesSpec, PolicySpec
+from confide.stages.split import pieces
+from confide.types import MASK, Span
+
+UNITS = (
+    "turn",
+    "sentence",
+    "dialogue",
+)  # cuts that init chooses from, smallest first where a line is a sentence or more
+SAMPLE = (
+    20_000  # training points, and held-out points with gold secrets, that policies are tried on
+)
+
+
+@dataclass(slots=True)
+class Corpus:
+    """Counts of a corpus before it is cut."""
+
+    documents: int = 0
+    lines: int = 0
+    words: int = 0
+    authors: set[str] = field(default_factory=set)
+    nameless: int = 0  # documents, or lines of them, without an author
+    domains: set[str] = field(default_factory=set)
+    gold: Counter[tuple[str, str]] = field(default_factory=Counter)  # (label, split) -> secrets
+    points: dict[str, Counter[str]] = field(
+        default_factory=lambda: {unit: Counter() for unit in UNITS}
+    )  # by split
+    cut: Counter[str] = field(default_factory=Counter)  # unit -> gold secrets that its cut divides
+
+    def labels(self, split: str | None = None) -> Counter[str]:
+        """Gold secrets by label, of one split or of all."""
+        found: Counter[str] = Counter()
+        for (label, where), count in self.gold.items():
+            found[label] += count if split in (None, where) else 0
+        return found
+
+
+@dataclass(slots=True)
+class Found:
+    """What one policy does to a sample of the training points, and which held-out gold secrets it
+    hides.
+    """
+
+    private: int = 0  # points with a span
+    masked: int = 0  # words that redaction takes out
+    hidden: Counter[str] = field(default_factory=Counter)  # by label
+
+
+@dataclass(slots=True)
+class Points:
+    """Counts of a corpus cut into points."""
+
+    lengths: array = field(default_factory=lambda: array("L"))  # words of the training points
+    copies: int = 0  # training points whose text an earlier one had
+    sampled: int = 0
+    sampled_words: int = 0
+    noisy: int = 0  # of the sample: points on which the conservative policy fires
+    unguarded: int = 0  # held-out gold secrets in points on which it does not
+    held_out: Counter[str] = field(
+        default_factory=Counter
+    )  # gold secrets of the held-out sample, by label
+    found: dict[str, Found] = field(default_factory=dict)  # by name of the policy
+
+
+def corpus_of(spec: LinesSpec) -> Corpus:
+    """First pass. InputError where a line cannot be read; it names the line, never its text."""
+    found = Corpus()
+    named = set()
+    for record in read(spec):
+        found.lines += 1
+        found.documents += record.doc.startswith(AUTOMATIC)
+        if not record.doc.startswith(AUTOMATIC):
+            named.add(record.doc)
+        found.words += len(record.text.split())
+        found.nameless += record.author is None
+        found.authors |= {record.author} - {None}
+        found.domains |= {record.domain} - {None}
+        found.gold.update((span.label, record.split) for span in record.spans)
+        for unit in UNITS:
+            cut = [spans for _, spans in pieces(record, unit, 0)]
+            found.points[unit][record.split] += len(cut)
+            found.cut[unit] += max(0, sum(map(len, cut)) - len(record.spans))
+    found.documents += len(named)
+    return found
+
+
+def points_of(
+    spec: LinesSpec,
+    corpus: Corpus,
+    unit: str,
+    policies: dict[str, PolicySpec],
+    conservative: PolicySpec,
+) -> Points:
+    """Second pass, for one cut, with policies by name and one conservative policy."""
+    fires = detector(conservative)
+    finders = {name: policy(spec) for name, spec in policies.items()}
+    found = Points(found={name: Found() for name in policies})
+    seen = set()
+    train = 0
+    stride = -(-corpus.points[unit]["train"] // SAMPLE)
+    for split, text, gold in _cut(spec, unit):
+        if split != "train":
+            if gold and sum(found.held_out.values()) < SAMPLE:
+                _held_out(found, finders, text, gold)
+                found.unguarded += 0 if fires(text) else len(gold)
+            continue
+        found.lengths.append(len(text.split()))
+        size = len(seen)
+        seen.add(hashlib.blake2b(text.encode(), digest_size=8).digest())
+        found.copies += len(seen) == size and MASK not in text
+        if train % stride == 0:
+            found.noisy += fires(text)
+            _sampled(found, finders, text)
+        train += 1
+    return found
+
+
+def _cut(spec: LinesSpec, unit: str) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+    for record in read(spec):
+        for text, gold in pieces(record, unit, 0):
+            yield record.split, text, gold
+
+
+def _held_out(found: Points, finders: dict[str, Policy], text: str, gold: tuple[Span, ...]) -> None:
+    found.held_out.update(span.label for span in gold)
+    for name, find in finders.items():
+        redacted = redacted_text(text, find(text))
+        for start, end, label, _ in gold:
+            masked = text[:start] + MASK + text[end:]
+            found.found[name].hidden[label] += redacted_text(masked, find(masked)) == redacted
+
+
+def _sampled(found: Points, finders: dict[str, Policy], text: str) -> None:
+    words = len(text.split())
+    found.sampled += 1
+    found.sampled_words += words
+    for name, find in finders.items():
+        if spans := find(text):
+            found.found[name].private += 1
+            left = redacted_text(text, spans).replace(MASK, " ")
+            found.found[name].masked += max(0, words - len(left.split()))

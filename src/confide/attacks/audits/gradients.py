@@ -1,0 +1,171 @@
+"""A white-box audit: coins are guessed from the noised updates themselves, made again by the code
+that trained the model.
+
+The run's ledger says which noised updates it made. Each is made once more by the same functions,
+from a Poisson batch through clipping to noise, on examples whose gradients nobody could overlook
+(Nasr et al. 2023; Steinke et al. 2023, section 6): before clipping far too long, afterwards exactly
+as long as clipping allows, each in a direction of its own. In the set `replacement` a coin decides
+which of two opposite gradients a record has, in the set `inclusion` whether it is there at all. A
+coin's score is the log-likelihood ratio of what the updates hold in its record's direction, the
+best that an attacker can do who sees all of them.
+
+It tells whether clipping, sampling and noise do what the ledger says of them, at a strength that no
+attack on a finished model has. It does not look at the model's own layers or weights. Recurrent
+states that were released are left out.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from confide.attacks.audits.game import against_coins
+from confide.attacks.target import Target
+from confide.dp.accounting.pairs import Pair, loss
+from confide.dp.ledger import Ledger
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import Stream, noise_of
+from confide.dp.mechanism.sampling import poisson
+from confide.dp.mechanism.update import noisy_gradient
+from confide.errors import InputError
+from confide.models.batches import Batch
+from confide.models.head import Head
+from confide.runtime.memory import Budget
+from confide.specs import GradientsSpec
+from confide.types import STATES, Release
+
+CLAIMS = {
+    "replacement": ("replace_one", "record"),
+    "inclusion": ("add_or_remove", "record"),
+}  # what a bound is compared with
+STEEP = 1e4  # of a loss in its record's direction: its gradient's length before it is clipped
+PIECE = 256  # examples of one pass
+COLUMNS = 128  # records of the linear layer, whose inputs are written out
+
+
+class Directions(nn.Module):
+    """A language model of one position whose loss on record i has a gradient in the i-th direction
+    only.
+
+    Most records are rows of an embedding, the last ones columns of a linear layer.
+    """
+
+    def __init__(self, records: int):
+        super().__init__()
+        self.rows = records - min(COLUMNS, records // 2)
+        self.embedding = nn.Embedding(self.rows + 1, 1, padding_idx=self.rows)
+        self.linear = nn.Linear(records - self.rows, 1, bias=False)
+        self.head = Head(nn.Parameter(torch.tensor([[STEEP], [-STEEP]]) / 2, requires_grad=False))
+        for parameter in (self.embedding.weight, self.linear.weight):
+            nn.init.zeros_(parameter)
+
+    def hidden(self, inputs: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
+        """(B, 1, 1) of records (B, 1): 0, and a function of one weight alone; nothing is kept,
+        nothing padded.
+        """
+        column = torch.arange(self.rows, self.rows + self.linear.in_features, device=inputs.device)
+        one_hot = (inputs.unsqueeze(-1) == column).to(self.linear.weight.dtype)
+        return self.embedding(inputs.clamp(max=self.rows)) + self.linear(one_hot)
+
+    def gradient(self) -> Tensor:
+        """What .grad holds in each record's direction, (records,)."""
+        return torch.cat([self.embedding.weight.grad[: self.rows, 0], self.linear.weight.grad[0]])
+
+
+def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
+    """Bounds and right guesses of both sets; a reason instead where the run made no noised
+    update.
+    """
+    if target.ledger is None:
+        raise InputError("needs the ledger of the run", key="attack", value=spec.kind)
+    ledger = Ledger.from_file(target.ledger)
+    made = [release for release in ledger.releases() if repeatable(release)]
+    metrics: dict[str, Any] = {
+        "delta": spec.delta,
+        "confidence": spec.confidence,
+        "ledger": ledger.head,
+    }
+    metrics["updates"] = sum(release.count for release in made)
+    rng = np.random.default_rng(spec.seed)
+    coins = {name: rng.random(spec.coins) < 0.5 for name in CLAIMS}
+    scores = {}
+    if made:
+        device = str(next(target.model.parameters()).device)
+        scores = scored(made, coins, seed=spec.seed, device=device)
+    for name, (relation, unit) in CLAIMS.items():
+        found: dict[str, Any] = {
+            "relation": relation,
+            "unit": unit,
+            "coins": spec.coins,
+            "heads": int(coins[name].sum()),
+        }
+        if made:
+            found |= against_coins(spec, scores[name], coins[name])
+        else:
+            found["reason"] = "the run made no noised update"
+        metrics |= {f"{name}_{key}": value for key, value in found.items()}
+    return metrics
+
+
+def repeatable(release: Release) -> bool:
+    """Whether it is of updates that clip, sample and noise gradients."""
+    return (
+        release.step.noisy
+        and release.step != STATES
+        and release.step.state != "published"
+        and release.count > 0
+    )
+
+
+def scored(
+    made: Iterable[Release], coins: dict[str, np.ndarray], *, seed: int, device: str
+) -> dict[str, np.ndarray]:
+    """Make the updates and score every coin by all of them: scores (m,) by set.
+
+    The records of `replacement` come first, heads and tails alike; those of `inclusion` are there
+    where the coin is heads.
+    """
+    replaced, present = (torch.from_numpy(coins[name]) for name in CLAIMS)
+    records = torch.cat([torch.arange(len(replaced)), len(replaced) + present.nonzero().flatten()])
+    signs = torch.cat(
+        [(~replaced).long(), torch.zeros(int(present.sum()), dtype=torch.int64)]
+    )  # which target: which side
+    model = Directions(len(replaced) + len(present)).to(device)
+    sampler = Stream(seed, "audit of gradients: batches")
+    noise = noise_of(seed, "audit of gradients: noise", device)
+    budget = Budget(PIECE)
+    totals = {name: np.zeros(len(own)) for name, own in coins.items()}
+    clipper = PerExampleClipper(model, max_grad_norm=1.0)
+    for release in made:
+        clipper.max_grad_norm = release.max_grad_norm
+        expected = release.sample_rate * len(records)
+        for _ in range(release.count):
+            chosen = poisson(len(records), release.sample_rate, sampler)
+            batches = batch_of(
+                records[chosen], signs[chosen], by_unit=release.step.unit == "author"
+            )
+            noisy_gradient(
+                clipper,
+                batches=batches,
+                noise_multiplier=release.noise_multiplier,
+                expected_batch_size=expected,
+                noise=noise,
+                budget=budget,
+            )
+            seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
+            parts = np.split(seen, [len(replaced)])
+            for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):
+                pair = Pair(
+                    release.sample_rate, release.noise_multiplier, replace=relation == "replace_one"
+                )
+                totals[name] += loss(pair, part)
+    return totals
+
+
+def batch_of(records: Tensor, targets: Tensor, *, by_unit: bool) -> Iterator[Batch]:
+    """The drawn records as one batch, each a unit of its own; nothing where none was drawn."""
+    if len(records):
+        units = torch.arange(len(records)) if by_unit else None
+        yield Batch(records.unsqueeze(1), targets.unsqueeze(1), units=units)

@@ -1,0 +1,1 @@
+"""Does a model give away who wrote something?"""

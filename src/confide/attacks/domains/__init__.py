@@ -1,0 +1,1 @@
+"""Does text of one domain come out in another?"""

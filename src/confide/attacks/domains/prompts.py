@@ -1,0 +1,148 @@
+"""Prompts from held-out dialogues, real text to compare with, and the secrets of a domain: what the
+attacks on domains read.
+
+A dialogue is a point with control tokens (`corpora/dialogues.py`). Prompts are its beginnings after
+each utterance but the last, each with the control token of the next speaker, as in Domain Private
+Transformers (section 6.2 and its code); a model has ended its utterance where it writes any control
+token.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from confide.corpora.dialogues import END, START
+from confide.errors import InputError
+from confide.files.rows import read_rows
+from confide.scan.search import Searcher
+from confide.scan.variants import length
+from confide.specs import PromptedSpec
+
+ROLES = ("USR:", "SYS:", "BOT:")
+
+
+class Prompt(NamedTuple):
+    """The beginning of a dialogue, up to the next speaker's control token."""
+
+    text: str
+    domain: str
+    dialogue: str  # name of the conversation: prompts of one have text in common
+
+
+class Utterance(NamedTuple):
+    """What somebody said in a held-out dialogue."""
+
+    text: str
+    dialogue: str
+
+
+class Texts(NamedTuple):
+    """What the attack reads of the points."""
+
+    prompts: list[Prompt]
+    held_out: dict[str, list[Utterance]]  # of each prompt and target domain
+    secrets: dict[str, Searcher]  # of each target domain's training text
+    counts: dict[str, int]  # how many secrets those are
+    controls: tuple[str, ...]  # all control tokens
+
+
+def read(spec: PromptedSpec, points: Path) -> Texts:
+    """Everything; InputError names a domain that is not there or has no dialogue to be cut."""
+    dialogues: dict[str, list[tuple[str, str]]] = {}
+    domains: dict[str, None] = {}
+    for text, split, domain, doc in read_rows(points, "text", "split", "domain", "doc"):
+        if domain is not None:
+            domains[domain] = None
+        if split == "test":
+            dialogues.setdefault(domain, []).append((doc, text))
+    for key in ("prompts", "targets"):
+        for domain in getattr(spec, key):
+            if domain not in domains:
+                known = ", ".join(sorted(domains)) or "the points name none"
+                raise InputError(f"unknown: one of {known}", file=points, key=key, value=domain)
+            if domain not in dialogues:
+                raise InputError(
+                    "has no point in the test split", file=points, key=key, value=domain
+                )
+    prompts = [
+        prompt
+        for domain in spec.prompts
+        for prompt in _prompts(spec, domain, dialogues[domain], points)
+    ]
+    wanted = dict.fromkeys([*spec.prompts, *spec.targets])
+    held_out = {domain: _utterances(spec, domain, dialogues[domain]) for domain in wanted}
+    found = {domain: own_secrets(points, domain, spec.min_secret) for domain in spec.targets}
+    secrets = {domain: Searcher(dict(enumerate(values))) for domain, values in found.items()}
+    controls = (START, END, *ROLES, *(f"<{domain}>" for domain in domains))
+    return Texts(
+        prompts,
+        held_out,
+        secrets,
+        {domain: len(values) for domain, values in found.items()},
+        controls,
+    )
+
+
+def turns(text: str, domain: str) -> list[re.Match[str]]:
+    """Where each utterance begins: its control tokens, which name the domain in all of a dialogue
+    or nowhere.
+    """
+    token = f"<{domain}> "
+    speaker = rf"(?<!\S){re.escape(token) if token in text else ''}(?:{'|'.join(ROLES)})(?!\S)"
+    return list(re.finditer(speaker, text))
+
+
+def _prompts(
+    spec: PromptedSpec, domain: str, dialogues: list[tuple[str, str]], points: Path
+) -> Iterator[Prompt]:
+    """Of the first dialogues of a domain the first prefixes."""
+    found = False
+    for doc, text in dialogues[: spec.dialogues]:
+        for turn in turns(text, domain)[1 : spec.prefixes + 1]:
+            found = True
+            yield Prompt(text[: turn.end()], domain, doc)
+    if not found:
+        message = f"none of its first test points is a dialogue of two utterances ({' '.join(ROLES)}); point: dialogue is"
+        raise InputError(message, file=points, key="prompts", value=domain)
+
+
+def _utterances(
+    spec: PromptedSpec, domain: str, dialogues: list[tuple[str, str]]
+) -> list[Utterance]:
+    """What was said in the test dialogues of a domain, first so many that are not empty."""
+    found = []
+    for doc, text in dialogues:
+        starts = turns(text, domain)
+        for turn, following in zip(starts, [*starts[1:], None], strict=True):
+            said = (
+                text[turn.end() : following.start() if following else None]
+                .removesuffix(END)
+                .strip()
+            )
+            found += [Utterance(said, doc)] if said else []
+        if len(found) >= spec.held_out:
+            break
+    return found[: spec.held_out]
+
+
+def own_secrets(points: Path, domain: str, shortest: int) -> list[str]:
+    """Gold secrets of a domain's training text that stand in no other domain's, with enough letters
+    and digits.
+    """
+    own: dict[str, None] = {}
+    for text, split, place, gold in read_rows(points, "text", "split", "domain", "gold"):
+        if split == "train" and place == domain:
+            own |= {
+                text[start:end]: None
+                for start, end, *_ in gold
+                if length(text[start:end]) >= shortest
+            }
+    values = list(own)
+    searcher = Searcher(dict(enumerate(values)))
+    rows = read_rows(points, "text", "split", "domain")
+    others = (
+        text.encode() + b"\n" for text, split, place in rows if split == "train" and place != domain
+    )
+    common = {hit.secret for hit in searcher.hits(others)}
+    return [value for index, value in enumerate(values) if index not in common]

@@ -1,0 +1,1 @@
+"""Does a model rank a planted secret first?"""

@@ -1,0 +1,121 @@
+"""Every value a canary's secret could have had, as the tokens a model would read: the candidate set
+R of exposure.
+
+Each candidate is encoded in its context (prefix, digits, suffix), since a merge may join the
+prefix's end to the first digit or the last digit to the suffix. Read are the tokens up to the last
+one that holds a digit. Candidates come in blocks of neighbours, so that memory does not grow with
+their number.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, product
+from math import log10
+
+import numpy as np
+
+from confide.attacks.exposure.tree import PAD, Tree, regular_tree, tree_of
+from confide.text.tokenizer import Tokenizer
+
+BLOCK = 6  # digits of a block: 10^6 candidates
+TOKENS = 1 << 24  # most tokens of a block that has to be encoded
+BATCH = 50_000  # texts encoded at once
+SAMPLE = 1_000  # candidates on which the shortcut is checked
+DIGITS = frozenset("0123456789")
+
+
+def texts(prefix: str, suffix: str, digits: int, values: np.ndarray) -> list[str]:
+    """The candidates with the given numeric values."""
+    return [f"{prefix}{value:0{digits}d}{suffix}" for value in values.tolist()]
+
+
+def candidate_blocks(
+    tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, block: int = BLOCK
+) -> Iterator[Tree]:
+    """Prefix trees of all 10^digits candidates in numeric order, at most 10^block in each.
+
+    Where every digit is a token, all blocks are one tree below different digits, and nothing is
+    encoded.
+    """
+    block = min(block, digits)
+    single = _single_digits(tokenizer, prefix, suffix, digits)
+    if single is not None:
+        context, tokens = single
+        tree = regular_tree((), tokens, block)
+        for leading in product(tokens.tolist(), repeat=digits - block):
+            yield replace(tree, context=(tokenizer.bos_id, *context, *leading))
+        return
+    width = encoded(tokenizer, prefix, suffix, digits, np.zeros(1, dtype=np.int64)).shape[1]
+    block = min(block, int(log10(TOKENS / width)))
+    for start in range(0, 10**digits, 10**block):
+        values = np.arange(start, start + 10**block)
+        yield distinct_tree(tokenizer.bos_id, encoded(tokenizer, prefix, suffix, digits, values))
+
+
+def encoded(
+    tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, values: np.ndarray
+) -> np.ndarray:
+    """Token ids (n, L), padded with -1, of the candidates with the given values (n,), without
+    tokens of the suffix alone.
+    """
+    batches = (
+        texts(prefix, suffix, digits, values[start : start + BATCH])
+        for start in range(0, len(values), BATCH)
+    )
+    pieces = [encode(tokenizer, batch, len(suffix.encode())) for batch in batches]
+    width = max(piece.shape[1] for piece in pieces)
+    return np.concatenate(
+        [np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=PAD) for p in pieces]
+    )
+
+
+def distinct_tree(bos: int, sequences: np.ndarray) -> Tree:
+    """Tree of whole candidates (R, L), padded with -1, from the first token in which they
+    differ.
+    """
+    common = int((sequences != sequences[0]).any(axis=0).argmax())
+    return tree_of((bos, *sequences[0, :common].tolist()), sequences[:, common:])
+
+
+def encode(tokenizer: Tokenizer, batch: list[str], suffix: int) -> np.ndarray:
+    """Token ids (n, L), padded with -1, without the tokens that lie wholly in the last `suffix`
+    bytes.
+    """
+    rows = [
+        found.ids for found in tokenizer.backend.encode_batch_fast(batch, add_special_tokens=False)
+    ]
+    counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    ids = np.full((len(rows), int(counts.max())), PAD, dtype=np.int32)
+    real = np.arange(ids.shape[1]) < counts[:, None]
+    ids[real] = np.fromiter(chain.from_iterable(rows), np.int32, int(counts.sum()))
+    # a token covers a known number of bytes: those at and after each token tell where it begins
+    following = np.where(real, tokenizer.lengths[ids], 0)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    ids[following <= suffix] = PAD
+    return ids
+
+
+def _single_digits(
+    tokenizer: Tokenizer, prefix: str, suffix: str, digits: int
+) -> tuple[tuple[int, ...], np.ndarray] | None:
+    """Tokens before the first digit and tokens of 0 to 9, if every digit is always one token of its
+    own; else None.
+
+    That holds if no token of the vocabulary joins a digit to anything; a sample of candidates
+    confirms it in context.
+    """
+    vocab = tokenizer.backend.get_vocab()
+    joined = any(len(token) > 1 and not DIGITS.isdisjoint(token) for token in vocab)
+    if joined or not vocab.keys() >= DIGITS:
+        return None
+    tokens = np.array([vocab[digit] for digit in sorted(DIGITS)])
+    rng = np.random.default_rng(0)
+    values = np.concatenate(
+        [rng.integers(10**digits, size=SAMPLE), np.arange(10) * 10 ** (digits - 1)]
+    )
+    sample = encoded(tokenizer, prefix, suffix, digits, values)
+    before = sample.shape[1] - digits
+    expected = tokens[values[:, None] // 10 ** np.arange(digits - 1, -1, -1) % 10]
+    regular = (sample[:, :before] == sample[0, :before]).all() and (
+        sample[:, before:] == expected
+    ).all()
+    return (tuple(sample[0, :before].tolist()), tokens) if regular else None

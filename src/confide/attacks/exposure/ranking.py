@@ -1,0 +1,156 @@
+"""Ranks of secrets among all candidates, which pass by in blocks: counted, not stored.
+
+The secrets are scored first, apart from the rest. Candidates that are likelier than a secret by
+more than a margin are counted, and those that began less likely than all secrets by more than it
+are not read to their end. The margin is far above float noise; within it, candidates are kept and
+compared with the value that the secret itself gets among them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import takewhile
+
+import numpy as np
+from torch import nn
+from tqdm import tqdm
+
+from confide.attacks.exposure.candidates import distinct_tree, encoded
+from confide.attacks.exposure.tree import Roots, Tree, sequence_log_probs
+from confide.text.tokenizer import Tokenizer
+
+# nats; a float32 log-probability changes by about 1e-5 with the batch that it is computed in
+MARGIN = 1e-3
+
+
+class Ranks:
+    """Counts, while candidates pass by in numeric order, those likelier than each of S secrets."""
+
+    def __init__(self, secrets: np.ndarray, apart: np.ndarray):
+        """Numeric values (S,) of the secrets and their log-probabilities (S,) as scored apart from
+        the rest.
+        """
+        self.secrets = secrets
+        self.apart = apart
+        self.passed = 0
+        self.own = np.full(len(secrets), np.nan)
+        self.likelier = np.zeros(len(secrets), dtype=np.int64)
+        self.near: list[list[tuple[np.ndarray, np.ndarray]]] = [
+            [] for _ in secrets
+        ]  # distinct values, and how many
+
+    def add(self, scores: np.ndarray) -> None:
+        """Log-probabilities (n,) of the next candidates, or anything below all secrets for one that
+        need not be known.
+        """
+        inside = (self.secrets >= self.passed) & (self.secrets < self.passed + len(scores))
+        self.own[inside] = scores[self.secrets[inside] - self.passed]
+        self.passed += len(scores)
+        scores = np.sort(scores[scores >= self.apart.min() - MARGIN])
+        low = np.searchsorted(scores, self.apart - MARGIN)
+        high = np.searchsorted(scores, self.apart + MARGIN, side="right")
+        self.likelier += len(scores) - high
+        for kept, start, end in zip(self.near, low, high, strict=True):
+            if start < end:
+                kept.append(np.unique(scores[start:end], return_counts=True))
+
+    def result(self) -> np.ndarray:
+        """1 + the likelier + half the ties, (S,) float64, once all candidates have passed."""
+        assert (np.abs(self.own - self.apart) < MARGIN).all(), (
+            "scores depend on the batch more than the margin allows"
+        )
+        ranks = 1.0 + self.likelier
+        for i, kept in enumerate(self.near):
+            values, counts = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+            ranks[i] += (
+                counts[values > self.own[i]].sum() + (counts[values == self.own[i]].sum() - 1) / 2
+            )
+        return ranks
+
+
+class Census:
+    """What the trees of all blocks consist of, and how much of it the model evaluated."""
+
+    def __init__(self) -> None:
+        self.contexts: set[tuple[int, ...]] = set()
+        self.lengths: Counter[int] = Counter()  # of candidates with their context
+        self.inner = self.visited = 0  # states below the roots of the blocks
+        self.roots: Roots = {}
+
+    def add(self, tree: Tree) -> None:
+        self.contexts.add(tree.context)
+        self.lengths.update(dict(enumerate(tree.endings, len(tree.context) + 1)))
+        self.inner += tree.states - 1
+
+    def metrics(self) -> dict[str, float]:
+        """Tokens from the first in which candidates differ, and states; a prefix in several blocks
+        may count in each.
+        """
+        pairs = zip(min(self.contexts), max(self.contexts), strict=False)
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        count = self.lengths.total()
+        above = {
+            context[:end] for context in self.contexts for end in range(common, len(context) + 1)
+        }
+        used = [length for length, ending in self.lengths.items() if ending]
+        return {
+            "candidates": count,
+            "states": len(above) + self.inner,
+            "states_visited": sum(len(path) >= common for path in self.roots) + self.visited,
+            "tokens_min": min(used) - common,
+            "tokens_mean": sum(length * ending for length, ending in self.lengths.items()) / count
+            - common,
+            "tokens_max": max(used) - common,
+        }
+
+
+def log_probs_apart(
+    model: nn.Module,
+    tokenizer: Tokenizer,
+    prefix: str,
+    suffix: str,
+    digits: int,
+    secrets: np.ndarray,
+    chunk: int,
+) -> np.ndarray:
+    """Log-probabilities in nats (S,) float64 of secrets (S,), from a tree of nothing else."""
+    if not len(secrets):
+        return np.zeros(0)
+    distinct, place = np.unique(secrets, return_inverse=True)
+    tree = distinct_tree(tokenizer.bos_id, encoded(tokenizer, prefix, suffix, digits, distinct))
+    return sequence_log_probs(model, tree, chunk)[place]
+
+
+def ranks_among(
+    model: nn.Module,
+    blocks: Iterable[Tree],
+    secrets: np.ndarray,
+    apart: np.ndarray,
+    chunk: int,
+    bar: tqdm,
+    prune: bool = True,
+) -> tuple[np.ndarray | None, dict[str, float]]:
+    """Ranks (S,) of secrets (S,) among all candidates, None where probabilities are not finite; and
+    sizes of the search.
+
+    `apart`: the secrets' log-probabilities (S,) alone; `prune` leaves out what cannot be likelier
+    than the least likely one.
+    """
+    census = Census()
+    found = Ranks(secrets, apart)
+    floor = apart.min(initial=np.inf) - 2 * MARGIN if prune else -np.inf
+    finite = bool(np.isfinite(apart).all())
+    for tree in blocks:
+        census.add(tree)
+
+        def report(states: int, share: float = tree.count / tree.states) -> None:
+            census.visited += states
+            bar.update(states * share)
+
+        if finite and len(secrets):
+            scores = sequence_log_probs(
+                model, tree=tree, chunk=chunk, floor=floor, report=report, roots=census.roots
+            )
+            finite = bool(np.isfinite(scores).all())
+            found.add(scores)
+        bar.update(census.lengths.total() - bar.n)
+    return found.result() if finite else None, census.metrics()

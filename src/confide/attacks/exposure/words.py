@@ -1,0 +1,106 @@
+"""Planted canaries of words as tokens, and the space of all sequences that one of them could have
+been.
+
+A sequence is `length` words of a known vocabulary, joined by spaces: the first as a bare word, the
+others after a space, each one token. canaries.json of kind "words" says which were planted for
+which author, and how often; controls never were.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confide.errors import InputError
+from confide.files.io import read_file, read_json
+from confide.specs.files import WordsFile
+from confide.text.tokenizer import Tokenizer
+
+GROUPS = ("canaries", "controls")
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All V^length sequences of words."""
+
+    first: np.ndarray  # (V,) int64: token of each word at the start of a text
+    after: np.ndarray  # (V,) int64: token of the same word after a space
+    length: int
+
+    @property
+    def size(self) -> int:
+        return len(self.first) ** self.length
+
+    def tokens(self, places: np.ndarray) -> np.ndarray:
+        """Tokens (n, length) of sequences given as places (n, length) in the vocabulary."""
+        return np.concatenate([self.first[places[:, :1]], self.after[places[:, 1:]]], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """Sequences of a space that were planted, or not."""
+
+    space: Space
+    canaries: np.ndarray  # (n, length) int64 places in the vocabulary
+    controls: np.ndarray  # (m, length) int64
+    copies: list[int]  # (n,)
+    authors: list[int]  # (n,) numbers, -1: none
+
+    def group(self, name: str) -> np.ndarray:
+        return self.canaries if name == "canaries" else self.controls
+
+
+def read_words(
+    path: Path | None, tokenizer: Tokenizer, numbers: dict[str, int], attack: str
+) -> Planted:
+    """The planted words, their authors numbered by `numbers`; InputError, which never quotes a
+    canary, if they do not fit.
+    """
+    if path is None:
+        raise InputError("needs a corpus with planted canaries", key="attack", value=attack)
+    found = read_json(path)
+    if not isinstance(found, dict) or found.get("kind") != "words":
+        raise InputError(f"has no canaries of words, which {attack} attacks", file=path, key="kind")
+    found = read_file(path, WordsFile)
+    space = Space(*_tokens(found["vocabulary"], tokenizer, path), found["length"])
+    place = {word: number for number, word in enumerate(found["vocabulary"])}
+    canaries, controls = (_places(found[key], place, space.length, path, key) for key in GROUPS)
+    for index, row in enumerate(found["canaries"]):
+        if not isinstance(row.get("copies"), int) or "author" not in row:
+            raise InputError("needs copies and author", file=path, key=f"canaries.{index}")
+    authors = [numbers.get(row["author"], -1) for row in found["canaries"]]
+    return Planted(space, canaries, controls, [row["copies"] for row in found["canaries"]], authors)
+
+
+def _tokens(words: list[str], tokenizer: Tokenizer, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Token of each word alone and after a space."""
+    if not words or len(set(words)) < len(words):
+        raise InputError("expected different words", file=path, key="vocabulary")
+    forms = [[tokenizer.encode(space + word) for word in words] for space in ("", " ")]
+    for index, (bare, spaced) in enumerate(zip(*forms, strict=True)):
+        if len(bare) != 1 or len(spaced) != 1:
+            raise InputError(
+                "is not one token with this tokenizer", file=path, key=f"vocabulary.{index}"
+            )
+    bare, spaced = (np.array([ids[0] for ids in form], dtype=np.int64) for form in forms)
+    return bare, spaced
+
+
+def _places(
+    rows: list[dict[str, Any]], place: dict[str, int], length: int, path: Path, key: str
+) -> np.ndarray:
+    """Each sentence as places (n, length) in the vocabulary."""
+    found = np.zeros((len(rows), length), dtype=np.int64)
+    for index, row in enumerate(rows):
+        words = (
+            row["text"].split(" ")
+            if isinstance(row, dict) and isinstance(row.get("text"), str)
+            else []
+        )
+        if len(words) != length or not place.keys() >= set(words):
+            raise InputError(
+                f"is not {length} words of the vocabulary", file=path, key=f"{key}.{index}"
+            )
+        found[index] = [place[word] for word in words]
+    return found

@@ -1,0 +1,126 @@
+"""Shadow models' file, and which shadow model learns which candidate (Carlini et al. 2022, section
+V).
+
+Shadow models come in pairs with complementary halves of the candidates, so that every candidate is
+in the training set of exactly half of them, with or without any one pair. The file holds numbers
+alone: a candidate is known by the line of its first text, never by its text or a hash of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from confide.attacks.membership.members import Candidate
+from confide.errors import InputError
+from confide.files.io import atomic
+from confide.files.rows import read_rows
+from confide.specs import LiraSpec, ShadowsSpec
+
+TENSORS = {
+    "seen": np.bool_,
+    "total": np.float64,
+    "count": np.int64,
+    "member": np.bool_,
+    "line": np.int64,
+    "loss": np.float64,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shadows:
+    """What K shadow models say of M candidates."""
+
+    spec: ShadowsSpec
+    seen: np.ndarray  # (K, M) bool: the model was trained on the candidate
+    total: np.ndarray  # (K, M) float64: log-probability of the secret's tokens in its text, nats
+    count: np.ndarray  # (M,) int64: how many tokens that are
+    member: np.ndarray  # (M,) bool: of the target's training set
+    line: np.ndarray  # (M,) int64: where in the points the candidate first occurs, from 0
+    loss: np.ndarray  # (epochs, K) float64: mean training loss, nats per token
+
+
+def assignment(models: int, candidates: int, rng: np.random.Generator) -> np.ndarray:
+    """Who learns whom, (K, M) bool: models 2i and 2i + 1 learn complementary random halves."""
+    seen = np.zeros((models, candidates), dtype=bool)
+    for first in range(0, models, 2):
+        seen[first, rng.permutation(candidates)[: candidates // 2]] = True
+        seen[first + 1] = ~seen[first]
+    return seen
+
+
+def holders(
+    points: Path, label: str, candidates: list[Candidate]
+) -> Iterator[tuple[str, bool, list[int]]]:
+    """Each point's text, whether it is for training, and the candidates that it holds."""
+    number = {candidate.secret: index for index, candidate in enumerate(candidates)}
+    for text, split, gold in read_rows(points, "text", "split", "gold"):
+        found = (number.get(text[start:end]) for start, end, kind, *_ in gold if kind == label)
+        yield text, split == "train", sorted({index for index in found if index is not None})
+
+
+def first_lines(points: Path, label: str, candidates: list[Candidate]) -> np.ndarray:
+    """Line (M,) int64 of each candidate's first text."""
+    lines = np.full(len(candidates), -1, dtype=np.int64)
+    for line, (_, _, held) in enumerate(holders(points, label, candidates)):
+        for index in held:
+            lines[index] = line if lines[index] < 0 else lines[index]
+    return lines
+
+
+def write(shadows: Shadows, path: Path) -> None:
+    """Write the file, whole or not at all.
+
+    Guarantees: holds no text, no secret and no hash of one.
+    """
+    arrays = {
+        name: np.ascontiguousarray(getattr(shadows, name), dtype) for name, dtype in TENSORS.items()
+    }
+    with atomic(path) as temporary:
+        save_file(arrays, temporary, metadata={"spec": shadows.spec.model_dump_json()})
+
+
+def read(path: Path, wanted: LiraSpec) -> Shadows:
+    """Read the file back; InputError if it is no such file, or of candidates drawn in another
+    way.
+    """
+    try:
+        with safe_open(path, "numpy") as file:
+            arrays = {
+                name: file.get_tensor(name).astype(dtype, casting="no")
+                for name, dtype in TENSORS.items()
+            }
+            spec = ShadowsSpec.model_validate_json(file.metadata()["spec"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"is not a file of shadow models ({type(error).__name__})", file=path
+        ) from None
+    for key in ("label", "limit", "seed"):
+        own = getattr(wanted, key)
+        theirs = getattr(spec, key)
+        if own != theirs:
+            raise InputError(
+                f"the shadow models were trained for {theirs!r}", file=path, key=key, value=own
+            )
+    return Shadows(spec, **arrays)
+
+
+def check(
+    shadows: Shadows, member: np.ndarray, lines: np.ndarray, count: np.ndarray, path: Path
+) -> None:
+    """InputError unless the shadow models were made for exactly these candidates, texts and
+    tokens.
+    """
+    if not np.array_equal(shadows.member, member) or not np.array_equal(shadows.line, lines):
+        raise InputError(
+            "the shadow models were trained for candidates of another dataset",
+            file=path,
+            key="line",
+        )
+    if not np.array_equal(shadows.count, count):
+        raise InputError(
+            "the shadow models were trained with another tokenizer", file=path, key="count"
+        )

@@ -1,0 +1,1 @@
+"""Scores, classifiers and intervals that attacks share."""

@@ -1,0 +1,1 @@
+"""From a ledger to claims: certificates, the gate, and what several models tell together."""

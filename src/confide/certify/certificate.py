@@ -1,0 +1,571 @@
+"""The certificate of a model, as a pure function of a specification and of files that it names and
+hashes.
+
+`certify` writes it and `verify` computes it again, with the same function, from the same files:
+what is claimed follows from the ledger (what ran), from recall.json and neighbours.json (what the
+policy misses), and from nothing that training says of itself. Two accountants price the ledger and
+must agree in order. No torch here.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from confide.certify.author_claims import author_claims
+from confide.certify.chunk_claims import chunk_claims
+from confide.certify.claim_curves import claim_curves
+from confide.certify.claims import Claim, Facts, all_claims, epoch_claims, headline
+from confide.certify.facts import UNKNOWN
+from confide.certify.literal_claims import literal_claims
+from confide.certify.token_claims import token_claims
+from confide.dp.ledger import EVENTS, Ledger, settings_digest
+from confide.errors import InputError
+from confide.files.io import number, read_file, sha256
+from confide.provenance.terms import PARTITION, TEXT
+from confide.specs import CertifySpec, PrivacySpec
+from confide.specs.files import NeighboursFile, RecallFile
+from confide.types import STATES, Packing, Release
+
+VERSION = 2
+RECORDED = "noise reproducible from a recorded seed: not for release"
+EVERY_RUN_READS = (
+    "tokenizer",
+    "policy",
+)  # stages of which a ledger has a line at least, public or not
+RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper", "gamma_literal", "gamma_literal_upper")
+ASSUMPTIONS = (
+    "the attacker sees the released model and every update, but neither the noise nor the Poisson batches",
+    "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), floats for real numbers",
+    "policies, hyper-parameters and what is listed under public_constants do not depend on the protected text",
+    "what is listed as public under reads and warm_start was made from no protected text, as whoever trained declares",
+    "replace_one: (1-q)N(0,s2) + qN(1,s2) against (1-q)N(0,s2) + qN(-1,s2) dominates; the claim by RDP does not need that",
+)
+ROUNDED = "bounds of what the policy misses are public: rounded up to a grid, one secret moves them where it crosses a step"
+Files = dict[str, list[Path]]
+
+
+def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str, Any]:
+    """Everything that is certified of one run, sealed. Infinity is the string "inf".
+
+    `files`: ledger, model, recall, neighbours (one each), start_ledgers (those of all warm starts),
+    and under any other name what is hashed only (data, tokenizer). `named`: their names and hashes,
+    where they are known already. InputError where a file is missing, altered, or of another run.
+    """
+    named = named or {name: [_named(path) for path in found] for name, found in files.items()}
+    paths = {name: found[0] for name, found in files.items() if len(found) == 1}
+    ran = _ledger(paths["ledger"])
+    started = _started(ran, spec, named["model"][0]["sha256"], paths["ledger"])
+    _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
+    *starts, _ = history = lineage(
+        ran, paths["ledger"], [_ledger(path) for path in files.get("start_ledgers", [])]
+    )
+    before = [release for ledger in starts for release in ledger.releases()]
+    releases = [*before, *ran.releases()]
+    measured = _measured(paths["recall"], spec)
+    missed = _missed(paths["neighbours"])
+    bound(measured, ran, paths["recall"], keys=TEXT, stages=("policy",))
+    bound(
+        missed, ran, paths["neighbours"], keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
+    )
+    packing = packing_of(spec, ran, paths["ledger"])
+    facts = facts_of(
+        spec,
+        releases=releases,
+        measured=measured,
+        missed=missed,
+        reasons=unaccounted(history, missed),
+        packing=packing,
+    )
+    claims = [
+        *all_claims(facts),
+        *literal_claims(facts),
+        *author_claims(facts),
+        *token_claims(facts),
+        *chunk_claims(facts),
+    ]
+    reproducible = any(recorded(ledger) for ledger in history)
+    content = {
+        "version": VERSION,
+        "run": spec.train.run,
+        "says": in_words(claims, known=facts.gamma_upper is not None),
+        "unit": facts.unit,
+        "claims": claims,
+        "curves": claim_curves(facts),
+        "headline": headline(facts),
+        "epochs": epoch_claims(facts, before, ran.epochs()),
+        "policy": policy(spec, measured, missed),
+        "updates": updates(ran.releases()),
+        "reads": reads_of(ran),
+        "warm_start": [
+            {key: line[key] for key in ("source", "public", "ledger")}
+            for line in ran.events("init")
+        ],
+        "data": {
+            key: value for key, value in ran.events("data")[0].items() if key in EVENTS["data"]
+        },
+        "unaccounted": list(facts.unaccounted),
+        "public_constants": public_constants(spec, ran.releases(), packing),
+        "assumptions": [*ASSUMPTIONS, *([ROUNDED] if missed.get("rounded") else [])],
+        "noise_reproducible": reproducible,
+        "release_note": RECORDED if reproducible else None,
+        "asked": orjson.loads(spec.model_dump_json()),
+        "code": {"version": version("confide"), "train": started["code"]},
+        "ledger_head": ran.head,
+        "weights": named["model"][0]["sha256"],
+        "files": named,
+    }
+    return sealed(finite(content))
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """With `seal`, the SHA-256 of everything else as sorted JSON: no proof of anything, but an
+    altered field shows.
+    """
+    rest = {key: value for key, value in content.items() if key != "seal"}
+    return rest | {
+        "seal": hashlib.sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    }
+
+
+def _named(path: Path) -> dict[str, str]:
+    return {"path": str(path), "sha256": sha256(path)}
+
+
+def _ledger(path: Path) -> Ledger:
+    """A verified ledger; one that is empty or cut off is refused, since it would price at less than
+    what ran.
+    """
+    ledger = Ledger.from_file(path)
+    if not ledger.releases():
+        raise InputError("holds no update, so there is nothing to certify", file=path)
+    if not ledger.ended():
+        raise InputError(
+            "does not end with the number of its updates: the run is not over, or lines are missing",
+            file=path,
+        )
+    return ledger
+
+
+def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[str, Any]:
+    """The ledger's opening line; InputError unless it belongs to this run with these settings, data
+    and weights.
+    """
+    found = ran.events("start")
+    if len(found) != 1:
+        raise InputError("does not say once which run it belongs to", file=path, key="start")
+    for key, expected in (
+        ("run", spec.train.run),
+        ("settings", settings_digest(spec.train.model_dump_json())),
+    ):
+        if found[0][key] != expected:
+            raise InputError(
+                "belongs to another run, or to other settings of it",
+                file=path,
+                key=key,
+                value=found[0][key],
+            )
+    if found[0]["noise"] != ("system" if spec.train.noise_seed is None else "recorded"):
+        raise InputError(
+            "is not where the settings take noise from",
+            file=path,
+            key="noise",
+            value=found[0]["noise"],
+        )
+    data = ran.events("data")
+    if len(data) != 1 or data[0]["terms"] != spec.train.data.model_dump():
+        raise InputError(
+            "does not say once that it was trained on this data, on these terms",
+            file=path,
+            key="data",
+        )
+    if (data[0]["authors"] is not None) is not (
+        spec.train.privacy is not None and spec.train.privacy.unit == "author"
+    ):
+        raise InputError(
+            "counts authors where points are protected, or the reverse",
+            file=path,
+            key="data.authors",
+        )
+    sources = [spec.train.init] if spec.train.init is not None else []
+    if [line["source"] for line in ran.events("init")] != sources:
+        message = "the run was warm-started, and its ledger does not say so once, or the reverse"
+        raise InputError(message, file=path, key="init", value=spec.train.init)
+    if [line["weights"] for line in ran.events("end")] != [weights]:
+        raise InputError(
+            "these weights are not the ones that this training ended with", file=path, key="weights"
+        )
+    return found[0]
+
+
+def _check_reads(
+    ran: Ledger, spec: CertifySpec, tokenizers: list[dict[str, str]], path: Path
+) -> None:
+    """InputError unless a ledger names what the settings say was read before, a tokenizer and
+    policies in any case.
+    """
+    reads = reads_of(ran)
+    named = [(read["stage"], read["source"], read["public"]) for read in reads]
+    if named != [(read.stage, read.source, read.public) for read in spec.train.reads]:
+        raise InputError(
+            "does not name what the settings say was read before training", file=path, key="read"
+        )
+    for stage in EVERY_RUN_READS:
+        if stage not in {read["stage"] for read in reads}:
+            raise InputError(
+                f"does not say what its {stage} was made of", file=path, key=f"read.{stage}"
+            )
+    pretrained = getattr(spec.train.model, "pretrained", None)
+    sources = [read["source"] for read in reads if read["stage"] == "pretrained"]
+    if sources != ([] if pretrained is None else [pretrained]):
+        raise InputError(
+            "does not name the pretrained model that the settings have", file=path, key="read"
+        )
+    digests = [read["digest"] for read in reads if read["stage"] == "tokenizer"]
+    if digests != [file["sha256"] for file in tokenizers]:
+        raise InputError(
+            "names another tokenizer than the certificate", file=path, key="read.digest"
+        )
+
+
+def reads_of(ledger: Ledger) -> list[dict[str, Any]]:
+    """What a ledger says was read before training, as recall.json and neighbours.json have it,
+    too.
+    """
+    return [{key: line[key] for key in EVENTS["read"]} for line in ledger.events("read")]
+
+
+def bound(
+    found: dict[str, Any], ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
+) -> None:
+    """InputError unless a file of measurements names the ledger's own terms, and models: those of
+    another run say nothing.
+    """
+    (data,) = ran.events("data")
+    terms = found.get("terms") or {}
+    for key in keys:
+        if key not in terms:
+            raise InputError(
+                "is missing: nothing says on what this was measured", file=path, key=f"terms.{key}"
+            )
+        if terms[key] != data["terms"][key]:
+            message = "is not what the ledger says, so this was not measured on what the run was trained on"
+            raise InputError(message, file=path, key=f"terms.{key}")
+    if found.get("reads") is None:
+        raise InputError(
+            "is missing: nothing says with which models this was measured", file=path, key="reads"
+        )
+    if found["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]:
+        message = f"is not what the ledger says of stages {' and '.join(stages)}, so this was measured with other models"
+        raise InputError(message, file=path, key="reads")
+
+
+def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
+    """recall.json, whose public pool must be empty if everything is said to be private."""
+    measured = read_file(path, RecallFile)
+    if spec.train.data.everything_private and measured["pools"]["public"]:
+        raise InputError(
+            "is not 0, yet everything is said to be private", file=path, key="pools.public"
+        )
+    return measured
+
+
+def _missed(path: Path) -> dict[str, Any]:
+    """neighbours.json, with every rate a probability or null."""
+    return read_file(path, NeighboursFile)
+
+
+def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
+    """How the run read its points; InputError where its ledger says otherwise than its settings, or
+    chunks mix pools.
+    """
+    found = [Packing(*(line[key] for key in Packing._fields)) for line in ran.events("packed")]
+    if [packing.tokens for packing in found] != [
+        size for size in [spec.train.pack] if size is not None
+    ]:
+        raise InputError(
+            "the ledger does not say once that points were read in such chunks",
+            file=path,
+            key="packed",
+        )
+    if found and not spec.train.data.everything_private:
+        raise InputError(
+            "chunks mix public and private points", file=path, key="everything_private", value=False
+        )
+    return found[0] if found else None
+
+
+def lineage(ran: Ledger, path: Path, given: list[Ledger]) -> list[Ledger]:
+    """The ledgers of all that the weights have been through, over any number of warm starts from
+    protected text, oldest first.
+
+    Runs that saw public text alone are left out. InputError where a ledger is missing, even of a
+    public run: that it is public is for its own ledger to say.
+    """
+    by_hash = {ledger.head: ledger for ledger in given}
+    found = []
+    for start in ran.events("init"):
+        if start["ledger"] not in by_hash:
+            message = "the ledger of the run that it was warm-started from is not given (or is another one)"
+            raise InputError(message, file=path, key="init", value=start["source"])
+        source = by_hash[start["ledger"]]
+        before = lineage(source, path, given)
+        if start["public"] is not all(saw_public_text(ledger) for ledger in before):
+            message = "is said to be public (or not), and its own ledger, or one before it, says otherwise"
+            raise InputError(message, file=path, key="init", value=start["source"])
+        found += [] if start["public"] else before
+    return [*found, ran]
+
+
+def saw_public_text(ledger: Ledger) -> bool:
+    """Whether all that a run itself has read is public: its text, and what went into its tokenizer,
+    policies and weights.
+
+    A ledger that does not say what these were made of does not say that it was public.
+    """
+    terms = [line["terms"].get("public") is True for line in ledger.events("data")]
+    reads = ledger.events("read")
+    told = {line["stage"] for line in reads}
+    return (
+        terms == [True]
+        and told.issuperset(EVERY_RUN_READS)
+        and all(line["public"] for line in reads)
+    )
+
+
+def recorded(ledger: Ledger) -> bool:
+    """Whether a run drew noise from a seed that is written down."""
+    noisy = any(release.step.noisy for release in ledger.releases())
+    return noisy and any(line["noise"] != "system" for line in ledger.events("start"))
+
+
+def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
+    """Reasons for which the updates do not bound what the model has seen: then nothing finite may
+    be claimed.
+    """
+    reads = [line for ledger in history for line in ledger.events("read") if not line["public"]]
+    found = [
+        f"the {line['stage']} {line['source']} was made from protected text without accounting"
+        for line in reads
+    ]
+    states = [state for ledger in history for state in ledger.states()]
+    if len(set(states)) < len(states):
+        found.append("the same noise was drawn twice")
+    *starts, ran = history
+    found += [reason for start in starts for reason in on_other_terms(start, ran)]
+    if starts and any(ledger.events("packed") for ledger in history):
+        found.append(
+            "points were read in chunks, here or in the run that it started from: nothing here composes the two"
+        )
+    data = [line for ledger in history for line in ledger.events("data")]
+    if any(line["terms"].get("dedup") and line["authors"] is not None for line in data):
+        found.append(
+            "deduplication masks one author's text because of another's, so that one author changes what others give"
+        )
+    if any(line["terms"].get("dedup") for line in data) and any(
+        ledger.events("packed") for ledger in history
+    ):
+        found.append(
+            "deduplication masks one point because of another, so that one point changes several chunks"
+        )
+    if missed["misaligned"]:
+        found.append(
+            f"masking one secret changed more than one point of the processed text ({missed['misaligned']} secrets)"
+        )
+    return list(dict.fromkeys(found))
+
+
+def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
+    """Why the updates of a run and of the one that it started from cannot be added up; nothing
+    where they can.
+
+    What a record is, which of them are private, and which secrets are caught must mean the same in
+    both.
+    """
+    name = start.events("start")[0]["run"] if start.events("start") else "a run"
+    lines = [ledger.events("data") for ledger in (start, ran)]
+    if any(len(events) != 1 for events in lines):
+        return [f"it starts from {name}, whose ledger does not say what it was trained on"]
+    one, other = (terms_of(ledger) for ledger in (start, ran))
+    differing = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    pools = [events[0]["pools"] for events in lines]
+    if any(
+        size != pools[1].get(name, size) for name, size in pools[0].items()
+    ):  # of pools that both draw from
+        differing.append("sizes of pools")
+    if not differing:
+        return []
+    return [
+        f"it starts from {name}, which was trained on other terms ({', '.join(differing)}): nothing here composes the two"
+    ]
+
+
+def terms_of(ledger: Ledger) -> dict[str, Any]:
+    """On what terms a run was trained: its data, its tokenizer, and the models of its policies."""
+    (data,) = ledger.events("data")
+    made = {
+        stage: [
+            (line["source"], line["digest"])
+            for line in ledger.events("read")
+            if line["stage"] == stage
+        ]
+        for stage in EVERY_RUN_READS
+    }
+    return data["terms"] | {"tokenizer": made["tokenizer"], "models of policies": made["policy"]}
+
+
+def facts_of(
+    spec: CertifySpec,
+    releases: list[Release],
+    measured: dict[str, Any],
+    missed: dict[str, Any],
+    reasons: Sequence[str],
+    packing: Packing | None,
+) -> Facts:
+    """Everything brought together. What is measured governs, not what was simulated."""
+    data = spec.train.data
+    return Facts(
+        releases=releases,
+        delta=(spec.train.privacy or PrivacySpec()).delta,
+        point=data.point,
+        gamma=missed["gamma"],
+        gamma_upper=missed["gamma_upper"],
+        delta2_upper=delta2_bound(spec, missed),
+        confidence=missed.get("confidence", spec.confidence),
+        points_after=measured["multiplicity_distinct"] if data.dedup else None,
+        points_before=measured["multiplicity"],
+        everything_private=data.everything_private,
+        unaccounted=reasons,
+        authors_before=measured.get("multiplicity_authors"),
+        packing=packing,
+        dedup=data.dedup,
+        gamma_literal=missed.get("gamma_literal"),
+        gamma_literal_upper=missed.get("gamma_literal_upper"),
+        doubled_literal=missed.get("doubled_literal"),
+        doubled_literal_upper=missed.get("doubled_literal_upper"),
+        points_literal=(missed.get("literal") or {}).get("points", 2),
+    )
+
+
+def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
+    """What the measurement bounds plus what is assumed beyond it; unknown without a measurement,
+    whatever is assumed.
+    """
+    if missed["delta2_upper"] is None:
+        return None
+    return min(1.0, missed["delta2_upper"] + spec.delta2)
+
+
+def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) -> dict[str, Any]:
+    """Miss rates: simulated, measured by the neighbour test (these govern) and bounded; how often a
+    secret stands there.
+    """
+    counted = (
+        "sampled",
+        "secrets",
+        "census",
+        "confidence",
+        "note",
+        "worst_label",
+        "planted",
+        "rounded",
+    )
+    return {
+        "miss_rate_simulated": spec.miss_rate,
+        **{key: missed.get(key) for key in RATES},
+        **{key: missed.get(key) for key in counted},
+        "recall": measured.get("recall"),
+        "delta2_assumed": spec.delta2,
+        "everything_private": spec.train.data.everything_private,
+        "dedup": spec.train.data.dedup,
+        "multiplicity": measured["multiplicity"],
+        "multiplicity_distinct": measured["multiplicity_distinct"],
+        "multiplicity_authors": measured.get("multiplicity_authors"),
+        "multiplicity_authors_distinct": measured.get("multiplicity_authors_distinct"),
+    }
+
+
+def public_constants(
+    spec: CertifySpec, releases: Sequence[Release], packing: Packing | None
+) -> dict[str, Any]:
+    """Numbers that shape the updates and are taken as known to everybody."""
+    noisy = [release for release in releases if release.step.noisy and release.step != STATES]
+    sizes = sorted(
+        {round(spec.train.recipe.noisy_batch_size / release.sample_rate) for release in noisy}
+    )
+    return {
+        "expected_batch_size": spec.train.recipe.noisy_batch_size if noisy else None,
+        "sample_rates": sorted({release.sample_rate for release in noisy}),
+        "numbers_of_authors"
+        if any(release.step.unit == "author" for release in noisy)
+        else "pool_sizes": sizes,
+        "noise_multipliers": sorted({release.noise_multiplier for release in noisy}),
+        "max_grad_norms": sorted({release.max_grad_norm for release in noisy}),
+        "number_of_updates": sum(release.count for release in releases),
+        **(
+            {"tokens_of_a_chunk": packing.tokens, "chunks_of_a_point": packing.most}
+            if packing
+            else {}
+        ),
+        "pretrained": getattr(spec.train.model, "pretrained", None),
+    }
+
+
+def updates(releases: Sequence[Release]) -> dict[str, int]:
+    """How many updates of each kind ran, warm starts not counted."""
+    counts: dict[str, int] = {}
+    for release in releases:
+        step = release.step
+        kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
+        if step.tokens != "all":
+            kind += f", {step.tokens} tokens, state {step.state}"
+        if step.regulariser != "none":
+            kind += f", {step.regulariser} regulariser"
+        if step.unit == "author":
+            kind += ", drawn author by author"
+        if step == STATES:
+            kind = "noised recurrent states of one point, not sampled"
+        counts[kind] = counts.get(kind, 0) + release.count
+    return counts
+
+
+def in_words(claims: Sequence[Claim], *, known: bool) -> str:
+    """The strongest claim about any protected record, and about a secret, in a few sentences.
+
+    known: whether anybody can say how many secrets the policy catches.
+    """
+    by_name = {claim["name"]: claim for claim in claims}
+    record, caught, missed = (
+        by_name[name] for name in ("record_replace_one_pld", "secret_caught", "secret_missed")
+    )
+    alone = by_name.get("secret_caught_literal")
+    everywhere = " in all copies of its text" if alone else ""
+
+    def odds(claim: Claim) -> str:
+        if claim["epsilon"] == float("inf"):
+            return "may change the odds of any outcome without bound (epsilon = infinity)"
+        if claim["epsilon"] == 0:
+            return "changes nothing at all (epsilon = 0)"
+        factor = f"{math.exp(min(claim['epsilon'], 700)):.3g}"
+        return f"changes the odds of any outcome by at most a factor of {factor}, but for a probability of {claim['delta']:.2g}"
+
+    text = (
+        f"Replacing {record['unit']} {odds(record)}; masking a secret that the policy catches{everywhere} {odds(caught)}, "
+        f"one that it misses {odds(missed)} (if: {missed['condition']})."
+    )
+    if alone and alone["epsilon"] != caught["epsilon"]:
+        text += f" Masking one occurrence of a caught secret alone, so that a later copy comes back, {odds(alone)}."
+    return text if known else f"{text} How many secrets the policy catches is {UNKNOWN}."
+
+
+def finite(value: Any) -> Any:
+    """The same with infinity as the string "inf"."""
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return number(value) if isinstance(value, float) else value

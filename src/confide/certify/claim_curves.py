@@ -1,0 +1,32 @@
+"""A certificate's claims as curves, delta at many epsilons, for audits to be held against: more
+than its one pair says.
+
+Only claims that an audit is compared with, and of these only where the noised updates are the whole
+price: a secret that lies in several chunks is a group, and its claim stays the one pair.
+"""
+
+from confide.certify.facts import Facts
+from confide.dp.accounting.curves import pld_curve
+from confide.dp.accounting.price import mechanisms_of
+from confide.dp.accounting.tradeoff import Points, points_of
+
+
+def claim_curves(facts: Facts) -> dict[str, Points]:
+    """Curves by the name of their claim; none where nothing finite is claimed."""
+    price = facts.price
+    wanted = {
+        "record_add_or_remove_pld": (price.record, "add_or_remove"),
+        "record_replace_one_pld": (price.record, "replace_one"),
+    }
+    if price.authors:
+        wanted["point_add_or_remove"] = (price.record, "replace_one")
+    if facts.pieces == 1:
+        wanted["secret_caught"] = (price.caught, "replace_one")
+        wanted["secret_missed"] = (price.missed, "replace_one")
+    found = {}
+    for name, (releases, relation) in wanted.items():
+        if releases is not None and (
+            points := points_of(pld_curve(mechanisms_of(releases), relation))
+        ):
+            found[name] = points
+    return found

@@ -1,0 +1,57 @@
+"""What masking one occurrence of a secret alone costs, where training masks later copies of a text.
+
+Deduplication reads the first copy of a text and masks the others. Mask a secret in the first copy,
+and the second is no copy any more: it is read in its place. So even a secret that the policy
+catches changes one record (a mask becomes the redacted text), and one that it misses changes two.
+CRT's Proposition 7 holds for masking all copies at once; this is the rest.
+"""
+
+import math
+from collections.abc import Callable
+
+from confide.certify.confidentiality import amplified_by_parts
+from confide.certify.facts import Facts
+from confide.dp.accounting.price import group, rounded_up
+
+
+def records_changed(facts: Facts, *, caught: bool) -> int:
+    """How many records differ at most. Of a caught secret's text only the copy that comes back is
+    news to the redacted view.
+    """
+    return 1 if caught and facts.price.caught == [] else max(2, facts.points_literal)
+
+
+def price_of(facts: Facts, records: int) -> Callable[[float], float]:
+    """Epsilon as a function of delta if so many records change; a text is not as long as a mask,
+    which chunks would show.
+    """
+    if facts.price.record is None or facts.packing is not None:
+        return lambda _: math.inf
+    return lambda delta: rounded_up(group(facts.price.record, delta, records)[0])
+
+
+def literal_epsilon(facts: Facts, *, measured: bool) -> float:
+    """Of a secret drawn at random, one occurrence of which is masked; infinity where nobody knows
+    how many leave a trace.
+
+    measured: shares as measured where they are told, else at their bounds.
+    """
+    several = price_of(facts, records_changed(facts, caught=False))
+    if facts.price.caught != []:
+        return several(facts.delta)
+    told = measured and facts.gamma_literal is not None
+    gamma = facts.gamma_literal if told else facts.gamma_literal_upper
+    doubled = facts.doubled_literal if told else facts.doubled_literal_upper
+    if gamma is None:
+        return math.inf
+    if gamma <= facts.delta:  # that it leaves a trace at all is no more likely than delta allows
+        return 0.0
+    doubled = gamma if doubled is None else min(gamma, doubled)
+    alone = price_of(facts, records_changed(facts, caught=True))
+    available = facts.delta / gamma
+    parts = [
+        (share, price(available))
+        for share, price in ((gamma - doubled, alone), (doubled, several))
+        if share > 0
+    ]
+    return rounded_up(amplified_by_parts(parts))

@@ -1,0 +1,83 @@
+"""Measurements of a corpus as bounds on a public grid: what a released certificate is made from.
+
+A count that is published exactly tells whoever knows all secrets but one whether that one is among
+those counted. A bound that is rounded up to one of a few values tells that only where one secret
+moves it across a step. It is no noise: at a step it does tell. What follows from a larger rate or a
+larger group is weaker, so nothing that is certified becomes false.
+"""
+
+import math
+from typing import Any
+
+STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)  # of every power of ten
+NOTE = "bounds alone, rounded up to a public grid; exact counts stay where the text is"
+BOUNDS = ("gamma_upper", "delta2_upper", "gamma_literal_upper", "doubled_literal_upper")
+RATES = ("gamma", "delta2", "gamma_literal", "doubled_literal")
+OFTEN = (
+    "multiplicity",
+    "multiplicity_distinct",
+    "multiplicity_authors",
+    "multiplicity_authors_distinct",
+)
+
+
+def rate_up(value: float | None) -> float | None:
+    """The smallest value of the grid that is no smaller, at most 1; None stays None."""
+    if value is None or value == 0:
+        return value
+    power = math.floor(math.log10(value)) - 1
+    grid = (float(f"{step:g}e{exponent}") for exponent in (power, power + 1) for step in STEPS)
+    return min(1.0, min(one for one in grid if one >= value))
+
+
+def count_up(value: int | None) -> int | None:
+    """The smallest power of two that is no smaller; None and 0 stay as they are."""
+    return value if not value else 1 << (value - 1).bit_length()
+
+
+def released_neighbours(found: dict[str, Any]) -> dict[str, Any]:
+    """neighbours.json without rates as measured, counts and labels."""
+    bounds = {name: rate_up(found.get(name)) for name in BOUNDS}
+    literal = max(2, (found.get("literal") or {}).get("points", 2))
+    known = found["gamma_upper"] is not None
+    return (
+        dict.fromkeys(RATES)
+        | bounds
+        | {
+            "confidence": found["confidence"],
+            "misaligned": count_up(found["misaligned"]),
+            "literal": {"points": count_up(literal)},
+            "sampled": None,
+            "secrets": None,
+            "rounded": True,
+            "note": NOTE if known else found.get("note"),
+        }
+        | measured_on(found)
+    )
+
+
+def released_recall(found: dict[str, Any]) -> dict[str, Any]:
+    """recall.json with how often the most frequent secret stands there, rounded up, and whether any
+    point is public.
+    """
+    often = {name: count_up(found.get(name)) for name in OFTEN}
+    told = {
+        "pools": {"public": count_up(found["pools"]["public"])},
+        "recall": None,
+        "rounded": True,
+        "note": NOTE,
+    }
+    return often | told | measured_on(found)
+
+
+def measured_on(found: dict[str, Any]) -> dict[str, Any]:
+    """What binds a measurement to a run; the ledger of a release says the same, so it tells nobody
+    anything more.
+    """
+    return {"terms": found["terms"], "reads": found["reads"]}
+
+
+ROUNDED = {
+    "recall": released_recall,
+    "neighbours": released_neighbours,
+}  # files of which a release has the bounds alone

@@ -1,0 +1,216 @@
+"""What several models that were trained on one corpus tell of it together.
+
+Whoever receives several models has the sum of what they tell. Each noised update of each training
+is one mechanism, so all of them are composed by their privacy loss distributions, which is less
+than the sum of the epsilons. A training that several models start from took place once, so it is
+counted once. Where the ledgers are not at hand, or a claim is not simply the price of its ledgers'
+updates, epsilons and deltas are added instead (basic composition: Dwork and Roth 2014, Theorem
+3.16).
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confide.dp.accounting.curves import Relation
+from confide.dp.accounting.price import agree, epsilon, price, rounded_up
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.types import Release
+
+CLAIMS: dict[
+    str, tuple[str, Relation]
+] = {  # those that add up: what they are about, and the relation
+    "record_replace_one_pld": ("one record replaced", "replace_one"),
+    "record_add_or_remove_pld": ("one record added or removed", "add_or_remove"),
+    "secret_missed": ("one secret that the policy misses, masked", "replace_one"),
+}
+SAME = 1e-6  # relative difference of two prices that are the same
+TWICE = "the same noise was drawn in two trainings"
+COMPOSED = "updates composed"
+ADDED = "epsilons and deltas added"
+
+
+class Stated(NamedTuple):
+    """Epsilon and delta of one claim of one certificate."""
+
+    epsilon: float
+    delta: float
+
+
+NOTHING = Stated(math.inf, 0.0)  # of a claim that a certificate does not make
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as its certificate has it.
+
+    `history`: ledgers of its training and of those that it started from, oldest first; None where
+    they are not at hand, so that the certificate is taken at its word. `corpora`: names and digests
+    of what it was trained on, as far as that is recorded. `alone`: its records are no records of
+    any other model (chunks of text, cut anew for each model). `note`: what its certificate says
+    against giving it away.
+    """
+
+    file: Path
+    run: str
+    head: str
+    unit: str
+    claims: dict[str, Stated]
+    history: tuple[Ledger, ...] | None
+    corpora: frozenset[tuple[str, str]] = frozenset()
+    alone: bool = False
+    note: str | None = None
+
+    def stated(self, name: str) -> Stated:
+        return self.claims.get(name, NOTHING)
+
+    def is_price(self, name: str) -> bool:
+        """Whether a claim is the price of the ledgers' updates, no more and no less, so that
+        updates can be composed.
+        """
+        found = self.stated(name)
+        if self.history is None or found.epsilon == math.inf or found.delta == 0:
+            return False
+        own = rounded_up(epsilon(releases_of(self.history), found.delta, CLAIMS[name][1]))
+        return math.isclose(own, found.epsilon, rel_tol=SAME, abs_tol=SAME)
+
+
+class Total(NamedTuple):
+    """One claim of several models together. `added`: the sum of their epsilons, for comparison;
+    `why`: of an infinite one.
+    """
+
+    claim: str
+    epsilon: float
+    delta: float
+    added: float
+    how: str
+    shared: list[
+        str
+    ]  # runs that several models have started from, or that are a model of their own as well: counted once
+    why: str | None = None
+
+
+class Group(NamedTuple):
+    """Models whose records are the same: what they cost adds up. `assumed`: those of which no
+    corpus is recorded.
+    """
+
+    unit: str
+    corpora: list[str]
+    models: list[Model]
+    assumed: list[Model]
+
+
+def releases_of(ledgers: Iterable[Ledger]) -> list[Release]:
+    """All updates of several ledgers."""
+    return [release for ledger in ledgers for release in ledger.releases()]
+
+
+def distinct(models: Sequence[Model]) -> tuple[list[Model], list[tuple[Model, Model]]]:
+    """Each training once, and what was left out with the one that stands for it: one with its
+    ledgers, else the dearest.
+    """
+    name = "record_replace_one_pld"
+    kept: dict[str, Model] = {}
+    for model in sorted(
+        models,
+        key=lambda one: (one.history is None, -one.stated(name).epsilon, -one.stated(name).delta),
+    ):
+        kept.setdefault(model.head, model)
+    left_out = [(model, kept[model.head]) for model in models if kept[model.head] is not model]
+    return [model for model in models if kept[model.head] is model], left_out
+
+
+def groups_of(models: Sequence[Model]) -> list[Group]:
+    """Models by corpus and unit. One whose corpus is not recorded may be of any, so it is counted
+    with each.
+    """
+    unknown = [model for model in models if not model.corpora]
+    found = []
+    for corpora, known in related([model for model in models if model.corpora]) or [
+        (frozenset(), [])
+    ]:
+        names = sorted(value for kind, value in corpora if kind == "name")
+        candidates = [model for model in models if model in known or model in unknown]
+        for unit in dict.fromkeys(model.unit for model in candidates):
+            members = [model for model in candidates if model.unit == unit]
+            apart = [[model] for model in members if model.alone]
+            for some in [[model for model in members if not model.alone], *apart]:
+                if some:
+                    found.append(
+                        Group(unit, names, some, [model for model in some if model in unknown])
+                    )
+    return found
+
+
+def related(models: Sequence[Model]) -> list[tuple[frozenset[tuple[str, str]], list[Model]]]:
+    """Models that share a corpus's name or digest, or that share one with a model that shares one
+    with them, and so on.
+    """
+    parts: list[tuple[frozenset[tuple[str, str]], list[Model]]] = []
+    for model in models:
+        touching = [part for part in parts if part[0] & model.corpora]
+        joined = frozenset().union(model.corpora, *(corpora for corpora, _ in touching))
+        members = [one for _, some in touching for one in some]
+        parts = [part for part in parts if part not in touching] + [(joined, [*members, model])]
+    return parts
+
+
+def total(models: Sequence[Model], name: str, delta: float | None = None) -> Total:
+    """What distinct models cost together, at the sum of their deltas or at `delta`.
+
+    InputError where that delta is too small for what the certificates claim, or the sum is no
+    probability.
+    """
+    relation = CLAIMS[name][1]
+    priced = [model for model in models if model.is_price(name)]
+    ledgers = {ledger.head: ledger for model in priced for ledger in model.history or ()}
+    worded = [model for model in models if model not in priced]
+    at = sum(model.stated(name).delta for model in models) if delta is None else delta
+    added = sum(model.stated(name).epsilon for model in models)
+    if why := hopeless(models, name):
+        return Total(name, epsilon=math.inf, delta=at, added=added, how="none", shared=[], why=why)
+    left = at - sum(model.stated(name).delta for model in worded)
+    if not (0 < at < 1) or left < 0 or (priced and left <= 0):
+        message = "leaves nothing for the updates, or is no probability: the claims alone need more"
+        raise InputError(message, key="delta", value=at)
+    found = sum(model.stated(name).epsilon for model in worded)
+    if priced:
+        together = price(releases_of(ledgers.values()))
+        reached = together.missed if name == "secret_missed" else together.record
+        found += math.inf if reached is None else agree(reached, left, relation)["pld"]
+    how = " and ".join(word for word, some in ((COMPOSED, priced), (ADDED, worded)) if some)
+    return Total(
+        name, epsilon=rounded_up(found), delta=at, added=added, how=how, shared=shared_by(priced)
+    )
+
+
+def hopeless(models: Sequence[Model], name: str) -> str | None:
+    """Why several models together bound nothing, or None."""
+    unbounded = [model.run for model in models if model.stated(name).epsilon == math.inf]
+    if unbounded:
+        return f"nothing bounds {', '.join(unbounded)}"
+    ledgers = {ledger.head: ledger for model in models for ledger in model.history or ()}
+    states = [state for ledger in ledgers.values() for state in ledger.states()]
+    return TWICE if len(set(states)) < len(states) else None
+
+
+def shared_by(models: Sequence[Model]) -> list[str]:
+    """Runs whose ledger is in the history of several models."""
+    counts: dict[str, int] = {}
+    names: dict[str, str] = {}
+    for model in models:
+        for head, ledger in {ledger.head: ledger for ledger in model.history or ()}.items():
+            counts[head] = counts.get(head, 0) + 1
+            names[head] = run_of(ledger)
+    return [names[head] for head, count in counts.items() if count > 1]
+
+
+def run_of(ledger: Ledger) -> str:
+    """Name of the run that a ledger is of."""
+    started: list[dict[str, Any]] = ledger.events("start")
+    return started[0]["run"] if started else f"ledger {ledger.head[:12]}"

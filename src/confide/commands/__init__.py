@@ -1,0 +1,1 @@
+"""Commands of a user that are no stage of the workflow."""

@@ -1,0 +1,24 @@
+"""`confide audit check CERTIFICATE AUDIT`: whether one certificate stands against one audit, for a
+build server.
+"""
+
+from pathlib import Path
+
+from confide.certify.gate import cases, write_junit
+from confide.errors import Failure
+from confide.output.escaping import say
+
+
+def check(certificate: Path, audit: Path, *, junit: Path | None = None) -> None:
+    """Print each comparison; Failure where the certificate is refuted, or where nothing could have
+    refuted it.
+    """
+    found = list(cases(certificate, audit))
+    for case in found:
+        say(f"{case.run} {case.audit}: {case.outcome}: {case.says}")
+    if junit is not None:
+        write_junit(junit, found, found[0].run)
+    if all(case.outcome == "skipped" for case in found):
+        raise Failure("nothing was compared: no finite claim, or no audit canaries")
+    if failed := [case for case in found if case.failed]:
+        raise Failure(*(f"{case.audit} {case.outcome}" for case in failed))

@@ -1,0 +1,139 @@
+"""Price Poisson-subsampled Gaussian updates on the command line: what a plan would cost, before any
+training.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from confide.certify.confidentiality import bayesian_at
+from confide.dp.accounting import price as accounting
+from confide.dp.accounting.calibration import calibrate, check_ranges
+from confide.errors import InputError
+from confide.output.escaping import say
+from confide.types import Release, Step
+
+Row = tuple[str, ...]
+
+
+def epsilon(
+    *,
+    sample_rate: float,
+    steps: int,
+    delta: float,
+    noise_multiplier: float | None = None,
+    target_epsilon: float | None = None,
+    relation: str | None = None,
+    gamma: float | None = None,
+    delta2: float | None = None,
+    group: int | None = None,
+    releases_per_step: int | None = None,
+    unamplified: bool = False,
+) -> None:
+    """Print epsilon by relation and accountant; with group, gamma and delta2 also group and
+    Bayesian confidentiality.
+
+    target_epsilon instead of noise_multiplier: first calibrate the noise to it, for `relation`
+    (replace_one by default). releases_per_step: so many releases of a record share one draw of the
+    batch. unamplified: who is drawn is no secret, and each record in steps * sample_rate of the
+    batches (Selective-DPSGD as published).
+    """
+    relation = relation or "replace_one"
+    check_ranges(
+        1.0 if target_epsilon is None else target_epsilon, delta, sample_rate, steps, relation
+    )
+    check(
+        noise_multiplier,
+        target_epsilon=target_epsilon,
+        gamma=gamma,
+        delta2=delta2,
+        group=group,
+        releases_per_step=releases_per_step,
+    )
+    shared = math.sqrt(
+        releases_per_step or 1
+    )  # k Gaussians about one record are one with sigma / sqrt(k)
+    rate, count = (1.0, max(1, round(steps * sample_rate))) if unamplified else (sample_rate, steps)
+    if noise_multiplier is None:
+        noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, relation)
+    releases = [
+        Release(
+            Step("redacted", "private", noisy=True), rate, noise_multiplier / shared, 1.0, count
+        )
+    ]
+    say(
+        f"noise_multiplier {noise_multiplier:.5g}, sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}"
+    )
+    if releases_per_step or unamplified:
+        say(
+            f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {noise_multiplier / shared:.5g}"
+        )
+    for row in table(releases, delta, gamma, delta2 or 0.0, group):
+        say(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
+
+
+def check(
+    noise_multiplier: float | None,
+    target_epsilon: float | None,
+    gamma: float | None,
+    delta2: float | None,
+    group: int | None,
+    releases_per_step: int | None,
+) -> None:
+    """InputError naming the first flag whose value makes no sense."""
+    if (noise_multiplier is None) == (target_epsilon is None):
+        raise InputError(
+            "give either noise_multiplier or target_epsilon",
+            key="noise_multiplier",
+            value=noise_multiplier,
+        )
+    if noise_multiplier is not None and not 0 < noise_multiplier < math.inf:
+        raise InputError("must be positive", key="noise_multiplier", value=noise_multiplier)
+    for key, value in (("gamma", gamma), ("delta2", delta2)):
+        if value is not None and not 0 <= value <= 1:
+            raise InputError("must lie between 0 and 1", key=key, value=value)
+    for key, value in (("group", group), ("releases_per_step", releases_per_step)):
+        if value is not None and value < 1:
+            raise InputError("must be at least 1", key=key, value=value)
+
+
+def table(
+    releases: Sequence[Release], delta: float, gamma: float | None, delta2: float, group: int | None
+) -> Iterator[Row]:
+    """Rows of text: a name and a number for each relation."""
+    relations = accounting.RELATIONS
+    yield ("", *relations)
+    prices = {relation: accounting.agree(releases, delta, relation) for relation in relations}
+    for accountant in accounting.ACCOUNTANTS:
+        yield (
+            f"epsilon, {accountant}",
+            *(shown(prices[relation][accountant]) for relation in relations),
+        )
+    classic = (
+        accounting.epsilon(releases, delta, relation, "rdp", "classic") for relation in relations
+    )
+    yield ("epsilon, rdp (classic conversion)", *map(shown, classic))
+    if group is not None:
+        of_group = (accounting.group(releases, delta, group, relation)[0] for relation in relations)
+        yield (f"group of {group}, same delta", *map(shown, of_group))
+    if gamma is not None:
+        for divide, words in ((True, "read at delta / gamma"), (False, "read at delta")):
+            yield (
+                f"Bayesian, gamma {gamma:g}, {words}",
+                *_bayesian(releases, delta, gamma, delta2, divide),
+            )
+
+
+def _bayesian(
+    releases: Sequence[Release], delta: float, gamma: float, delta2: float, divide: bool
+) -> Iterator[str]:
+    for relation in accounting.RELATIONS:
+        at = lambda spend, relation=relation: accounting.epsilon(releases, spend, relation)  # noqa: E731
+        yield shown(bayesian_at(at, delta, gamma, delta2, divide=divide))
+
+
+def shown(value: float) -> str:
+    """Rounded up, so that what is printed still holds."""
+    if value in (0.0, math.inf):
+        return f"{value:.4g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit) * unit:.4g}"

@@ -1,0 +1,39 @@
+"""`confide example FILE`: a simulated corpus as JSON lines, as a user's own would be, to try the
+workflow on.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from confide.corpora.simulated.customersim import read
+from confide.errors import InputError
+from confide.files.io import write_jsonl
+from confide.output.escaping import say
+from confide.specs import CustomerSimSpec, Sizes
+
+
+def example(file: Path, *, dialogues: int = 300, seed: int = 0) -> None:
+    """Write so many dialogues of customers with a service desk, a line each, their secrets marked;
+    an existing file is kept.
+    """
+    if dialogues < 1:
+        raise InputError("must be at least 1", key="dialogues", value=dialogues)
+    if file.exists():
+        raise InputError("exists, and is not overwritten", file=file)
+    count = write_jsonl(file, lines(dialogues, seed))
+    say(f"{file}: {count:,} simulated dialogues")
+
+
+def lines(dialogues: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Text, author and gold spans of each dialogue; no split, so that the workflow draws it, author
+    by author.
+    """
+    spec = CustomerSimSpec(
+        reader="customersim", sizes=Sizes(train=dialogues, valid=1, test=1), seed=seed, users=2000
+    )
+    for record in read(spec):
+        if record.split == "train":
+            spans = [[span.start, span.end, span.label] for span in record.spans]
+            doc, author = (name.removeprefix("train/") for name in (record.doc, record.author))
+            yield {"doc": doc, "author": author, "text": record.text, "spans": spans}

@@ -1,0 +1,79 @@
+"""`confide init CORPUS`: look at a corpus of the user's own and write a first params.yaml for it,
+with the reasons.
+
+Nothing of its text is printed or written, only counts and the names of its labels.
+"""
+
+import os
+from pathlib import Path
+
+import confide
+from confide.advisor.choices import LEAST, choose, doubtful, policies, unit_of
+from confide.advisor.page import screen
+from confide.advisor.survey import Corpus, corpus_of, points_of
+from confide.advisor.template import as_yaml
+from confide.errors import InputError
+from confide.files.io import atomic
+from confide.output.escaping import say
+from confide.specs import LinesSpec
+from confide.types import SPLITS
+
+NAME = "params.yaml"
+
+
+def init(
+    corpus: Path, *, output: Path | None = None, public: Path | None = None, epsilon: float = 3.0
+) -> None:
+    """Write params.yaml into the folder `output`, or the corpus's own; one that is there is kept.
+
+    public: text that needs no protection, for the vocabulary and the start; without it simulated
+    text serves.
+    """
+    folder = output or corpus.parent
+    if (target := folder / NAME).exists():
+        raise InputError("exists, and is not overwritten; another folder: --output", file=target)
+    if not epsilon > 0 or epsilon == float("inf"):
+        raise InputError("must be positive", key="epsilon", value=epsilon)
+    spec = LinesSpec(reader="lines", path=str(corpus))
+    counted = corpus_of(spec)
+    unit, _ = unit_of(counted)
+    check(counted, unit, corpus)
+    if public is not None:
+        corpus_of(LinesSpec(reader="lines", path=str(public)))  # whether it can be read
+    points = points_of(spec, counted, unit, policies(), doubtful())
+    choice = choose(counted, points, unit, epsilon)
+    text = as_yaml(choice, seen_from(folder, corpus), seen_from(folder, public) if public else None)
+    with atomic(target) as temporary:
+        temporary.write_text(text)
+    say(*screen(counted, points, choice, str(public) if public else None).split("\n"))
+    say("", f"written: {target}; next: {command(folder)}")
+
+
+def check(corpus: Corpus, unit: str, file: Path) -> None:
+    """InputError for a corpus that is too small for anything to come of it."""
+    sizes = corpus.points[unit]
+    if sizes["train"] < LEAST:
+        message = f"has {sizes['train']:,} training points ({unit}s), and the least is {LEAST}: noise would drown them"
+        raise InputError(message, file=file)
+    for split in SPLITS:
+        if not sizes[split]:
+            message = "has no text: documents and authors go whole into one split; give lines a split, or more documents"
+            raise InputError(message, file=file, key=split)
+
+
+def seen_from(folder: Path, file: Path) -> str:
+    """Path of a file for who works in a folder: relative only below it, so that both can be moved
+    together.
+    """
+    file = file.resolve()
+    folder = folder.resolve()
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+
+
+def command(folder: Path) -> str:
+    """What to run."""
+    checkout = Path(confide.__file__).parents[2]
+    snakefile = (
+        "" if Path("Snakefile").exists() else f" -s {os.path.relpath(checkout / 'Snakefile')}"
+    )
+    return f"snakemake{snakefile} -d {folder}"

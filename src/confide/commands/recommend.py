@@ -1,0 +1,258 @@
+"""`confide recommend FOLDER`: which policies and which method fit a target epsilon, priced from
+what was measured there.
+
+FOLDER is where Snakemake was told to work (`-d`), after `snakemake prepare` at least. Only counts
+and rates are read.
+"""
+
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confide.advisor.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wish, advise, cover
+from confide.advisor.page import plain
+from confide.advisor.prices import PRICED, asked, priced
+from confide.config import jobs
+from confide.config.jobs import Run
+from confide.config.params import load
+from confide.data.partition_files import load_partition
+from confide.dp.accounting.calibration import check_ranges
+from confide.errors import InputError
+from confide.files.io import read_file, read_object
+from confide.output.escaping import say
+from confide.report.tables.table import show, table_lines
+from confide.specs import Params
+from confide.specs.files import NeighboursFile
+from confide.train.evaluation import share_of
+from confide.types import Partition
+
+FOR = {
+    "all": "every {}",
+    "if": "every {} where the conservative policy fires",
+    "caught": "a secret that the policy catches",
+}
+QUALITY = ("ppl", "ppl_public", "ppl_private", "ppl_unigram_redacted")
+
+
+def recommend(
+    folder: Path,
+    *,
+    epsilon: float = 3.0,
+    unit: str = "secret",
+    delta: float | None = None,
+    relation: str = "replace_one",
+) -> None:
+    """Print what each method would certify, most first, and a recommendation with its reasons.
+
+    unit: secret, record (a point) or author. delta: if not given, that of the runs. relation:
+    replace_one, or of records and authors also add_or_remove.
+    """
+    if not folder.is_dir():
+        raise InputError("there is no such folder", file=folder)
+    if unit not in UNITS:
+        raise InputError(f"is not one of {', '.join(UNITS)}", key="unit", value=unit)
+    if unit == "secret" and relation != "replace_one":
+        raise InputError(
+            "does not fit secrets, whose text is replaced: replace_one",
+            key="relation",
+            value=relation,
+        )
+    with chdir(folder):
+        params = load()
+        runs = [
+            run
+            for run in jobs.runs_of(params, params.select).values()
+            if protected(params, run) and run.gamma == 0
+        ]
+        delta = delta if delta is not None else delta_of(params, runs)
+        check_ranges(epsilon, delta, 1.0, 1, relation)
+        wish = Wish(unit, epsilon, delta, relation)
+        measured = []
+        options = []
+        for dataset in dict.fromkeys(run.row.dataset for run in runs):
+            policies, prices = look(
+                params, [run for run in runs if run.row.dataset == dataset], wish
+            )
+            measured += policies
+            options += prices
+    say(*page(measured, advise(options, measured, wish), wish))
+
+
+def protected(params: Params, run: Run) -> bool:
+    return not params.datasets[run.row.dataset].public
+
+
+def delta_of(params: Params, runs: list[Run]) -> float:
+    """The one delta of the runs' budgets."""
+    found = {params.privacy[run.row.privacy].delta for run in runs if run.row.privacy is not None}
+    if len(found) != 1:
+        raise InputError(f"the selected runs have {len(found)} of them: give one", key="delta")
+    return found.pop()
+
+
+def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], list[Option]]:
+    """What was measured of one dataset's policies, and the price of every method on it.
+
+    A method is priced with the recipe of the dataset's run of that method, else with that of a run
+    that adds noise. Beside the dataset as it is stands the one with the conservative policy
+    `everything`, of which nothing more needs to be measured.
+    """
+    noisy = [run for run in runs if run.row.privacy is not None]
+    usual = (noisy or runs)[0]
+    own = {run.row.method: run for run in reversed(runs)}
+    counted, rates, partition = read(Path("data/work"), usual)
+    measured = policies_of(params, usual.row.dataset, counted, rates, partition)
+
+    def price(method: str, name: str, partition: Partition, **change: bool) -> Option:
+        spec = asked(
+            jobs.certification(params, own.get(method, usual)), method, usual.row.dedup, wish
+        )
+        data = spec.train.data.model_copy(update=change)
+        spec = spec.model_copy(update={"train": spec.train.model_copy(update={"data": data})})
+        return priced(
+            spec, dataset=name, partition=partition, measured=counted, missed=rates, wish=wish
+        )
+
+    options = [price(method, measured.dataset, partition) for method in PRICED]
+    options = [
+        one._replace(**trained(own[one.method])) if one.method in own else one for one in options
+    ]
+    if measured.private == measured.points:
+        return [measured], options
+    safe = measured._replace(
+        dataset=f"{measured.dataset} (everything)",
+        conservative="everything",
+        private=measured.points,
+    )
+    private = replace(partition, private=np.ones_like(partition.private))
+    stricter = price("crt", safe.dataset, private, everything_private=True)
+    kin = next((one for one in options if one.method == "crt" and one.trained), None)
+    return [measured, safe], [*options, stricter._replace(kin=kin)]
+
+
+def read(work: Path, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partition]:
+    """recall.json, neighbours.json and the partition of a run."""
+    recall = work / run.redaction / "recall.json"
+    place = work / run.partition
+    for path in (recall, place / "neighbours.json"):
+        if not path.is_file():
+            raise InputError(
+                "is not there yet: `snakemake prepare` measures the policies", file=path.resolve()
+            )
+    counted = read_object(recall, "multiplicity", "multiplicity_distinct")
+    rates = read_file(place / "neighbours.json", NeighboursFile)
+    return (
+        counted,
+        rates,
+        load_partition(place / "original.safetensors", place / "redacted.safetensors"),
+    )
+
+
+def policies_of(
+    params: Params, name: str, counted: dict[str, Any], rates: dict[str, Any], partition: Partition
+) -> Policies:
+    """What was measured of a dataset's policies."""
+    dataset = params.datasets[name]
+    train = partition.pool("all")
+    return Policies(
+        dataset=name,
+        policy=dataset.policy,
+        conservative=dataset.conservative,
+        points=len(train),
+        private=len(partition.pool("private")),
+        marked=share_of(partition.original, train),
+        secrets=rates["sampled"],
+        gamma=rates["gamma"],
+        gamma_upper=rates["gamma_upper"],
+        delta2_upper=rates["delta2_upper"],
+        most=counted["multiplicity_distinct"],
+        label=rates.get("worst_label"),
+    )
+
+
+def trained(run: Run) -> dict[str, Any]:
+    """What was measured of a trained run; nothing where it is not trained yet."""
+    folder = Path("results/runs") / run.run
+    evaluation = folder / "evaluate.json"
+    certificate = folder / "certificate.json"
+    if not (evaluation.is_file() and certificate.is_file()):
+        return {}
+    found = read_object(evaluation, *QUALITY)
+    epsilon = float(read_object(certificate, "headline")["headline"]["record_epsilon"])
+    numbers = " / ".join("–" if found[key] is None else show(found[key]) for key in QUALITY)
+    own = {
+        "perplexity": found["ppl_public"],
+        "unigram": found["ppl_unigram_redacted"],
+        "spent": epsilon,
+    }
+    return {"trained": f"{numbers} (ε {show(epsilon)})"} | own
+
+
+def page(measured: list[Policies], advice: Advice, wish: Wish) -> list[str]:
+    """Everything, in Markdown."""
+    unit = {"secret": "one secret", "record": "one point", "author": "all points of one author"}[
+        wish.unit
+    ]
+    relation = wish.relation.replace("_", "-")
+    lines = [f"Wanted: ε ≤ {wish.epsilon:g} at δ = {wish.delta:g} for {unit} ({relation}).", ""]
+    lines += [*map(described, measured), "", *table(advice.ranked, wish), ""]
+    head = (
+        f"Recommended: {advice.best.method} on {advice.best.dataset}."
+        if advice.best
+        else "Nothing to recommend."
+    )
+    return [*lines, head, *(f"- {reason}" for reason in advice.reasons)]
+
+
+def described(one: Policies) -> str:
+    """A dataset's policies and their measurement, in a sentence each."""
+    marked = "" if one.marked is None else f", {one.marked:.1%} of their tokens redacted"
+    pools = f"{one.points:,} training points, {one.private:,} private{marked}"
+    head = f"{one.dataset}: policy {one.policy}, conservative policy {one.conservative}; {pools}"
+    if one.gamma is None:
+        return f"{head}. What the policies miss is {UNKNOWN}."
+    missed = f"misses {one.gamma:.2%} of the secrets that it finds worst ({plain(one.label or 'of one label')}; "
+    missed += f"{one.secrets:,} of all labels tested), with 95 % confidence at most {one.gamma_upper:.2%} of any"
+    public = (
+        f"; at most {one.delta2_upper:.2%} show in points read without noise"
+        if one.private < one.points
+        else ""
+    )
+    group = (
+        f" One that stands in several texts is a group: the most frequent in {one.most:,}."
+        if (one.most or 0) > 1
+        else ""
+    )
+    return f"{head}. The policy {missed}{public}.{group}"
+
+
+def table(options: list[Option], wish: Wish) -> list[str]:
+    """The options in order; infinite where nothing is certified."""
+    whose = {"author": "ε of an author"}.get(wish.unit, "ε of a point")
+    head = [
+        "dataset",
+        "method",
+        "certified for",
+        "ε if caught",
+        "ε if missed",
+        "ε of a random secret",
+        whose,
+        "noise σ",
+    ]
+    head.append(
+        "perplexity, measured: all / public / private tokens / unigram model, public (its own ε)"
+    )
+    return table_lines(head, (cells(option, wish) for option in options))
+
+
+def cells(option: Option, wish: Wish) -> list[str]:
+    if option.problem is not None:
+        return [option.dataset, option.method, f"cannot run: {option.problem}", *["–"] * 6]
+    covered = FOR.get(cover(option, wish), "nobody").format(wish.unit)
+    prices = [option.caught, option.missed, option.random, option.record, option.noise]
+    numbers = ["–" if value is None else show(value) for value in prices]
+    trained = f"{option.trained or 'unknown'}{' ⚠ worse than unigram' if option.worse else ''}"
+    return [option.dataset, option.method, covered, *numbers, trained]

@@ -1,0 +1,272 @@
+"""`confide spend MODEL ...`: what all models that were released of one corpus tell of it together,
+from their certificates.
+
+A certificate is about one model. Whoever has several models of one corpus has what all of them
+tell, and its owner should know the sum before another one is given away. Only what is listed is
+counted. A MODEL is a certificate, or a folder with some.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from os.path import isfile
+from pathlib import Path
+from typing import Any
+
+from confide.certify.certificate import lineage, saw_public_text
+from confide.certify.together import (
+    ADDED,
+    CLAIMS,
+    Group,
+    Model,
+    Stated,
+    Total,
+    distinct,
+    groups_of,
+    total,
+)
+from confide.commands.epsilon import shown
+from confide.commands.verify import NEEDED, reached, read, verify
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.files.io import number, read_file, write_json
+from confide.output.escaping import say
+from confide.specs.files import ClaimOfFile, File
+
+NAME = "certificate.json"
+TELLING = {
+    "dataset": "name",
+    "corpus": "digest",
+}  # of the terms of a training those that tell of which corpus it was
+OTHERS = "Not added up: Bayesian, group and other claims of confidentiality; each holds for its own model alone."
+POOLS = "It is about records that each model reads with noise alone or not at all; the conditions of each certificate still count."
+LISTED = (
+    "Counted is what is listed, and nothing else: any other model or release of the corpus costs as well, and so does choosing "
+    "among several trained models by private validation data (Papernot and Steinke 2022)."
+)
+
+
+class SpentFile(File):
+    """Of a certificate, what adds up."""
+
+    run: str
+    unit: str
+    ledger_head: str
+    claims: list[ClaimOfFile]
+    asked: dict[str, Any]
+    public_constants: dict[str, Any]
+    release_note: str | None
+
+
+def spend(
+    models: list[Path],
+    *,
+    delta: float | None = None,
+    one_corpus: bool = False,
+    json: Path | None = None,
+) -> None:
+    """Print what certified models cost together; `models`: certificates, or folders that hold some.
+
+    `delta`: at which to price them together, instead of the sum of their deltas. `one_corpus`:
+    whatever their datasets are called, they hold the same text. `json`: file for the same numbers.
+    InputError where a certificate does not hold. One whose ledger is not here is taken at its word,
+    which is said.
+    """
+    if delta is not None and not 0 < delta < 1:
+        raise InputError("must lie between 0 and 1", key="delta", value=delta)
+    read_models = [model_of(path) for path in certificates(models)]
+    if one_corpus:
+        read_models = [replace(model, corpora=frozenset()) for model in read_models]
+    public = [
+        model for model in read_models if model.history and all(map(saw_public_text, model.history))
+    ]
+    counted, left_out = distinct([model for model in read_models if model not in public])
+    groups = groups_of(counted)
+    totals = [[total(group.models, name, delta) for name in CLAIMS] for group in groups]
+    if json is not None:
+        write_json(json, as_json(counted, groups, totals))
+    say(
+        *(
+            f"{model.file}: trained on text that is declared public, so there is nothing to count."
+            for model in public
+        )
+    )
+    say(*lines(counted, left_out, groups, totals, one_corpus))
+
+
+def certificates(given: Sequence[Path]) -> list[Path]:
+    """Every certificate that is meant, each once; InputError for a folder without any."""
+    found = []
+    for path in given:
+        below = sorted(path.rglob(NAME)) if path.is_dir() else [path]
+        if not below:
+            raise InputError(f"holds no {NAME}", file=path)
+        found += below
+    return list({path.resolve(): path for path in found}.values())
+
+
+def model_of(path: Path) -> Model:
+    """A verified certificate with its ledgers, or, where these are not here, one that is taken at
+    its word.
+    """
+    sealed = read(path)
+    folders = [*path.resolve().parents]
+    at_hand = all(
+        any(isfile(folder / file["path"]) for folder in folders)
+        for name in NEEDED
+        for file in sealed["files"].get(name, [])
+    )
+    history = None
+    if at_hand:
+        with redirect_stdout(
+            io.StringIO()
+        ):  # what it says is for people who verify; here it must not refuse
+            verify(path)
+        history = history_of(sealed, folders, path)
+    found = read_file(path, SpentFile)
+    claims = {one["name"]: stated(one, path) for one in found["claims"] if one["name"] in CLAIMS}
+    return Model(
+        file=path,
+        run=found["run"],
+        head=found["ledger_head"],
+        unit=found["unit"],
+        claims=claims,
+        history=history,
+        corpora=corpora_of(found["asked"], history or ()),
+        alone="tokens_of_a_chunk" in found["public_constants"],
+        note=found["release_note"],
+    )
+
+
+def history_of(sealed: dict[str, Any], folders: list[Path], path: Path) -> tuple[Ledger, ...]:
+    """The ledgers of a certificate's training and of those that it started from."""
+    places, _ = reached(sealed["files"], folders, path)
+    ran = Ledger.from_file(places["ledger"][0])
+    starts = [Ledger.from_file(place) for place in places["start_ledgers"]]
+    return tuple(lineage(ran, places["ledger"][0], starts))
+
+
+def stated(claim: dict[str, Any], path: Path) -> Stated:
+    """Epsilon and delta of a claim; InputError for one without a delta, or of another relation than
+    its name says.
+    """
+    if claim.get("relation") != CLAIMS[claim["name"]][1]:
+        raise InputError(
+            "is of another relation",
+            file=path,
+            key=f"claims.{claim['name']}",
+            value=claim.get("relation"),
+        )
+    given = claim.get("delta")
+    if given is None or not 0 <= given < 1:
+        raise InputError("has no delta below 1", file=path, key=f"claims.{claim['name']}")
+    return Stated(float(claim["epsilon"]), float(given))
+
+
+def corpora_of(asked: dict[str, Any], history: Sequence[Ledger]) -> frozenset[tuple[str, str]]:
+    """Names and digests of the corpus, as far as the settings of a run and the ledgers of its
+    history tell.
+    """
+    train = asked.get("train")
+    terms = [train.get("data")] if isinstance(train, dict) else []
+    terms += [line["terms"] for ledger in history for line in ledger.events("data")]
+    tellers = [one for one in terms if isinstance(one, dict)]
+    return frozenset(
+        (kind, one[key])
+        for one in tellers
+        for key, kind in TELLING.items()
+        if isinstance(one.get(key), str)
+    )
+
+
+def lines(
+    counted: Sequence[Model],
+    left_out: Sequence[tuple[Model, Model]],
+    groups: Sequence[Group],
+    totals: Sequence[list[Total]],
+    one_corpus: bool,
+) -> Iterator[str]:
+    """What is printed."""
+    for group, found in zip(groups, totals, strict=True):
+        of = f" of {', '.join(group.corpora)}" if group.corpora else ""
+        yield f"{group.unit}{of}: {len(group.models)} model{'s' * (len(group.models) > 1)}"
+        for one in found:
+            yield from table(group, one)
+        yield ""
+    for model, same in left_out:
+        yield f"{model.file}: the same training as {same.file}, so it is counted once."
+    for model in counted:
+        if model.history is None:
+            yield f"{model.file}: the files that it follows from are not here, so it was not verified but taken at its word."
+        if model.note is not None:
+            yield f"{model.file}: {model.note}"
+    if one_corpus:
+        yield "All are counted as models of one corpus, as asked."
+    elif assumed := list(dict.fromkeys(model.run for group in groups for model in group.assumed)):
+        yield f"No dataset is recorded of {', '.join(assumed)}: taken for the corpus of all others."
+    if len(groups) > 1:
+        yield (
+            "Models of different corpora or units are not added up; where they hold the same text, its costs add up as well "
+            "(--one_corpus does that for corpora)."
+        )
+    yield POOLS
+    yield OTHERS
+    yield LISTED
+
+
+def table(group: Group, found: Total) -> Iterator[str]:
+    """One claim: each model, and all together."""
+    yield f"  {CLAIMS[found.claim][0]} ({CLAIMS[found.claim][1]})"
+    width = max(len(model.run) for model in group.models) + 2
+    for model in group.models:
+        one = model.stated(found.claim)
+        yield f"    {model.run:<{width}}  epsilon {shown(one.epsilon):<8} delta {one.delta:.4g}"
+    together = (
+        f"    {'together':<{width}}  epsilon {shown(found.epsilon):<8} delta {found.delta:.4g}"
+    )
+    if found.why is not None:
+        yield f"{together}  ({found.why})"
+        return
+    words = [found.how, *(f"{run} counted once" for run in found.shared)]
+    if found.how != ADDED:
+        words.append(f"epsilons alone add up to {shown(found.added)}")
+    yield f"{together}  ({'; '.join(words)})"
+
+
+def as_json(
+    counted: Sequence[Model], groups: Sequence[Group], totals: Sequence[list[Total]]
+) -> dict[str, Any]:
+    """The same for programs; infinity is the string "inf"."""
+    models = [
+        {
+            "certificate": str(model.file),
+            "run": model.run,
+            "ledger_head": model.head,
+            "verified": model.history is not None,
+        }
+        for model in counted
+    ]
+    found = []
+    for group, some in zip(groups, totals, strict=True):
+        about = {
+            "unit": group.unit,
+            "corpora": group.corpora,
+            "runs": [model.run for model in group.models],
+        }
+        about["assumed"] = [model.run for model in group.assumed]
+        for one in some:
+            numbers = {
+                "epsilon": number(one.epsilon),
+                "delta": one.delta,
+                "sum_of_epsilons": number(one.added),
+            }
+            words = {
+                "claim": one.claim,
+                "relation": CLAIMS[one.claim][1],
+                "how": one.how,
+                "shared": one.shared,
+                "why": one.why,
+            }
+            found.append(about | words | numbers)
+    return {"models": models, "totals": found, "notes": [POOLS, OTHERS, LISTED]}

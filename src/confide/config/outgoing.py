@@ -1,0 +1,77 @@
+"""What leaves this machine, and which corpora are public: what the search for secrets opens, and
+what it passes over.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from confide.config import jobs
+from confide.config.yaml_lines import compose
+from confide.errors import InputError
+from confide.specs import Params
+
+OUTPUTS = ("outs", "metrics", "plots")  # keys of a stage that list what it makes
+MOVING = ("wdir", "foreach", "matrix", "do")  # and such as change what these names mean
+NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
+
+
+def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
+    """Folders, below data/work, of public text that models of these datasets may repeat: a string
+    in it is no secret.
+
+    That is the text of these datasets and of their tokenizers' corpora, where it was declared
+    public.
+    """
+    public = jobs.public_corpora(params)
+    used = [params.datasets[name] for name in datasets]
+    corpora = [params.tokenizers[dataset.tokenizer].corpus for dataset in used]
+    sources = [jobs.source_name(corpus, jobs.POINT, 0) for corpus in corpora if corpus in public]
+    own = [name for name in datasets if params.datasets[name].corpus in public]
+    return list(dict.fromkeys([*sources, *own]))
+
+
+def pushed(path: Path) -> list[str]:
+    """Files and folders that `dvc push` sends, by dvc.yaml: all outputs but those with `push:
+    false` or `cache: false`.
+
+    InputError where the file cannot be read, or is of a shape of which this cannot be told.
+    """
+    try:
+        stages = compose(path)[1]["stages"]
+        kinds = [
+            (key, stage[key] or []) for stage in stages.values() for key in stage if key in OUTPUTS
+        ]
+        moved = [key for stage in stages.values() for key in stage if key in MOVING]
+        found = [name for _, outputs in kinds for output in outputs for name in sent(output)]
+    except (KeyError, AttributeError, TypeError, ValueError):
+        raise InputError(
+            "is no list of stages and their outputs that can be followed", file=path
+        ) from None
+    if moved:
+        raise InputError(
+            "is not known here, so that it cannot be told what is pushed", file=path, key=moved[0]
+        )
+    for name in found:
+        if not NAME.fullmatch(name):
+            raise InputError(
+                "an output's name may have letters, digits and ._/- only", file=path, key="outs"
+            )
+    return list(dict.fromkeys(found))
+
+
+def sent(output: Any) -> list[str]:
+    """Names in one entry of a stage's outputs that are pushed; TypeError for anything but a name,
+    or names with settings.
+    """
+    if isinstance(output, str):
+        return [output]
+    settings = dict(output)
+    if not all(isinstance(value, dict) for value in settings.values()):
+        raise TypeError
+    return [
+        name
+        for name, own in settings.items()
+        if own.get("push") is not False and own.get("cache") is not False
+    ]

@@ -1,0 +1,127 @@
+"""YAML whose errors name a line: a file as plain values and as nodes that know where they stand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from confide.errors import InputError
+from confide.files.io import read_bytes
+
+KeyPath = tuple[str | int, ...]
+SIZE = 1 << 24  # bytes of a file
+NODES = 1_000_000  # of a file whose aliases are written out
+TEMPLATE = (
+    "__use_yte__",
+    "__definitions__",
+    "__variables__",
+)  # keys by which a template engine is told to run Python
+
+
+def compose(file: Path) -> tuple[yaml.Node | None, Any]:
+    """A YAML file as nodes that know their lines, and as plain values. InputError if it is
+    malformed or repeats a key.
+
+    Guarantees: only plain values are built, whatever tags the file has; aliases that refer to
+    aliases do not fill the memory; no key is one of those by which a file has Snakemake's template
+    engine run its code.
+    """
+    content = read_bytes(file)
+    if len(content) > SIZE:
+        raise InputError(f"is longer than {SIZE} bytes", file=file)
+    try:
+        node = yaml.compose(content, yaml.SafeLoader)
+        if node is not None and written_out(node, {}) > NODES:
+            raise ValueError(f"its aliases stand for more than {NODES} nodes")
+        value = yaml.safe_load(content)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise InputError(f"malformed YAML: {error.problem}", file=file, line=line) from None
+    except (
+        yaml.YAMLError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:  # PyYAML checks no value of a tag
+        raise InputError(
+            f"malformed YAML: {next(iter(str(error).splitlines()), '')}", file=file
+        ) from None
+    if node is not None:
+        for path, line in repeated(node):
+            raise InputError("is defined twice", file=file, line=line, key=".".join(path))
+        for path, line in templated(node):
+            problem = "makes a file a template, which may run any code: write the values themselves"
+            raise InputError(problem, file=file, line=line, key=".".join(path))
+    return node, value
+
+
+def written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many nodes there are with a copy in place of each alias; `sizes`: of nodes seen.
+    ValueError in a circle.
+    """
+    if id(node) not in sizes:
+        sizes[id(node)] = -1
+        parts = node.value if isinstance(node, yaml.SequenceNode) else []
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in node.value for part in pair]
+        sizes[id(node)] = 1 + sum(written_out(part, sizes) for part in parts)
+    if sizes[id(node)] < 0:
+        raise ValueError("an alias of what holds it")
+    return sizes[id(node)]
+
+
+def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Paths and lines of keys that stand twice in one mapping; YAML itself would let the last one
+    win.
+    """
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)  # of a key that is no string, its nodes
+            if name in seen:
+                yield (*path, name), key.start_mark.line + 1
+            seen.add(name)
+            yield from repeated(value, (*path, name))
+    elif isinstance(node, yaml.SequenceNode):
+        for number, part in enumerate(node.value):
+            yield from repeated(part, (*path, str(number)))
+
+
+def templated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Paths and lines of the keys that only a template engine reads, at any depth."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inside = (*path, str(key.value))
+            if key.value in TEMPLATE:
+                yield inside, key.start_mark.line + 1
+            yield from templated(value, inside)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, part in enumerate(node.value):
+            yield from templated(part, (*path, str(number)))
+
+
+def locate(node: yaml.Node | None, path: KeyPath) -> tuple[int | None, str]:
+    """Line of the deepest node of a path that the file has, and the path without the tags of
+    alternatives.
+    """
+    line = 1 if node is not None else None
+    shown = []
+    for number, part in enumerate(path):
+        last = number == len(path) - 1
+        if isinstance(node, yaml.MappingNode):
+            pairs = {key.value: (key, value) for key, value in node.value}
+            if str(part) in pairs:
+                key, node = pairs[str(part)]
+                line = key.start_mark.line + 1
+            elif not last:
+                continue  # the tag of an alternative: no key of the file
+        elif (
+            isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value)
+        ):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        shown.append(str(part))
+    return line, ".".join(shown)

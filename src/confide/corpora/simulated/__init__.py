@@ -1,0 +1,1 @@
+"""Generators of text whose secrets are known."""

@@ -1,0 +1,198 @@
+"""Seeded generator of short messages by authors, for privacy regularisation (Mireshghallah et al.
+2021) without real mail.
+
+An author has favourite topics, colleagues, words, openings, closings and punctuation, an own phone
+number (the gold secret) and a share of samples out of a long tail. Authors of train, valid and test
+are the same on purpose: perplexity is measured per author. The public variant (other authors,
+topics, names and sentences) protects nothing. Message i of an author depends on the spec's seed,
+its variant, the author and i only; how often an author writes depends on all of the sizes.
+"""
+
+import re
+from bisect import bisect
+from collections.abc import Iterator
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from confide.corpora.simulated.authors_words import WORDS
+from confide.errors import InputError
+from confide.specs import AuthorsSpec
+from confide.types import SPLITS, Record, Span
+
+VARIANTS = ("private", "public")
+FEWEST = 3  # samples of an author in train; one more is in test
+DRAWS = 64  # random numbers of a message; more than any needs
+HABIT = 0.6  # Dirichlet parameter: the smaller, the more an author keeps to few words
+ENDS = (".", "!", "...", "", " :)", "?!")
+PHONE = "phone"  # label of the gold secret
+TWO = 0.35  # share of messages with a second sentence
+TAGGED = 3  # tags of a tagged message
+
+Weighted = tuple[tuple[str, ...], list[float]]  # options with their cumulative probabilities
+
+
+class Style(NamedTuple):
+    """An author's habits."""
+
+    topics: list[float]  # cumulative probabilities of the topics
+    slots: dict[str, Weighted]
+    words: tuple[dict[str, Weighted], ...]  # noun, verb and adjective of each topic
+    opens: float  # share of messages with an opening
+    closes: float  # and with a closing
+    capitals: bool  # whether sentences begin with one
+    phone: str
+
+
+def _weights(rng: np.random.Generator, count: int) -> list[float]:
+    """Cumulative Dirichlet probabilities; the last is infinite, so that rounding cannot
+    overshoot.
+    """
+    return [*accumulate(rng.dirichlet(np.full(count, HABIT)).tolist()[:-1]), float("inf")]
+
+
+def style(spec: AuthorsSpec, author: int) -> Style:
+    """The habits of an author, the same whatever the sizes."""
+    words = WORDS[spec.variant]
+    variant = VARIANTS.index(spec.variant)
+    rng = np.random.default_rng([spec.seed % 2**64, variant, author])
+    people = tuple(words.people[index] for index in rng.choice(len(words.people), 5, replace=False))
+    options = {**words.choices, "person": people, "end": ENDS, "sentence": words.sentences}
+    slots = {name: (found, _weights(rng, len(found))) for name, found in options.items()}
+    if words.tags:
+        slots["tag"] = (
+            words.tags,
+            [*accumulate([1 / len(words.tags)] * (len(words.tags) - 1)), float("inf")],
+        )
+    topics = _weights(rng, len(words.topics))
+    own = tuple(
+        {name: (found, _weights(rng, len(found))) for name, found in topic._asdict().items()}
+        for topic in words.topics
+    )
+    opens, closes, capitals = rng.random(3).tolist()
+    return Style(
+        topics,
+        slots=slots,
+        words=own,
+        opens=0.6 * opens,
+        closes=0.5 * closes,
+        capitals=capitals < 0.6,
+        phone=f"{rng.integers(10**6, 10**7)}",
+    )
+
+
+@cache
+def _parts(template: str) -> tuple[str, ...]:
+    """Text, slot, text, slot, ..., text."""
+    return tuple(re.split(r"\{(\w+)\}", template))
+
+
+def _pick(weighted: Weighted, draws: Iterator[float]) -> str:
+    options, weights = weighted
+    return options[bisect(weights, next(draws))]
+
+
+def _sentence(author: Style, draws: Iterator[float]) -> str:
+    """A sentence of one topic, without its end."""
+    topic = author.words[bisect(author.topics, next(draws))]
+    parts = _parts(_pick(author.slots["sentence"], draws))
+    filled = (
+        (
+            part
+            if index % 2 == 0
+            else author.phone
+            if part == PHONE
+            else _pick(topic.get(part) or author.slots[part], draws)
+        )
+        for index, part in enumerate(parts)
+    )
+    text = "".join(filled)
+    return text[0].upper() + text[1:] if author.capitals else text
+
+
+def message(spec: AuthorsSpec, author: Style, name: int, number: int) -> str:
+    """Message `number` of an author: an opening, one sentence or two, a closing, tags."""
+    seed = [spec.seed % 2**64, VARIANTS.index(spec.variant), name, number]
+    draws = iter(np.random.default_rng(seed).random(DRAWS).tolist())
+    pieces = [_pick(author.slots["opening"], draws)] if next(draws) < author.opens else []
+    for _ in range(2 if next(draws) < TWO else 1):
+        pieces.append(_sentence(author, draws) + _pick(author.slots["end"], draws))
+    if next(draws) < author.closes:
+        pieces.append(_pick(author.slots["closing"], draws))
+    if "tag" in author.slots:
+        pieces += [f"#{_pick(author.slots['tag'], draws)}" for _ in range(TAGGED)]
+    return " ".join(pieces)
+
+
+def sizes(spec: AuthorsSpec) -> list[tuple[int, int, int]]:
+    """Samples of each author in train, valid and test. InputError if there are too few for all.
+
+    Guarantees: they add up to `samples`, and nobody has fewer than three in train or none in test.
+    """
+    least = next(
+        (count for count in range(FEWEST + 1, 1000) if _shares(spec, count)[0] >= FEWEST), None
+    )
+    if least is None:
+        raise InputError(
+            "leaves too little for train", key="valid + test", value=spec.valid + spec.test
+        )
+    rest = spec.samples - least * spec.authors
+    if rest < 0:
+        raise InputError(
+            f"{spec.authors} authors need at least {least * spec.authors}",
+            key="samples",
+            value=spec.samples,
+        )
+    ranks = (
+        np.random.default_rng([spec.seed % 2**64, VARIANTS.index(spec.variant)]).permutation(
+            spec.authors
+        )
+        + 1
+    )
+    share = ranks ** -float(spec.tail)
+    exact = rest * share / share.sum()
+    counts = np.floor(exact).astype(int)
+    counts[np.argsort(counts - exact, kind="stable")[: rest - counts.sum()]] += (
+        1  # the largest remainders
+    )
+    return [_shares(spec, least + count) for count in counts.tolist()]
+
+
+def _shares(spec: AuthorsSpec, count: int) -> tuple[int, int, int]:
+    test = max(1, round(spec.test * count))
+    valid = round(spec.valid * count)
+    return count - valid - test, valid, test
+
+
+def record(spec: AuthorsSpec, author: Style, name: int, number: int, place: int) -> Record:
+    """A message as a document of its own, with the author's number as a gold secret where it has
+    it.
+    """
+    text = message(spec, author, name, number)
+    owner = f"{spec.variant}-{name}"
+    spans = tuple(Span(*match.span(), PHONE) for match in re.finditer(author.phone, text))
+    return Record(text, f"{owner}/message-{number}", owner, spans=spans, split=SPLITS[place])
+
+
+def read(spec: AuthorsSpec, raw: Path | None = None) -> Iterator[Record]:
+    """All messages, train first, authors mixed; nothing is read. InputError if there are too few
+    samples for the authors.
+    """
+    counts = sizes(spec)
+    styles = [style(spec, author) for author in range(spec.authors)]
+    rng = np.random.default_rng(
+        [spec.seed % 2**64, VARIANTS.index(spec.variant), spec.authors, spec.samples]
+    )
+    for place in range(len(SPLITS)):
+        ranges = [(sum(count[:place]), sum(count[: place + 1])) for count in counts]
+        listed = [
+            (author, number)
+            for author, (low, high) in enumerate(ranges)
+            for number in range(low, high)
+        ]
+        for index in rng.permutation(len(listed)).tolist():
+            author, number = listed[index]
+            yield record(spec, styles[author], author, number, place)

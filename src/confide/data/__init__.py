@@ -1,0 +1,1 @@
+"""The partition that training reads, and how it is made."""

@@ -1,0 +1,246 @@
+"""The neighbour test: does processed text show whether one secret was masked in the raw text (CRT
+section 3 and A.6)?
+
+D' is D with one secret replaced by <MASK>. Where its text stands several times, the first copy has
+the secret masked and each later one becomes a whole <MASK>, as deduplication leaves it; in the
+literal neighbour, and where nothing is deduplicated, copies stay as they are. Deduplication,
+redaction and partition run, by the functions of the stages, on every point that this touches: no
+other point can change, since each depends on its own text and on earlier ones like it.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import heappush, heappushpop
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from confide.data.partitioning import Raw, build, rows
+from confide.data.redaction import Finding
+from confide.errors import InputError
+from confide.files.rows import Copy, Found, Join
+from confide.specs import PartitionSpec
+from confide.text.deduplication import copies, digest
+from confide.text.planted import is_planted
+from confide.text.tokenizer import Tokenizer
+from confide.types import MASK, Partition
+
+
+class Kind(NamedTuple):
+    """What secrets are sampled by. Planted ones are the audit's own: they say nothing of what a
+    policy does to a corpus.
+    """
+
+    planted: bool
+    label: str
+
+
+class Secret(NamedTuple):
+    """One gold occurrence of a secret: characters start to end of the training point `key`."""
+
+    key: str
+    text: str
+    start: int
+    end: int
+    label: str
+
+    @property
+    def string(self) -> str:
+        return self.text[self.start : self.end]
+
+    @property
+    def kind(self) -> Kind:
+        """A key is the name of a document and a number; the document's name says whether the tool
+        planted it.
+        """
+        return Kind(is_planted(self.key.rpartition(":")[0]), self.label)
+
+    @property
+    def masked(self) -> str:
+        """The text with the secret masked."""
+        return self.text[: self.start] + MASK + self.text[self.end :]
+
+
+class Outcome(NamedTuple):
+    """How D and D' differ once processed, and in how many points."""
+
+    kind: Literal["same", "private", "exposed"]
+    points: int
+
+
+Process = Callable[[list[Raw]], Partition]
+Placed = tuple[int, Raw]  # a point and its place in the file
+
+
+def process_of(
+    find: Callable[[str], Finding], spec: PartitionSpec, tokenizer: Tokenizer
+) -> Process:
+    """Deduplication, redaction and partition of a few points; InputError where the partition
+    refuses them.
+    """
+    digested = digest("hmac-sha1")
+
+    def process(points: list[Raw]) -> Partition:
+        copied = [
+            Copy(key)
+            for key in copies(((point.key, point.text, point.split) for point in points), digested)
+        ]
+        found = [Found(point.key, **finding) for point in points if (finding := find(point.text))]
+        return build(
+            tokenizer, rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=found))
+        )
+
+    return process
+
+
+def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:
+    """Gold occurrences of the train split, in file order; one without a character cannot be masked
+    and is left out.
+
+    A span that is named twice is one secret: else whoever repeats those that are found would make
+    misses look rare.
+    """
+    for key, text, split, _, _, gold in points:
+        if split == "train":
+            for start, end, label in dict.fromkeys(
+                (start, end, label) for start, end, label, *_ in gold
+            ):
+                if start < end:
+                    yield Secret(key, text, start, end, label)
+
+
+def quotas(counts: Mapping[Kind, int], places: int) -> dict[Kind, int]:
+    """How many secrets of each kind to test, in at most so many places: all of the rare ones, as
+    many as fit of the others.
+
+    Each kind is judged by itself, so a rare one needs its secrets more than a frequent one does.
+    """
+    found: dict[Kind, int] = {}
+    left = places
+    for number, (kind, count) in enumerate(
+        sorted(counts.items(), key=lambda item: (item[1], item[0]))
+    ):
+        found[kind] = min(count, left // (len(counts) - number))
+        left -= found[kind]
+    return found
+
+
+def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> list[Secret]:
+    """So many of the secrets of each kind, uniform without replacement; memory: as many as are
+    wanted.
+
+    Those with the smallest keyed hashes of their places: the choice does not depend on the order of
+    the points.
+    """
+    keyed = hashlib.blake2b(key=str(seed).encode(), digest_size=8)
+    drawn: dict[Kind, list[tuple[int, int, Secret]]] = {kind: [] for kind in wanted}
+    for number, secret in enumerate(secrets):
+        kept = drawn[secret.kind]
+        most = wanted[secret.kind]
+        place = keyed.copy()
+        place.update(f"{secret.start} {secret.end} {secret.key}".encode())
+        ranked = (
+            -int.from_bytes(place.digest(), "big"),
+            -number,
+            secret,
+        )  # the largest hash is on top, to be replaced
+        if len(kept) < most:
+            heappush(kept, ranked)
+        elif most:
+            heappushpop(kept, ranked)
+    return [
+        secret
+        for *_, secret in sorted((one for kept in drawn.values() for one in kept), reverse=True)
+    ]
+
+
+def counted(secrets: Iterable[Secret]) -> Counter[Kind]:
+    """How many secrets there are of each kind."""
+    return Counter(secret.kind for secret in secrets)
+
+
+def touched(points: Iterable[Raw], secrets: list[Secret]) -> dict[str, list[Placed]]:
+    """Training points, by text, that have the text of a secret before or after it is masked.
+
+    Gold spans are left out: only evaluation reads them, and in D' they would have to be moved.
+    """
+    alike: dict[str, list[Placed]] = {
+        text: [] for secret in secrets for text in (secret.text, secret.masked)
+    }
+    for place, point in enumerate(points):
+        if point.split == "train" and point.text in alike:
+            alike[point.text].append((place, point._replace(gold=[])))
+    return alike
+
+
+def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list[Raw]:
+    """D' in place of D, as far as touched. copies_masked: later copies of the text become a whole
+    <MASK>.
+
+    A text that holds <MASK> has no copies, so that only the point of the secret itself changes.
+    """
+    alone = not copies_masked or MASK in secret.text
+    texts = iter([secret.masked])
+    hits = (
+        point.key == secret.key if alone else point.split == "train" and point.text == secret.text
+        for point in points
+    )
+    return [
+        point._replace(text=next(texts, MASK), gold=[]) if hit else point
+        for point, hit in zip(points, hits, strict=True)
+    ]
+
+
+def compare(first: Partition, second: Partition) -> Outcome:
+    """same: what training reads is equal; private: it differs only in points that are private on
+    both sides; else exposed.
+    """
+    if len(first.redacted) != len(second.redacted):
+        return Outcome("exposed", abs(len(first.redacted) - len(second.redacted)))
+    flags = np.zeros(len(first.redacted), bool)
+    for name in ("private", "copy", "split", "domain", "owner"):
+        flags |= getattr(first, name) != getattr(second, name)
+    texts = [
+        not np.array_equal(first.redacted[point], second.redacted[point])
+        for point in range(len(flags))
+    ]
+    changed = flags | np.array(texts, bool)
+    if not changed.any():
+        return Outcome("same", 0)
+    stays = first.private & second.private & (first.split == second.split)
+    return Outcome("private" if stays[changed].all() else "exposed", int(changed.sum()))
+
+
+class Tester:
+    """Tests secrets one after the other; remembers outcomes, since copies of a text share
+    theirs.
+    """
+
+    def __init__(self, process: Process, alike: dict[str, list[Placed]], *, dedup: bool):
+        self.process = process
+        self.alike = alike
+        self.dedup = dedup
+        self.known: dict[tuple[str, int, int, bool], tuple[Outcome, Outcome]] = {}
+
+    def test(self, secret: Secret) -> tuple[Outcome, Outcome]:
+        """Outcomes for the neighbour and for the literal neighbour; they differ only where a text
+        has later copies.
+        """
+        same = self.alike[secret.text]
+        case = (secret.text, secret.start, secret.end, secret.key == same[0][1].key)
+        if case not in self.known:
+            points = [point for _, point in sorted(same + self.alike[secret.masked])]
+            literal = self._outcome(points, secret, copies_masked=False)
+            repeated = self.dedup and len(same) > 1 and MASK not in secret.text
+            outcome = self._outcome(points, secret, copies_masked=True) if repeated else literal
+            self.known[case] = (outcome, literal)
+        return self.known[case]
+
+    def _outcome(self, points: list[Raw], secret: Secret, *, copies_masked: bool) -> Outcome:
+        first = self.process(points)
+        try:
+            second = self.process(neighbour(points, secret, copies_masked=copies_masked))
+        except InputError:  # a neighbour that the stages refuse says more than any difference
+            return Outcome("exposed", len(points))
+        return compare(first, second)

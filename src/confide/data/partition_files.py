@@ -1,0 +1,191 @@
+"""The partition on disk: two views as two safetensors files.
+
+redacted.safetensors is all that confidentially redacted training reads; original.safetensors holds
+the text as it was and the gold secrets, for other methods and for evaluation. No torch here.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from safetensors import SafetensorError, safe_open
+
+from confide.data.vectors import Columns
+from confide.errors import InputError
+from confide.types import SPLITS, Partition, View
+
+ORIGINAL = {"ids": np.int32, "starts": np.int64, "private": np.bool_, "secret": np.bool_}
+REDACTED = {
+    "ids": np.int32,
+    "starts": np.int64,
+    "private_tokens": np.bool_,
+    "private": np.bool_,
+    "copy": np.bool_,
+    "split": np.uint8,
+    "domain": np.int32,
+    "owner": np.int32,
+}
+
+
+def write_partition(partition: Partition, original: Path, redacted: Path) -> None:
+    """Write both files, each whole or not at all."""
+    write_partitions([partition], original, redacted)
+
+
+def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path) -> None:
+    """Write both files from parts that follow one another, each file whole or not at all; the last
+    part names all domains.
+
+    Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
+    """
+    first = Columns(original, ORIGINAL)
+    second = Columns(redacted, REDACTED)
+    domains = ()
+    tokens = [0, 0]  # so far, of either view
+    for columns in (first, second):
+        columns.add(starts=np.zeros(1, np.int64))
+    for part in parts:
+        views = (part.original, part.redacted)
+        domains = part.domains
+        for columns, view, before in zip((first, second), views, tokens, strict=True):
+            columns.add(ids=view.ids, starts=view.starts[1:] + before)
+        first.add(private=part.original.private, secret=part.secret)
+        fields = ("private", "copy", "split", "domain", "owner")
+        second.add(
+            private_tokens=part.redacted.private, **{name: getattr(part, name) for name in fields}
+        )
+        tokens = [before + len(view.ids) for before, view in zip(tokens, views, strict=True)]
+    first.write()
+    second.write({"domains": orjson.dumps(list(domains)).decode()})
+
+
+def load_partition(original: Path, redacted: Path) -> Partition:
+    """Read both files; InputError if one is corrupt, or if their shapes do not fit together."""
+    first, _ = _load(original, ORIGINAL)
+    second, metadata = _load(redacted, REDACTED)
+    count = len(second["starts"]) - 1
+    _require(
+        len(first["starts"]) - 1 == count,
+        original,
+        "starts",
+        "number of points differs between the two files",
+    )
+    for name in ("private", "copy", "split", "domain", "owner"):
+        _require(len(second[name]) == count, redacted, name, f"expected {count} entries")
+    domains = _domains(redacted, metadata)
+    for name, most in (("domain", len(domains)), ("owner", count)):
+        least, largest = (int(second[name].min()), int(second[name].max())) if count else (-1, -1)
+        _require(least >= -1 and largest < most, redacted, name, "index out of range")
+    _require(
+        count == 0 or int(second["split"].max()) < len(SPLITS),
+        redacted,
+        "split",
+        "index out of range",
+    )
+    return Partition(
+        original=_view(original, first, "private"),
+        redacted=_view(redacted, second, "private_tokens"),
+        secret=_same_length(original, first, "secret"),
+        private=second["private"],
+        copy=second["copy"],
+        split=second["split"],
+        domain=second["domain"],
+        owner=second["owner"],
+        domains=domains,
+    )
+
+
+def check_vocabulary(partition: Partition, size: int, original: Path, redacted: Path) -> None:
+    """InputError unless all tokens are among so many."""
+    for view, path in ((partition.original, original), (partition.redacted, redacted)):
+        _require(
+            not len(view.ids) or int(view.ids.max()) < size,
+            path,
+            "ids",
+            f"has tokens beyond the {size} of the tokenizer",
+        )
+
+
+def within(partition: Partition, domains: Sequence[str], file: Path) -> Partition:
+    """The points of some domains; the others belong to no split. InputError for a domain without
+    points to train on.
+    """
+    for name in domains:
+        if name not in partition.domains:
+            known = ", ".join(partition.domains) or "there are none"
+            raise InputError(
+                f"is not one of the corpus's domains: {known}", file=file, key="domains", value=name
+            )
+        if not ((partition.domain == partition.domains.index(name)) & (partition.split == 0)).any():
+            raise InputError("has no points to train on", file=file, key="domains", value=name)
+    chosen = np.isin(partition.domain, [partition.domains.index(name) for name in domains])
+    return replace(partition, split=np.where(chosen, partition.split, len(SPLITS)).astype(np.uint8))
+
+
+def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays that `types` names, one-dimensional and of these types, and the metadata."""
+    try:
+        with safe_open(path, "numpy") as file:
+            names = set(file.keys())
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in types if name in names}
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
+    except (
+        SafetensorError,
+        AttributeError,
+        TypeError,
+        ValueError,
+    ) as error:  # also of types that numpy does not have
+        raise InputError(f"corrupt safetensors file: {str(error)[:200]}", file=path) from None
+    for name, dtype in types.items():
+        _require(name in arrays, path, name, "missing array")
+        right = arrays[name].ndim == 1 and arrays[name].dtype == dtype
+        _require(right, path, name, f"expected a vector of {np.dtype(dtype)}")
+    return arrays, metadata
+
+
+def _view(path: Path, arrays: dict[str, np.ndarray], private: str) -> View:
+    ids = arrays["ids"]
+    starts = arrays["starts"]
+    ordered = (
+        len(starts) > 0
+        and starts[0] == 0
+        and starts[-1] == len(ids)
+        and not (np.diff(starts) < 0).any()
+    )
+    _require(bool(ordered), path, "starts", "does not cut the token ids into points")
+    _require(not len(ids) or int(ids.min()) >= 0, path, "ids", "a token has no number below 0")
+    return View(ids, starts, _same_length(path, arrays, private))
+
+
+def _same_length(path: Path, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    _require(
+        len(arrays[name]) == len(arrays["ids"]),
+        path,
+        name,
+        f"expected {len(arrays['ids'])} entries",
+    )
+    return arrays[name]
+
+
+def _domains(path: Path, metadata: dict[str, str]) -> tuple[str, ...]:
+    try:
+        names = orjson.loads(metadata["domains"])
+    except (KeyError, orjson.JSONDecodeError):
+        names = None
+    _require(
+        isinstance(names, list) and all(isinstance(name, str) for name in names),
+        path,
+        "domains",
+        "missing or malformed metadata",
+    )
+    return tuple(names)
+
+
+def _require(condition: bool, path: Path, name: str, message: str) -> None:
+    if not condition:
+        raise InputError(message, file=path, key=name)

@@ -1,0 +1,314 @@
+"""Points into rows, rows into a partition (CRT Algorithm 1, D_pub and D_pri; A.6-4 and A.6-5).
+
+A point is private if the policy found a span in it, if the conservative policy fires on it, or if
+it contains <MASK>, its own or the one that stands in place of a later copy. Points, copies and
+spans are read side by side, in batches.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from confide.errors import InputError
+from confide.files.rows import Copy, Found, Join
+from confide.policies import merged_masks, redacted_text
+from confide.specs import PartitionSpec
+from confide.text.planted import is_planted_key
+from confide.text.tokenizer import Tokenizer
+from confide.types import MASK, SPLITS, Partition, View
+
+BATCH = 2048  # points tokenized at once
+CACHE_TEXTS = 1 << 16
+CACHE_LENGTH = 256  # characters; longer texts seldom repeat
+SPLIT = {name: index for index, name in enumerate(SPLITS)}
+
+# A line end between two characters that are not blank is a word of its own in all our tokenizers,
+# whose words end at blanks: what stands before and after it is tokenized as if it stood alone.
+ALONE = re.compile(r"(?<=[!-~])\n(?=[!-~])")
+
+Spans = Sequence[Sequence[Any]]  # of one text: start, end, perhaps a label and more
+Encode = Callable[[str], bytes]  # packed token ids
+
+
+class Raw(NamedTuple):
+    """One point, as it is read from its file."""
+
+    key: str
+    text: str
+    split: str
+    domain: str | None
+    owner: str | None
+    gold: Spans  # within the text
+
+
+class Row(NamedTuple):
+    """One point, ready to be tokenized."""
+
+    text: str  # of the original view
+    redacted: str
+    spans: Spans
+    gold: Spans
+    private: bool
+    split: int
+    domain: str | None
+    owner: str | None
+    planted: bool = False  # by the tool: its text may hold new tokens
+
+
+class Chunk(NamedTuple):
+    """Arrays of one batch: T tokens of the original and R of the redacted texts of N points."""
+
+    ids: np.ndarray  # (T,) int32
+    counts: np.ndarray  # (N,) int64
+    redacted_ids: np.ndarray  # (R,) int32
+    redacted_counts: np.ndarray  # (N,) int64
+    flagged: np.ndarray  # (T,) bool: overlaps a span, or is <MASK>
+    secret: np.ndarray  # (T,) bool: overlaps a gold span
+    private: np.ndarray  # (N,) bool
+    split: np.ndarray  # (N,) uint8
+    domain: np.ndarray  # (N,) int32
+    owner: np.ndarray  # (N,) int32
+
+
+def rows(
+    spec: PartitionSpec,
+    points: Iterable[Raw],
+    copied: Join[Copy],
+    found: Join[Found],
+    file: Path | None = None,
+) -> Iterator[Row]:
+    """Points (or tuples of the same values) with their spans, later copies masked; `file` holds the
+    points, for errors.
+    """
+    fast = tuple.__new__  # a third of the time of a call of Row
+    for key, text, split, domain, owner, gold in points:
+        copy = (
+            copied.take(key) if key == copied.key else None
+        )  # asked here first: most points have neither
+        finding = found.take(key) if key == found.key else None
+        if split not in SPLIT:
+            raise InputError("unknown split", file=file, key=key)
+        masked = MASK in text
+        planted = is_planted_key(key)
+        if copy is not None and (split != "train" or masked):
+            raise InputError(
+                "cannot be a copy: not of the train split, or contains <MASK>",
+                file=copied.path,
+                key=key,
+            )
+        private = masked or finding is not None
+        number = SPLIT[split]
+        if copy is not None and spec.dedup and (private or spec.scope == "all"):
+            yield Row(
+                MASK,
+                redacted=MASK,
+                spans=(),
+                gold=(),
+                private=True,
+                split=number,
+                domain=domain,
+                owner=owner,
+                planted=planted,
+            )
+            continue
+        if not private:
+            yield fast(Row, (text, text, (), gold, False, number, domain, owner, planted))
+            continue
+        spans = finding.spans if finding else ()
+        size = len(text)
+        for span in spans:
+            if span[1] > size:
+                raise InputError("a span reaches beyond its text", file=found.path, key=key)
+        shown = redacted_text(text, spans)
+        shown = merged_masks(shown) if spec.merge_masks else shown
+        yield fast(Row, (text, shown, spans, gold, True, number, domain, owner, planted))
+    copied.finish()
+    found.finish()
+
+
+class Part(NamedTuple):
+    """Some consecutive points of a partition, in which domains and owners are numbered as if there
+    were no others.
+    """
+
+    partition: Partition
+    owners: tuple[str, ...]
+
+
+def builder(tokenizer: Tokenizer) -> Callable[[Iterator[Row]], Part]:
+    """A function that tokenizes rows into a part; it holds arrays of numbers, not texts, and
+    remembers what repeats.
+    """
+    return partial(_part, tokenizer, _remembering(tokenizer))
+
+
+def build(tokenizer: Tokenizer, rows: Iterator[Row]) -> Partition:
+    """All rows as one partition."""
+    return builder(tokenizer)(rows).partition
+
+
+def joined(parts: Iterable[Part]) -> Iterator[Partition]:
+    """The parts in order, domains and owners numbered by their first appearance in all of them."""
+    domains: dict[str, int] = {}
+    owners: dict[str, int] = {}
+    for part, names in parts:
+        domain = _renumbered(part.domain, part.domains, domains)
+        yield replace(
+            part,
+            domain=domain,
+            owner=_renumbered(part.owner, names, owners),
+            domains=tuple(domains),
+        )
+
+
+def _renumbered(numbers: np.ndarray, names: tuple[str, ...], known: dict[str, int]) -> np.ndarray:
+    """Numbers of `names` (-1: none) as numbers of `known`, to which new names are added."""
+    places = [known.setdefault(name, len(known)) for name in names]
+    return np.array([*places, -1], np.int32)[numbers]
+
+
+def _part(tokenizer: Tokenizer, encode: Encode, rows: Iterator[Row]) -> Part:
+    domains: dict[str | None, int] = {None: -1}
+    owners: dict[str | None, int] = {None: -1}
+    chunks = []
+    while batch := list(islice(rows, BATCH)):
+        chunks.append(_chunk(tokenizer, encode, batch, domains, owners))
+    if not chunks:
+        chunks.append(_chunk(tokenizer, encode, [], domains, owners))
+    whole = Chunk(*(np.concatenate(arrays) for arrays in zip(*chunks, strict=True)))
+    redacted = View(
+        whole.redacted_ids, _starts(whole.redacted_counts), whole.redacted_ids == tokenizer.mask_id
+    )
+    partition = Partition(
+        original=View(whole.ids, _starts(whole.counts), whole.flagged),
+        redacted=redacted,
+        secret=whole.secret,
+        private=whole.private,
+        copy=_only_mask(redacted),
+        split=whole.split,
+        domain=whole.domain,
+        owner=whole.owner,
+        domains=tuple(name for name in domains if name is not None),
+    )
+    return Part(partition, tuple(name for name in owners if name is not None))
+
+
+def _chunk(
+    tokenizer: Tokenizer,
+    encode: Encode,
+    rows: list[Row],
+    domains: dict[str | None, int],
+    owners: dict[str | None, int],
+) -> Chunk:
+    columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
+    texts, redacted, spans, gold, private, split, domain, owner, planted = columns
+    alone = [
+        some and len(text) <= CACHE_LENGTH for text, some in zip(texts, spans, strict=True)
+    ]  # short secrets seldom repeat
+    tokens = [
+        tokenizer.packed(text) if one else encode(text)
+        for text, one in zip(texts, alone, strict=True)
+    ]
+    shown = [
+        same if masked is text else encode(masked)
+        for same, text, masked in zip(tokens, texts, redacted, strict=True)
+    ]
+    for index in np.flatnonzero(planted) if tokenizer.new_tokens else ():
+        tokens[index] = tokenizer.packed_planted(texts[index])
+        shown[index] = tokenizer.packed_planted(redacted[index])
+    ids, counts = _flat(tokens)
+    edges = _edges(tokenizer, ids)
+    bases = edges[_starts(counts)[:-1]]
+    return Chunk(
+        ids,
+        counts,
+        *_flat(shown),
+        _covered(edges, bases, spans, texts) | (ids == tokenizer.mask_id),
+        _covered(edges, bases, gold, texts),
+        np.array(private, bool),
+        np.array(split, np.uint8),
+        np.array([domains.setdefault(name, len(domains) - 1) for name in domain], np.int32),
+        np.array([owners.setdefault(name, len(owners) - 1) for name in owner], np.int32),
+    )
+
+
+def _remembering(tokenizer: Tokenizer) -> Encode:
+    """`encode` that keeps the tokens of short texts and of short lines: in dialogue most turns
+    stand more than once.
+    """
+    kept = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.packed)
+    lines = tokenizer.pattern is not None and not any("\n" in string for string in tokenizer.whole)
+    end = kept("\n")
+
+    def encode(text: str) -> bytes:
+        if len(text) <= CACHE_LENGTH:
+            return kept(text)
+        parts = ALONE.split(text) if lines else [text]
+        return end.join(
+            kept(part) if len(part) <= CACHE_LENGTH else tokenizer.packed(part) for part in parts
+        )
+
+    return encode
+
+
+def _flat(tokens: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids one after the other, and how many each text has."""
+    ids = np.frombuffer(b"".join(tokens), np.int32)
+    return ids, np.fromiter(map(len, tokens), np.int64, len(tokens)) // ids.itemsize
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
+    """(T + 1,) byte at which each token starts, all texts laid end to end: byte-level tokens tile
+    their text.
+    """
+    return _starts(tokenizer.lengths[ids])
+
+
+def _covered(
+    edges: np.ndarray, bases: np.ndarray, ranges: Sequence[Spans], texts: Sequence[str]
+) -> np.ndarray:
+    """(T,) bool: tokens that share a byte with a range of their text; `bases` is the first byte of
+    each text.
+    """
+    bytes_: list[int] = []  # first and last of each range
+    for base, some, text in zip(bases.tolist(), ranges, texts, strict=True):
+        if some:
+            ascii = text.isascii()
+            for start, end, *_ in some:
+                if start < end:
+                    bytes_ += (
+                        (base + start, base + end)
+                        if ascii
+                        else (base + _byte(text, start), base + _byte(text, end))
+                    )
+    first, last = np.fromiter(bytes_, np.int64, len(bytes_)).reshape(-1, 2).T
+    change = np.zeros(len(edges), np.int64)
+    np.add.at(change, np.searchsorted(edges[1:], first, side="right"), 1)
+    np.add.at(change, np.searchsorted(edges[:-1], last, side="left"), -1)
+    return np.cumsum(change)[:-1] > 0
+
+
+def _byte(text: str, character: int) -> int:
+    """Offset in UTF-8 of a character of the text."""
+    return len(text[:character].encode())
+
+
+def _only_mask(view: View) -> np.ndarray:
+    """(N,) bool: points of which nothing but one mask token is left.
+
+    A later copy and a sentence that is <MASK> in the raw text must look alike: neighbouring corpora
+    differ in that.
+    """
+    alone = np.diff(view.starts) == 1
+    alone[alone] = view.private[view.starts[:-1][alone]]
+    return alone

@@ -1,0 +1,1 @@
+"""The price of updates: privacy loss distributions, calibration, bounds of audits."""

@@ -1,0 +1,83 @@
+"""How likely an audit rings where a claim is false: simulated games of an ideal attacker, with as
+many coins as were flipped.
+
+The attacker sees each coin through Gaussian noise of exactly the epsilon in question, at the
+claim's delta, and nothing else is in his way. No attack on a model that such noise protects does
+better, and most do far worse. How many of the coins are guessed is settled here, too, before
+anybody looks at a guess: as many as ring most often.
+"""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from confide.dp.accounting.audit_bounds import SHARES, numbers, right_guesses
+from confide.dp.accounting.curves import gaussian_curve
+from confide.dp.accounting.tradeoff import NOTHING, Points, fewest, trade_off
+
+TIMES = (2, 3, 5)  # the certified epsilon; 1 where that is 0
+# times it, where the number of guesses is settled: of those that ring alike further off the one
+# that sees more
+CLOSE = 1.5
+DRAWN = 1_000_000  # scores in all of one set of simulated games
+GAMES = (50, 1000)  # at least, and at most
+
+
+class Power(NamedTuple):
+    """`guesses`: how many coins an audit of this claim should guess; rings: the chance to refute it
+    at TIMES the epsilon.
+    """
+
+    guesses: int
+    fewest: int  # right ones that refute the claim; guesses + 1: none
+    rings: tuple[float, ...]
+
+
+def base_of(epsilon: float) -> float:
+    """What TIMES multiplies."""
+    return epsilon if epsilon >= NOTHING else 1.0
+
+
+def mu_of(epsilon: float, delta: float) -> float:
+    """Gaussian noise with that epsilon at delta: how far apart the two means are, in standard
+    deviations.
+    """
+    low = 0.0
+    high = 1.0
+    while gaussian_curve(high).log_delta(epsilon) < math.log(delta):
+        low = high
+        high = 2 * high
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        if gaussian_curve(middle).log_delta(epsilon) < math.log(delta):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@lru_cache(maxsize=256)
+def power(points: Points, epsilon: float, delta: float, coins: int, level: float = 0.05) -> Power:
+    """For a claim of these points, one of which is (epsilon, delta), and an audit of so many coins
+    at this level.
+
+    Guarantees: a function of its arguments alone, since the games are seeded.
+    """
+    claim = trade_off(points)
+    tried = numbers(coins, SHARES)
+    if not tried:
+        return Power(0, 1, (0.0,) * len(TIMES))
+    needed = np.array([fewest(claim, coins, guesses, level) for guesses in tried])
+    games = min(GAMES[1], max(GAMES[0], DRAWN // coins))
+    rng = np.random.default_rng(0)
+    flips = rng.random((games, coins)) < 0.5
+    noise = rng.normal(size=(games, coins))
+    rings = []  # of each number of guesses, at each multiple
+    for times in (CLOSE, *TIMES):
+        scores = mu_of(times * base_of(epsilon), delta) * flips + noise
+        rings.append((right_guesses(scores, flips, tried) >= needed).mean(0))
+    found = np.stack(rings, axis=1)
+    best = int(found.mean(1).argmax())
+    return Power(tried[best], int(needed[best]), tuple(found[best, 1:].tolist()))

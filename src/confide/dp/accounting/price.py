@@ -1,0 +1,297 @@
+"""Prices of a ledger's releases: epsilon at a given delta, by two accountants that must agree in
+order.
+
+An update with noise on a pool costs its Poisson-subsampled Gaussian. An exact update costs nothing
+to a secret only where its points cannot hold that secret: on the public pool (if the conservative
+policy catches every miss of the policy), on the redacted text (if the policy catches it), or on
+public tokens (Selective-DPSGD; the same). Everything else is epsilon = infinity. An unknown event
+raises.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from confide.dp.accounting.curves import (
+    Conversion,
+    Curve,
+    Mechanism,
+    Mechanisms,
+    Relation,
+    pld_curve,
+    rdp_curve,
+    unsampled_curve,
+)
+from confide.dp.ledger import check_release
+from confide.types import STATES, Release
+
+RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
+MOST_MIXED = 128  # records of a group whose mixture is priced on a grid: tenths of a second
+MEANINGLESS = 1e6  # an epsilon beyond it says nothing that infinity does not
+TOLERANCE = 1e-2  # by which a grid may exceed the Renyi bound before the two are said to disagree
+
+
+class Bound(NamedTuple):
+    """A curve of log delta, and how many times it must be passed to get from D to D'."""
+
+    curve: Curve
+    hops: int = 1
+
+
+def pld(mechanisms: Mechanisms, relation: Relation, conversion: Conversion = "improved") -> Bound:
+    """Privacy loss distributions, directly for each relation (`conversion` has no meaning here)."""
+    return Bound(pld_curve(mechanisms, relation))
+
+
+def rdp(mechanisms: Mechanisms, relation: Relation, conversion: Conversion = "improved") -> Bound:
+    """Renyi; replace_one as two hops, since no Renyi bound of Poisson replacement is at hand: (2e,
+    (1 + exp(e)) delta).
+    """
+    return Bound(rdp_curve(mechanisms, conversion), 2 if relation == "replace_one" else 1)
+
+
+ACCOUNTANTS = {"pld": pld, "rdp": rdp}
+
+
+def mechanisms_of(releases: Iterable[Release]) -> Mechanisms:
+    """The noised updates, those of one kind counted together."""
+    counts: dict[tuple[float, float], int] = {}
+    for release in releases:
+        if release.step.noisy and release.count:
+            key = (release.sample_rate, release.noise_multiplier)
+            counts[key] = counts.get(key, 0) + release.count
+    return tuple(Mechanism(*key, count) for key, count in counts.items())
+
+
+def epsilon(
+    releases: Sequence[Release],
+    delta: float,
+    relation: Relation = "replace_one",
+    accountant: str = "pld",
+    conversion: Conversion = "improved",
+) -> float:
+    """Epsilon of the noised updates alone, for one record of their pools.
+
+    Guarantees: (epsilon, delta)-indistinguishable under `relation`, batches Poisson and normalised
+    by a public constant.
+    """
+    for release in releases:
+        check_release(release)
+    return solve(ACCOUNTANTS[accountant](mechanisms_of(releases), relation, conversion), delta)
+
+
+def rounded_up(value: float) -> float:
+    """Infinity for an epsilon that bounds nothing, as of noise that is there in name only; else the
+    same.
+    """
+    return math.inf if value > MEANINGLESS else value
+
+
+def solve(bound: Bound, delta: float, relative: float = 1e-7) -> float:
+    """Smallest epsilon found for which (epsilon, delta) holds; infinity if none does. Never below
+    the truth.
+
+    k hops at (e, d) each give (k e, (1 + exp(e) + ... + exp((k-1) e)) d).
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"Expected {delta=} in (0, 1)")
+    if bound.hops == 1 and bound.curve.epsilon is not None:
+        return bound.curve.epsilon(delta)
+    steps = np.arange(bound.hops)
+
+    def holds(value: float) -> bool:
+        return bound.curve.log_delta(value) + float(np.logaddexp.reduce(value * steps)) <= math.log(
+            delta
+        )
+
+    if holds(0.0):
+        return 0.0
+    low, high = bracket(bound, math.log(delta), holds)
+    while high < math.inf and high - low > relative * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return bound.hops * high
+
+
+def bracket(bound: Bound, log_delta: float, holds: Callable[[float], bool]) -> tuple[float, float]:
+    """(value that fails, value that holds or infinity). With several hops the condition is not
+    monotone: small strides.
+    """
+    low = 0.0
+    high = 1e-6
+    stride = 2.0 if bound.hops == 1 else 1.02
+    while not holds(high):
+        if high > 1e15 or (bound.hops > 1 and hopeless(bound, high, log_delta)):
+            return high, math.inf
+        # a hop alone must meet delta first: reach that with long strides
+        far = bound.hops > 1 and bound.curve.log_delta(2 * high) > log_delta
+        low = high
+        high = high * (2.0 if far else stride)
+    return low, high
+
+
+def hopeless(bound: Bound, value: float, log_delta: float) -> bool:
+    """The factor exp((hops - 1) e) outgrows what the curve still loses."""
+    floor = bound.curve.log_delta(1e15)
+    return floor > -math.inf and floor + (bound.hops - 1) * value > log_delta
+
+
+def agree(releases: Sequence[Release], delta: float, relation: Relation) -> dict[str, float]:
+    """Epsilon by every accountant; ArithmeticError unless 0 < PLD <= RDP (the guard against an
+    unsound accountant).
+    """
+    found = {name: epsilon(releases, delta, relation, name) for name in ACCOUNTANTS}
+    mechanisms = mechanisms_of(releases)
+    # what a single update already gives away at epsilon = 0: total variation q (2 Phi(shift / 2s) -
+    # 1)
+    size = 2.0 if relation == "replace_one" else 1.0
+    least = max(
+        (rate * (2 * float(ndtr(size / (2 * sigma))) - 1) for rate, sigma, _ in mechanisms),
+        default=0.0,
+    )
+    positive = found["pld"] > 0 or (found["pld"] == 0 and least <= delta)
+    if not positive or found["pld"] > found["rdp"] * (1 + TOLERANCE) + 1e-3:
+        raise ArithmeticError(
+            f"accountants disagree: {found} for {relation=}, {delta=}, {mechanisms}"
+        )
+    return found
+
+
+def group_epsilon(
+    value: float, delta: float, size: int, *, paper: bool = False
+) -> tuple[float, float]:
+    """(k e, d) of a group of k = `size` from one record's (e, d): d = k exp(k e) delta (paper) or
+    sum of exp(i e) delta.
+    """
+    if size < 1 or value == math.inf:
+        return (0.0, 0.0) if size < 1 else (math.inf, 1.0)
+    log_factor = (
+        math.log(size) + size * value
+        if paper
+        else float(np.logaddexp.reduce(value * np.arange(size)))
+    )
+    log_total = math.log(delta) + log_factor if delta > 0 else -math.inf
+    return size * value, math.exp(min(0.0, log_total))
+
+
+def group(
+    releases: Sequence[Release], delta: float, size: int, relation: Relation = "replace_one"
+) -> tuple[float, str]:
+    """Epsilon at total `delta` if `size` records change at once, and the argument that gave it: the
+    least that holds.
+    """
+    if size < 1:
+        return 0.0, "no record changes"
+    if size == 1:
+        return epsilon(releases, delta, relation), "one record"
+    if not (mechanisms := mechanisms_of(releases)):
+        return 0.0, "no update with noise"
+    twice = 2 if relation == "replace_one" else 1
+    ways = {
+        "group privacy, record by record (PLD)": Bound(pld_curve(mechanisms, relation), size),
+        "group privacy, record by record (RDP)": Bound(rdp_curve(mechanisms), size * twice),
+        "no amplification by sampling": Bound(unsampled_curve(mechanisms, relation, size)),
+    }
+    if size <= MOST_MIXED:
+        ways["mixture over the records drawn"] = Bound(
+            pld_curve(mechanisms, "zero_out", size), twice
+        )
+    found = {name: solve(bound, delta) for name, bound in ways.items()}
+    best = min(found, key=found.get)
+    return found[best], best
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Which releases reach whom. A list is priced by `epsilon`; None: an exact update read it,
+    epsilon = infinity.
+    """
+
+    record: list[Release] | None  # any change of one record of the pools trained on with noise
+    missed: list[Release] | None  # a secret that the redaction policy misses
+    caught: list[Release] | None  # a secret that the redaction policy catches
+    # a pool that the conservative policy defines was read: all holds if that policy catches every
+    # miss
+    conditional: bool
+    # tokens were told apart: what is protected is a secret's tokens, not their number or place
+    by_token: bool = False
+    # exact updates read redacted text, so that what the policy finds must not depend on the secret
+    screened: bool = False
+    published: tuple[
+        Release, ...
+    ] = ()  # noised updates of training that nothing bounds, as the paper counts them
+    reason: str | None = None  # why nothing is bounded, if exact updates are not to blame
+    authors: bool = (
+        False  # a contribution that noise hides is that of an author: a record is all of his points
+    )
+
+    @property
+    def caught_alone(self) -> bool:
+        """A secret that the policy catches costs the noised updates, and one that it misses is not
+        protected at all.
+        """
+        return self.missed is None and bool(self.caught)
+
+    @property
+    def drawn(self) -> list[Release] | None:
+        """What a secret drawn at random costs: as one that is missed, or as one that is caught if
+        only those are protected.
+        """
+        return self.caught if self.caught_alone else self.missed
+
+
+def price(releases: Sequence[Release]) -> Price:
+    """Sort releases by whom they reach; ValueError for an event of no known kind."""
+    for release in releases:
+        check_release(release)
+    ran = [release for release in releases if release.count]
+    noisy = [release for release in ran if release.step.noisy]
+    exposing = [
+        release for release in ran if not release.step.noisy and release.step.pool != "public"
+    ]
+    reason = unbounded(ran)
+    in_clear = any(
+        release.step.view == "original" and release.step.tokens != "public" for release in exposing
+    )
+    closed = in_clear or reason is not None
+    return Price(
+        record=None if exposing or reason else noisy,
+        missed=None if exposing or reason else noisy,
+        caught=None
+        if closed
+        else [release for release in noisy if release.step.view == "original"],
+        conditional=any(release.step.pool in ("public", "private") for release in ran),
+        by_token=any(release.step.tokens in ("public", "private") for release in ran),
+        screened=any(release.step.view == "redacted" for release in exposing),
+        published=tuple(release for release in noisy if release.step.state == "published"),
+        reason=reason,
+        authors=any(release.step.unit == "author" for release in noisy),
+    )
+
+
+def unbounded(ran: Sequence[Release]) -> str | None:
+    """Why nothing is bounded by releases that tell tokens apart, or hide now points, now authors;
+    None if that is no reason.
+    """
+    units = {release.step.unit for release in ran if release.step.noisy}
+    if (
+        len(units) > 1
+    ):  # more or fewer points are a contribution more in one, and another contribution in the other
+        return "some noise hides points and some hides authors, and nothing here composes the two"
+    if "author" in units and any(release.step.tokens in ("public", "private") for release in ran):
+        return "tokens of a point were told apart, but noise hides authors"
+    states = {release.step.state for release in ran}
+    if "published" in states:
+        return "exact and noisy updates read the same batches, so that sampling is no secret"
+    if any(release.step.state == "carry" and not release.step.noisy for release in ran):
+        return "exact updates on public tokens read a recurrent state that private ones had left behind"
+    handed_on = any(release.step.state == "noise" and not release.step.noisy for release in ran)
+    if handed_on and not any(
+        release.step == STATES and release.sample_rate == 1 for release in ran
+    ):
+        return "recurrent states were handed on, but no release of them is recorded"
+    return None

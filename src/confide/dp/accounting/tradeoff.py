@@ -1,0 +1,172 @@
+"""What one run of training may tell of its coins if a claim is true, claimed as a curve: delta at
+many epsilons at once.
+
+A certificate holds at every epsilon, with another delta each, and all of them together say more
+than any single pair. They bound the trade-off curve f of each coin: whoever calls a share x of the
+coins that fell one way wrongly, calls at least f(x) of those that fell the other way wrongly. From
+f follows how many guesses of all coins can be right by more than luck (Mahloujifar, Melis and
+Chaudhuri 2024, "Auditing f-differential privacy in one run", Algorithm 3). Nothing is assumed of
+the noise.
+"""
+
+import math
+from bisect import bisect_right
+from typing import NamedTuple
+
+from confide.dp.accounting.curves import Curve
+
+Points = tuple[tuple[float, float], ...]  # (epsilon, delta) pairs, all of which are claimed
+POINTS = 40  # of a curve, evenly from epsilon = 0
+LEAST_DELTA = 1e-9  # at the last of them
+# an epsilon beyond which a float cannot hold its slope: left out, so that the claim is weaker
+STEEPEST = 600.0
+TOLERANCE = 1e-4  # of an epsilon
+NOTHING = 1e-9  # an epsilon below it is none
+MOST = 1e9  # an epsilon beyond which nothing is looked for
+
+
+class TradeOff(NamedTuple):
+    """The inverse blow-up y -> f(1 - y) of the curve that some (epsilon, delta) pairs bound:
+    convex, made of straight lines.
+
+    Line i holds from starts[i] on. An event of probability y under one fall of a coin has at least
+    this under the other.
+    """
+
+    starts: list[float]
+    slopes: list[float]
+    heights: list[float]  # where each line would meet y = 0
+
+    def least(self, share: float) -> float:
+        """The least probability that an event of probability `share` can have once one coin is
+        turned over.
+        """
+        line = bisect_right(self.starts, share) - 1
+        return max(0.0, self.heights[line] + self.slopes[line] * share)
+
+
+def points_of(curve: Curve) -> Points:
+    """A finite part of a privacy curve: enough epsilons, from 0 to that of a tiny delta, to stand
+    for all of it.
+    """
+    from confide.dp.accounting.price import Bound, solve  # loads the accountants
+
+    if curve.log_delta(0.0) == -math.inf:
+        return ((0.0, 0.0),)
+    top = solve(Bound(curve), LEAST_DELTA)
+    if top == math.inf:
+        return ()
+    epsilons = (
+        [float(f"{top * place / (POINTS - 1):.6g}") for place in range(POINTS)]
+        if top > 0
+        else [0.0]
+    )
+    return tuple((epsilon, rounded_up(math.exp(curve.log_delta(epsilon)))) for epsilon in epsilons)
+
+
+def rounded_up(delta: float) -> float:
+    """Six digits, none of them below the value."""
+    return min(1.0, float(f"{delta * (1 + 1e-5):.6g}"))
+
+
+def family(points: Points, epsilon: float) -> Points:
+    """The claim as it would be if its first pair had this epsilon instead: all epsilons stretched
+    alike, or moved up from 0.
+
+    The larger the epsilon the weaker the claim; the claim itself is one of them.
+    """
+    own = points[0][0]
+    if own < NOTHING:
+        return tuple((one + epsilon, delta) for one, delta in points)
+    return tuple((one * (epsilon / own), delta) for one, delta in points)
+
+
+def trade_off(points: Points) -> TradeOff:
+    """The curve that all the pairs bound together, which is never more private than they are."""
+    lines = [(0.0, 0.0)]  # slope, height
+    for epsilon, delta in points:
+        if epsilon <= STEEPEST and delta < 1:
+            lines.append((math.exp(-epsilon), -delta * math.exp(-epsilon)))
+            lines.append((math.exp(epsilon), 1 - delta - math.exp(epsilon)))
+    best: list[tuple[float, float]] = []
+    starts: list[float] = []
+    for slope, height in sorted(set(lines)):
+        while best:
+            last_slope, last_height = best[-1]
+            parallel = last_slope == slope  # the higher of two comes later
+            start = -math.inf if parallel else (last_height - height) / (slope - last_slope)
+            if start > starts[-1]:
+                break
+            best.pop()
+            starts.pop()
+        starts.append(start if best else -math.inf)
+        best.append((slope, height))
+    return TradeOff(starts, [slope for slope, _ in best], [height for _, height in best])
+
+
+def refuted(claim: TradeOff, coins: int, guesses: int, correct: int, level: float = 0.05) -> bool:
+    """Whether at least `correct` right guesses have a probability below `level` if the claim is
+    true of each coin.
+
+    Suppose it were `level`. right = sum over j >= i of p_j j / m and wrong = sum of p_j (r - j) / m
+    are the probabilities that a random coin is guessed, rightly or wrongly, and at least i are
+    right in all. Turning over a wrongly guessed coin makes it right, so wrong[i] >= f(1 - right[i +
+    1]): down to i = 0 this asks for more than the whole probability r / m.
+    """
+    if not 0 <= correct <= guesses <= coins:
+        raise ValueError(f"Expected 0 <= {correct=} <= {guesses=} <= {coins=}")
+    right = level * correct / coins
+    wrong = level * (guesses - correct) / coins
+    for i in range(correct - 1, -1, -1):
+        least = claim.least(right)
+        if least <= wrong:  # then neither changes any more
+            break
+        right = min(1.0, right + i / (guesses - i) * (least - wrong))
+        wrong = least
+    return right + wrong > guesses / coins
+
+
+def epsilon_lower(
+    points: Points, coins: int, guesses: int, correct: int, level: float = 0.05
+) -> float:
+    """The largest epsilon of the claim's `family` that the guesses refute; 0 if they refute none.
+
+    At least the claim's own epsilon, that of the first pair, if the claim itself is refuted, else
+    at most that.
+    """
+
+    def impossible(epsilon: float) -> bool:
+        return refuted(trade_off(family(points, epsilon)), coins, guesses, correct, level)
+
+    own = points[0][0]
+    if impossible(own):
+        low = own
+        high = 2 * own + 1
+        while high < MOST and impossible(high):
+            low = high
+            high = 2 * high
+    else:
+        low = 0.0
+        high = own
+    while high - low > TOLERANCE * max(1.0, low):
+        middle = (low + high) / 2
+        if impossible(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def fewest(claim: TradeOff, coins: int, guesses: int, level: float) -> int:
+    """The smallest number of right guesses that refutes the claim; guesses + 1 if not even all of
+    them do.
+    """
+    low = 0
+    high = guesses + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if refuted(claim, coins, guesses, middle, level):
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,1 @@
+"""The noised update: sampling, clipping, noise."""

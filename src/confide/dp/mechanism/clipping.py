@@ -1,0 +1,272 @@
+"""Exact per-example gradient clipping in one forward and one backward pass (book-keeping, Bu et al.
+2023).
+
+Forward hooks keep what each layer read; autograd is asked for the gradients of the layers' outputs
+only. Both together determine the per-example gradients (dp.gradients), so norms and the clipped sum
+need neither a second backward pass nor a gradient per example. A unit of privacy may be one example
+or several (an author's: losses added up, then clipped as one).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from confide.dp.mechanism.gradients import Factored, Formed, Use, gradients_of, units_of
+from confide.dp.mechanism.randomness import Noise
+from confide.errors import InputError
+from confide.models.head import Head
+from confide.models.recurrence import LSTMLayer, Recurrent
+
+Gradients = dict[nn.Parameter, Formed | Factored]
+PART = 1 << 20  # numbers turned into float64 at once
+
+
+def is_conv1d(module: nn.Module) -> bool:
+    """transformers' Conv1D, a linear layer whose weight is (in, out)."""
+    return (
+        type(module).__name__ == "Conv1D"
+        and type(module).__module__ == "transformers.pytorch_utils"
+    )
+
+
+def supported(module: nn.Module) -> bool:
+    """Whether the per-example gradients of a layer's own parameters are known here."""
+    if isinstance(module, nn.Embedding):
+        return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
+    if isinstance(module, nn.LayerNorm):
+        return len(module.normalized_shape) == 1
+    return type(module) in (nn.Linear, Recurrent, Head) or is_conv1d(module)
+
+
+class PerExampleClipper:
+    """Holds the hooks and the running sum of clipped gradients: `flat` in float64, and `total` as
+    its views in the parameters' shapes. A physical batch is summed up in the parameters' own type
+    (`spare`, `piece`), then added to it.
+
+    Raises InputError at construction for a trainable parameter in a layer whose per-example
+    gradient is not known here.
+    Guarantees: what one unit alone adds to `total` has norm at most max_grad_norm, as it is stored,
+    rounding included; a unit whose gradient is not finite contributes zero and is counted in
+    `nonfinite`.
+    """
+
+    def __init__(self, model: nn.Module, max_grad_norm: float):
+        self.model = model
+        self.max_grad_norm = max_grad_norm
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.names: dict[nn.Module, str] = {}
+        self.records: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.recording = False
+        for name, module in model.named_modules():
+            if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
+                self._watch(name or "model", module)
+        kinds = {parameter.dtype for parameter in self.parameters}
+        if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
+            raise InputError(
+                "private training wants parameters of one type, float32 or float64", key="model"
+            )
+        self.flat, self.total = self._buffer(torch.float64)
+        self.spare, self.piece = self._buffer(kinds.pop())
+        self.nonfinite = torch.zeros((), dtype=torch.int64, device=self.flat.device)
+
+    def _watch(self, name: str, module: nn.Module) -> None:
+        if not supported(module):
+            kind = type(module).__name__
+            raise InputError(
+                f"layer {name} of type {kind} is trainable, but its per-example gradient is not known",
+                key="model",
+            )
+        self.names[module] = name
+        module.register_forward_hook(self._record)
+
+    def _buffer(self, kind: torch.dtype) -> tuple[Tensor, list[Tensor]]:
+        """One contiguous run of zeros, and its views in the shapes of the parameters."""
+        size = sum(parameter.numel() for parameter in self.parameters)
+        flat = torch.zeros(size, dtype=kind, device=self.parameters[0].device)
+        pieces = flat.split([parameter.numel() for parameter in self.parameters])
+        return flat, [
+            piece.view_as(parameter)
+            for piece, parameter in zip(pieces, self.parameters, strict=True)
+        ]
+
+    def _record(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if not self.recording:
+            return
+        if isinstance(
+            module, Recurrent
+        ):  # its gate gradients are those of its input; what it read is its state before
+            previous = F.pad(output.detach()[:, :-1], (0, 0, 1, 0))
+            if len(inputs) > 1 and inputs[1] is not None:
+                previous = previous * inputs[1].unsqueeze(-1)
+            self.records.append((module, previous, inputs[0]))
+            return
+        if not output.requires_grad:
+            output.requires_grad_()
+        self.records.append((module, inputs[0].detach(), output))
+
+    def reset(self) -> None:
+        """Start a new logical step."""
+        self.flat.zero_()
+
+    def add(self, losses: Callable[[], Tensor], units: Tensor | None = None) -> Tensor:
+        """Run `losses` () -> (B,), add the clipped gradients to `total`, and return their norms
+        before clipping.
+
+        Without units every example is one of its own: norms (B,). units (B,) int64 numbers the unit
+        of each example from 0 to A - 1, all of whose examples are here: norms (A,). Nothing is
+        added where this raises.
+        """
+        values, grads = self._backward(losses)
+        gradients = self._collect(grads, len(values))
+        together = None if units is None else units_of(units)
+        squares = [found.squares(together) for found in gradients.values()]
+        norms = torch.stack([found.norms for found in squares]).sum(0).sqrt()
+        most = torch.stack([found.most for found in squares]).sum(0).sqrt()
+        scale = self._scale(most)
+        self._accumulate(gradients, scale if units is None else scale[units])
+        return norms.to(self.spare.dtype)
+
+    def add_unit(self, losses: Iterable[Callable[[], Tensor]]) -> Tensor:
+        """The same for a single unit that is too large for one pass: sum its gradients over passes,
+        then clip; its norm ().
+        """
+        self.spare.zero_()
+        for piece in losses:
+            grads = torch.autograd.grad(piece().sum(), self.parameters, allow_unused=True)
+            for total, grad in zip(self.piece, grads, strict=True):
+                if grad is not None:
+                    total.add_(grad)
+        parts = [
+            torch.linalg.vector_norm(part, dtype=torch.float64) for part in self.spare.split(PART)
+        ]
+        norm = torch.linalg.vector_norm(torch.stack(parts))
+        scale = self._scale(norm.view(1))
+        self.flat.add_(torch.where(scale > 0, self.spare * scale, 0.0))
+        return norm.to(self.spare.dtype)
+
+    def finish(self, noise_multiplier: float, expected_batch_size: float, noise: Noise) -> None:
+        """Put (total + N(0, (noise_multiplier C)^2)) / expected_batch_size into .grad; one draw for
+        all parameters.
+
+        Guarantees: sum and noise meet in float64, and are rounded to the parameters' type once,
+        together.
+        """
+        if noise_multiplier > 0:
+            noise.add(self.flat, noise_multiplier * self.max_grad_norm)
+        self.flat.div_(expected_batch_size)
+        self.spare.copy_(self.flat)
+        for parameter, released in zip(self.parameters, self.piece, strict=True):
+            parameter.grad = released
+
+    def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """Losses (B,), and the gradients of their sum at the recorded outputs; parameters need
+        none.
+        """
+        self.records.clear()
+        self._switch(True)
+        try:
+            with torch.enable_grad():
+                values = losses()
+                return values, list(
+                    torch.autograd.grad(values.sum(), [output for _, _, output in self.records])
+                )
+        finally:
+            self._switch(False)
+
+    def _switch(self, recording: bool) -> None:
+        self.recording = recording
+        for parameter in self.parameters:
+            parameter.requires_grad_(not recording)
+        for module in self.model.modules():
+            if isinstance(module, LSTMLayer):
+                module.open = recording
+
+    def _collect(self, grads: list[Tensor], batch: int) -> Gradients:
+        """Per-example gradients of all parameters, in the parameters' type; empties records and
+        grads as it goes.
+        """
+        trainable = set(self.parameters)
+        found = {}
+        uses = {}
+        left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
+        while self.records:
+            (module, inputs, output), grad = self.records.pop(), grads.pop()
+            if len(inputs) != batch:
+                raise InputError(
+                    f"layer {self.names[module]} of type {type(module).__name__} read {len(inputs)} rows for {batch} examples: "
+                    "its first dimension must be the example",
+                    key="model",
+                )
+            if isinstance(module, Head) and hasattr(output.grad_fn, "logit_grads"):
+                grad = output.grad_fn.logit_grads
+            grad = (
+                grad.detach().to(self.spare.dtype).reshape(batch, -1, grad.shape[-1]).contiguous()
+            )
+            for parameter, vector in vectors_of(module, inputs, grad):
+                if parameter in trainable:
+                    found[parameter] = Formed(
+                        vector if parameter not in found else found[parameter].grads + vector
+                    )
+            if module.weight in trainable and not isinstance(module, nn.LayerNorm):
+                uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))
+            left[module.weight] -= 1
+            if not left[module.weight] and module.weight in uses:
+                found[module.weight] = gradients_of(module.weight.shape, uses.pop(module.weight))
+        return found
+
+    def _scale(self, norms: Tensor) -> Tensor:
+        """min(1, C / norm) in the parameters' type, and 0, counted, for a norm that is not finite.
+
+        norms (A,) float64 are what gradients cannot exceed; the scale and a product by it are
+        rounded, too, hence the slack.
+        """
+        finite = norms.isfinite()
+        self.nonfinite += (~finite).sum()
+        slack = 1 + 4 * torch.finfo(self.spare.dtype).eps
+        scale = (self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)
+        return torch.where(finite, scale, 0.0).to(self.spare.dtype)
+
+    def _accumulate(self, gradients: Gradients, scale: Tensor) -> None:
+        """Add the gradients of this batch, scaled by scale (B,), to `flat`, all or nothing."""
+        clean = scale.device.type == "cpu" and bool(
+            (scale > 0).all()
+        )  # on a GPU nobody waits for the answer
+        self.spare.zero_()
+        for parameter, view in zip(self.parameters, self.piece, strict=True):
+            if parameter in gradients:
+                gradients[parameter].add_weighted(view, scale, clean)
+        self.flat.add_(self.spare)
+
+
+def vectors_of(
+    module: nn.Module, inputs: Tensor, grad: Tensor
+) -> list[tuple[nn.Parameter, Tensor]]:
+    """Per-example gradients (B, size) of a layer's vectors, from what it read and its output's
+    gradient (B, L, size).
+    """
+    pairs = [(getattr(module, "bias", None), grad)]
+    if isinstance(module, nn.LayerNorm):
+        normal = F.layer_norm(
+            inputs.to(grad.dtype), module.normalized_shape, None, None, module.eps
+        )
+        pairs.append((module.weight, grad * normal.view_as(grad)))
+    return [(parameter, value.sum(1)) for parameter, value in pairs if parameter is not None]
+
+
+def use_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Use:
+    """How a layer used its weight matrix, from what it read and its output's gradient (B, L,
+    out).
+    """
+    if isinstance(module, nn.Embedding):
+        ids = inputs.reshape(len(inputs), -1)
+        return Use(
+            ids,
+            grad
+            if module.padding_idx is None
+            else grad * (ids != module.padding_idx).unsqueeze(-1),
+        )
+    inputs = inputs.to(grad.dtype).reshape(len(inputs), -1, inputs.shape[-1])
+    return Use(inputs, grad) if is_conv1d(module) else Use(grad, inputs)

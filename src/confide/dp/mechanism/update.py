@@ -1,0 +1,128 @@
+"""One optimizer update, exact or noisy (DP-SGD, Abadi et al. 2016), with the repairs that its
+guarantee needs.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from confide.dp.mechanism.authors import TOGETHER
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import Noise
+from confide.models.batches import Batch, token_losses
+from confide.models.head import IGNORE
+from confide.runtime.memory import Budget
+from confide.runtime.parallel import ALONE, Group
+
+
+def exact_gradient(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    max_norm: float | None,
+    budget: Budget,
+    half: bool = False,
+    group: Group = ALONE,
+) -> Tensor:
+    """Leave the mean token-loss gradient of a batch in .grad; returns the mean loss () in nats per
+    token, on the device.
+
+    `batches` are this process's part, which may be nothing.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    model.zero_grad(set_to_none=True)
+    losses = []
+    counts = []
+    for batch in batches:
+        for loss, count, grads in budget.run(
+            lambda piece: summed(model, parameters, piece, half), batch
+        ):
+            losses.append(loss)
+            counts.append(count)
+            for parameter, grad in zip(parameters, grads, strict=True):
+                parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+    if not losses:
+        losses = [parameters[0].new_zeros(())]
+        counts = [parameters[0].new_zeros((), dtype=torch.int64)]
+        no_gradient(parameters)
+    grads = [parameter.grad for parameter in parameters]
+    loss = torch.stack(losses).sum()
+    tokens = torch.stack(counts).sum()
+    group.sum([*grads, loss, tokens])
+    tokens.clamp_(min=1)  # none: a batch without a public position
+    torch._foreach_div_(grads, tokens)
+    if max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    return loss / tokens
+
+
+def no_gradient(parameters: Iterable[nn.Parameter]) -> None:
+    """Zeros into .grad: what a process without a part of a batch adds."""
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter)
+
+
+def summed(
+    model: nn.Module, parameters: list[nn.Parameter], batch: Batch, half: bool
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Summed loss (), number of tokens () and gradients of one piece."""
+    loss = token_losses(model, batch := batch.to(parameters[0].device), half).sum()
+    return loss.detach(), (batch.targets != IGNORE).sum(), torch.autograd.grad(loss, parameters)
+
+
+def noisy_gradient(
+    clipper: PerExampleClipper,
+    batches: Iterable[Batch],
+    noise_multiplier: float,
+    expected_batch_size: float,
+    noise: Noise,
+    budget: Budget,
+    half: bool = False,
+    group: Group = ALONE,
+) -> None:
+    """Leave the clipped, noised gradient of a Poisson batch in .grad; an empty batch gives noise
+    alone.
+
+    `batches` are this process's part of it.
+    Guarantees: the sum over units of gradients of norm at most C, plus N(0, (noise_multiplier *
+    C)^2) drawn once, is divided by the public expected batch size, never by the realised one.
+    Several processes add up their units first and then add the same noise, drawn from the same
+    stream: it is in the sum once.
+    """
+    clipper.reset()
+    for batch in batches:
+        budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)
+    group.sum([clipper.flat])
+    clipper.finish(noise_multiplier, expected_batch_size, noise)
+
+
+def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> None:
+    """Add one piece to the clipper: examples, or units of several, of which each counts as the mean
+    of its examples' gradients.
+
+    A unit too large to share a pass is summed up as in ordinary training, in passes of at most
+    `size` examples. Which way a unit goes, and with it the last digits of what it adds, is its own
+    matter, not that of the units beside it.
+    """
+    if batch.units is None:
+        clipper.add(lambda: per_example(clipper.model, batch, half))
+    elif len(batch) <= size and (int(batch.units[-1]) > 0 or len(batch) <= TOGETHER):
+        units = batch.units.to(clipper.flat.device)
+        sizes = units.bincount()[units]  # whole units: a budget never divides one
+        clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, units)
+    else:
+        pieces = batch.split(size, whole=False)
+        clipper.add_unit(
+            [
+                lambda piece=piece: per_example(clipper.model, piece, half) / len(batch)
+                for piece in pieces
+            ]
+        )
+
+
+def per_example(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
+    """Mean token loss (B,) of each example, a function of that example alone; 0 where nothing is
+    scored.
+    """
+    losses = token_losses(model, batch := batch.to(next(model.parameters()).device), half)
+    return losses.sum(1) / (batch.targets != IGNORE).sum(1).clamp(min=1)

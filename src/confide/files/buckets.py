@@ -1,0 +1,131 @@
+"""Finding what is alike in files of any size: digests go to buckets by their first bytes, so that
+like ones meet in one.
+
+A bucket is a file without a name, which vanishes with the process, however that ends. Of what is
+alike in a shard only one goes to a bucket: no bucket grows with how often the same thing stands in
+the corpus.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confide.files.io import Range, size_of, unnamed
+from confide.files.shards import scatter
+
+DIGEST = 20  # bytes
+KEYED = np.dtype(
+    [("digest", f"S{DIGEST}"), ("at", np.int64)]
+)  # of equal length, so the zeros that S leaves out do not matter
+SHARE = 128 << 20  # bytes of the corpus to a bucket
+MOST = 256  # buckets: each is an open file
+
+Look = Callable[
+    [Any], Iterable[tuple[int, bytes]]
+]  # of a shard: where something stands in it, and its digest, in order
+
+
+class Buckets:
+    """Records with a field "digest", in unnamed files in `folder`, as many as a corpus of this size
+    needs.
+    """
+
+    def __init__(self, folder: Path, size: int, dtype: np.dtype):
+        self.dtype = dtype
+        self.files = [unnamed(folder) for _ in range(min(1 + size // SHARE, MOST))]
+
+    def add(self, records: np.ndarray) -> None:
+        """Append each record to the bucket of its digest."""
+        first = np.ascontiguousarray(records["digest"]).view(np.uint16)[
+            :: DIGEST // 2
+        ]  # two bytes of each
+        bucket = first % len(self.files)
+        order = np.argsort(bucket, kind="stable")
+        parts = np.split(records[order], np.searchsorted(bucket[order], range(1, len(self.files))))
+        for file, part in zip(self.files, parts, strict=True):
+            file.write(part.tobytes())
+
+    def read(self, index: int) -> np.ndarray:
+        """All records of a bucket, in the order in which they came."""
+        file = self.files[index].fileno()
+        return np.frombuffer(os.pread(file, os.fstat(file).st_size, 0), self.dtype)
+
+
+class Offsets:
+    """Ascending runs of byte offsets in an unnamed file; few runs, so that those of a stretch are
+    found by bisection.
+    """
+
+    def __init__(self, folder: Path):
+        self.file = unnamed(folder)
+        self.edges = [0, 0]
+        self.last = -1
+
+    def extend(self, offsets: np.ndarray) -> None:
+        """Append ascending offsets; they lengthen the last run if they follow upon it."""
+        if not len(offsets):
+            return
+        if offsets[0] < self.last:
+            self.edges.append(self.edges[-1])
+        self.edges[-1] += len(offsets)
+        self.last = offsets[-1]
+        self.file.write(offsets.astype(np.int64).tobytes())
+
+    def within(self, shard: Range) -> np.ndarray:
+        """Those that lie in a shard, ascending."""
+        if not self.edges[-1]:
+            return np.zeros(0, np.int64)
+        whole = np.memmap(self.file, np.int64, "r")
+        found = []
+        for start, end in zip(self.edges[:-1], self.edges[1:], strict=True):
+            run = whole[start:end]
+            low = np.searchsorted(run, shard.start)
+            high = len(run) if shard.end is None else np.searchsorted(run, shard.end)
+            found.append(run[low:high])
+        return np.sort(np.concatenate(found))
+
+
+def repeats(
+    make: Callable[[], Look], shards: Sequence[Range], folder: Path, threads: int
+) -> Iterator[np.ndarray]:
+    """Records KEYED of all that `make()` finds in the shards and whose digest was found before, in
+    pieces ascending by `at`.
+    """
+    buckets = Buckets(folder, size_of(shards[0].path), KEYED)
+    for first, others in scatter(lambda: partial(apart, make()), shards, threads):
+        buckets.add(first)
+        yield others
+    yield from later(buckets, threads)
+
+
+def later(buckets: Buckets, threads: int) -> Iterator[np.ndarray]:
+    """Of each bucket all records but the first of each digest, in order."""
+    return scatter(
+        lambda: lambda index: _later(buckets.read(index)), range(len(buckets.files)), threads
+    )
+
+
+def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Records KEYED of a shard: first occurrences of digests, and later ones."""
+    seen: set[bytes] = set()
+    first = bytearray()
+    others = bytearray()
+    for at, digest in look(shard):
+        size = len(seen)
+        seen.add(digest)
+        records = others if len(seen) == size else first
+        records += digest
+        records += at.to_bytes(8, sys.byteorder)
+    return np.frombuffer(first, KEYED), np.frombuffer(others, KEYED)
+
+
+def _later(records: np.ndarray) -> np.ndarray:
+    """All records, which are in order, but the first of each digest."""
+    order = np.argsort(records["digest"], kind="stable")
+    digests = records["digest"][order]
+    return records[np.sort(order[1:][digests[1:] == digests[:-1]])]

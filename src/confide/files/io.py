@@ -1,0 +1,321 @@
+"""Files in and out: JSON lines with errors that name file and line, and writes that appear whole or
+not at all.
+"""
+
+import glob
+import hashlib
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import FileIO
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
+from pydantic import BaseModel, ValidationError
+from safetensors import SafetensorError
+
+from confide.errors import InputError
+from confide.files import jsons
+
+LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
+LONGEST = 1 << 27  # bytes of a line of text
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it into place on success, remove it on any
+    failure.
+
+    What has its final name is on disk, so that a loss of power leaves the old file or the new one.
+    """
+    path = Path(path)
+    with _beside(path) as temporary:
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+        _flush(path.parent)
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder; move its files into `folder` on success, each whole, remove it on
+    any failure.
+    """
+    with _beside(folder) as temporary:
+        temporary.mkdir()
+        yield temporary
+        files = sorted(temporary.iterdir())
+        for file in files:
+            _flush(file)
+        folder.mkdir(exist_ok=True)
+        for file in files:
+            os.replace(file, folder / file.name)
+        _flush(folder)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A name for what will become `path`, free of what killed processes have left under such
+    names.
+    """
+    prefix = f".{path.name}.{platform.node()}."
+    temporary = path.with_name(f"{prefix}{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+            if not _running(left.name.removeprefix(prefix).removesuffix(".tmp")):
+                _remove(left)
+        yield temporary
+    except (
+        OSError,
+        SafetensorError,
+    ) as error:  # the latter is what safetensors makes of a full disk
+        raise InputError(
+            f"cannot be written: {getattr(error, 'strerror', None) or error}", file=path
+        ) from error
+    finally:
+        _remove(temporary)
+
+
+def _running(process: str) -> bool:
+    """Whether a process of this number is there; what is no number is left alone."""
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, PermissionError):
+        pass
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Whole file; InputError if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def read_json(path: str | Path) -> Any:
+    """Parsed JSON file; InputError names the file where it is truncated, malformed, nested too
+    deep, or has a key twice.
+    """
+    return parse_json(read_bytes(path), path)
+
+
+def parse_json(content: bytes, path: str | Path) -> Any:
+    """The same of the content of a file, or of a part of it."""
+    try:
+        return jsons.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"malformed JSON: {error.msg}", file=path, line=error.lineno) from None
+    except jsons.Repeated as error:
+        raise InputError(str(error), file=path, key=error.key) from None
+    except jsons.Nested as error:
+        raise InputError(str(error), file=path) from None
+
+
+def read_object(path: Path, *keys: str) -> dict[str, Any]:
+    """A JSON object with these keys; InputError names what is missing."""
+    value = read_json(path)
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            raise InputError("is missing", file=path, key=key)
+    return value
+
+
+def read_file(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
+    """A JSON object that has the fields of `kind`, as it is; InputError names the first that is
+    wrong, not its value.
+    """
+    value = read_json(path)
+    try:
+        kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or None
+        raise InputError(
+            "is missing" if first["type"] == "missing" else first["msg"], file=path, key=key
+        ) from None
+    return value
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write sorted, indented JSON atomically (numpy scalars and arrays allowed). NaN and infinity:
+    see `number`.
+    """
+    options = (
+        orjson.OPT_INDENT_2
+        | orjson.OPT_SORT_KEYS
+        | orjson.OPT_SERIALIZE_NUMPY
+        | orjson.OPT_APPEND_NEWLINE
+    )
+    with atomic(path) as temporary:
+        temporary.write_bytes(orjson.dumps(value, option=options))
+
+
+def number(value: float) -> float | str:
+    """JSON has no infinity: an unbounded epsilon is written as the string "inf", and read back by
+    float().
+    """
+    return "inf" if value == float("inf") else value
+
+
+class Range(NamedTuple):
+    """Whole lines of a file: those that begin from byte `start` on and before `end` (None: to its
+    end).
+    """
+
+    path: Path
+    start: int = 0
+    end: int | None = None
+
+
+def read_lines(source: str | Path | Range) -> Iterator[tuple[int, bytes]]:
+    """Lines, streamed, each with the byte at which it begins; InputError for one of more than
+    LONGEST bytes.
+    """
+    path, at, end = source if isinstance(source, Range) else Range(Path(source))
+    try:
+        with open(path, "rb", buffering=1 << 20) as file:
+            if at:
+                file.seek(at)
+            for line in iter(partial(file.readline, LONGEST + 1), b""):
+                if end is not None and at >= end:
+                    return
+                if len(line) > LONGEST:
+                    raise InputError(
+                        f"is longer than {LONGEST} bytes", file=path, line=line_number(path, at)
+                    )
+                yield at, line
+                at += len(line)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; InputError if it cannot be read."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def line_from(file: BinaryIO, place: int) -> int:
+    """Byte at which the first line begins that does not begin before `place`; where the file then
+    stands.
+    """
+    file.seek(max(place - 1, 0))
+    while place and (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
+        pass  # a line of any length, in pieces
+    return file.tell()
+
+
+def count_lines(path: Path, start: int, end: int) -> int:
+    """Ends of lines between two bytes of a file."""
+    count = 0
+    left = end - start
+    with open(path, "rb") as file:
+        file.seek(start)
+        while block := file.read(min(left, 1 << 20)):
+            count = count + block.count(b"\n")
+            left = left - len(block)
+    return count
+
+
+def line_number(path: Path, at: int) -> int:
+    """Number of the line that begins at a byte; for errors, since it reads all that stands
+    before.
+    """
+    return count_lines(path, 0, at) + 1
+
+
+def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
+    """One object per line, streamed; blank lines are skipped; errors name file and line, never the
+    text.
+    """
+    path = source.path if isinstance(source, Range) else Path(source)
+    for at, line in read_lines(source):
+        if line.isspace():
+            continue
+        try:
+            value = jsons.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise InputError(
+                f"malformed JSON: {error.msg}", file=path, line=line_number(path, at)
+            ) from None
+        except (jsons.Repeated, jsons.Nested) as error:
+            key = getattr(error, "key", None)
+            raise InputError(str(error), file=path, line=line_number(path, at), key=key) from None
+        if not isinstance(value, dict):
+            raise InputError("expected a JSON object", file=path, line=line_number(path, at))
+        yield value
+
+
+def dump_lines(rows: Iterable[Any]) -> bytes:
+    """Rows (dicts or dataclasses) as JSON lines."""
+    lines = bytearray()  # a list of lines would hold the kilobyte that orjson takes for each
+    for row in rows:
+        lines += orjson.dumps(row, option=LINE)
+    return bytes(lines)
+
+
+def write_jsonl(path: str | Path, rows: Iterable[Any]) -> int:
+    """Stream rows (dicts or dataclasses) to a JSON-lines file atomically; returns how many."""
+    count = 0
+    with atomic(path) as temporary, open(temporary, "wb", buffering=1 << 20) as out:
+        for row in rows:
+            out.write(orjson.dumps(row, option=LINE))
+            count += 1
+    return count
+
+
+def write_pieces(path: str | Path, pieces: Iterable[bytes]) -> None:
+    """Write bytes one after the other, atomically."""
+    with atomic(path) as temporary, open(temporary, "wb", buffering=1 << 20) as out:
+        for piece in pieces:
+            out.write(piece)
+
+
+def unnamed(folder: Path) -> FileIO:
+    """A file for writing and reading that has no name: it is gone as soon as nobody has it open."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryFile(dir=folder, buffering=0)
+    except OSError as error:
+        raise InputError(
+            f"cannot hold temporary files: {error.strerror or error}", file=folder
+        ) from error
+
+
+def sha256(path: str | Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    return digest.hexdigest()

@@ -1,0 +1,96 @@
+"""JSON that says one thing: no key stands twice in an object, and nothing is nested deeper than any
+file of ours.
+
+The standard leaves open what a second key means; parsers let the last one win, and so gold secrets
+could vanish behind an empty list that another program does not see. The parsers here are orjson and
+msgspec, which do not tell; the standard library's, which does, is slower, and reads those lines
+alone that could have a key twice.
+"""
+
+import json
+from typing import Any
+
+import orjson
+
+DEEPEST = 64  # levels; orjson writes 254 and reads 1024
+
+
+class Repeated(ValueError):
+    """A key that stands twice."""
+
+    def __init__(self, key: str):
+        super().__init__("stands twice, and only one of them would be read")
+        self.key = (
+            key if key.isidentifier() and len(key) <= 40 else None
+        )  # what is no name might be text
+
+
+class Nested(ValueError):
+    """Too many levels."""
+
+    def __init__(self) -> None:
+        super().__init__(f"is nested deeper than {DEEPEST} levels")
+
+
+def loads(raw: bytes | str) -> Any:
+    """The value; orjson.JSONDecodeError, Nested or Repeated, all of them ValueErrors."""
+    value = orjson.loads(raw)
+    check(raw.encode() if isinstance(raw, str) else raw, value)
+    return value
+
+
+def check(raw: bytes, value: Any) -> None:
+    """Nested or Repeated unless the JSON that a value was read from is neither."""
+    if not _plain(raw, value):
+        if nested(value):
+            raise Nested
+        check_keys(raw)
+
+
+def in_order(line: bytes, keys: int) -> bool:
+    """Whether a line, an object of so many different keys with no other object in it, surely has
+    none of them twice.
+
+    Where no colon follows white space, each key is followed by a quote and a colon: one that stands
+    twice is counted twice.
+    """
+    return (
+        line.count(b'":') == keys and b" :" not in line and b"\t" not in line and b"\r" not in line
+    )
+
+
+def _plain(raw: bytes, value: Any) -> bool:
+    """Whether it is such a line, and of little depth."""
+    one = type(value) is dict and raw.count(b"{") == 1 and raw.count(b"[") < DEEPEST
+    return one and b"\n" not in raw[:-1] and in_order(raw, len(value))
+
+
+def nested(value: Any) -> bool:
+    """Whether a value has more levels than DEEPEST."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEEPEST):
+        if not level:
+            return False
+        inner = (
+            one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)
+        )
+        level = [one for one in inner if isinstance(one, dict | list)]
+    return bool(level)
+
+
+def check_keys(raw: bytes) -> None:
+    """Repeated where a key stands twice in an object of JSON that a parser accepts."""
+    try:
+        json.loads(raw, object_pairs_hook=_once, parse_int=str, parse_float=str)
+    except RecursionError:
+        raise Nested from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Nothing is kept of an object but whether its keys differ."""
+    if len(dict(pairs)) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise Repeated(key)
+            seen.add(key)

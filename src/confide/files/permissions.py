@@ -1,0 +1,80 @@
+"""Who may read what a project holds: its owner. What others may see is copied out by `confide
+release`, and by nothing else.
+
+There is no list of secret files that could lack one: every process of the workflow creates files as
+0600 and folders as 0700, and the workflow shuts its own folders, whatever other programs keep in
+them (objects in DVC's cache are 0444).
+"""
+
+import os
+from pathlib import Path
+
+from confide.errors import InputError
+
+STATE = ".dvc-state"  # of DVC: it unpickles what lies there
+SHUT = (
+    "data",
+    "models",
+    "results",
+    "logs",
+    ".checkpoints",
+    ".snakemake",
+    ".dvc",
+    STATE,
+    "mlruns",
+    "mlartifacts",
+)
+
+
+def private() -> None:
+    """Whatever this process and its children create from now on is their owner's alone, and where
+    nobody can wait for it.
+
+    torch's compiler, which no stage calls, makes a folder on import: by default one of a known name
+    in the system's folder of temporary files, where another user may have put compiled code before.
+    Children import nothing from the folder in which they work, as `python -m` would: it may be
+    somebody else's.
+    """
+    os.umask(0o077)
+    os.environ["PYTHONSAFEPATH"] = "1"
+    own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(own, "confide", "torchinductor"))
+
+
+def shut(folder: Path) -> None:
+    """Close a project's folders, those that there are, to all but their owner; InputError where
+    that is another user.
+    """
+    states = states_in(folder)
+    for path in [*(folder / name for name in SHUT), *states]:
+        try:
+            if path.is_dir() and path.stat().st_mode & 0o077:
+                path.chmod(0o700)
+        except OSError as error:
+            raise InputError(
+                f"cannot be closed to other users: {error.strerror}", file=path
+            ) from None
+    for state in states:
+        refuse_planted(state, {os.geteuid(), folder.stat().st_uid})
+
+
+def states_in(folder: Path) -> list[Path]:
+    """DVC's own records of a project: one folder, and one in each subfolder in which DVC was
+    called.
+    """
+    return [
+        path
+        for depth in ("", "*/", "*/*/")
+        for path in folder.glob(f"{depth}{STATE}")
+        if path.is_dir()
+    ]
+
+
+def refuse_planted(state: Path, owners: set[int]) -> None:
+    """InputError where another user has put something into DVC's records, which DVC would run when
+    it reads them.
+    """
+    for path in [state, *state.rglob("*")]:
+        if path.lstat().st_uid not in owners:
+            problem = f"belongs to another user, and DVC runs what it holds: delete {state}, which is only a cache"
+            raise InputError(problem, file=path)

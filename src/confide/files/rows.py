@@ -1,0 +1,199 @@
+"""Points, copies and findings as JSON lines: fields of declared types, the bytes at which lines
+begin, and a merge-join.
+"""
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from msgspec import DecodeError, Struct, ValidationError, defstruct
+from msgspec.json import Decoder
+
+from confide.errors import InputError
+from confide.files import jsons
+from confide.files.io import Range, line_from, line_number, read_jsonl, read_lines
+
+Spans = list[tuple[int, int, str, float]]  # start, end, label, score
+FIELDS: dict[
+    str, Any
+] = {  # types of the fields of points and packed files; others may hold anything
+    **{
+        "key": str,
+        "text": str,
+        "doc": str,
+        "split": str,
+        "path": str,
+        "domain": str | None,
+        "owner": str | None,
+    },
+    **{"gold": Spans, "canary": int | None},
+}
+MISSING = re.compile(
+    r"missing required field `(\w+)`\Z"
+)  # of msgspec's messages, which quote no values
+PLACE = re.compile(r"`\$\.(\w+)")
+
+Keyed = TypeVar("Keyed", "Copy", "Found")
+
+
+class Copy(Struct, gc=False):
+    """A later copy of a point."""
+
+    key: str
+
+
+class Found(Struct, gc=False):
+    """What the policies say of a point: spans of pi, whether pi_c fires, whether one of them
+    raised.
+    """
+
+    key: str
+    spans: Spans
+    conservative: bool
+    failed: bool = False
+
+
+def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]]:
+    """The given fields of each line, as a tuple (a bare value for one field), with the byte at
+    which the line begins.
+
+    InputError names a field that is missing, of another type than it has to be, or has spans beyond
+    the text.
+    """
+    pick = attrgetter(*fields)
+    return ((at, pick(row)) for at, row in _decoded(source, _kind(fields)))
+
+
+def read_rows(source: Path | Range, *fields: str) -> Iterator[Any]:
+    """The same without the bytes."""
+    return map(attrgetter(*fields), map(itemgetter(1), _decoded(source, _kind(fields))))
+
+
+@cache
+def _kind(fields: tuple[str, ...]) -> type[Struct]:
+    return defstruct("Row", [(name, FIELDS.get(name, Any)) for name in fields], gc=False)
+
+
+def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, Any]]:
+    """Lines as objects of a kind, with the byte at which they begin; blank lines are skipped;
+    errors never quote the text.
+    """
+    decode = Decoder(kind).decode
+    names = kind.__struct_fields__
+    spans = next((name for name in ("gold", "spans") if name in names), None)
+    within = "text" in names
+    quoted = f'"{spans}"'.encode()
+    for at, line in read_lines(source):
+        try:
+            row = decode(line)
+        except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if line.isspace():
+                continue
+            raise _refused(error, source, at) from None
+        if spans:
+            if line.count(quoted) > 1 or b"\\u00" in line:  # or spelled in another way
+                _check_keys(line, source, at)
+            size = len(row.text) if within else math.inf
+            for start, end, _, _ in getattr(row, spans):
+                if not 0 <= start <= end <= size:
+                    raise _wrong("reaches beyond the text", source, at, spans)
+        yield at, row
+
+
+def _check_keys(line: bytes, source: Path | Range, at: int) -> None:
+    """InputError where a key stands twice: the last would win, and secrets could be gone."""
+    try:
+        jsons.check_keys(line)
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise _wrong(str(error), source, at) from None
+
+
+def _refused(error: Exception, source: Path | Range, at: int) -> InputError:
+    said = str(error)
+    if not isinstance(error, ValidationError):
+        return _wrong("malformed JSON", source, at)
+    if missing := MISSING.search(said):
+        return _wrong("missing field", source, at, missing[1])
+    if place := PLACE.search(said):
+        return _wrong("is of another type", source, at, place[1])
+    return _wrong("expected a JSON object", source, at)
+
+
+def _wrong(message: str, source: Path | Range, at: int, name: str | None = None) -> InputError:
+    path = source.path if isinstance(source, Range) else source
+    return InputError(message, file=path, line=line_number(path, at), key=name)
+
+
+def stretch(path: Path, points: Range) -> Range:
+    """Where the lines of a file of findings lie that belong to a range of the points: each names
+    the byte of its point, "at".
+
+    The stretches of adjoining ranges adjoin, so that no line is passed over, whatever order the
+    lines are in.
+    """
+    return Range(
+        path, _first(path, points.start), None if points.end is None else _first(path, points.end)
+    )
+
+
+def _first(path: Path, at: int) -> int:
+    """Byte of the first line that belongs to a point at `at` or later; by bisection."""
+    if at == 0:
+        return 0
+    try:
+        with open(path, "rb") as file:
+            low = 0
+            high = os.fstat(file.fileno()).st_size
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (
+                    (middle + 1, high)
+                    if _point(path, line_from(file, middle)) < at
+                    else (low, middle)
+                )
+            return line_from(file, low)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+
+
+def _point(path: Path, place: int) -> float:
+    """Byte of the point that the line at a byte belongs to; infinite after the last one."""
+    row = next(read_jsonl(Range(path, place)), {"at": math.inf})
+    if not isinstance(row.get("at"), int | float):
+        raise InputError("missing field", file=path, line=line_number(path, place), key="at")
+    return row["at"]
+
+
+class Join(Generic[Keyed]):
+    """Merge-join of keyed rows, of a file or `rows`, with the points: ask for each point's key in
+    turn, then `finish`.
+    """
+
+    def __init__(
+        self, kind: type[Keyed], source: Path | Range | None = None, rows: Iterable[Keyed] = ()
+    ):
+        self.path = source.path if isinstance(source, Range) else source
+        self.rows = iter(rows) if source is None else map(itemgetter(1), _decoded(source, kind))
+        self._advance()
+
+    def _advance(self) -> None:
+        self.row = next(self.rows, None)
+        self.key = None if self.row is None else self.row.key
+
+    def take(self, key: str) -> Keyed | None:
+        """The row of this point, if it has one."""
+        if key != self.key:
+            return None
+        row = self.row
+        self._advance()
+        return row
+
+    def finish(self) -> None:
+        """InputError if a row belongs to no point, or stands out of the order of the points."""
+        if self.row is not None:
+            raise InputError("matches no point, or is out of order", file=self.path, key=self.key)

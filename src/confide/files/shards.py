@@ -1,0 +1,113 @@
+"""Scatter and gather: a function over shards of a file of lines, in several processes, its results
+in order.
+
+Shards are of fixed size, so that neither results nor the memory of a process depend on how many
+processes there are. Results come back through pipes, so nothing of them is left on a disk.
+Processes are forked: what the function holds, a key say, is inherited in memory and never written.
+Where there is one process, it is this one.
+"""
+
+import ctypes
+import gc
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+from confide.errors import InputError
+from confide.files.io import Range, line_from
+
+SIZE = (
+    4 << 20
+)  # bytes of a shard; some policies see the texts of one in batches, so it is the same on every machine
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}  # in each process of a pool
+PR_SET_PDEATHSIG = 1  # prctl.h
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+made: Callable[[], Callable[[Any], Any]]  # in a process of a pool: what it runs, made on first use
+
+
+def shards(path: Path) -> list[Range]:
+    """The file in ranges of SIZE bytes, each on to the end of its last line; at least one.
+    InputError if it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            edges = [0]
+            while edges[-1] + SIZE < size:
+                edges.append(line_from(file, edges[-1] + SIZE))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    return [Range(path, *edge) for edge in zip(edges, [*edges[1:], None], strict=True)]
+
+
+def scatter(
+    make: Callable[[], Callable[[Item], Result]], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """Results of the function that `make` returns, in the order of the items; `make` runs once in
+    each of `threads` processes.
+
+    At most 2 * threads results wait, so the memory does not grow with the items.
+    Errors: what the function raises is raised here; InputError where a process was killed.
+    """
+    if threads < 1:
+        raise InputError("expected at least 1", key="threads", value=threads)
+    if threads == 1:
+        yield from map(make(), items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ProcessPoolExecutor(threads, get_context("fork"), _begin, (make,)) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(_next, item))
+                if len(waiting) == 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            message = "a process was killed, perhaps for want of memory: fewer need less"
+            raise InputError(message, key="threads", value=threads) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No search for cycles meanwhile: the many small objects of a shard are in none, and it would
+    take a fifth of the time.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
+    """Nothing is made before the first item: an error of `make` has to reach the one who asked."""
+    global made
+    libc = ctypes.CDLL(None)
+    if hasattr(
+        libc, "prctl"
+    ):  # Linux: a process does not outlive the one that started it, however that ends
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.environ.update(ONE_THREAD)
+    made = cache(make)
+
+
+def _next(item: Any) -> Any:
+    return made()(item)

@@ -1,0 +1,1 @@
+"""Words on their way to a reader."""

@@ -1,0 +1,177 @@
+"""Words from outside on their way to a reader: a function for each medium, so that they stand there
+as what they are.
+
+Titles, labels of secrets, names of domains, authors, runs and files may be written by anybody. In a
+terminal they must not clear the screen or make a line of their own, in a page run nothing, in a
+spreadsheet be no formula, in a figure no formula either, and in a rule of Snakemake no wildcard.
+Everywhere a character that cannot be seen is spelled out: \\x1b, \\n, \\u202e.
+"""
+
+import csv
+import html
+import io
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+UNSEEN = (
+    "Cc",
+    "Cf",
+    "Cs",
+    "Zl",
+    "Zp",
+)  # categories of Unicode: controls, directions and joiners, halves, ends of lines
+MARKUP = re.compile(
+    r"[\\`*\[\]<>&|~#$!]|(?<![^\W_])_|_(?![^\W_])"
+)  # an underscore within a word means nothing in Markdown
+FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)  # how a cell begins that a spreadsheet computes
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')  # in JSON
+TEMPLATE = re.compile(r"[{}<>&]")  # of Snakemake, or of HTML
+JOINER = "\u2060"  # cannot be seen, and keeps what it stands between from being read as one
+
+
+def visible(text: object) -> str:
+    """Text on one line, in which each character that cannot be seen is spelled out as Python would
+    write it.
+    """
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(_spelled(one) if unicodedata.category(one) in UNSEEN else one for one in words)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return (
+        f"\\u{code:04x}"
+        if code > 0xFF
+        else repr(character)[1:-1]
+        if code < 0x80
+        else f"\\x{code:02x}"
+    )
+
+
+def terminal(text: object) -> str:
+    """One line of a terminal, of a log, or of XML."""
+    return visible(text)
+
+
+def say(*lines: object, file: TextIO | None = None) -> None:
+    """Print one line for each argument, whatever stands in it; to standard output if no file is
+    given.
+    """
+    for line in lines:
+        print(terminal(line), file=file or sys.stdout, flush=True)
+
+
+def warn(*lines: object) -> None:
+    """The same to standard error."""
+    say(*lines, file=sys.stderr)
+
+
+def markdown(text: object) -> str:
+    """Text within a line or a cell of Markdown."""
+    return MARKUP.sub(r"\\\g<0>", visible(text))
+
+
+def code(text: object) -> str:
+    """The same as code, between backticks, which it must not end; neither must it end the cell of a
+    table.
+    """
+    return "`" + visible(text).replace("`", "'").replace("|", "¦") + "`"
+
+
+def page(text: object) -> str:
+    """Text within a page of HTML."""
+    return html.escape(visible(text))
+
+
+def rendered(text: str) -> str:
+    """A page of ours in Markdown as HTML; tags in it are shown and do nothing."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+
+
+def cell(value: Any) -> Any:
+    """A value of a CSV file: text that a spreadsheet would compute, and that is no number, gets an
+    apostrophe in front.
+    """
+    if not isinstance(value, str):
+        return value
+    words = visible(value)
+    return f"'{words}" if words.lstrip().startswith(FORMULA) and not _number(words) else words
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Comma-separated text of rows: None is empty, numbers are in full precision."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for row in (head, *rows):
+        writer.writerow([cell(value) for value in row])
+    return out.getvalue()
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The same of rows with equal keys, which are the head."""
+    return table(list(rows[0]), (list(row.values()) for row in rows))
+
+
+def figure(text: object) -> str:
+    """Text in a figure, one line for each of its own; in settings in which formulas are off
+    (`report.style`).
+    """
+    return "\n".join(visible(line) for line in str(text).split("\n"))
+
+
+def category(text: object) -> str:
+    """A heading of Snakemake's report: no wildcard, and no end of the script that it stands in."""
+    return re.sub(r"[{<]", rf"\g<0>{JOINER}", visible(text))
+
+
+def parameter(text: str) -> str:
+    """JSON that means the same, as a parameter of a rule: its strings hold no wildcard and no
+    tag.
+    """
+    return STRING.sub(lambda string: _escaped(string[0]), text)
+
+
+def _escaped(string: str) -> str:
+    """A string of JSON with Unicode escapes for what Snakemake or a page would read, and for what
+    cannot be seen.
+    """
+    return "".join(
+        f"\\u{ord(one):04x}"
+        if TEMPLATE.match(one) or (unicodedata.category(one) in UNSEEN and ord(one) <= 0xFFFF)
+        else one
+        for one in string
+    )
+
+
+def embedded(text: str) -> str:
+    """A part of a page as raw HTML within reStructuredText, which is a template before it is
+    read.
+    """
+    lines = text.replace("{", "&#123;").replace("}", "&#125;").splitlines()
+    return "\n".join([".. raw:: html", "", *(f"   {line}" for line in lines)]) + "\n"

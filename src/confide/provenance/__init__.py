@@ -1,0 +1,1 @@
+"""What a result was made of: code, artefacts, records of runs."""

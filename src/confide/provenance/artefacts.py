@@ -1,0 +1,60 @@
+"""Digests of what was made elsewhere and is in a model: a pretrained model, a pipeline, a list of
+keywords.
+
+Whoever trains declares that such an artefact saw no protected text; the digest says which one is
+meant.
+"""
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from confide.files.io import sha256
+
+
+def digest_of(artefact: str | None) -> str | None:
+    """SHA-256 of a file, or over the names and digests of all files of a folder; None where there
+    is no such artefact.
+
+    `artefact`: a path, an installed package, or the name of a model of the Hugging Face hub that is
+    in its cache.
+    """
+    place = None if artefact is None else place_of(artefact)
+    if place is None:
+        return None
+    if place.is_file():
+        return sha256(place)
+    total = hashlib.sha256()
+    for file in files_below(place):
+        total.update(f"{file.relative_to(place)}\0{sha256(file)}\n".encode())
+    return total.hexdigest()
+
+
+def place_of(artefact: str) -> Path | None:
+    """Where an artefact lies, in the order in which the libraries that load it look."""
+    if Path(artefact).exists():
+        return Path(artefact)
+    if artefact.isidentifier() and (package := importlib.util.find_spec(artefact)) is not None:
+        folders = list(package.submodule_search_locations or [])
+        return Path(folders[0]) if folders else Path(package.origin)
+    return cached(artefact)
+
+
+def cached(name: str) -> Path | None:
+    """The folder of a model of the hub that was downloaded before."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError):
+        return None
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files below a folder, in the order of their names; what Python compiled is left out."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        yield from (Path(parent, name) for name in sorted(names) if Path(parent, name).is_file())

@@ -1,0 +1,134 @@
+"""Results without a record of how they were made, or that are no more what was made: the workflow
+must refuse them.
+
+Snakemake finds changed parameters and code through its records alone; a copy of the results that
+came without them would count as up to date whatever params.yaml says. A file that was cut short
+since a job read it would count as a new input.
+"""
+
+import os
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from confide.errors import InputError
+from confide.files.io import read_object, sha256
+
+BUILT = (
+    "data/work",
+    "data/tokenizers",
+    "models",
+    "results/runs",
+    "results/studies",
+    "results/summary",
+)
+REPAIR = (
+    "has no record of how it was made: `dvc pull` brings the records; deleting the file makes it anew; if nothing has changed "
+    "since it was made, `snakemake --touch --forceall` records that"
+)
+DAMAGED = "has a damaged record of how it was made; delete the file, and it is made anew"
+TEMPLATE = "is not as this workflow writes it, and Snakemake's report would run what it holds; delete it, and it is made anew"
+REMAKE = "is not what jobs have read that came after it; delete it, and it is made anew"
+
+
+def record(folder: Path, output: str) -> Path:
+    """Where Snakemake keeps what it knows of an output: the name in base64, long ones cut into
+    folders.
+    """
+    length = os.pathconf(folder, "PC_NAME_MAX") - 1
+    name = urlsafe_b64encode(output.encode()).decode()
+    pieces = [name[start : start + length] for start in range(0, len(name), length)]
+    return folder.joinpath(*(f"@{piece}" for piece in pieces[:-1]), pieces[-1])
+
+
+def unrecorded(folder: Path) -> Iterator[str]:
+    """Built files that neither have a record nor belong to an interrupted job (which is run again
+    anyway).
+    """
+    state = [
+        path
+        for name in ("metadata", "incomplete")
+        if (path := folder / ".snakemake" / name).is_dir()
+    ]
+    for place in BUILT:
+        for path in sorted((folder / place).rglob("*")):
+            output = str(path.relative_to(folder))
+            hidden = "/." in output  # left by a killed job: a file, or in a folder
+            if (
+                path.is_file()
+                and not hidden
+                and not any(record(known, output).exists() for known in state)
+            ):
+                yield output
+
+
+def check_opening(page: Path) -> None:
+    """InputError unless a page that opens Snakemake's report is one block of raw HTML without
+    braces.
+
+    The report reads it as a template, which runs what stands in braces, then as reStructuredText,
+    which may read other files.
+    """
+    try:
+        first, second, *rest = page.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        raise InputError(TEMPLATE, file=page) from None
+    indented = all(not line.strip() or line.startswith("   ") for line in rest)
+    if (
+        first != ".. raw:: html"
+        or second
+        or not indented
+        or any("{" in line or "}" in line for line in rest)
+    ):
+        raise InputError(TEMPLATE, file=page)
+
+
+def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Outputs of finished jobs that are there, with what Snakemake knows of them; InputError for a
+    record that is damaged.
+
+    Snakemake passes over such a record, and would see no change of parameters any more.
+    """
+    made, begun = (folder / ".snakemake" / name for name in ("metadata", "incomplete"))
+    for path in sorted(path for path in made.rglob("*") if path.is_file()):
+        name = "".join(part.removeprefix("@") for part in path.relative_to(made).parts)
+        output = urlsafe_b64decode(name).decode()
+        if (folder / output).exists() and not (begun.is_dir() and record(begun, output).exists()):
+            try:
+                yield output, read_object(path, "starttime", "endtime", "input_checksums")
+            except InputError:
+                raise InputError(DAMAGED, file=output) from None
+
+
+def altered(folder: Path) -> Iterator[str]:
+    """Built files that have another date than when they were made, and another content than when
+    they were last read.
+    """
+    made = dict(records(folder))
+    changed = {name for name in made if (folder / name).stat().st_mtime != made[name]["endtime"]}
+    for reader in made.values():
+        for name in changed & reader["input_checksums"].keys():
+            read_this = (reader["starttime"] or 0) >= made[name]["endtime"]
+            if read_this and reader["input_checksums"][name] != f"sha256:{sha256(folder / name)}":
+                yield name
+
+
+def redate(folder: Path) -> None:
+    """Give built files that a clock has dated in the future the date of now; else Snakemake refuses
+    what is made from them.
+    """
+    now = time.time()
+    for place in BUILT:
+        for path in (folder / place).rglob("*"):
+            if path.is_file() and path.stat().st_mtime > now:
+                os.utime(path, (now, now))
+
+
+def check_records(folder: Path) -> None:
+    """InputError names the first built file that has no record, or is not what was made."""
+    for found, message in ((unrecorded, REPAIR), (altered, REMAKE)):
+        first = next(found(folder), None)
+        if first is not None:
+            raise InputError(message, file=first)

@@ -1,0 +1,58 @@
+"""What binds a measurement of policies, and a training, to one text and its policies.
+
+Terms are names and digests of settings; what was read beforehand has digests of files. The same
+functions make them for a training job, whose ledger holds them, and for the stages that measure
+policies, so that a certificate can compare the two.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from confide.errors import InputError
+from confide.files.io import sha256
+from confide.provenance.artefacts import digest_of
+from confide.specs import PartitionSpec, ReadSpec, RedactSpec, Spec, TextSpec
+
+TEXT = (
+    *TextSpec.model_fields,
+    "policies",
+    "everything_private",
+)  # what findings on the raw text depend on
+PARTITION = tuple(PartitionSpec.model_fields)  # what processed text depends on, too
+
+
+def digest_of_specs(*specs: Spec) -> str:
+    """SHA-256 of specifications: no text, but settings such as paths, seeds and patterns."""
+    return hashlib.sha256("\n".join(spec.model_dump_json() for spec in specs).encode()).hexdigest()
+
+
+def terms(
+    text: TextSpec, redact: RedactSpec, partition: PartitionSpec | None = None
+) -> dict[str, Any]:
+    """Terms by the names that `DataSpec` has for them; those of TEXT alone where nothing was
+    partitioned.
+    """
+    found = text.model_dump()
+    found["policies"] = digest_of_specs(redact)
+    found["everything_private"] = redact.conservative.kind == "everything"
+    return found if partition is None else found | partition.model_dump()
+
+
+def read_before(
+    reads: Iterable[ReadSpec], tokenizer: Path | None = None
+) -> Iterator[dict[str, Any]]:
+    """Stage, source, whether it is public, and digest of each product of an earlier stage: the
+    `read` lines of a ledger.
+
+    InputError where one is declared public and is not there, since nothing could then say which one
+    was meant.
+    """
+    for made in reads:
+        of_tokenizer = made.stage == "tokenizer" and tokenizer is not None
+        digest = sha256(tokenizer) if of_tokenizer else digest_of(made.artefact)
+        if made.public and made.artefact is not None and digest is None:
+            message = "is declared public, but was not found, so that the certificate could not name its digest"
+            raise InputError(message, key=f"reads.{made.stage}", value=made.artefact)
+        yield {"stage": made.stage, "source": made.source, "public": made.public, "digest": digest}

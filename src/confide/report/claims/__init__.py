@@ -1,6 +1,0 @@
-"""What the four papers claim, each line with what decides it."""
-
-from confide.report.claims import crt, domain, regularisation, selective
-from confide.report.claims.evidence import Claim
-
-CLAIMS: tuple[Claim, ...] = (*crt.CLAIMS, *selective.CLAIMS, *domain.CLAIMS, *regularisation.CLAIMS)

@@ -1,0 +1,1 @@
+"""Pages in words: summary, certificate, examples."""

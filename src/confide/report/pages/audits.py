@@ -1,0 +1,49 @@
+"""What the coin game says of a model as the gate reads it: against the certificate's own curve,
+where there is one.
+"""
+
+import math
+from pathlib import Path
+
+from confide.certify.gate import Comparison, against, claim_of
+from confide.dp.accounting.audit_power import TIMES
+from confide.report.results import Result
+
+AT = 3  # times the certified epsilon: where a table says how likely an audit rings
+
+
+def compared(result: Result, name: str) -> Comparison | None:
+    """One set of the game's coins against its claim; None where nothing finite is claimed, or
+    nothing was planted.
+    """
+    measured = result.attacks.get("game", {})
+    coins, attempts = (measured.get(f"{name}_{key}") for key in ("coins", "attempts"))
+    if coins is None or attempts is None:
+        return None
+    claim = claim_of(result.certificate, Path("certificate.json"), name)
+    if float(claim["epsilon"]) == math.inf:
+        return None
+    return against(
+        result.certificate,
+        claim=claim,
+        coins=coins,
+        attempts=attempts,
+        audit=Path("game.json"),
+        key=f"{name}_attempts",
+    )
+
+
+def lower(result: Result, name: str) -> float | None:
+    """The epsilon that the coins refute: in the certificate's curve, else as (epsilon, delta)
+    alone.
+    """
+    found = compared(result, name)
+    return result.metric("game", f"{name}_epsilon_lower") if found is None else found.lower
+
+
+def rings(result: Result, name: str) -> float | None:
+    """Chance that an ideal attacker with as many coins refutes the certificate where its epsilon is
+    AT times as large.
+    """
+    found = compared(result, name)
+    return None if found is None else found.power.rings[TIMES.index(AT)]

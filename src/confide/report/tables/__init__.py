@@ -1,0 +1,1 @@
+"""Tables: one row per run."""

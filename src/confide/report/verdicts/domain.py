@@ -1,0 +1,167 @@
+"""Claims of Domain Private Transformers (Kabra and Elenberg 2023), on MultiDoGO and on
+Schema-Guided Dialogues.
+"""
+
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+from confide.report.figures.domains import Question, Rate, false_alarms, judges, questions, rate
+from confide.report.tables.table import show
+from confide.report.verdicts.evidence import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    PUBLISHED,
+    Claim,
+    Study,
+    Verdict,
+    between,
+    decide,
+)
+
+PAPER = "Domain Private Transformers"
+NOISED = ("redacted", "jft", "schedule")
+SAVED = 0.35  # of JFT's epsilon, as the paper has it
+
+
+class Asked(NamedTuple):
+    """What a leak rate is of."""
+
+    seed: int
+    question: Question
+    judge: str
+
+
+def rates(study: Study, name: str) -> dict[Asked, Rate]:
+    """Leak rates of a row, by seed, prompts and judge."""
+    found = {}
+    for result in study.runs(name):
+        for question, judge in product(questions([result]), judges([result])):
+            if (one := rate(result, question, judge)) is not None:
+                found[Asked(result.run.seed, question, judge)] = one
+    return found
+
+
+def leaks(study: Study, prefix: str, policy: str) -> Verdict:
+    """Leaks of models that were redacted for some of their updates against what a judge flags of
+    real text.
+
+    Where not even the model without privacy surely leaks more than a judge errs, its prompts are
+    too few to show anything.
+    """
+    open_ = rates(study, f"{prefix}_nonprivate")
+    base = [one.value for one in open_.values()]
+    told = any(one.low > _errs(study, asked) for asked, one in open_.items())
+    above = 0
+    found = []
+    for method in NOISED:
+        for asked, one in rates(study, f"{prefix}_{policy}_{method}").items():
+            above += one.low > _errs(study, asked)
+            found.append(one.value)
+    before, after = (between(100 * value for value in values) for values in (base, found))
+    words = f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
+    words += f"{above} of {len(found)} above the judges' false alarms (intervals)"
+    inside = above <= 0.05 * len(found) and max(found) < max(base)
+    return Verdict(FAILS if not inside else HOLDS if told else OPEN, words)
+
+
+def _errs(study: Study, asked: Asked) -> float:
+    """Upper end of the share of real text that a judge flags falsely."""
+    alarms = false_alarms(study.results, asked.question, asked.judge)
+    return alarms[1] if alarms else 0.0
+
+
+def utility(study: Study, prefix: str, policy: str) -> Verdict:
+    """Test perplexities of schedule and JFT at equal epsilon."""
+    names = [f"{prefix}_{policy}_{method}" for method in ("schedule", "jft")]
+    own, other = (study.number(name, "ppl") for name in names)
+    spent = [study.number(name, "epsilon_secret_caught") for name in names]
+    words = f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and {show(spent[1])}"
+    return decide(own < other and spent[0] <= 1.01 * spent[1], words)
+
+
+def saving(study: Study) -> Verdict:
+    """What a schedule spends with noise made for every update, against the same epsilon calibrated
+    to the noised ones.
+    """
+    every, drawn, jft = (
+        study.number(f"dogo_{name}", "epsilon_secret_caught")
+        for name in ("schedule_published", "keyword_schedule", "keyword_jft")
+    )
+    ppl = [
+        study.number(f"dogo_{name}", "ppl") for name in ("schedule_published", "keyword_schedule")
+    ]
+    words = f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity {show(ppl[0])}), with noise for "
+    words += f"the updates that are noised {show(drawn)} (perplexity {show(ppl[1])}): the saving is budget that is not used"
+    if every > (1 - SAVED / 2) * jft:
+        return Verdict(FAILS, words)
+    return Verdict(PUBLISHED if drawn > 0.95 * jft else HOLDS, words)
+
+
+def without_tokens(plain: Study, tokens: Study) -> Verdict:
+    """Leaks of the non-private model where no token names the domain, against those where one
+    does.
+    """
+    without = rates(plain, "plain_nonprivate")
+    named = rates(tokens, "dogo_nonprivate")
+    pairs = [(without[asked], one) for asked, one in named.items() if asked in without]
+    much = sum(one.low > 2 * other.high for one, other in pairs)
+    words = (
+        f"non-private leak rates {between(100 * one.value for one, _ in pairs)} % without tokens, "
+    )
+    words += f"{between(100 * other.value for _, other in pairs)} % with them; {much} of {len(pairs)} certainly more than doubled"
+    return decide(much == 0, words)
+
+
+def ratio(study: Study, prefix: str) -> Verdict:
+    """Whether a likelihood ratio finds the leaks of the non-private models: AUC with its interval,
+    by prompts and judge.
+    """
+    found = [
+        (value, row[f"{name}_low"])
+        for row in study.rows(f"{prefix}_nonprivate")
+        for name, value in row.items()
+        if name.startswith("domain_lira_auc.")
+        and not name.endswith(("_low", "_high"))
+        and value is not None
+    ]
+    sure = sum(low > 0.5 for _, low in found)
+    words = (
+        f"AUC {between(auc for auc, _ in found)}; surely above guessing for {sure} of {len(found)} "
+    )
+    return decide(sure > len(found) / 2, words + "pairs of prompts and judge (95 %)", OPEN)
+
+
+def claims(study: str, prefix: str, what: str) -> list[Claim]:
+    """The claims on one corpus."""
+    each = [
+        Claim(PAPER, where="Figures 1, 4, 6", words=f"{what}, {policy}: redacted models leak no more than a judge errs", studies=(study,),
+              figure="leak", verdict=partial(leaks, prefix=prefix, policy=policy))
+        for policy in ("keyword", "classifier")
+    ]  # fmt: skip
+    each += [
+        Claim(PAPER, where="Figures 2, 5, 7", words=f"{what}, {policy}: a redaction schedule has lower perplexity than JFT", studies=(study,),
+              figure="domain_epsilon", verdict=partial(utility, prefix=prefix, policy=policy))
+        for policy in ("keyword", "classifier")
+    ]  # fmt: skip
+    return [
+        *each,
+        Claim(
+            PAPER,
+            where="Tables 2, 3",
+            words=f"{what}: likelihood ratios find leaks",
+            studies=(study,),
+            figure="domain_roc",
+            verdict=partial(ratio, prefix=prefix),
+        ),
+    ]
+
+
+CLAIMS = [
+    *claims("dpt_dogo", "dogo", "MultiDoGO"),
+    *claims("dpt_sgd", "sgd", "Schema-Guided"),
+    Claim(PAPER, where="Figure 2", words="a schedule's ε is 35 % below JFT's", studies=("dpt_dogo",), figure="domain_epsilon", verdict=saving),
+    Claim(PAPER, where="Figures 8, 9", words="leaks are similar or slightly higher without tokens that name the domain",
+          studies=("dpt_dogo_plain", "dpt_dogo"), figure="leak", verdict=without_tokens),
+]  # fmt: skip

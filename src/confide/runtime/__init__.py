@@ -1,0 +1,1 @@
+"""What jobs run on: memory, processes, trackers."""

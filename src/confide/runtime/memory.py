@@ -1,0 +1,86 @@
+"""Memory of the process and of the device: keep pages, and halve a batch that does not fit."""
+
+import ctypes
+import resource
+import sys
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import torch
+
+from confide.errors import InputError
+from confide.output.escaping import warn
+
+# malloc.h of glibc
+M_TRIM_THRESHOLD = -1
+M_TOP_PAD = -2
+M_MMAP_MAX = -4
+R = TypeVar("R")
+
+
+class Rows(Protocol):
+    """What can be cut into pieces along its examples."""
+
+    def __len__(self) -> int: ...
+
+    def split(self, size: int) -> "list[Rows]": ...
+
+
+def keep_pages() -> None:
+    """Let glibc keep freed memory: fetching fresh pages for every large tensor costs as much as the
+    arithmetic.
+
+    Without glibc nothing changes.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+        libc.mallopt(M_TOP_PAD, 64 << 20)
+
+
+def peak_mb(device: str) -> float:
+    """Megabytes: the most that this process has held so far, of the GPU's memory where it works
+    there.
+    """
+    if torch.device(device).type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e6
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch could not allocate, on a GPU or on the CPU."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+class Budget:
+    """How many examples one pass may hold: starts at `size` and is halved, with a message, whenever
+    memory runs out.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+
+    def run(self, function: Callable[[Rows], R], batch: Rows) -> list[R]:
+        """Results of a function on consecutive pieces of a batch; InputError if a single example
+        does not fit.
+        """
+        results = []
+        waiting = batch.split(self.size)
+        while waiting:
+            try:
+                results.append(function(waiting[0]))
+                waiting.pop(0)
+                continue
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+            if self.size == 1:
+                raise InputError(
+                    "one example alone does not fit into memory", key="recipe.physical_batch_size"
+                )
+            self.size = (min(self.size, len(waiting[0])) + 1) // 2
+            warn(f"out of memory: physical batches of at most {self.size} examples from here on")
+            waiting = [half for piece in waiting for half in piece.split(self.size)]
+        return results

@@ -1,0 +1,148 @@
+"""Several processes that make every update of one model together, each reading its part of the
+batch.
+
+torchrun starts them (`confide train --processes 2`). All draw the same batches and the same noise
+from the same streams, each computes every n-th example, and sums are added up before anything is
+done with them. So the sum, what is drawn and the ledger are those of one process, weights stay the
+same in all without being sent, and one process has nothing to do here.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+from torch import Tensor
+
+from confide.errors import InputError
+from confide.runtime.launch import LAUNCHED
+
+TIMEOUT = timedelta(
+    hours=2
+)  # for the slowest to come to where all meet; a process that ends is noticed at once
+
+
+class Lost(RuntimeError):
+    """Another process has ended, or cannot be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """This process among those that train one model: alone by default, and then nothing here does
+    anything.
+    """
+
+    rank: int = 0
+    size: int = 1
+    device: str = "cpu"
+
+    @property
+    def first(self) -> bool:
+        """The process that writes files and talks."""
+        return self.rank == 0
+
+    @property
+    def part(self) -> slice:
+        """Which of a batch's examples, in order of length, this process computes: each has as many,
+        of like lengths.
+        """
+        return slice(self.rank, None, self.size)
+
+    def sum(self, tensors: Iterable[Tensor]) -> None:
+        """Replace tensors by their sums over all processes, in every process the same bits."""
+        if self.size == 1:
+            return
+        pairs = [
+            (tensor, tensor.contiguous()) for tensor in tensors
+        ]  # what is sent is memory, whatever its layout
+        with _together():
+            for work in [torch.distributed.all_reduce(sent, async_op=True) for _, sent in pairs]:
+                work.wait()
+        for tensor, sent in pairs:
+            if sent is not tensor:
+                tensor.copy_(sent)
+
+    def same(self, number: int) -> int:
+        """The first process's number, of at most 128 bits."""
+        if self.size == 1:
+            return number
+        sent = torch.tensor(list(number.to_bytes(16, "big")), dtype=torch.uint8, device=self.device)
+        with _together():
+            torch.distributed.broadcast(sent, 0)
+        return int.from_bytes(bytes(sent.tolist()), "big")
+
+    def wait(self) -> None:
+        """Until all processes have come here."""
+        if self.size > 1:
+            with _together():
+                torch.distributed.barrier()
+
+    def check(self, weights: Iterable[Tensor], history: str) -> None:
+        """InputError unless weights and history are the same in all of them, bit for bit."""
+        if self.size == 1:
+            return
+        digest = hashlib.sha256(history.encode())
+        for tensor in weights:
+            digest.update(tensor.detach().cpu().contiguous().numpy())
+        own = torch.tensor(list(digest.digest()), dtype=torch.uint8, device=self.device)
+        found = [torch.empty_like(own) for _ in range(self.size)]
+        with _together():
+            torch.distributed.all_gather(found, own)
+        if not all(torch.equal(one, own) for one in found):
+            raise InputError(
+                "no longer have the same weights or the same ledger",
+                key="processes",
+                value=self.size,
+            )
+
+
+ALONE = Group()
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Group]:
+    """The group that this process was started in, until it is left; a process that was started
+    alone is one of its own.
+
+    Where several processes fail, one raises the InputError and the others just end.
+    """
+    size = int(os.environ["WORLD_SIZE"]) if LAUNCHED in os.environ else 1
+    if size == 1:
+        yield ALONE
+        return
+    store, rank, size = next(torch.distributed.rendezvous("env://", timeout=TIMEOUT))
+    try:
+        if device != "cpu":
+            _take_gpu(device, int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
+        given = {"store": store, "rank": rank, "world_size": size, "timeout": TIMEOUT}
+        torch.distributed.init_process_group("gloo" if device == "cpu" else "nccl", **given)
+        yield Group(rank, size, device)
+    except (InputError, Lost) as error:
+        if store.add("failed", 1) > 1:
+            raise SystemExit(2) from None
+        raise InputError(str(error)) from None
+    torch.distributed.destroy_process_group()
+
+
+def _take_gpu(device: str, place: int, processes: int) -> None:
+    """Let "cuda" be a GPU of this process's own."""
+    if device != "cuda":
+        raise InputError(
+            "names a GPU, and each process needs one of its own", key="device", value=device
+        )
+    if processes > torch.cuda.device_count():
+        raise InputError(
+            f"are more than the {torch.cuda.device_count()} GPUs", key="processes", value=processes
+        )
+    torch.cuda.set_device(place)
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError:  # gloo's for a closed connection has no type of its own
+        raise Lost("another process of this job has ended, or cannot be reached") from None

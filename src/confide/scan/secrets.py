@@ -1,0 +1,66 @@
+"""The secrets that must not leave: gold spans of private points, canaries, and whatever else was
+planted to be looked for.
+
+A secret is known by its index: the order in which secrets first appear in the given points, then in
+the given canaries.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from confide.errors import InputError
+from confide.files.io import read_json
+from confide.files.rows import read_rows
+
+PLANTED = (
+    "secrets",
+    "controls",
+    "canaries",
+)  # lists of strings, or of objects with the key "secret" or "text"
+
+
+def collect(points: list[Path], canaries: list[Path]) -> dict[str, str]:
+    """Text of every secret -> the label it has first, in order of appearance."""
+    labels: dict[str, str] = {}
+    for path in points:
+        for text, label in gold(path):
+            labels.setdefault(text, label)
+    for path in canaries:
+        for text, label in planted(read_json(path), ""):
+            labels.setdefault(text, label)
+    return labels
+
+
+def gold(points: Path) -> Iterator[tuple[str, str]]:
+    """Gold spans of all splits. InputError where one does not lie in its text."""
+    for key, text, spans in read_rows(points, "key", "text", "gold"):
+        for start, end, label, *_ in spans:
+            if not 0 <= start < end <= len(text):
+                raise InputError("a gold span does not lie in the text", file=points, key=key)
+            yield text[start:end], label
+
+
+def planted(value: Any, label: str) -> Iterator[tuple[str, str]]:
+    """Strings in the lists PLANTED, "text" in their objects, and "secret", however deep; labelled
+    by the list they stand in.
+    """
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            if isinstance(entry, str) and (key == "secret" or (key == "text" and label in PLANTED)):
+                yield entry, label or key
+            elif isinstance(entry, dict | list):
+                yield from planted(entry, key)
+    elif isinstance(value, list):
+        for entry in value:
+            if isinstance(entry, str) and label in PLANTED:
+                yield entry, label
+            else:
+                yield from planted(entry, label)
+
+
+def texts(points: list[Path]) -> Iterator[bytes]:
+    """What declared public points say, a piece a point."""
+    for path in points:
+        for text in read_rows(path, "text"):
+            yield text.encode() + b"\n"

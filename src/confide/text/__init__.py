@@ -1,0 +1,1 @@
+"""Text before it is numbers: tokens, copies, planted secrets."""

@@ -1,0 +1,135 @@
+"""What recall counts by secret string: whether it is ever missed, and in how many points, texts and
+authors' points it stands.
+
+Strings, authors and labels are known by keyed digests, and those of one string meet in one bucket.
+Records of a shard are of two kinds: one line for a string and an author says where it stands; one
+for a string under a label says whether it is missed.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from confide.files.buckets import DIGEST
+
+NOBODY = b""  # the author of points without one: each might be anybody's
+PLACES = b""  # the label of records that say where a string stands, under whatever label
+COUNTED = np.dtype(
+    [
+        *(("digest", f"S{DIGEST}"), ("author", f"S{DIGEST}"), ("label", f"S{DIGEST}")),
+        *(
+            ("points", np.int64),
+            ("texts", np.int64),
+            ("missed", np.bool_),
+            ("unprotected", np.bool_),
+        ),
+    ]
+)
+
+
+class Flags(NamedTuple):
+    """Different secret strings of a label."""
+
+    secrets: int = 0
+    missed: int = 0  # in at least one of their points
+    unprotected: int = 0
+
+    def beside(self, other: "Flags") -> "Flags":
+        """This and what is known of other strings."""
+        return Flags(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class Shown(NamedTuple):
+    """Different secret strings by digest of their label, and the most that one of them shows; of no
+    string at all, zeros.
+    """
+
+    labels: dict[bytes, Flags] = {}
+    points: int = 0
+    texts: int = 0  # without copies
+    authors: int = 0
+    first_authors: int = 0  # who had a text with it first
+
+    def beside(self, other: "Shown") -> "Shown":
+        """This and what is shown of other strings."""
+        names = dict.fromkeys([*self.labels, *other.labels])
+        labels = {
+            name: self.labels.get(name, Flags()).beside(other.labels.get(name, Flags()))
+            for name in names
+        }
+        return Shown(labels, *map(max, self[1:], other[1:]))
+
+
+class Strings:
+    """The secret strings of one shard, by author and by label."""
+
+    def __init__(self) -> None:
+        self.places: dict[tuple[str, str | None], list[int]] = {}
+        self.flags: dict[tuple[str, str], list[bool]] = {}
+
+    def add(
+        self, author: str | None, strings: dict[tuple[str, str], tuple[bool, bool]], *, fresh: bool
+    ) -> None:
+        """Add a point: of each of its secret strings, with its label, whether one was missed, and
+        one left unprotected.
+        """
+        for string in {string for string, _ in strings}:
+            place = self.places.setdefault((string, author), [0, 0])
+            place[0] += 1
+            place[1] += fresh
+        for key, flags in strings.items():
+            known = self.flags.setdefault(key, [False, False])
+            for place, flag in enumerate(flags):
+                known[place] |= flag
+
+    def records(self, digested: Callable[[bytes], bytes]) -> np.ndarray:
+        """An array of COUNTED, in which strings, authors and labels are digests."""
+        rows: list[tuple[Any, ...]] = [
+            (
+                digested(string.encode()),
+                NOBODY if author is None else digested(author.encode()),
+                PLACES,
+                *place,
+                False,
+                False,
+            )
+            for (string, author), place in self.places.items()
+        ]
+        for (string, label), flags in self.flags.items():
+            rows.append((digested(string.encode()), NOBODY, digested(label.encode()), 0, 0, *flags))
+        return np.array(rows, COUNTED)
+
+
+def shown(records: np.ndarray) -> Shown:
+    """What the records of some strings, COUNTED, show together."""
+    where = records[records["label"] == PLACES]
+    if not len(where):
+        return Shown()
+    where = where[np.lexsort((where["author"], where["digest"]))]
+    string = np.append(True, where["digest"][1:] != where["digest"][:-1])
+    pairs = np.flatnonzero(
+        string | np.append(True, where["author"][1:] != where["author"][:-1])
+    )  # string and author
+    nobody = where["author"][pairs] == NOBODY
+    points, texts = (np.add.reduceat(where[name], pairs) for name in ("points", "texts"))
+    of_pairs = np.searchsorted(pairs, np.flatnonzero(string))
+    most = (points, texts, np.where(nobody, points, 1), np.where(nobody, texts, texts > 0))
+    return Shown(flagged(records), *(int(np.add.reduceat(each, of_pairs).max()) for each in most))
+
+
+def flagged(records: np.ndarray) -> dict[bytes, Flags]:
+    """By digest of the label: its strings, and how many of them are ever missed, and left
+    unprotected.
+    """
+    found = records[records["label"] != PLACES]
+    found = found[np.lexsort((found["digest"], found["label"]))]
+    label = np.append(True, found["label"][1:] != found["label"][:-1])
+    strings = np.flatnonzero(label | np.append(True, found["digest"][1:] != found["digest"][:-1]))
+    flags = [np.logical_or.reduceat(found[name], strings) for name in ("missed", "unprotected")]
+    ends = np.append(np.searchsorted(strings, np.flatnonzero(label)), len(strings))
+    names = found["label"][label].tolist()
+    return {
+        name: Flags(int(end - start), *(int(flag[start:end].sum()) for flag in flags))
+        for name, start, end in zip(names, ends, ends[1:], strict=False)
+    }

@@ -1,0 +1,367 @@
+"""Byte-level BPE tokenizers: ours, with every digit a token of its own, and GPT-2's.
+
+<MASK> in a text becomes the mask token, so that a secret masked in the raw text and one that
+redaction took out give the same tokens; so do control strings that a tokenizer is made with (of
+dialogues: <_soc_>, USR:). Any other special string in a text (<bos>, <pad>, <|endoftext|>) is
+ordinary text. A token covers a known number of bytes, from which spans are found.
+
+New tokens are for sentences that audits plant: nothing but `encode_planted` and `packed_planted`
+makes them, of no other text.
+"""
+
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Backend
+
+from confide.errors import InputError
+from confide.files import jsons
+from confide.files.io import atomic, read_bytes
+from confide.text.planted import NEW_TOKEN, NEW_TOKENS
+from confide.types import MASK
+
+PAD = "<pad>"
+BOS = "<bos>"
+END = "<|endoftext|>"
+SPECIALS = (PAD, BOS, MASK)  # ids 0, 1, 2 of our own tokenizer
+SMALLEST = 256 + len(SPECIALS)  # every byte is a token
+
+# Words of our tokenizer and of GPT-2's ByteLevel; {L} letters, {N} digits. On ASCII text Python's
+# re agrees with them.
+OURS = r"'(?:[sdmt]|ll|ve|re)| ?{L}+|{N}| ?[^\s{l}{n}]+|\s+(?!\S)|\s+"
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?{L}+| ?{N}+| ?[^\s{l}{n}]+|\s+(?!\S)|\s+"
+WORDS_KEPT = 1 << 18
+SPELLED = {
+    code: chr(256 + rank) for rank, code in enumerate([*range(33), 127])
+}  # in byte-level BPE; other ASCII is as it is
+
+
+class Words(dict[str, bytes]):
+    """Packed token ids of words, encoded on first use; emptied when full."""
+
+    def __init__(self, backend: Backend):
+        super().__init__()
+        self.tokenize = (
+            backend.model.tokenize
+        )  # a third of the time of the backend's `encode`, which cuts the word out first
+
+    def __missing__(self, word: str) -> bytes:
+        if len(self) >= WORDS_KEPT:
+            self.clear()
+        ids = self[word] = packed(token.id for token in self.tokenize(word.translate(SPELLED)))
+        return ids
+
+
+def packed(ids: Iterable[int]) -> bytes:
+    """Token ids as int32 of this machine, one after the other."""
+    return array("i", ids).tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A loaded tokenizer. Neither `encode` adds begin or end tokens."""
+
+    backend: Backend
+    pad_id: int
+    bos_id: int  # doubles as the end of a sequence
+    mask_id: int
+    vocab_size: int
+    lengths: np.ndarray  # (V,) int64: bytes of text that each token covers
+    words: Words = field(repr=False)
+    whole: dict[
+        str, int
+    ]  # strings that are matched in text as one token: <MASK> and the control strings
+    pattern: re.Pattern[str] | None = (
+        None  # cuts ASCII text into words, or a few digits; None: only the backend knows how
+    )
+    borders: re.Pattern[str] | None = None  # finds what is matched whole
+    new_tokens: dict[str, int] = field(
+        default_factory=dict
+    )  # by the characters that stand for them in planted text
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text; <MASK> becomes mask_id."""
+        return np.frombuffer(self.packed(text), np.int32).tolist()
+
+    def packed(self, text: str) -> bytes:
+        """The same, packed: for many texts, several times as fast."""
+        if self.pattern is None or not text.isascii():
+            return packed(self.backend.encode(text, add_special_tokens=False).ids)
+        if not self.borders.search(text):
+            return b"".join(map(self.words.__getitem__, self.pattern.findall(text)))
+        parts = self.borders.split(text)  # every second one is a match
+        return b"".join(
+            packed((self.whole[part],)) if part in self.whole else self.packed(part)
+            for part in parts
+        )
+
+    def encode_planted(self, text: str) -> list[int]:
+        """Token ids of a sentence that was planted: characters that stand for new tokens become
+        these.
+        """
+        return np.frombuffer(self.packed_planted(text), np.int32).tolist()
+
+    def packed_planted(self, text: str) -> bytes:
+        """The same, packed."""
+        parts = NEW_TOKEN.split(text) if self.new_tokens else [text]
+        new = self.new_tokens
+        return b"".join(
+            packed((new[part],)) if part in new else self.packed(part) for part in parts
+        )
+
+    def encode_batch(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """Token ids of each text with their character offsets (a token inside a character has the
+        whole of it).
+        """
+        encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
+        return [(encoding.ids, encoding.offsets) for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of token ids; special tokens are spelled out."""
+        return self.backend.decode([int(token) for token in ids], skip_special_tokens=False)
+
+
+def train_bpe(
+    texts: Iterable[str], vocab_size: int, control: Sequence[str] = (), new_tokens: int = 0
+) -> Tokenizer:
+    """Byte-level BPE with single digits, trained on public texts; InputError if bytes and specials
+    do not fit.
+
+    `control`: strings that become one token each, with the ids after the specials, in this order.
+    `new_tokens`: how many follow that no text gives. All of them count for `vocab_size`.
+
+    Guarantees: none for its training texts: whole words of them are in the vocabulary.
+    """
+    check_control(control)
+    smallest = SMALLEST + len(control) + new_tokens
+    if vocab_size < smallest:
+        raise InputError(
+            f"bytes and special tokens alone take {smallest}", key="vocab_size", value=vocab_size
+        )
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = _ours()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[*SPECIALS, *control, *NEW_TOKENS[:new_tokens]],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    cut = _borders([MASK, *control])
+    parts = (part for text in texts for part in cut.split(text)[::2])
+    backend.train_from_iterator(parts, trainer)
+    model = orjson.loads(backend.to_str())["model"]
+    return _build(model["vocab"], model["merges"], _ours(), control)
+
+
+def check_control(control: Sequence[str]) -> None:
+    """InputError for control strings that could not be told apart, or that the specials are."""
+    for number, string in enumerate(control):
+        others = [*SPECIALS, END, *control[:number], *control[number + 1 :]]
+        if any(string in other or other in string for other in others):
+            raise InputError(
+                "is part of another token, or has one in it", key="control", value=string
+            )
+        if not string.isascii():
+            raise InputError(
+                "is not ASCII, as a byte-level decoder needs it", key="control", value=string
+            )
+
+
+def from_files(
+    vocab: bytes, merges: str, *, source: str | Path, control: Sequence[str] = ()
+) -> Tokenizer:
+    """GPT-2's tokenizer from its vocab.json and merges.txt, with <MASK>, <pad> and control strings
+    after its own ids.
+    """
+    try:
+        table = jsons.loads(vocab)
+    except orjson.JSONDecodeError as error:
+        raise InputError(
+            f"malformed JSON in vocab.json: {error.msg}", file=source, line=error.lineno
+        ) from None
+    except (jsons.Repeated, jsons.Nested) as error:
+        raise InputError(f"vocab.json: a token {error}", file=source) from None
+    if not isinstance(table, dict) or not all(type(index) is int for index in table.values()):
+        raise InputError("expected tokens and their numbers in vocab.json", file=source)
+    lines = [line for line in merges.split("\n") if line and not line.startswith("#version")]
+    return from_vocab(table, lines, source=source, control=control)
+
+
+def from_vocab(
+    vocab: dict[str, int], merges: list[Any], *, source: str | Path, control: Sequence[str] = ()
+) -> Tokenizer:
+    """A GPT-2-like byte-level BPE with <MASK>, <pad> and control strings appended; <|endoftext|>
+    serves as begin and end.
+    """
+    check_control(control)
+    if END not in vocab or sorted(vocab.values()) != list(range(len(vocab))):
+        raise InputError(
+            f"not GPT-2's byte-level vocabulary (no {END}, or gaps in the ids)", file=source
+        )
+    vocab = dict(vocab)
+    for token in (MASK, PAD, *control):
+        vocab.setdefault(token, len(vocab))
+    try:
+        return _build(
+            vocab, merges, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), control
+        )
+    except Exception as error:  # the backend has no exception type of its own
+        raise InputError(
+            f"vocabulary and merges do not fit together: {error}", file=source
+        ) from None
+
+
+def from_hub(name: str, control: Sequence[str] = ()) -> Tokenizer:
+    """The same from a model's name; only byte-level BPE vocabularies with <|endoftext|> are
+    taken.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        source = AutoTokenizer.from_pretrained(name, trust_remote_code=False).backend_tokenizer
+    except (OSError, ValueError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"tokenizer cannot be loaded: {reason}", key="source", value=name
+        ) from None
+    described = orjson.loads(source.to_str())
+    if (
+        described["model"]["type"] != "BPE"
+        or (described["pre_tokenizer"] or {}).get("type") != "ByteLevel"
+    ):
+        raise InputError("not a byte-level BPE tokenizer", key="source", value=name)
+    return from_vocab(
+        described["model"]["vocab"], described["model"]["merges"], source=name, control=control
+    )
+
+
+def save(tokenizer: Tokenizer, path: Path) -> None:
+    """Write tokenizer.json atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(tokenizer.backend.to_str(), encoding="utf-8")
+
+
+def load(path: Path) -> Tokenizer:
+    """Read a tokenizer.json that this module wrote; InputError otherwise."""
+    text = read_bytes(path)
+    try:
+        return _wrap(backend_of(text.decode()))
+    except Exception:  # the backend has no exception type of its own
+        raise InputError("not a tokenizer of this project", file=path) from None
+
+
+def backend_of(text: str) -> Backend:
+    """A backend from its JSON; ValueError where its ids have gaps: it would take memory for all ids
+    up to the largest.
+    """
+    described = jsons.loads(text)
+    model = described["model"]
+    ids = {*model["vocab"].values(), *(added["id"] for added in described["added_tokens"])}
+    if ids != set(range(len(ids))) or model["continuing_subword_prefix"]:
+        raise ValueError("ids with gaps, or words in pieces of another kind")
+    _pairs(model["vocab"], model["merges"])
+    return Backend.from_str(
+        orjson.dumps(described).decode()
+    )  # what was looked at, should a key have been there twice
+
+
+def _pairs(vocab: dict[str, int], merges: list[Any]) -> list[tuple[str, ...]]:
+    """Merges as pairs; ValueError where one makes no token: the backend would panic."""
+    pairs = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in merges]
+    if not all("".join(pair) in vocab for pair in pairs):
+        raise ValueError("a merge that makes no token")
+    return pairs
+
+
+def _ours() -> pre_tokenizers.PreTokenizer:
+    words = Regex(_spell(OURS, letters=r"\p{L}", digits=r"\p{N}"))
+    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(words, "isolated"), bytes_])
+
+
+def _spell(pattern: str, *, letters: str, digits: str) -> str:
+    sets = {"{L}": f"[{letters}]", "{N}": f"[{digits}]", "{l}": letters, "{n}": digits}
+    for placeholder, value in sets.items():
+        pattern = pattern.replace(placeholder, value)
+    return pattern
+
+
+def _borders(whole: Iterable[str]) -> re.Pattern[str]:
+    """Finds any of some strings, of which none is part of another."""
+    return re.compile(f"({'|'.join(map(re.escape, whole))})")
+
+
+def _build(
+    vocab: dict[str, int],
+    merges: list[Any],
+    pre_tokenizer: pre_tokenizers.PreTokenizer,
+    control: Sequence[str] = (),
+) -> Tokenizer:
+    """A backend in which <MASK> and the control strings are the only ones that are matched in text
+    as a token.
+    """
+    backend = Backend(models.BPE(vocab=vocab, merges=_pairs(vocab, merges)))
+    backend.pre_tokenizer = pre_tokenizer
+    backend.decoder = decoders.ByteLevel()
+    described = orjson.loads(backend.to_str())
+    rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
+    whole = sorted((vocab[token], token) for token in (MASK, *control))
+    described["added_tokens"] = [
+        {"content": token, "id": index} | dict.fromkeys(rest, False) for index, token in whole
+    ]
+    return _wrap(Backend.from_str(orjson.dumps(described).decode()))
+
+
+def _wrap(backend: Backend) -> Tokenizer:
+    """The frozen object around a backend; KeyError or ValueError if it is not one of ours."""
+    vocab = backend.get_vocab(with_added_tokens=True)
+    described = orjson.loads(backend.to_str())
+    kind = described["pre_tokenizer"]
+    whole = {added["content"]: added["id"] for added in described["added_tokens"]}
+    gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    pattern = GPT2 if gpt2.items() <= kind.items() else OURS
+    if pattern is OURS and kind != orjson.loads(_probe()):
+        raise ValueError("unknown pre-tokenizer")
+    if MASK not in whole or "" in whole:
+        raise ValueError("<MASK> is no token, or nothing is one")
+    words = pattern.replace(
+        "|{N}|", "|{N}{1,3}|"
+    )  # our digits are tokens one by one, but looked up by up to three
+    new = {}
+    if pattern is OURS:
+        new = {
+            token: vocab[token]
+            for token in sorted(vocab.keys() - whole)
+            if NEW_TOKEN.fullmatch(token)
+        }
+    lengths = np.zeros(len(vocab), np.int64)
+    for token, index in vocab.items():
+        # each byte is spelled as one character, but for what is matched whole
+        lengths[index] = len(token.encode()) if token in whole or token in new else len(token)
+    return Tokenizer(
+        backend=backend,
+        pad_id=vocab[PAD],
+        bos_id=vocab[BOS] if BOS in vocab else vocab[END],
+        mask_id=vocab[MASK],
+        vocab_size=len(vocab),
+        lengths=lengths,
+        words=Words(backend),
+        whole=whole,
+        borders=_borders(whole),
+        new_tokens=new,
+        pattern=re.compile(_spell(words, letters="A-Za-z", digits="0-9"), re.ASCII),
+    )
+
+
+def _probe() -> bytes:
+    """How our own pre-tokenizer is written in a tokenizer.json."""
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = _ours()
+    return orjson.dumps(orjson.loads(backend.to_str())["pre_tokenizer"])

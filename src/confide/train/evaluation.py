@@ -1,0 +1,226 @@
+"""Perplexity and next-token accuracy: overall, on public and on private (gold secret) tokens; never
+one without the others.
+
+One pass over the points scores every token; shares of the tokens, domains and authors are sums over
+parts of it. Beside them what a model has to beat that reads no context: all tokens alike, or each
+as often as in the training text. Authors are those of Privacy Regularization (section 4): whose
+text a model serves, and how much of theirs it was trained on.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from confide.models.batches import by_length, losses_of, padded
+from confide.models.head import IGNORE
+from confide.types import View
+
+BATCH = 256
+
+
+class Scores(NamedTuple):
+    """Every target of some points, S in all; the last of a point is its end."""
+
+    point: np.ndarray  # (S,) int64
+    place: (
+        np.ndarray
+    )  # (S,) int64: of the token in the view's ids; -1: the end, which no mask marks
+    loss: np.ndarray  # (S,) float64, nats
+    hit: np.ndarray  # (S,) bool: the most likely token is the right one
+
+    def marked(self, mask: np.ndarray) -> np.ndarray:
+        """(S,) bool: targets that a mask (T,) of the view's tokens marks."""
+        return (
+            (self.place >= 0) & mask[self.place] if len(mask) else np.zeros(len(self.place), bool)
+        )
+
+    def of(self, chosen: np.ndarray) -> "Scores":
+        """The targets chosen by (S,) bool."""
+        return Scores(*(part[chosen] for part in self))
+
+
+@torch.no_grad()
+def score(model: nn.Module, view: View, points: np.ndarray, device: str = "cpu") -> Scores:
+    """Score all tokens of the given points, without dropout, in one pass."""
+    training = model.training
+    found = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
+    model.eval()
+    for piece in by_length(view, points, BATCH):
+        batch = padded(view, piece, model.bos).to(torch.device(device))
+        logits = model(batch.inputs)
+        targets = batch.targets
+        real = targets != IGNORE
+        losses = losses_of(logits, targets)[real].double().cpu().numpy()
+        hits = (logits.argmax(-1) == targets)[real].cpu().numpy()
+        counts = view.starts[piece + 1] - view.starts[piece] + 1  # a row's tokens, then its end
+        ends = counts.cumsum()
+        places = np.arange(ends[-1]) + np.repeat(view.starts[piece] - ends + counts, counts)
+        places[ends - 1] = -1
+        found.append(Scores(np.repeat(piece, counts), places, losses, hits))
+    model.train(training)
+    return Scores(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def summary(scores: Scores, private: np.ndarray) -> dict[str, float | None]:
+    """Metrics of all targets, of the public and of the private ones (S,). A share without tokens is
+    None.
+    """
+    metrics: dict[str, float | None] = {
+        "tokens": len(scores.loss),
+        "tokens_private": int(private.sum()),
+    }
+    for suffix, chosen in (
+        ("", np.ones_like(private)),
+        ("_public", ~private),
+        ("_private", private),
+    ):
+        metrics[f"ppl{suffix}"] = perplexity(scores.loss[chosen])
+        metrics[f"accuracy{suffix}"] = float(scores.hit[chosen].mean()) if chosen.any() else None
+    return metrics
+
+
+def perplexity(losses: np.ndarray) -> float | None:
+    """Exponential of the mean of losses in nats; None of none."""
+    return math.exp(min(losses.mean(), 700.0)) if len(losses) else None
+
+
+def evaluate_points(
+    model: nn.Module, view: View, mask: np.ndarray, points: np.ndarray, device: str = "cpu"
+) -> dict[str, float | None]:
+    """Metrics over the given points; `mask` (T,) marks the private tokens. A share without tokens
+    is None.
+    """
+    scores = score(model, view, points, device)
+    return summary(scores, scores.marked(mask))
+
+
+def by_author(scores: Scores, owner: np.ndarray, train: np.ndarray) -> list[dict[str, Any]]:
+    """Of each author with text in the points `train` and in what is scored: how much of both, and
+    the perplexity.
+
+    `owner` (N,) numbers the authors of all points, -1 none. Authors are in the order of their
+    numbers.
+    """
+    if not len(owner):
+        return []
+    # the first is nobody
+    whose = owner[scores.point] + 1
+    size = int(owner.max()) + 2
+    losses = np.bincount(whose, scores.loss, size)
+    tokens = np.bincount(whose, minlength=size)
+    points, trained = (
+        np.bincount(owner[some] + 1, minlength=size) for some in (np.unique(scores.point), train)
+    )
+    trained[0], rows = 0, []
+    for author in np.flatnonzero((tokens > 0) & (trained > 0)).tolist():
+        row = {
+            "author": author - 1,
+            "train_points": int(trained[author]),
+            "points": int(points[author]),
+        }
+        rows.append(
+            row
+            | {
+                "tokens": int(tokens[author]),
+                "ppl": math.exp(min(losses[author] / tokens[author], 700.0)),
+            }
+        )
+    return rows
+
+
+def redacted_unigram(
+    redacted: View,
+    view: View,
+    mask: np.ndarray,
+    train: np.ndarray,
+    points: np.ndarray,
+    vocab_size: int,
+    end: int,
+) -> float | None:
+    """Perplexity of the public tokens of `points` by the frequency of tokens in the redacted text
+    of the points `train`.
+
+    What a model must beat to be of any use: anybody may have this one, for it is made of what
+    redaction leaves. Judged by public tokens alone (`mask`, (T,) of `view`, marks the others), for
+    a private model is kept from learning the rest.
+    """
+    found = reference_points(
+        view,
+        mask=mask,
+        train=train,
+        points=points,
+        vocab_size=vocab_size,
+        end=end,
+        counted=redacted,
+    )
+    return found["ppl_unigram_public"]
+
+
+def reference_points(
+    view: View,
+    mask: np.ndarray,
+    train: np.ndarray,
+    points: np.ndarray,
+    vocab_size: int,
+    end: int,
+    *,
+    counted: View | None = None,
+) -> dict[str, float | None]:
+    """Perplexity of the given points by a uniform guess, and by the frequency of tokens in the
+    points `train` (each once more).
+
+    Every point ends with the token `end`, which is never private, as in training. `counted`: the
+    view that is counted.
+    """
+    counts = np.ones(vocab_size)
+    for point in train:
+        np.add.at(counts, (view if counted is None else counted)[point], 1)
+    counts[end] += len(train)
+    surprise = -np.log(counts / counts.sum())
+    # public, private
+    loss = np.zeros(2)
+    tokens = np.zeros(2)
+    for point in points:
+        ids = view[point]
+        private = mask[view.starts[point] : view.starts[point + 1]]
+        for side, chosen in enumerate((ids[~private], ids[private])):
+            loss[side] += surprise[chosen].sum()
+            tokens[side] += len(chosen)
+    loss[0] += len(points) * surprise[end]
+    tokens[0] += len(points)
+    found: dict[str, float | None] = {"ppl_uniform": float(vocab_size)}
+    for suffix, spent, count in (
+        ("", loss.sum(), tokens.sum()),
+        ("_public", loss[0], tokens[0]),
+        ("_private", loss[1], tokens[1]),
+    ):
+        found[f"ppl_unigram{suffix}"] = math.exp(spent / count) if count else None
+    return found
+
+
+def backoff(masked: dict[str, float | None], tokens: int, vocab_size: int) -> float | None:
+    """Perplexity of `tokens` marked tokens by a model of redacted text: it predicts the mask, what
+    that is for is guessed.
+
+    `masked`: metrics over the redacted view, whose private tokens are the masks. Every token behind
+    a mask is one of the vocabulary, all alike, and their number is known; without this a model that
+    never saw the text behind masks is tested on what it was trained never to predict (Selective-DP
+    Figure 5).
+    """
+    if not tokens or masked["ppl_private"] is None:
+        return None
+    return (
+        math.exp(min(math.log(masked["ppl_private"]) * masked["tokens_private"] / tokens, 700.0))
+        * vocab_size
+    )
+
+
+def share_of(view: View, points: np.ndarray) -> float | None:
+    """Share of the tokens of some points that are marked; None where there are none."""
+    lengths = np.diff(view.starts)[points]
+    before = np.concatenate([[0], np.cumsum(view.private)])
+    marked = (before[view.starts[1:]] - before[view.starts[:-1]])[points]
+    return float(marked.sum() / lengths.sum()) if lengths.sum() else None

@@ -1,0 +1,267 @@
+"""What a training job will do, from public numbers alone: its steps, their noise, and the releases
+of its ledger.
+
+Training carries the plan out, `recommend` prices it, and `verify` holds a ledger against it. No
+torch here.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate
+from confide.dp.accounting.price import epsilon
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.methods import METHODS
+from confide.methods.plan import Plan
+from confide.specs import TrainSpec
+from confide.train.pools import check_pools
+from confide.types import STATES, PoolName, Release, Step
+
+Epochs = Sequence[Sequence[Step]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Sizes of what a job draws from. They are public by assumption, and its ledger holds those
+    that it needs.
+    """
+
+    pools: dict[PoolName, int]  # points of each pool
+    authors: dict[PoolName, int] | None = None  # authors of each pool; None: noise hides points
+    states: int = (
+        0  # recurrent states of one point that a pass over public tokens hands on, noised, at most
+    )
+
+    def of(self, epochs: Epochs) -> "Sizes":
+        """Only what these steps draw from: how large another pool is, may depend on a secret, and
+        nobody needs to know.
+        """
+        drawn = {step.pool for steps in epochs for step in steps}
+        pools = {name: size for name, size in self.pools.items() if name in drawn}
+        authors = (
+            None
+            if self.authors is None
+            else {name: size for name, size in self.authors.items() if name in drawn}
+        )
+        return replace(self, pools=pools, authors=authors)
+
+    def units(self, step: Step) -> int:
+        """How many units, points or authors, a noisy step draws its batch from."""
+        counts = self.authors if step.unit == "author" else self.pools
+        return counts[step.pool]
+
+
+def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
+    """The whole stream of steps, one list per epoch; InputError for a job that cannot run."""
+    if spec.method not in METHODS:
+        raise InputError(f"is not one of {', '.join(METHODS)}", key="method", value=spec.method)
+    if spec.method == "domain_only" and spec.domains is None:
+        raise InputError("are missing: domain_only needs some", key="domains")
+    if sizes.authors is not None and spec.data.dedup:
+        raise InputError(AUTHORS_DEDUPLICATED, key="privacy.unit", value="author")
+    if spec.pack is not None and spec.data.dedup:
+        raise InputError(CHUNKS_DEDUPLICATED, key="pack", value=spec.pack)
+    recipe = spec.recipe
+    plan = Plan(
+        epochs=recipe.epochs,
+        noisy_epochs=recipe.noisy_epochs or recipe.epochs,
+        batch_size=recipe.batch_size,
+        noisy_batch_size=recipe.noisy_batch_size,
+        sizes=sizes.pools,
+        private_state=recipe.private_state,
+        redaction_schedule=recipe.redaction_schedule,
+        eta=recipe.eta,
+        seed=spec.seed,
+        authors=sizes.authors,
+    )
+    epochs = list(METHODS[spec.method](plan))
+    kinds = {step for steps in epochs for step in steps}
+    tells_apart = any(step.tokens in ("public", "private") for step in kinds)
+    if tells_apart and spec.model.kind != "lstm":
+        raise InputError(
+            f"is no recurrent model, which {spec.method} needs",
+            key="model.kind",
+            value=spec.model.kind,
+        )
+    if tells_apart and sizes.authors is not None:
+        message = f"{spec.method} tells the tokens of a point apart: its noise protects points"
+        raise InputError(message, key="privacy.unit", value="author")
+    check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
+    return epochs
+
+
+AUTHORS_DEDUPLICATED = (
+    "protects authors, but deduplication masks one author's text because of another's: "
+    "replacing one author then changes what others contribute (set dedup: false)"
+)
+CHUNKS_DEDUPLICATED = (
+    "lays points end to end, but deduplication masks one point because of another: "
+    "replacing one point then changes several chunks (set dedup: false)"
+)
+
+
+def noise_for(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
+    """The given noise_multiplier, or the smallest that keeps the enumerated noisy steps within the
+    target epsilon.
+    """
+    noisy = [step for steps in epochs for step in steps if step.noisy]
+    if not noisy:
+        return 0.0
+    privacy = spec.privacy
+    if privacy is None or (privacy.epsilon is None) == (privacy.noise_multiplier is None):
+        raise InputError(f"{spec.method} needs either epsilon or noise_multiplier", key="privacy")
+    if privacy.noise_multiplier is not None:
+        return privacy.noise_multiplier
+    if len({step.pool for step in noisy}) > 1:
+        raise InputError(
+            "noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon"
+        )
+    if any(step.state == "published" for step in noisy):
+        raise InputError(
+            "has no meaning for published training: give noise_multiplier", key="privacy.epsilon"
+        )
+    return calibrate(privacy.epsilon, privacy.delta, **budgeted(spec, epochs, sizes))
+
+
+def budgeted(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> dict[str, Any]:
+    """What the target epsilon has to pay for, as `calibrate` takes it."""
+    noisy = [step for steps in epochs for step in steps if step.noisy]
+    count = len(noisy) if spec.privacy.calibrate == "drawn" else sum(map(len, epochs))
+    return {
+        "sample_rate": spec.recipe.noisy_batch_size / sizes.units(noisy[0]),
+        "steps": count,
+        "relation": spec.privacy.relation,
+        "shown": passes_that_hand_on(epochs) * sizes.states,
+    }
+
+
+def passes_that_hand_on(epochs: Epochs) -> int:
+    """How many passes over public tokens hand on recurrent states, noised, after private ones."""
+    return sum(any(step.state == "noise" and not step.noisy for step in steps) for steps in epochs)
+
+
+def release_of(
+    spec: TrainSpec, step: Step, *, noise_multiplier: float, sizes: Sizes, count: int = 1
+) -> Release:
+    """What a ledger says of `count` updates of one kind."""
+    step = step if spec.redact else replace(step, view="original")
+    if not step.noisy:
+        return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=count)
+    sample_rate = spec.recipe.noisy_batch_size / sizes.units(step)
+    return Release(step, sample_rate, noise_multiplier, spec.privacy.max_grad_norm, count)
+
+
+def planned(
+    spec: TrainSpec, epochs: Epochs, *, noise_multiplier: float, sizes: Sizes
+) -> list[list[Release]]:
+    """The releases of each epoch, those that are alike and consecutive counted together."""
+    found = []
+    for steps in epochs:
+        releases = [
+            release_of(spec, step, noise_multiplier=noise_multiplier, sizes=sizes) for step in steps
+        ]
+        if sizes.states and passes_that_hand_on([steps]):
+            last = max(
+                place
+                for place, step in enumerate(steps)
+                if step.state == "noise" and not step.noisy
+            )
+            shown = Release(STATES, 1.0, noise_multiplier, spec.privacy.max_grad_norm, sizes.states)
+            releases.insert(last + 1, shown)
+        found.append(counted(releases))
+    return found
+
+
+def counted(releases: Iterable[Release]) -> list[Release]:
+    """The same with neighbours of one kind as one release, however many lines they stood in."""
+    found: list[Release] = []
+    for release in releases:
+        if found and replace(found[-1], count=release.count) == release:
+            found[-1] = replace(release, count=found[-1].count + release.count)
+        else:
+            found.append(release)
+    return found
+
+
+def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> None:
+    """InputError unless the ledger holds the updates, and the noise, that these settings ask for,
+    epoch by epoch.
+
+    Of training as Selective-DP was published nothing can be planned: how many updates a batch
+    makes, its text decides. Nothing finite is claimed of it either.
+    """
+    epochs = enumerate_steps(spec, sizes)
+    if any(step.state == "published" for steps in epochs for step in steps):
+        if any(release.step.state != "published" for release in ledger.releases()):
+            raise InputError(
+                "holds updates that training as published does not make", file=file, key="release"
+            )
+        return
+    noise_multiplier = check_noise(spec, ledger, epochs, sizes, file)
+    wanted = planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes)
+    found = ledger.epochs()
+    if [number for number, _ in found] != list(range(1, len(wanted) + 1)):
+        raise InputError(
+            f"has other epochs than the {len(wanted)} that were asked for",
+            file=file,
+            key="epoch",
+            value=len(found),
+        )
+    if sum(release.count for _, releases in found for release in releases) != sum(
+        release.count for release in ledger.releases()
+    ):
+        raise InputError("holds updates that belong to no epoch", file=file, key="epoch")
+    for (number, releases), expected in zip(found, wanted, strict=True):
+        if counted(releases) != expected:
+            message = f"epoch {number} does not hold the updates that the settings ask for"
+            raise InputError(message, file=file, key="release")
+
+
+def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, file: Path) -> float:
+    """The ledger's noise multiplier; InputError unless it is the one that was asked for, or that
+    the target epsilon needs.
+    """
+    noisy = [step for steps in epochs for step in steps if step.noisy]
+    found = {release.noise_multiplier for release in ledger.releases() if release.step.noisy}
+    if not noisy and not found:
+        return 0.0
+    if len(found) != 1 or not noisy or spec.privacy is None:
+        raise InputError(
+            "holds noised updates of other kinds than were asked for",
+            file=file,
+            key="noise_multiplier",
+        )
+    noise_multiplier = found.pop()
+    given = spec.privacy.noise_multiplier
+    if given is not None and noise_multiplier != given:
+        asked = f"noise_multiplier = {given}"
+    elif given is None and not meets(spec, noise_multiplier, budgeted(spec, epochs, sizes)):
+        asked = f"epsilon = {spec.privacy.epsilon}"
+    else:
+        return noise_multiplier
+    raise InputError(
+        f"is not the noise that {asked} asks for",
+        file=file,
+        key="noise_multiplier",
+        value=noise_multiplier,
+    )
+
+
+def meets(spec: TrainSpec, noise_multiplier: float, budget: dict[str, Any]) -> bool:
+    """Whether a noise multiplier is one that `calibrate` returns for the target: enough, and not
+    more than it takes.
+    """
+    noisy = Step("redacted", "private", noisy=True)
+    drawn = Release(noisy, budget["sample_rate"], noise_multiplier, 1.0, budget["steps"])
+    shown = replace(drawn, sample_rate=1.0, count=budget["shown"])
+    spent = epsilon([drawn, shown], spec.privacy.delta, budget["relation"])
+    target = spec.privacy.epsilon
+    enough = spent <= target
+    no_more = spent >= target * (1 - 2 * RELATIVE) or noise_multiplier <= 2 * SMALLEST
+    return enough and (
+        no_more or math.isclose(noise_multiplier, calibrate(target, spec.privacy.delta, **budget))
+    )

@@ -1,0 +1,36 @@
+"""The pools that steps draw from: how large they are, which is public by assumption, and which are
+too small.
+"""
+
+import numpy as np
+
+from confide.errors import InputError
+from confide.types import POOLS, Partition, PoolName, Step
+
+
+def check_pools(
+    steps: set[Step],
+    sizes: dict[PoolName, int],
+    noisy_batch_size: int,
+    authors: dict[PoolName, int] | None = None,
+) -> None:
+    """InputError for a pool that a step reads and that is empty, or has fewer units than the
+    expected Poisson batch.
+    """
+    for step in sorted(steps, key=str):
+        if sizes[step.pool] == 0:
+            raise InputError(
+                f"no training point is in the pool {step.pool!r}", key="pool", value=step.pool
+            )
+        units = sizes if authors is None else authors
+        if step.noisy and noisy_batch_size > units[step.pool]:
+            raise InputError(
+                f"exceeds the {units[step.pool]} {step.unit}s of the pool {step.pool!r}",
+                key="recipe.noisy_batch_size",
+                value=noisy_batch_size,
+            )
+
+
+def pool_sizes(partition: Partition) -> dict[PoolName, int]:
+    """Sizes of the pools, public numbers by assumption (they do not differ between neighbours)."""
+    return {name: int(np.size(partition.pool(name))) for name in POOLS}

@@ -1,0 +1,142 @@
+"""One exact update with a privacy regulariser: mean token loss + lambda * mean privacy loss of the
+texts that have an author.
+
+h, the state that a privacy loss is a function of, is the encoder's output at a text's last position
+(Mireshghallah et al. 2021, Figure 1). One pass gives both losses; partners, of whom only h is
+wanted, are read along without the output layer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from confide.dp.mechanism.update import no_gradient
+from confide.models.batches import Batch
+from confide.models.head import IGNORE
+from confide.runtime.memory import Budget
+from confide.runtime.parallel import ALONE, Group
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Points of a batch with their authors, and, for pairs, those that they are compared with."""
+
+    batch: Batch
+    authors: Tensor  # (B,) int64 class of the author, -1 for a point that takes no part
+    partners: Batch | None = None  # only their last states count
+    others: Tensor | None = None  # (B,) int64 authors of the partners
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def __getitem__(self, part: slice) -> "Rows":
+        return self._each(lambda rows: rows[part])
+
+    def split(self, size: int) -> "list[Rows]":
+        """Pieces that read at most `size` points in one pass (or one pair, if that is more)."""
+        size = size if self.partners is None else max(1, size // 2)
+        parts = [self.batch.split(size), self.authors.split(size)]
+        if self.partners is not None:
+            parts += [self.partners.split(size), self.others.split(size)]
+        return [Rows(*piece) for piece in zip(*parts, strict=True)]
+
+    def to(self, device: torch.device) -> "Rows":
+        """The same on a device."""
+        return self._each(lambda rows: rows.to(device))
+
+    def _each(self, change: Callable[[Batch | Tensor], Batch | Tensor]) -> "Rows":
+        parts = (self.batch, self.authors, self.partners, self.others)
+        return Rows(*(None if part is None else change(part) for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What both regularisers need of the job."""
+
+    model: nn.Module
+    weight: float  # lambda
+    max_norm: float | None  # of the gradient
+    budget: Budget
+    half: bool
+    group: Group = ALONE
+
+    def own(self, pieces: list[Rows]) -> list[Rows]:
+        """Of each piece this process's part, where there is one."""
+        return [own for rows in pieces if len(own := rows[self.group.part])]
+
+
+def tokens_of(batch: Batch) -> Tensor:
+    """(B,) how many positions of each point are real."""
+    return (batch.targets != IGNORE).sum(1)
+
+
+def read(model: nn.Module, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
+    """One pass: token losses (B, L) of the batch, and last states of its points, then of their
+    partners (B or 2B, d).
+    """
+    batch = rows.batch
+    inputs = batch.inputs
+    ends = tokens_of(batch) - 1
+    if rows.partners is not None:
+        long = max(inputs.shape[1], rows.partners.inputs.shape[1])
+        both = (batch.inputs, rows.partners.inputs)
+        inputs = torch.cat([F.pad(ids, (0, long - ids.shape[1]), value=model.bos) for ids in both])
+        ends = torch.cat([ends, tokens_of(rows.partners) - 1])
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16, enabled=half):
+        hidden = model.hidden(inputs)
+        losses = model.head(hidden[: len(batch), : batch.targets.shape[1]], batch.targets)
+    states = hidden[torch.arange(len(hidden), device=hidden.device), ends]
+    return losses, states.to(torch.promote_types(states.dtype, torch.float32))
+
+
+def regularised_gradient(
+    training: Training, pieces: list[Rows], privacy_loss: Callable[[Tensor, Rows], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Leave the gradient of mean token loss + lambda * mean privacy loss in .grad; returns both
+    means (), on the device.
+
+    pieces: of the whole batch, of which a process computes its part. privacy_loss: sum () over the
+    texts that have an author, from last states and rows. The second mean is NaN without any.
+    """
+    model = training.model
+    budget = training.budget
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    device = parameters[0].device
+    tokens = sum(int(tokens_of(rows.batch).sum()) for rows in pieces)
+    owned = sum(int((rows.authors >= 0).sum()) for rows in pieces)
+    scale = (
+        training.weight * tokens / max(1, owned)
+    )  # the gradient is divided by the tokens at the end
+    model.zero_grad(set_to_none=True)
+    found = []
+
+    def summed(rows: Rows) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        losses, states = read(model, rows := rows.to(device), training.half)
+        loss = losses.sum()
+        extra = privacy_loss(states, rows)
+        grads = torch.autograd.grad(loss + scale * extra, parameters)
+        return loss.detach(), extra.detach(), grads
+
+    for rows in training.own(pieces):
+        for loss, extra, grads in budget.run(summed, rows):
+            found.append((loss, extra))
+            for parameter, grad in zip(parameters, grads, strict=True):
+                parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+    if not found:
+        found = [(parameters[0].new_zeros(()), parameters[0].new_zeros(()))]
+        no_gradient(parameters)
+    loss, extra = (torch.stack(parts).sum() for parts in zip(*found, strict=True))
+    training.group.sum([*(parameter.grad for parameter in parameters), loss, extra])
+    torch._foreach_div_([parameter.grad for parameter in parameters], tokens)
+    if training.max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(parameters, training.max_norm)
+    return loss / tokens, extra / owned if owned else extra * float("nan")
+
+
+def mean(values: Tensor) -> float | None:
+    """Of the batches that had one: a batch without an author has NaN."""
+    found = values[~values.isnan()]
+    return float(found.double().mean()) if len(found) else None

@@ -1,0 +1,72 @@
+"""The weights after every epoch in one safetensors file: a tensor's name is the number of its
+epoch, a slash, its own name.
+
+While a model trains, each epoch lies in a file of its own beside the checkpoint, so that a killed
+job loses none.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from confide.errors import InputError
+from confide.files.io import atomic
+from confide.models import weights_of
+
+
+def write(folder: Path, epoch: int, model: nn.Module) -> None:
+    """Keep the weights after this epoch (from 1)."""
+    with atomic(_place(folder, epoch)) as temporary:
+        save_file(
+            {f"{epoch}/{name}": value for name, value in weights_of(model).items()}, temporary
+        )
+
+
+def join(folder: Path, epochs: int, output: Path) -> None:
+    """Write the weights after epochs 1 to `epochs` into one file."""
+    places = [_place(folder, epoch) for epoch in range(1, epochs + 1)]
+    with atomic(output) as temporary:
+        save_file(
+            {name: value for place in places for name, value in load_file(place).items()}, temporary
+        )
+
+
+def clear(folder: Path) -> None:
+    """Remove what lies beside the checkpoint of a finished job."""
+    for place in folder.glob("epoch-*.safetensors"):
+        place.unlink()
+
+
+def each(path: Path, model: nn.Module) -> Iterator[int]:
+    """Give the model the weights after each epoch in turn; yields the epoch's number. InputError
+    where they do not fit.
+    """
+    own = dict(model.named_parameters())
+    try:
+        with safe_open(path, "pt") as file:
+            stored = set(file.keys())
+            epochs = sorted({int(name.partition("/")[0]) for name in stored})
+            if not epochs or stored != {f"{epoch}/{name}" for epoch in epochs for name in own}:
+                raise InputError(
+                    "does not hold the weights of this model after every epoch", file=path
+                )
+            for epoch in epochs:
+                for name, parameter in own.items():
+                    _copy(file.get_tensor(f"{epoch}/{name}"), parameter, path, name)
+                yield epoch
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"cannot be read as weights of epochs: {error}", file=path) from None
+
+
+def _copy(stored: torch.Tensor, parameter: nn.Parameter, path: Path, name: str) -> None:
+    if stored.shape != parameter.shape:
+        raise InputError("is of another shape than the model's", file=path, key=name)
+    parameter.data.copy_(stored)
+
+
+def _place(folder: Path, epoch: int) -> Path:
+    return folder / f"epoch-{epoch}.safetensors"
