@@ -10,10 +10,12 @@ from snakemake.settings import types as snakemake_settings
 SRC = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SRC))
 
-from confide import access, jobs, outward, studies
-from confide.provenance.code_hash import code_hash
-from confide.errors import InputError
+from confide.config import jobs, studies
 from confide.config.params import FILE, load_layers
+from confide.errors import InputError
+from confide.files import permissions
+from confide.output import escaping
+from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
 from confide.specs import FetchSpec
 
@@ -26,7 +28,7 @@ os.environ["PATH"] = os.pathsep.join(
 )
 
 
-access.private()  # logs, benchmarks and records, too
+permissions.private()  # logs, benchmarks and records, too
 
 
 def refuse(error):
@@ -83,7 +85,7 @@ def checked_params():
     }
     try:
         if workflow.is_main_process:
-            access.shut(Path.cwd())
+            permissions.shut(Path.cwd())
         if workflow.is_main_process and not repair & set(sys.argv):
             redate(Path.cwd())
             check_records(Path.cwd())
@@ -133,7 +135,7 @@ def code(stage):
 
 def show(spec):
     """A specification as the command line has it."""
-    return outward.parameter(spec.model_dump_json())
+    return escaping.parameter(spec.model_dump_json())
 
 
 def growing(amount):

@@ -1,5 +1,5 @@
 # What a study releases, searched for the secrets of its private datasets: a leak fails the job, and the log says where.
-from confide import outgoing
+from confide.config import outgoing
 from confide.specs import ScanSpec
 
 
@@ -93,7 +93,7 @@ for study in PARAMS.studies:
             table=report(
                 f"results/studies/{study}/scan.csv",
                 caption="../report/scan.rst",
-                category=outward.category(PARAMS.studies[study].title),
+                category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "files searched for secrets"},
             ),
         log:
