@@ -22,7 +22,6 @@ from confide.dp.accounting.price import (
     agree,
     epsilon,
     group,
-    group_epsilon,
     price,
     solve,
 )
@@ -188,16 +187,6 @@ def test_monotone_in_everything(rate, sigma, steps, relation, accountant):
 
 # groups
 # --------------------------------------------------------------------------------------------------------------
-
-
-def test_group_epsilon_by_hand():
-    value, delta = group_epsilon(0.5, 1e-6, 3)
-    assert value == 1.5
-    assert delta == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.exp(1.0)))
-    assert group_epsilon(0.5, 1e-6, 3, paper=True)[1] == pytest.approx(3 * math.exp(1.5) * 1e-6)
-    assert group_epsilon(0.5, 1e-6, 1) == (0.5, pytest.approx(1e-6))
-    assert group_epsilon(math.inf, 1e-6, 2) == (math.inf, 1.0)
-    assert group_epsilon(800.0, 1e-6, 2) == (1600.0, 1.0)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -18,7 +18,7 @@ from confide.dp.accounting.audit_bounds import (
     gdp_epsilon,
     gdp_epsilon_lower,
     gdp_refuted,
-    guesses_of,
+    guessed_true,
     mu_lower,
     numbers,
     p_value,
@@ -31,6 +31,13 @@ DELTA = 8e-5
 RUNS = 2000
 STEINKE = cache(epsilon_lower)
 GDP = cache(gdp_epsilon_lower)
+
+
+def guesses_of(scores, guesses):
+    """Indices guessed True, the highest of scores (m,), and False, the lowest."""
+    order = np.argsort(scores, kind="stable")
+    high = int(guessed_true(parting(scores[order][None]), guesses, len(scores))[0])
+    return order[len(order) - high :], order[: guesses - high]
 
 
 def test_the_number_that_the_paper_prints():

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.accounting.curves import Mechanism, pld_curve, rdp_curve
 from confide.dp.accounting.price import Bound, agree, epsilon, group, mechanisms_of, solve
-from confide.dp.discrete import (
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.discrete import (
     BITS,
     DISTANCE,
     MARGIN,
@@ -24,7 +25,6 @@ from confide.dp.discrete import (
     discrete_gaussian,
     geometric,
 )
-from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.update import discrete_gradient, in_steps
 from confide.models import build

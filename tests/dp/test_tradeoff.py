@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from confide.dp.accounting.audit_bounds import gdp_epsilon, gdp_refuted, right_guesses
+from confide.dp.accounting.audit_bounds import gdp_epsilon, gdp_refuted, refuted, right_guesses
 from confide.dp.accounting.audit_power import TIMES, mu_of, power
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.accounting.curves import FREE, Mechanism, gaussian_curve, pld_curve
@@ -18,7 +18,6 @@ from confide.dp.accounting.tradeoff import (
     family,
     fewest,
     points_of,
-    refuted,
     trade_off,
 )
 
@@ -67,7 +66,7 @@ def test_refutes_what_the_closed_form_refutes(mu, coins, guesses):
     claim = trade_off(points_of(gaussian_curve(mu)))
     exact = next((c for c in range(guesses + 1) if gdp_refuted(coins, guesses, c, mu)), guesses + 1)
     assert exact <= fewest(claim, coins, guesses, 0.05) <= exact + 1
-    assert [refuted(claim, coins, guesses, c) for c in (0, guesses // 2)] == [False, False]
+    assert [refuted(claim.least, coins, guesses, c) for c in (0, guesses // 2)] == [False, False]
 
 
 def test_the_family_is_ordered_and_holds_the_claim():
@@ -91,7 +90,7 @@ def test_more_evidence_never_lowers_a_bound(own):
     )
     for counts in ((5, 6, 3), (5, 4, 5)):
         with pytest.raises(ValueError, match="correct"):
-            refuted(trade_off(points), *counts)
+            refuted(trade_off(points).least, *counts)
 
 
 def noised_updates(rng, coins, sigma, games):

@@ -15,8 +15,8 @@ from safetensors.numpy import save
 from safetensors.torch import load_file
 
 from confide.commands.verify import verify
-from confide.dp.discrete import BITS
 from confide.dp.ledger import Ledger
+from confide.dp.mechanism.discrete import BITS
 from confide.dp.mechanism.randomness import Stream
 from confide.errors import InputError
 from confide.models import build

@@ -13,8 +13,8 @@ from typing import Any
 
 from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate
 from confide.dp.accounting.price import epsilon
-from confide.dp.discrete import BITS, MOST
 from confide.dp.ledger import Ledger
+from confide.dp.mechanism.discrete import BITS, MOST
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan

@@ -5,8 +5,8 @@ the trained model guesses r of them, fixed in number beforehand, and v guesses a
 and `epsilon_lower` refute (epsilon, delta)-DP: Steinke, Nasr and Jagielski 2023, Theorem 5.2 and
 Appendix D. `gdp_refuted`, `mu_lower` and `gdp_epsilon_lower` refute Gaussian DP, a stronger claim,
 so that they reach further: Mahloujifar, Melis and Chaudhuri 2024, Algorithm 3. Neither assumes
-anything about the guesses. Scores alone say nothing: `guesses_of` turns them into guesses without
-looking at the coins. What refutes a claim that is made at many epsilons at once is in
+anything about the guesses. Scores alone say nothing: `right_guesses` turns them into guesses
+without looking at the coins. What refutes a claim that is made at many epsilons at once is in
 dp/accounting/tradeoff.py.
 """
 
@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import betainc, gammaln, log_expit, ndtr, ndtri
+
+from confide.dp.accounting.bisection import bracket, narrowed
 
 TOLERANCE = 1e-6  # of epsilon and mu
 SHARES = (
@@ -27,9 +29,8 @@ SHARES = (
     0.1,
     0.05,
 )  # of the coins: an audit says how many of so many guesses were right
-Lower = Callable[
-    [int, int, int, float, float], float
-]  # (coins, guesses, correct, delta, level) -> epsilon
+# (coins, guesses, correct, delta, level) -> epsilon
+Lower = Callable[[int, int, int, float, float], float]
 
 
 def p_value(coins: int, guesses: int, correct: int, epsilon: float, delta: float = 0.0) -> float:
@@ -63,26 +64,34 @@ def epsilon_lower(
     return _largest(lambda epsilon: p_value(coins, guesses, correct, epsilon, delta) < level)
 
 
-def gdp_refuted(coins: int, guesses: int, correct: int, mu: float, level: float = 0.05) -> bool:
-    """Whether at least `correct` right guesses have a probability below `level` under mu-GDP.
+def refuted(
+    least: Callable[[float], float], coins: int, guesses: int, correct: int, level: float = 0.05
+) -> bool:
+    """Whether `correct` right guesses or more have a probability below `level` if a claim is true.
 
-    Suppose it were `level`. right = sum over j >= i of p_j j / m and wrong = sum of p_j (r - j) / m
+    least: the claim of each coin, as the inverse blow-up F of its trade-off curve: the least
+    probability that an event of some probability can have once the coin is turned over. Suppose the
+    probability were `level`. right = sum over j >= i of p_j j / m and wrong = sum of p_j (r - j) / m
     are the probabilities that a random coin is guessed, rightly or wrongly, and at least i are
     right in all. Turning over a wrongly guessed coin makes it right, so wrong[i] >= F(right[i +
-    1]), F the inverse blow-up of the trade-off curve: down to i = 0 this asks for more than the
-    whole probability r / m.
+    1]): down to i = 0 this asks for more than the whole probability r / m.
     """
     if not 0 <= correct <= guesses <= coins:
         raise ValueError(f"Expected 0 <= {correct=} <= {guesses=} <= {coins=}")
     right = level * correct / coins
     wrong = level * (guesses - correct) / coins
     for i in range(correct - 1, -1, -1):
-        least = float(ndtr(ndtri(right) - mu))
-        if least <= wrong:  # then neither changes any more
+        after = least(right)
+        if after <= wrong:  # then neither changes any more
             break
-        right = min(1.0, right + i / (guesses - i) * (least - wrong))
-        wrong = least
+        right = min(1.0, right + i / (guesses - i) * (after - wrong))
+        wrong = after
     return right + wrong > guesses / coins
+
+
+def gdp_refuted(coins: int, guesses: int, correct: int, mu: float, level: float = 0.05) -> bool:
+    """Whether `correct` right guesses or more have a probability below `level` under mu-GDP."""
+    return refuted(lambda share: float(ndtr(ndtri(share) - mu)), coins, guesses, correct, level)
 
 
 def mu_lower(coins: int, guesses: int, correct: int, level: float = 0.05) -> float:
@@ -107,17 +116,6 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     from confide.dp.accounting.price import Bound, solve  # loads the accountants
 
     return solve(Bound(gaussian_curve(mu)), delta) if mu > 0 else 0.0
-
-
-def guesses_of(scores: np.ndarray, guesses: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices guessed True, the highest of scores (m,), and False, the lowest: as many of each as
-    `parting` has above, below.
-
-    Guarantees: a function of the scores alone, that of their order where scores are equal.
-    """
-    order = np.argsort(scores, kind="stable")
-    high = int(guessed_true(parting(scores[order][None]), guesses, len(scores))[0])
-    return order[len(order) - high :], order[: guesses - high]
 
 
 def guessed_true(below: np.ndarray, guesses: int, coins: int) -> np.ndarray:
@@ -150,8 +148,10 @@ def parting(ascending: np.ndarray) -> np.ndarray:
 
 
 def right_guesses(scores: np.ndarray, coins: np.ndarray, tried: Sequence[int]) -> np.ndarray:
-    """How many guesses are right, (n, k), in n games with scores and coins (n, m), for each of k
-    numbers of guesses.
+    """How many guesses are right, (n, k), for k numbers of guesses in n games.
+
+    Scores and coins are (n, m). The highest scores are guessed True and the lowest False, as many
+    of each as `parting` has above and below; among equal scores their order decides.
     """
     order = np.argsort(scores, axis=1, kind="stable")
     heads = np.take_along_axis(coins, order, axis=1).cumsum(1)
@@ -212,14 +212,11 @@ def _largest(refuted: Callable[[float], bool]) -> float:
     """Where refutation ends, from below; 0 if it does not begin. A claim is weaker the larger its
     parameter.
     """
-    if not refuted(0.0):
+
+    def stands(value: float) -> bool:
+        return not refuted(value)
+
+    if stands(0.0):
         return 0.0
-    low = 0.0
-    high = 1.0
-    while refuted(high):
-        low = high
-        high = 2 * high
-    while high - low > TOLERANCE:
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
+    low, _ = narrowed(stands, *bracket(stands), close=lambda low, high: high - low <= TOLERANCE)
     return low

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.dp.accounting.audit_bounds import SHARES, numbers, right_guesses
+from confide.dp.accounting.bisection import bracket, narrowed
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.tradeoff import NOTHING, Points, fewest, trade_off
 
@@ -44,17 +45,11 @@ def mu_of(epsilon: float, delta: float) -> float:
     """Gaussian noise with that epsilon at delta: how far apart the two means are, in standard
     deviations.
     """
-    low = 0.0
-    high = 1.0
-    while gaussian_curve(high).log_delta(epsilon) < math.log(delta):
-        low = high
-        high = 2 * high
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        if gaussian_curve(middle).log_delta(epsilon) < math.log(delta):
-            low = middle
-        else:
-            high = middle
+
+    def reached(mu: float) -> bool:
+        return gaussian_curve(mu).log_delta(epsilon) >= math.log(delta)
+
+    low, _ = narrowed(reached, *bracket(reached), close=lambda low, high: high - low <= 1e-6 * high)
     return low
 
 

@@ -4,16 +4,18 @@ epsilon (CRT A.3).
 
 import math
 from dataclasses import replace
+from functools import cache
 
+from confide.dp.accounting.bisection import bracket, narrowed
+from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import RELATIONS, epsilon
 from confide.errors import InputError
 from confide.types import Release, Step
 
 SMALLEST = 1e-3
 LARGEST = 1e6
-RELATIVE = (
-    1e-3  # the epsilon reached lies at most so far below the target (unless SMALLEST is enough)
-)
+# the epsilon reached lies at most so far below the target (unless SMALLEST is enough)
+RELATIVE = 1e-3
 
 
 def calibrate(
@@ -21,7 +23,7 @@ def calibrate(
     delta: float,
     sample_rate: float,
     steps: int,
-    relation: str = "replace_one",
+    relation: Relation = "replace_one",
     shown: int = 0,
     coordinates: int = 0,
 ) -> float:
@@ -36,34 +38,31 @@ def calibrate(
     """
     check_ranges(target, delta, sample_rate, steps, relation)
 
+    @cache
     def spent(sigma: float) -> float:
         release = Release(
             Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps, coordinates
         )
         return epsilon([release, replace(release, sample_rate=1.0, count=shown)], delta, relation)
 
-    low = high = 1.0
-    while spent(high) > target:
-        low = high
-        high = 2 * high
-        if high > LARGEST:
-            raise InputError(
-                f"cannot be reached at delta = {delta} by any noise",
-                key="privacy.epsilon",
-                value=target,
-            )
-    while low == high and high > SMALLEST:  # the start was enough: go down
-        low, high = (low / 2, high) if spent(low / 2) > target else (low / 2, low / 2)
-    if low == high:
-        return high
-    reached = spent(high)
-    while reached < target * (1 - RELATIVE) and high - low > 1e-9 * high:
-        middle = math.sqrt(low * high)
-        if (value := spent(middle)) <= target:
-            high = middle
-            reached = value
-        else:
-            low = middle
+    def enough(sigma: float) -> bool:
+        return spent(sigma) <= target
+
+    def close(low: float, high: float) -> bool:
+        return spent(high) >= target * (1 - RELATIVE) or high - low <= 1e-9 * high
+
+    low, high = bracket(enough, most=LARGEST)
+    if high > LARGEST:
+        message = f"cannot be reached at delta = {delta} by any noise"
+        raise InputError(message, key="privacy.epsilon", value=target)
+    if not low:  # the start was enough: go down
+        low = high / 2
+        while enough(low):
+            if low <= SMALLEST:
+                return low
+            high = low
+            low = high / 2
+    _, high = narrowed(enough, low, high, close=close, middle=lambda a, b: math.sqrt(a * b))
     return high
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from confide.dp.accounting.bisection import narrowed
 from confide.dp.accounting.curves import (
     Conversion,
     Curve,
@@ -26,8 +27,8 @@ from confide.dp.accounting.curves import (
     rdp_curve,
     unsampled_curve,
 )
-from confide.dp.discrete import DISTANCE
 from confide.dp.ledger import check_release
+from confide.dp.mechanism.discrete import DISTANCE
 from confide.types import STATES, Release
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
@@ -108,16 +109,13 @@ def solve(bound: Bound, delta: float, relative: float = 1e-7) -> float:
     steps = np.arange(bound.hops)
 
     def holds(value: float) -> bool:
-        return bound.curve.log_delta(value) + float(np.logaddexp.reduce(value * steps)) <= math.log(
-            delta
-        )
+        log_total = bound.curve.log_delta(value) + float(np.logaddexp.reduce(value * steps))
+        return log_total <= math.log(delta)
 
     if holds(0.0):
         return 0.0
-    low, high = bracket(bound, math.log(delta), holds)
-    while high < math.inf and high - low > relative * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+    ends = bracket(bound, math.log(delta), holds)
+    _, high = narrowed(holds, *ends, close=lambda low, high: high - low <= relative * high)
     return bound.hops * high
 
 
@@ -165,23 +163,6 @@ def agree(releases: Sequence[Release], delta: float, relation: Relation) -> dict
     return found
 
 
-def group_epsilon(
-    value: float, delta: float, size: int, *, paper: bool = False
-) -> tuple[float, float]:
-    """(k e, d) of a group of k = `size` from one record's (e, d): d = k exp(k e) delta (paper) or
-    sum of exp(i e) delta.
-    """
-    if size < 1 or value == math.inf:
-        return (0.0, 0.0) if size < 1 else (math.inf, 1.0)
-    log_factor = (
-        math.log(size) + size * value
-        if paper
-        else float(np.logaddexp.reduce(value * np.arange(size)))
-    )
-    log_total = math.log(delta) + log_factor if delta > 0 else -math.inf
-    return size * value, math.exp(min(0.0, log_total))
-
-
 def group(
     releases: Sequence[Release], delta: float, size: int, relation: Relation = "replace_one"
 ) -> tuple[float, str]:
@@ -205,11 +186,11 @@ def group(
             pld_curve(mechanisms, "zero_out", size), twice
         )
     found = {name: solve(bound, delta) for name, bound in ways.items()}
-    best = min(found, key=found.get)
+    best = min(found, key=lambda name: found[name])
     return found[best], best
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """Which releases reach whom. A list is priced by `epsilon`; None: an exact update read it,
     epsilon = infinity.

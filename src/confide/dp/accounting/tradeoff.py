@@ -10,9 +10,11 @@ the noise.
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from confide.dp.accounting.audit_bounds import refuted
+from confide.dp.accounting.bisection import bracket, narrowed
 from confide.dp.accounting.curves import Curve
 
 Points = tuple[tuple[float, float], ...]  # (epsilon, delta) pairs, all of which are claimed
@@ -104,28 +106,6 @@ def trade_off(points: Points) -> TradeOff:
     return TradeOff(starts, [slope for slope, _ in best], [height for _, height in best])
 
 
-def refuted(claim: TradeOff, coins: int, guesses: int, correct: int, level: float = 0.05) -> bool:
-    """Whether at least `correct` right guesses have a probability below `level` if the claim is
-    true of each coin.
-
-    Suppose it were `level`. right = sum over j >= i of p_j j / m and wrong = sum of p_j (r - j) / m
-    are the probabilities that a random coin is guessed, rightly or wrongly, and at least i are
-    right in all. Turning over a wrongly guessed coin makes it right, so wrong[i] >= f(1 - right[i +
-    1]): down to i = 0 this asks for more than the whole probability r / m.
-    """
-    if not 0 <= correct <= guesses <= coins:
-        raise ValueError(f"Expected 0 <= {correct=} <= {guesses=} <= {coins=}")
-    right = level * correct / coins
-    wrong = level * (guesses - correct) / coins
-    for i in range(correct - 1, -1, -1):
-        least = claim.least(right)
-        if least <= wrong:  # then neither changes any more
-            break
-        right = min(1.0, right + i / (guesses - i) * (least - wrong))
-        wrong = least
-    return right + wrong > guesses / coins
-
-
 def epsilon_lower(
     points: Points, coins: int, guesses: int, correct: int, level: float = 0.05
 ) -> float:
@@ -135,25 +115,19 @@ def epsilon_lower(
     at most that.
     """
 
-    def impossible(epsilon: float) -> bool:
-        return refuted(trade_off(family(points, epsilon)), coins, guesses, correct, level)
+    def possible(epsilon: float) -> bool:
+        stretched = trade_off(family(points, epsilon))
+        return not refuted(stretched.least, coins, guesses, correct, level)
 
-    own = points[0][0]
-    if impossible(own):
-        low = own
-        high = 2 * own + 1
-        while high < MOST and impossible(high):
-            low = high
-            high = 2 * high
+    certified = points[0][0]
+    if possible(certified):
+        ends = 0.0, certified
     else:
-        low = 0.0
-        high = own
-    while high - low > TOLERANCE * max(1.0, low):
-        middle = (low + high) / 2
-        if impossible(middle):
-            low = middle
-        else:
-            high = middle
+        low, high = bracket(possible, 2 * certified + 1, MOST)
+        ends = max(low, certified), high
+    low, _ = narrowed(
+        possible, *ends, close=lambda low, high: high - low <= TOLERANCE * max(1.0, low)
+    )
     return low
 
 
@@ -161,12 +135,9 @@ def fewest(claim: TradeOff, coins: int, guesses: int, level: float) -> int:
     """The smallest number of right guesses that refutes the claim; guesses + 1 if not even all of
     them do.
     """
-    low = 0
-    high = guesses + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if refuted(claim, coins, guesses, middle, level):
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect_left(
+        range(guesses + 1),
+        True,
+        lo=1,
+        key=lambda correct: refuted(claim.least, coins, guesses, correct, level),
+    )

@@ -19,7 +19,7 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from torch import Tensor
 
-from confide.dp.discrete import discrete_gaussian
+from confide.dp.mechanism.discrete import discrete_gaussian
 
 BLOCK = 1 << 18  # numbers made at once
 LOW_BITS = 2**63 - 1  # all bits of an int64 but its sign
@@ -117,7 +117,7 @@ class Stream(Noise):
         return self.bits(2 * count, np.int64).view(count, 2)
 
     def discrete(self, count: int, bits: int) -> Tensor:
-        """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, exactly (`dp.discrete`)."""
+        """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, exactly (`dp.mechanism.discrete`)."""
         return torch.from_numpy(
             discrete_gaussian(
                 count, bits, lambda size: self.bits(size, np.int64).numpy().view(np.uint64)

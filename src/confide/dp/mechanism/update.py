@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from confide.dp.discrete import BITS
 from confide.dp.mechanism.authors import TOGETHER
 from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.discrete import BITS
 from confide.dp.mechanism.randomness import Noise, Stream
 from confide.models.batches import Batch, token_losses
 from confide.models.head import IGNORE
