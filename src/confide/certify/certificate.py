@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 from confide.certify.author_claims import author_claims
 from confide.certify.chunk_claims import chunk_claims
 from confide.certify.claim_curves import claim_curves
-from confide.certify.claims import Claim, Facts, all_claims, epoch_claims, headline
-from confide.certify.facts import UNKNOWN
+from confide.certify.claims import Claim, all_claims, epoch_claims, headline
+from confide.certify.facts import UNKNOWN, Facts
 from confide.certify.literal_claims import literal_claims
 from confide.certify.token_claims import token_claims
 from confide.dp.ledger import EVENTS, Ledger, settings_digest
@@ -231,7 +231,8 @@ def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
 
 
 def assumptions(releases: Sequence[Release]) -> list[str]:
-    """What every certificate assumes; floats do not stand for real numbers where all noise is discrete."""
+    """What every certificate assumes; floats do not stand for real numbers where all noise is
+    discrete."""
     exact = all(release.discrete_coordinates for release in releases if release.step.noisy)
     noised = any(release.step.noisy for release in releases)
     return [ON_INTEGERS if exact and noised and one == FLOATS else one for one in ASSUMPTIONS]

@@ -1,14 +1,13 @@
-"""What may be claimed of one trained model: record-level, confidential, Bayesian and group
-guarantees, in numbers and words.
+"""What may be claimed of one trained model, in numbers and words.
 
-CRT Theorem 8 in three parts, each claim with its unit, neighbour relation, delta, accountant,
-conversion and condition.
+Record-level, confidential, Bayesian and group guarantees (CRT Theorem 8 in three parts), each with
+its unit, neighbour relation, delta, accountant, conversion and condition.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
 from confide.certify.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
@@ -25,14 +24,64 @@ from confide.dp.accounting.price import (
 )
 from confide.types import Release
 
-Claim = dict[str, Any]
+RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one")
+BUT_FOR_MISSES = "Confidentiality of a random secret but for the chance that the policy misses it"
+IS_READ = "the original text is read, so redaction makes nothing less likely: gamma = 1"
+PAPERS_RELATION = (
+    "the paper's relation; confidentiality replaces, so the replace_one claims are the sound ones"
+)
+EpsilonAt = Callable[[float], float]  # epsilon as a function of delta
+
+
+class Claim(TypedDict):
+    """One guarantee, as a certificate has it."""
+
+    name: str
+    unit: str
+    relation: str
+    epsilon: float
+    delta: float
+    accountant: str
+    conversion: str
+    condition: str
+    sentence: str
+
+
+def claim(
+    facts: Facts,
+    name: str,
+    *,
+    unit: str,
+    epsilon: float,
+    conditions: Sequence[str],
+    says: str,
+    relation: str = "replace_one",
+    delta: float | None = None,
+    accountant: str = "pld",
+    conversion: str = "none",
+) -> Claim:
+    """One claim, at the delta of the facts unless another is given."""
+    epsilon = rounded_up(epsilon)
+    delta = facts.delta if delta is None else delta
+    shown = "unbounded (epsilon = infinity)" if epsilon == math.inf else f"at most {epsilon:.4g}"
+    return {
+        "name": name,
+        "unit": unit,
+        "relation": relation,
+        "epsilon": epsilon,
+        "delta": delta,
+        "accountant": accountant,
+        "conversion": conversion,
+        "condition": "; ".join(conditions) or "none",
+        "sentence": f"{says}: epsilon is {shown} at delta = {delta:.3g}.",
+    }
 
 
 def spent(
     releases: Sequence[Release] | None,
     relation: Relation = "replace_one",
     interval: float | None = None,
-) -> Callable[[float], float]:
+) -> EpsilonAt:
     """Epsilon as a function of delta (PLD); infinity if an exact update read the data (None)."""
     if releases is None:
         return lambda _: math.inf
@@ -45,16 +94,17 @@ def spent_on_secret(
     releases: Sequence[Release] | None,
     relation: Relation = "replace_one",
     interval: float | None = None,
-) -> Callable[[float], float]:
-    """The same for one secret: for all the records, chunks of text, that it may lie in."""
+) -> EpsilonAt:
+    """Epsilon of one secret as a function of delta: of all the records that it may lie in."""
     if releases is None or facts.pieces == 1:
         return spent(releases, relation, interval)
     return lambda delta: rounded_up(group(releases, delta, facts.pieces, relation)[0])
 
 
 def all_claims(facts: Facts) -> list[Claim]:
-    """Every claim, in the order in which they build on each other; ArithmeticError if the
-    accountants disagree.
+    """Every claim of one secret or record, in the order in which they build on each other.
+
+    ArithmeticError if the accountants disagree.
     """
     return [
         *record_claims(facts),
@@ -64,146 +114,102 @@ def all_claims(facts: Facts) -> list[Claim]:
     ]
 
 
-def claim(
-    name: str,
-    unit: str,
-    relation: str,
-    epsilon: float,
-    delta: float,
-    conditions: Sequence[str],
-    says: str,
-    **how: str,
-) -> Claim:
-    """One claim; `how` gives accountant and conversion where a number was computed."""
-    epsilon = rounded_up(epsilon)
-    shown = "unbounded (epsilon = infinity)" if epsilon == math.inf else f"at most {epsilon:.4g}"
-    sentence = f"{says}: epsilon is {shown} at delta = {delta:.3g}."
-    return {
-        "name": name,
-        "unit": unit,
-        "relation": relation,
-        "epsilon": epsilon,
-        "delta": delta,
-        "accountant": how.get("accountant", "pld"),
-        "conversion": how.get("conversion", "none"),
-        "condition": "; ".join(conditions) or "none",
-        "sentence": sentence,
-    }
+def conversion_of(accountant: str, relation: str, hop: str = "add_or_remove") -> str:
+    """In words how an accountant's curve became epsilon; Renyi has no pair for a replacement."""
+    if accountant == "pld":
+        return "none"
+    return f"improved, two hops of {hop}" if relation == "replace_one" else "improved"
 
 
 def record_claims(facts: Facts) -> list[Claim]:
-    """Differential privacy of one record of the pools trained on with noise, by both
-    accountants.
-    """
+    """Differential privacy of one record of the noised pools, by both accountants."""
     reached = facts.price.record
     unit = f"{facts.unit} in a pool that is only trained on with noise"
-    found = []
-    for relation in ("add_or_remove", "replace_one"):
-        prices = (
-            dict.fromkeys(ACCOUNTANTS, math.inf)
-            if reached is None
-            else agree(reached, facts.delta, relation)
-        )
-        prices = {accountant: rounded_up(epsilon) for accountant, epsilon in prices.items()}
-        for accountant, epsilon in prices.items():
-            conditions = record_conditions(facts, epsilon)
-            conversion = "none" if accountant == "pld" else "improved"
-            conversion += (
-                ", two hops of add_or_remove"
-                if (accountant, relation) == ("rdp", "replace_one")
-                else ""
-            )
-            says = f"Privacy of {unit} ({relation.replace('_', ' ')})"
-            name = f"record_{relation}_{accountant}"
-            how = {"accountant": accountant, "conversion": conversion}
-            found.append(
+    claims = []
+    for relation in RELATIONS:
+        prices = dict.fromkeys(ACCOUNTANTS, math.inf)
+        if reached is not None:
+            prices = agree(reached, facts.delta, relation)
+        for accountant, price in prices.items():
+            epsilon = rounded_up(price)
+            claims.append(
                 claim(
-                    name,
+                    facts,
+                    f"record_{relation}_{accountant}",
                     unit=unit,
                     relation=relation,
                     epsilon=epsilon,
-                    delta=facts.delta,
-                    conditions=conditions,
-                    says=says,
-                    **how,
+                    conditions=record_conditions(facts, epsilon),
+                    says=f"Privacy of {unit} ({relation.replace('_', ' ')})",
+                    accountant=accountant,
+                    conversion=conversion_of(accountant, relation),
                 )
             )
-    return found
+    return claims
 
 
 def record_conditions(facts: Facts, epsilon: float) -> list[str]:
     """On what a claim about whole records depends."""
-    stays = ["the record stays in its pool"] if facts.conditional else []
-    held = [facts.sampled, *stays, *([NAMED] if facts.price.authors else [])]
-    return facts.unless_infinite(epsilon, facts.price.record, held)
+    conditions = [facts.sampled]
+    if facts.conditional:
+        conditions.append("the record stays in its pool")
+    if facts.price.authors:
+        conditions.append(NAMED)
+    return facts.unless_infinite(epsilon, facts.price.record, conditions)
 
 
 def secret_claims(facts: Facts) -> list[Claim]:
-    """Theorem 8.1: confidentiality of one secret that pi catches, that it misses, and that pi_c
-    misses as well.
-    """
-    reached = facts.price
-    unit = facts.secret
-    caught, missed = (
-        spent_on_secret(facts, some)(facts.delta) for some in (reached.caught, reached.missed)
-    )
-    given = [CONSERVATIVE] if facts.conditional else []
-    kept = [CONTEXT_FREE, *facts.marks]
-    untouched = [
-        *kept,
-        *(facts.lengths if facts.packing and "original" in facts.packing.views else []),
-    ]
+    """Theorem 8.1: one secret that pi catches, that it misses, and that pi_c misses as well."""
+    price = facts.price
+    caught = spent_on_secret(facts, price.caught)(facts.delta)
+    missed = spent_on_secret(facts, price.missed)(facts.delta)
+    untouched = [CONTEXT_FREE, *facts.marks]
     # where the original text is read, a copy whose mark changes is another record that changes
-    also = [NEIGHBOURS] if reached.by_token else kept if reached.screened else facts.marks
-    sampled = [facts.sampled, *facts.lengths, *also]
-    if_missed = [*given, facts.sampled, *facts.lengths, *facts.marks]
-    parts = [
-        (
+    also = [NEIGHBOURS] if price.by_token else untouched if price.screened else facts.marks
+    if_caught = [facts.sampled, *facts.lengths, *also]
+    if caught == 0:
+        shifted = facts.packing is not None and "original" in facts.packing.views
+        if_caught = [*untouched, *(facts.lengths if shifted else [])]
+    if_missed = [*facts.given, facts.sampled, *facts.lengths, *facts.marks]
+    whom = "Confidentiality of a secret that the policy"
+    claims = [
+        claim(
+            facts,
             "secret_caught",
-            caught,
-            reached.caught,
-            untouched if caught == 0 else sampled,
-            "that the policy catches",
+            unit=facts.secret,
+            epsilon=caught,
+            conditions=facts.unless_infinite(caught, price.caught, if_caught),
+            says=f"{whom} catches",
         ),
-        ("secret_missed", missed, reached.missed, if_missed, "that the policy misses"),
-    ]
-    parts = [
-        (name, value, facts.unless_infinite(value, which, held), words)
-        for name, value, which, held, words in parts
+        claim(
+            facts,
+            "secret_missed",
+            unit=facts.secret,
+            epsilon=missed,
+            conditions=facts.unless_infinite(missed, price.missed, if_missed),
+            says=f"{whom} misses",
+        ),
     ]
     if facts.conditional:
-        parts.append(
-            (
+        claims.append(
+            claim(
+                facts,
                 "secret_missed_by_both",
-                math.inf,
-                [],
-                "that the policy and the conservative policy both miss",
+                unit=facts.secret,
+                epsilon=math.inf,
+                conditions=[],
+                says=f"{whom} and the conservative policy both miss",
             )
         )
-    return [
-        claim(
-            name,
-            unit=unit,
-            relation="replace_one",
-            epsilon=epsilon,
-            delta=facts.delta,
-            conditions=conditions,
-            says=f"Confidentiality of a secret {which}",
-        )
-        for name, epsilon, conditions, which in parts
-    ]
+    return claims
 
 
 def bayesian_epsilon(
-    facts: Facts,
-    gamma: float | None,
-    at: Callable[[float], float],
-    delta2: float = 0.0,
-    *,
-    divide: bool = True,
+    facts: Facts, gamma: float | None, at: EpsilonAt, delta2: float = 0.0, *, divide: bool = True
 ) -> float:
-    """Theorem 8.3 at the facts' delta. Where training read the original text, redaction amplifies
-    nothing: gamma = 1.
+    """Theorem 8.3 at the facts' delta.
+
+    Where training read the original text, redaction amplifies nothing: gamma = 1.
     """
     caught = facts.price.caught
     if caught is None:
@@ -216,174 +222,157 @@ def bayesian_epsilon(
 
 
 def bayesian_claims(facts: Facts) -> list[Claim]:
-    """Theorem 8.3 with gamma as measured and at its bound, with and without reading the mechanism
-    at delta / gamma.
+    """Theorem 8.3 with gamma as measured and at its bound.
 
-    What depends on a gamma that nobody knows is not claimed.
+    Each is read at delta / gamma, and the undivided ones at delta. What depends on a gamma that
+    nobody knows is not claimed. Where a missed secret is not protected at all, gamma amplifies
+    nothing.
     """
     drawn = facts.price.drawn
     at = spent_on_secret(facts, drawn)
-    published = spent_on_secret(facts, drawn, "add_or_remove")
-    given = [CONSERVATIVE] if facts.conditional else []
-    measured = (
-        f"gamma as measured ({facts.gamma:.3g}), of the worst label"
-        if facts.gamma is not None
-        else ""
-    )
-    bound = facts.bound_words
-    rows = [
-        ("bayesian", facts.gamma, at, 0.0, True, measured),
-        ("bayesian_undivided", facts.gamma, at, 0.0, False, measured),
-        ("bayesian_upper", facts.gamma_upper, at, 0.0, True, bound),
-        ("bayesian_upper_undivided", facts.gamma_upper, at, 0.0, False, bound),
-        ("bayesian_as_published", facts.gamma, published, 0.0, True, measured),
-    ]
-    if (
-        facts.price.caught_alone
-    ):  # where a missed secret is not protected at all, gamma amplifies nothing
-        rows = [row for row in rows if row[0] in ("bayesian", "bayesian_upper")]
-    if facts.needs_gamma:
-        rows = [row for row in rows if row[1] is not None]
-    found = [_bayesian(facts, *row, given) for row in rows]
+    amplifies = not facts.price.caught_alone
+    measured = ""
+    if facts.gamma is not None:
+        measured = f"gamma as measured ({facts.gamma:.3g}), of the worst label"
+    claims = []
+    for name, gamma, words in (
+        ("bayesian", facts.gamma, measured),
+        ("bayesian_upper", facts.gamma_upper, facts.bound_words),
+    ):
+        if gamma is not None or not facts.needs_gamma:
+            claims.append(bayesian_claim(facts, name, gamma, at, words))
+            if amplifies:
+                undivided = f"{name}_undivided"
+                claims.append(bayesian_claim(facts, undivided, gamma, at, words, divide=False))
+    if amplifies and (facts.gamma is not None or not facts.needs_gamma):
+        relation: Relation = "add_or_remove"
+        published = spent_on_secret(facts, drawn, relation)
+        name = "bayesian_as_published"
+        claims.append(
+            bayesian_claim(facts, name, facts.gamma, published, measured, relation=relation)
+        )
     if facts.gamma_upper is not None and facts.price.caught == []:
-        conditions = [CONTEXT_FREE, *facts.marks, bound]
-        unit = facts.secret.replace("one", "one random", 1)
-        says = "Confidentiality of a random secret but for the chance that the policy misses it"
-        found.append(
+        claims.append(
             claim(
+                facts,
                 "bayesian_missing",
-                unit=unit,
-                relation="replace_one",
+                unit=facts.random_secret,
                 epsilon=0.0,
                 delta=facts.gamma_upper,
-                conditions=conditions,
-                says=says,
+                conditions=[CONTEXT_FREE, *facts.marks, facts.bound_words],
+                says=BUT_FOR_MISSES,
             )
         )
     if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
         delta2 = 1.0 if facts.delta2_upper is None else facts.delta2_upper
-        words = f"{bound}, delta2 at its bound {delta2:.3g}: both hold at once with {facts.confidence:.0%}"
-        found.append(
-            _bayesian(
-                facts,
-                name="bayesian_unconditional",
-                gamma=facts.gamma_upper,
-                at=at,
-                delta2=delta2,
-                divide=True,
-                words=words,
-                given=[],
-            )
-        )
-    return found
+        together = f"both hold at once with {facts.confidence:.0%}"
+        words = f"{facts.bound_words}, delta2 at its bound {delta2:.3g}: {together}"
+        name = "bayesian_unconditional"
+        claims.append(bayesian_claim(facts, name, facts.gamma_upper, at, words, delta2=delta2))
+    return claims
 
 
-def _bayesian(
+def bayesian_claim(
     facts: Facts,
     name: str,
     gamma: float | None,
-    at: Callable[[float], float],
-    delta2: float,
-    divide: bool,
+    at: EpsilonAt,
     words: str,
-    given: Sequence[str],
+    *,
+    delta2: float | None = None,
+    divide: bool = True,
+    relation: Relation = "replace_one",
 ) -> Claim:
-    epsilon = bayesian_epsilon(facts, gamma, at, delta2, divide=divide)
-    relation = "add_or_remove" if name == "bayesian_as_published" else "replace_one"
-    neighbours = [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, *facts.marks]
-    conditions = [*given, *neighbours, facts.sampled, *facts.lengths]
-    if facts.needs_gamma or name == "bayesian_unconditional":
+    """Theorem 8.3 with one gamma, of which `words` say where it is from.
+
+    delta2: None where the claim is conditional on the conservative policy, so that it needs none.
+    """
+    conditions = facts.given if delta2 is None else []
+    conditions += [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, *facts.marks]
+    conditions += [facts.sampled, *facts.lengths]
+    if facts.needs_gamma or delta2 is not None:
         conditions.append(words)
     if facts.unaccounted or facts.price.reason:
         conditions = facts.hopeless
     if relation == "add_or_remove":
-        conditions.append(
-            "the paper's relation; confidentiality replaces, so the replace_one claims are the sound ones"
-        )
-    how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
-    how = (
-        f"{words}; a share gamma of delta is for what is missed"
-        if facts.price.caught_alone
-        else how
-    )
-    how = (
-        how
-        if facts.needs_gamma
-        else "the original text is read, so redaction makes nothing less likely: gamma = 1"
-    )
-    says = f"Bayesian confidentiality of a secret drawn as in the corpus ({how})"
-    unit = facts.secret.replace("one", "one random", 1)
+        conditions.append(PAPERS_RELATION)
+    if not facts.needs_gamma:
+        how = IS_READ
+    elif facts.price.caught_alone:
+        how = f"{words}; a share gamma of delta is for what is missed"
+    else:
+        how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
     return claim(
+        facts,
         name,
-        unit=unit,
+        unit=facts.random_secret,
         relation=relation,
-        epsilon=epsilon,
-        delta=facts.delta,
+        epsilon=bayesian_epsilon(facts, gamma, at, delta2 or 0.0, divide=divide),
         conditions=conditions,
-        says=says,
+        says=f"Bayesian confidentiality of a secret drawn as in the corpus ({how})",
     )
 
 
 def group_claims(facts: Facts) -> list[Claim]:
-    """Group confidentiality of the most frequent secret, should the policy miss it everywhere
-    (Proposition 7, Theorem 8.2).
+    """The most frequent secret, should the policy miss it everywhere.
+
+    That is Proposition 7 and Theorem 8.2. The paper says there that the policy "detects" a share of
+    the secrets where it must say "misses".
     """
     missed = facts.price.missed
-    given = [CONSERVATIVE] if facts.conditional else []
-    kept = {"group_after_dedup": facts.marks}
-    found = []
+    claims = []
     for name, (size, of) in facts.groups.items():
         if size is None:
             continue
-        conditions = [*given, facts.sampled, *facts.lengths, *kept.get(name, [])]
-        way = "an exact update read it"
         epsilon = math.inf
+        way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        says = f"Confidentiality of a missed secret that stands in {size} {of}"
-        unit = f"all occurrences of one secret ({size} {of})"
-        found.append(
+        kept = facts.marks if name == "group_after_dedup" else []
+        claims.append(
             claim(
+                facts,
                 name,
-                unit=unit,
-                relation="replace_one",
+                unit=f"all occurrences of one secret ({size} {of})",
                 epsilon=epsilon,
-                delta=facts.delta,
-                conditions=conditions,
-                says=says,
+                conditions=[*facts.given, facts.sampled, *facts.lengths, *kept],
+                says=f"Confidentiality of a missed secret that stands in {size} {of}",
                 conversion=way,
             )
         )
-    return found
+    return claims
 
 
 def headline(facts: Facts) -> dict[str, Any]:
-    """The numbers that figures use: replace_one, PLD, conditional on pi_c, gamma as measured and at
-    its bound.
+    """The numbers that figures use: replace_one, PLD, conditional on pi_c.
 
-    `literal`: if one occurrence of the secret alone is masked, instead of its text wherever it
-    stands.
+    Gamma is as measured and, in keys that end with upper, at its bound. literal: if one occurrence
+    of the secret alone is masked, instead of its text wherever it stands.
     """
-    reached = facts.price
-    at = spent_on_secret(facts, reached.drawn)
+    at = spent_on_secret(facts, facts.price.drawn)
+    gamma = facts.gamma
+    gamma_upper = facts.gamma_upper
     usual = bayesian_epsilon(facts, governing(facts), at)
-    upper = bayesian_epsilon(facts, facts.gamma_upper, at)
+    upper = bayesian_epsilon(facts, gamma_upper, at)
+    literal = usual
+    literal_upper = upper
+    if facts.dedup:
+        literal = literal_epsilon(facts, measured=True)
+        literal_upper = literal_epsilon(facts, measured=False)
     return {
         "relation": "replace_one",
         "accountant": "pld",
-        "unit": TOKENS if reached.by_token else facts.unit,
+        "unit": TOKENS if facts.price.by_token else facts.unit,
         "delta": facts.delta,
-        "record_epsilon": spent(reached.record)(facts.delta),
+        "record_epsilon": spent(facts.price.record)(facts.delta),
         "bayesian_epsilon": usual,
         "bayesian_epsilon_upper": upper,
-        "bayesian_epsilon_literal": literal_epsilon(facts, measured=True) if facts.dedup else usual,
-        "bayesian_epsilon_literal_upper": literal_epsilon(facts, measured=False)
-        if facts.dedup
-        else upper,
-        "gamma": facts.gamma,
-        "gamma_upper": facts.gamma_upper,
-        "gamma_literal": facts.gamma_literal if facts.dedup else facts.gamma,
-        "gamma_literal_upper": facts.gamma_literal_upper if facts.dedup else facts.gamma_upper,
+        "bayesian_epsilon_literal": literal,
+        "bayesian_epsilon_literal_upper": literal_upper,
+        "gamma": gamma,
+        "gamma_upper": gamma_upper,
+        "gamma_literal": facts.gamma_literal if facts.dedup else gamma,
+        "gamma_literal_upper": facts.gamma_literal_upper if facts.dedup else gamma_upper,
         "condition": CONSERVATIVE if facts.conditional else "none beyond those of the claims",
     }
 
@@ -396,20 +385,23 @@ def governing(facts: Facts) -> float | None:
 def epoch_claims(
     facts: Facts, before: Sequence[Release], epochs: Sequence[tuple[int, Sequence[Release]]]
 ) -> list[dict[str, Any]]:
-    """record_epsilon and bayesian_epsilon after each epoch, on the grid of the whole run so that
-    the last is the headline.
+    """record_epsilon and bayesian_epsilon after each epoch.
+
+    The grid is that of the whole run, so that the last is the headline.
     """
     whole = mechanisms_of(facts.releases)
     interval = grid(whole, "replace_one") if whole else None
     so_far = list(before)
-    found = []
+    prices = []
     for number, releases in epochs:
         so_far += releases
         now = replace(facts, releases=tuple(so_far))
-        record = spent(now.price.record, interval=interval)
         at = spent_on_secret(now, now.price.drawn, interval=interval)
-        epsilon = bayesian_epsilon(now, governing(facts), at)
-        found.append(
-            {"epoch": number, "record_epsilon": record(facts.delta), "bayesian_epsilon": epsilon}
+        prices.append(
+            {
+                "epoch": number,
+                "record_epsilon": spent(now.price.record, interval=interval)(facts.delta),
+                "bayesian_epsilon": bayesian_epsilon(now, governing(facts), at),
+            }
         )
-    return found
+    return prices

@@ -29,11 +29,11 @@ def amplified(epsilon: float, gamma: float) -> float:
 def amplified_by_parts(parts: Sequence[tuple[float, float]]) -> float:
     """Proposition 6 for parts of the secrets that cost different epsilons: (share, epsilon) each.
 
-    The rest costs nothing. With P the law of the model where the secret is masked and Q_i where a secret of part i is not,
-    the model's law is (1 - sum g_i) P + sum g_i Q_i. From Q_i(S) <= e^e_i P(S) + d follows log(1 +
-    sum g_i (e^e_i - 1)) at delta = d sum g_i; from P(S) <= e^e_i Q_i(S) + d follows no more than
-    that in the other direction, for 1/x is convex. So every part is to be read at the same d =
-    delta / sum g_i.
+    The rest costs nothing. With P the law of the model where the secret is masked and Q_i where a
+    secret of part i is not, the model's law is (1 - sum g_i) P + sum g_i Q_i. From Q_i(S) <= e^e_i
+    P(S) + d follows log(1 + sum g_i (e^e_i - 1)) at delta = d sum g_i; from P(S) <= e^e_i Q_i(S) +
+    d follows no more than that in the other direction, for 1/x is convex. So every part is to be
+    read at the same d = delta / sum g_i.
     """
     total = sum(share for share, _ in parts)
     check_fraction("the sum of the shares", total)
@@ -81,8 +81,8 @@ def bayesian_at(
 def caught_only(epsilon_at: Callable[[float], float], delta: float, gamma: float) -> float:
     """Bayesian epsilon at `delta` in all where a missed secret is not protected.
 
-    A caught one costs the mechanism's epsilon. What may go wrong for a share gamma of the secrets goes into delta: (1 - gamma) d + gamma =
-    delta gives the d to read at.
+    A caught one costs the mechanism's epsilon. What may go wrong for a share gamma of the secrets
+    goes into delta: (1 - gamma) d + gamma = delta gives the d to read at.
     """
     check_fraction("gamma", gamma)
     return math.inf if delta <= gamma else epsilon_at((delta - gamma) / (1 - gamma))

@@ -1,10 +1,12 @@
-"""What claims rest on: the updates that ran, what was measured of the policy, and the words for
-units and conditions.
+"""What claims rest on: the updates that ran, and what was measured of the policy.
+
+The words for units and conditions are here as well.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from confide.dp.accounting.price import Price, price
 from confide.types import Packing, Release
@@ -16,83 +18,90 @@ UNITS = {
     "window": "one window of consecutive words",
 }
 CONSERVATIVE = "conditional on pi_c catching every miss of pi"
-CONTEXT_FREE = "pi finds a secret without regard to the text around it (no other finding changes when it is masked)"
+CONTEXT_FREE = (
+    "pi finds a secret without regard to the text around it "
+    "(no other finding changes when it is masked)"
+)
 POISSON = "Poisson batches normalised by their public expected size; sizes of the pools are public"
 AUTHOR = "one author: all points of a person"
-POISSON_AUTHORS = "Poisson batches of authors normalised by their public expected number; numbers of authors are public"
+POISSON_AUTHORS = (
+    "Poisson batches of authors normalised by their public expected number; "
+    "numbers of authors are public"
+)
 NAMED = "all points of a person carry one name"
 MARKS_KEPT = "the marks of later copies stay as they are when the secret is masked"
 ONE_ALONE = "one occurrence alone is masked, and a later copy of its text is then read in its place"
 UNKNOWN = "unknown: the corpus names no secrets, so nobody can say what the policy misses"
-LENGTHS = "what takes its place has as many tokens, a public number: any other shifts all chunks behind it (epsilon = infinity)"
+LENGTHS = (
+    "what takes its place has as many tokens, a public number: "
+    "any other shifts all chunks behind it (epsilon = infinity)"
+)
 TINY = "so little noise bounds nothing"
 TOKENS = "one secret's tokens, their number public"
-NEIGHBOURS = "neighbours differ only in tokens that the policy marks in both, not in marks, other tokens or the cut into points"
+NEIGHBOURS = (
+    "neighbours differ only in tokens that the policy marks in both, "
+    "not in marks, other tokens or the cut into points"
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything that claims rest on. gamma: share of secrets that pi misses; delta2: that pi and
-    pi_c both miss.
+    """Everything that claims rest on.
 
-    Both are None where the corpus names no secrets: then nobody can say what the policy misses. The
-    bounds hold together. Points and authors are those that hold the most frequent secret, and None
-    where they were not counted.
+    gamma: share of secrets that pi misses; delta2: that pi and pi_c both miss. Both are None where
+    the corpus names no secrets: then nobody can say what the policy misses. The bounds hold
+    together. Points and authors are those that hold the most frequent secret, and None where they
+    were not counted.
     """
 
     releases: Sequence[Release]
     delta: float
     point: str = "turn"
-    gamma: float | None = (
-        None  # as measured; None: the corpus names no secrets, or only the bound is told
-    )
+    # as measured; None: the corpus names no secrets, or only the bound is told
+    gamma: float | None = None
     gamma_upper: float | None = None
     delta2_upper: float | None = None
     confidence: float = 0.95
     points_after: int | None = None  # copies masked
     points_before: int | None = None  # copies counted
     everything_private: bool = False
-    unaccounted: Sequence[
-        str
-    ] = ()  # reasons why the ledger does not bound what the model has seen: nothing finite holds
+    # reasons why the ledger does not bound what the model has seen: nothing finite holds
+    unaccounted: Sequence[str] = ()
     authors_before: int | None = None
     packing: Packing | None = None  # None: a record is a point, or an author
     # later copies of a text are masked, so that masking a secret once is not masking all of its
     # text
     dedup: bool = True
-    gamma_literal: float | None = (
-        None  # share of secrets that leave a trace if one occurrence alone is masked
-    )
+    # share of secrets that leave a trace if one occurrence alone is masked
+    gamma_literal: float | None = None
     gamma_literal_upper: float | None = None
     doubled_literal: float | None = None  # of these, one that is seen in more than one point
     doubled_literal_upper: float | None = None
     points_literal: int = 2  # in how many points, at most
 
-    @property
+    @cached_property
     def price(self) -> Price:
-        found = price(self.releases)
-        return replace(found, record=None, missed=None, caught=None) if self.unaccounted else found
+        """Whom the updates reach: what nobody accounts for reaches all."""
+        paid = price(self.releases)
+        return replace(paid, record=None, caught=None) if self.unaccounted else paid
 
     @property
     def hopeless(self) -> list[str]:
         """Condition of a claim that nothing can make finite."""
-        return [
-            f"none can help: {why}"
-            for why in self.unaccounted or [self.price.reason or "exact updates read it"]
-        ]
+        reasons = self.unaccounted or [self.price.reason or "exact updates read it"]
+        return [f"none can help: {reason}" for reason in reasons]
 
     def unless_infinite(
         self, epsilon: float, reached: Sequence[Release] | None, conditions: list[str]
     ) -> list[str]:
-        """The conditions of a claim about whom these releases reach; where it is not finite,
-        why.
-        """
+        """The conditions of a claim about whom these releases reach; where it is infinite, why."""
         if epsilon < math.inf:
             return conditions
         return self.hopeless if reached is None else [f"none can help: {TINY}"]
 
     @property
     def one_point(self) -> str:
+        """One point of the corpus, in words."""
         return UNITS.get(self.point, f"one {self.point}")
 
     @property
@@ -104,8 +113,9 @@ class Facts:
 
     @property
     def pieces(self) -> int:
-        """How many records a secret lies in at most; one that is shorter than a chunk lies in two,
-        unless no point is cut.
+        """How many records a secret lies in at most.
+
+        One that is shorter than a chunk lies in two chunks, unless no point is cut.
         """
         return min(2, self.packing.most) if self.packing is not None else 1
 
@@ -121,26 +131,25 @@ class Facts:
 
     @property
     def groups(self) -> dict[str, tuple[int | None, str]]:
-        """How many contributions hold the most frequent secret, and what they are; k points have at
-        most k authors.
+        """How many contributions hold the most frequent secret, and what they are.
+
+        k points have at most k authors.
         """
         after = (self.points_after, "distinct texts")
         before = (self.points_before, "points, copies counted")
         if self.price.authors and self.authors_before is not None:
             before = self.authors_before, "authors' texts, copies counted"
-        found = {"group_after_dedup": after, "group_before_dedup": before}
+        groups = {"group_after_dedup": after, "group_before_dedup": before}
         if self.packing is None:
-            return found
+            return groups
         return {
             name: (size and size * self.pieces, f"chunks: {size} {of}")
-            for name, (size, of) in found.items()
+            for name, (size, of) in groups.items()
         }
 
     @property
     def marks(self) -> list[str]:
-        """The condition on later copies, where there are any: without deduplication each is a point
-        like any other.
-        """
+        """The condition on later copies: without deduplication each is a point like any other."""
         return [MARKS_KEPT] if self.dedup else []
 
     @property
@@ -151,14 +160,30 @@ class Facts:
     @property
     def bound_words(self) -> str:
         """What stands behind gamma's bound."""
-        return f"gamma of the worst label at its upper bound ({self.confidence:.0%}, together with all other bounds)"
+        sure = f"{self.confidence:.0%}, together with all other bounds"
+        return f"gamma of the worst label at its upper bound ({sure})"
 
     @property
     def secret(self) -> str:
         """What is protected of a secret that the policy catches or misses."""
-        short = f" of fewer than {self.packing.tokens} tokens" if self.pieces > 1 else ""
-        return TOKENS if self.price.by_token else f"one secret{short} within {self.one_point}"
+        if self.price.by_token:
+            return TOKENS
+        short = ""
+        if self.packing is not None and self.pieces > 1:
+            short = f" of fewer than {self.packing.tokens} tokens"
+        return f"one secret{short} within {self.one_point}"
+
+    @property
+    def random_secret(self) -> str:
+        """What is protected of a secret drawn at random."""
+        return self.secret.replace("one", "one random", 1)
 
     @property
     def conditional(self) -> bool:
+        """Whether claims hold only if the conservative policy catches what the policy misses."""
         return self.price.conditional and not self.everything_private
+
+    @property
+    def given(self) -> list[str]:
+        """The condition on the conservative policy, where claims rest on it."""
+        return [CONSERVATIVE] if self.conditional else []

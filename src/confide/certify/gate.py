@@ -1,11 +1,11 @@
 """Certificate against audit: what was measured of a model may not contradict what is certified of
 it.
 
-What is tested is the certificate's own claim, at all epsilons at once (dp/accounting/tradeoff.py), at a level
-of 5 %: a true certificate is refuted in at most one training of twenty. How many of the coins are
-guessed is settled by the claim and the number of coins alone, so nothing is picked after the fact.
-An audit that would seldom ring even where the epsilon is five times what is certified says nothing
-and does not pass; neither does one of other weights.
+What is tested is the certificate's own claim, at all epsilons at once (dp/accounting/tradeoff.py),
+at a level of 5 %: a true certificate is refuted in at most one training of twenty. How many of the
+coins are guessed is settled by the claim and the number of coins alone, so nothing is picked after
+the fact. An audit that would seldom ring even where the epsilon is five times what is certified
+says nothing and does not pass; neither does one of other weights.
 """
 
 import math

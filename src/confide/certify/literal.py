@@ -15,26 +15,29 @@ from confide.dp.accounting.price import group, rounded_up
 
 
 def records_changed(facts: Facts, *, caught: bool) -> int:
-    """How many records differ at most. Of a caught secret's text only the copy that comes back is
-    news to the redacted view.
+    """How many records differ at most.
+
+    Of a caught secret's text only the copy that comes back is news to the redacted view.
     """
     return 1 if caught and facts.price.caught == [] else max(2, facts.points_literal)
 
 
 def price_of(facts: Facts, records: int) -> Callable[[float], float]:
-    """Epsilon as a function of delta if so many records change; a text is not as long as a mask,
-    which chunks would show.
+    """Epsilon as a function of delta if so many records change.
+
+    It is infinite in chunks, which would show that a text is not as long as a mask.
     """
-    if facts.price.record is None or facts.packing is not None:
+    reached = facts.price.record
+    if reached is None or facts.packing is not None:
         return lambda _: math.inf
-    return lambda delta: rounded_up(group(facts.price.record, delta, records)[0])
+    return lambda delta: rounded_up(group(reached, delta, records)[0])
 
 
 def literal_epsilon(facts: Facts, *, measured: bool) -> float:
-    """Of a secret drawn at random, one occurrence of which is masked; infinity where nobody knows
-    how many leave a trace.
+    """Epsilon of a secret drawn at random, one occurrence of which is masked.
 
-    measured: shares as measured where they are told, else at their bounds.
+    It is infinite where nobody knows how many leave a trace. measured: shares as measured where
+    they are told, else at their bounds.
     """
     several = price_of(facts, records_changed(facts, caught=False))
     if facts.price.caught != []:
@@ -44,14 +47,11 @@ def literal_epsilon(facts: Facts, *, measured: bool) -> float:
     doubled = facts.doubled_literal if told else facts.doubled_literal_upper
     if gamma is None:
         return math.inf
-    if gamma <= facts.delta:  # that it leaves a trace at all is no more likely than delta allows
+    # that it leaves a trace at all is no more likely than delta allows
+    if gamma <= facts.delta:
         return 0.0
     doubled = gamma if doubled is None else min(gamma, doubled)
     alone = price_of(facts, records_changed(facts, caught=True))
-    available = facts.delta / gamma
-    parts = [
-        (share, price(available))
-        for share, price in ((gamma - doubled, alone), (doubled, several))
-        if share > 0
-    ]
+    shares = ((gamma - doubled, alone), (doubled, several))
+    parts = [(share, at(facts.delta / gamma)) for share, at in shares if share > 0]
     return rounded_up(amplified_by_parts(parts))

@@ -1,131 +1,119 @@
-"""What may be claimed where only a caught secret is protected, by noised updates: Selective-DPSGD
-(Shi et al. 2022) and JFT.
+"""What may be claimed where noised updates protect a caught secret alone.
 
-For Selective-DPSGD neighbours are the paper's F-neighbours (Definition 3) made definite: one
-point's private tokens are others, or add nothing to any sum; which tokens are private, all public
-tokens, and the cut into points are the same. A point's private losses are one contribution of norm
-C to each update that draws it, so the pair of distributions is that of replacing or leaving out a
-point. For JFT a secret is replaced within its point, as everywhere else. What the first paper
-prints stands beside.
+That is Selective-DPSGD (Shi et al. 2022) and JFT. For Selective-DPSGD neighbours are the paper's
+F-neighbours (Definition 3) made definite: one point's private tokens are others, or add nothing to
+any sum; which tokens are private, all public tokens, and the cut into points are the same. A
+point's private losses are one contribution of norm C to each update that draws it, so the pair of
+distributions is that of replacing or leaving out a point. For JFT a secret is replaced within its
+point, as everywhere else. What the first paper prints stands beside.
 """
 
-from confide.certify.claims import CONTEXT_FREE, NEIGHBOURS, TOKENS, Claim, Facts, claim
+from confide.certify.claims import BUT_FOR_MISSES, Claim, claim, conversion_of
+from confide.certify.facts import CONTEXT_FREE, NEIGHBOURS, TOKENS, Facts
+from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, group
+
+NO_BOUND = (
+    "not a valid bound: it takes batches that exact updates have read for secret, "
+    "and leaves the noised states out"
+)
 
 
 def token_claims(facts: Facts) -> list[Claim]:
-    """Empty where more or less than caught secrets is protected. The claim for replaced ones by PLD
-    is `secret_caught`.
+    """Empty where more or less than caught secrets is protected.
+
+    The claim for replaced ones by PLD is `secret_caught`.
     """
     return [*published_claims(facts), *(caught_claims(facts) if facts.price.caught_alone else [])]
 
 
 def caught_claims(facts: Facts) -> list[Claim]:
-    """A caught secret, replaced or (its tokens) left out of every sum, by both accountants; one
-    that stands in many points.
+    """A caught secret, one drawn at random, and one that stands in many points.
+
+    A caught secret is replaced or, where tokens are told apart, left out of every sum; both
+    accountants price that.
     """
     caught = facts.price.caught or []
-    by_token = facts.price.by_token
-    found = []
-    held = [
-        facts.sampled,
-        *facts.lengths,
-        *([NEIGHBOURS] if by_token else [CONTEXT_FREE, *facts.marks]),
-    ]
-    words = {"replace_one": "replaced"} | (
-        {"zero_out": "left out of every sum"} if by_token else {}
-    )
-    what = (
-        "Privacy of a caught secret's tokens" if by_token else "Confidentiality of a caught secret"
-    )
+    conditions = [facts.sampled, *facts.lengths]
+    if facts.price.by_token:
+        what = "Privacy of a caught secret's tokens"
+        words: dict[Relation, str] = {
+            "replace_one": "replaced",
+            "zero_out": "left out of every sum",
+        }
+        conditions.append(NEIGHBOURS)
+    else:
+        what = "Confidentiality of a caught secret"
+        words = {"replace_one": "replaced"}
+        conditions += [CONTEXT_FREE, *facts.marks]
     if facts.pieces == 1:
         prices = {relation: agree(caught, facts.delta, relation) for relation in words}
     else:
         prices = {"replace_one": {"pld": group(caught, facts.delta, facts.pieces)[0]}}
-    for relation, found_by in prices.items():
-        for accountant, value in found_by.items():
-            if (relation, accountant) != ("replace_one", "pld"):
-                conversion = "none" if accountant == "pld" else "improved"
-                conversion += (
-                    ", two hops of zero_out"
-                    if (relation, accountant) == ("replace_one", "rdp")
-                    else ""
-                )
-                how = {"accountant": accountant, "conversion": conversion}
-                name = f"caught_{relation}_{accountant}"
-                found.append(
-                    claim(
-                        name,
-                        unit=facts.secret,
-                        relation=relation,
-                        epsilon=value,
-                        delta=facts.delta,
-                        conditions=held,
-                        says=f"{what}, {words[relation]}",
-                        **how,
-                    )
-                )
-    if (
-        facts.gamma_upper is not None
-    ):  # as `bayesian_missing` of redaction: what is missed is what delta is for
-        says = "Confidentiality of a random secret but for the chance that the policy misses it"
-        delta = facts.gamma_upper
-        delta = delta + (1 - delta) * facts.delta
-        unit = facts.secret.replace("one", "one random", 1)
-        bounded = [*held, facts.bound_words]
-        found.append(
+    claims = [
+        claim(
+            facts,
+            f"caught_{relation}_{accountant}",
+            unit=facts.secret,
+            relation=relation,
+            epsilon=value,
+            conditions=conditions,
+            says=f"{what}, {words[relation]}",
+            accountant=accountant,
+            conversion=conversion_of(accountant, relation, hop="zero_out"),
+        )
+        for relation, by_accountant in prices.items()
+        for accountant, value in by_accountant.items()
+        if (relation, accountant) != ("replace_one", "pld")
+    ]
+    if facts.gamma_upper is not None:
+        # as `bayesian_missing` of redaction: what is missed is what delta is for
+        claims.append(
             claim(
+                facts,
                 "bayesian_missing",
-                unit=unit,
-                relation="replace_one",
+                unit=facts.random_secret,
                 epsilon=prices["replace_one"]["pld"],
-                delta=delta,
-                conditions=bounded,
-                says=says,
+                delta=facts.gamma_upper + (1 - facts.gamma_upper) * facts.delta,
+                conditions=[*conditions, facts.bound_words],
+                says=BUT_FOR_MISSES,
             )
         )
-    sizes = facts.groups
-    size, of = sizes["group_before_dedup" if facts.points_after is None else "group_after_dedup"]
+    counted = "group_before_dedup" if facts.points_after is None else "group_after_dedup"
+    size, of = facts.groups[counted]
     if size is not None:
-        value, conversion = group(caught, facts.delta, size)
-        says = f"Confidentiality of a caught secret that stands in {size} {of}"
-        unit = f"all occurrences of {facts.secret}"
-        found.append(
+        value, way = group(caught, facts.delta, size)
+        claims.append(
             claim(
+                facts,
                 "group_caught",
-                unit=unit,
-                relation="replace_one",
+                unit=f"all occurrences of {facts.secret}",
                 epsilon=value,
-                delta=facts.delta,
-                conditions=held,
-                says=says,
-                conversion=conversion,
+                conditions=conditions,
+                says=f"Confidentiality of a caught secret that stands in {size} {of}",
+                conversion=way,
             )
         )
-    return found
+    return claims
 
 
 def published_claims(facts: Facts) -> list[Claim]:
-    """What the paper would print of training as it is published: no bound, for batches and states
-    are not accounted for.
+    """What the paper would print of training as it is published: no bound.
+
+    Batches and states are not accounted for.
     """
     if not (published := facts.price.published):
         return []
-    value = epsilon(published, facts.delta, "add_or_remove", "rdp", "classic")
-    held = [
-        "not a valid bound: it takes batches that exact updates have read for secret, and leaves the noised states out"
-    ]
-    how = {"accountant": "rdp", "conversion": "classic"}
-    says = "Selective differential privacy as its paper counts it, which does not hold"
     return [
         claim(
+            facts,
             "as_published",
             unit=TOKENS,
             relation="add_or_remove",
-            epsilon=value,
-            delta=facts.delta,
-            conditions=held,
-            says=says,
-            **how,
+            epsilon=epsilon(published, facts.delta, "add_or_remove", "rdp", "classic"),
+            conditions=[NO_BOUND],
+            says="Selective differential privacy as its paper counts it, which does not hold",
+            accountant="rdp",
+            conversion="classic",
         )
     ]

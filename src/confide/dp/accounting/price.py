@@ -197,7 +197,6 @@ class Price:
     """
 
     record: list[Release] | None  # any change of one record of the pools trained on with noise
-    missed: list[Release] | None  # a secret that the redaction policy misses
     caught: list[Release] | None  # a secret that the redaction policy catches
     # a pool that the conservative policy defines was read: all holds if that policy catches every
     # miss
@@ -206,13 +205,16 @@ class Price:
     by_token: bool = False
     # exact updates read redacted text, so that what the policy finds must not depend on the secret
     screened: bool = False
-    published: tuple[
-        Release, ...
-    ] = ()  # noised updates of training that nothing bounds, as the paper counts them
+    # noised updates of training that nothing bounds, as the paper counts them
+    published: tuple[Release, ...] = ()
     reason: str | None = None  # why nothing is bounded, if exact updates are not to blame
-    authors: bool = (
-        False  # a contribution that noise hides is that of an author: a record is all of his points
-    )
+    # a contribution that noise hides is that of an author: a record is all of his points
+    authors: bool = False
+
+    @property
+    def missed(self) -> list[Release] | None:
+        """A secret that the redaction policy misses: as any change of its record."""
+        return self.record
 
     @property
     def caught_alone(self) -> bool:
@@ -245,7 +247,6 @@ def price(releases: Sequence[Release]) -> Price:
     closed = in_clear or reason is not None
     return Price(
         record=None if exposing or reason else noisy,
-        missed=None if exposing or reason else noisy,
         caught=None
         if closed
         else [release for release in noisy if release.step.view == "original"],
