@@ -66,6 +66,7 @@ def audited(study, outcome, weights="", run="r/g0.1-s0"):
         csv.writer(out).writerows(
             [GATE, (run, "game", outcome, weights, "in words"), ("x", "game", "refuted", "", "y")]
         )
+    (study / "gate.xml").write_text("<testsuite/>")
 
 
 def found_by_scan(study, name, hits):
@@ -252,17 +253,22 @@ AGAINST = {
     ),
     "refuted": (lambda study, project: audited(study, "refuted"), "game refuted: in words"),
     "no power": (lambda study, project: audited(study, "inconclusive"), "game inconclusive"),
+    "skipped": (
+        lambda study, project: audited(study, "skipped"),
+        "gate.csv: has no audit that was compared",
+    ),
+    "no JUnit": (lambda study, project: (study / "gate.xml").unlink(), "gate.xml: is missing"),
     "nobody asked": (
         lambda study, project: audited(study, "not audited"),
         "game not audited: in words",
     ),
     "other weights": (
         lambda study, project: audited(study, "stands", "0" * 64),
-        "is of other weights than this certificate",
+        "gate.csv: weights: is about other bytes than were certified",
     ),
     "not in the gate": (
         lambda study, project: audited(study, "stands", run="y"),
-        "says nothing of this run: not audited",
+        "gate.csv: has no row of this run",
     ),
     "no gate": (lambda study, project: (study / "gate.csv").unlink(), "gate.csv: is missing"),
     "no scan": (lambda study, project: (study / "scan.json").unlink(), "scan.json: is missing"),
@@ -276,11 +282,11 @@ AGAINST = {
     ),
     "changed since": (
         lambda study, project: scanned_otherwise(study, sha256="0" * 64),
-        "model: was changed since it was searched",
+        "files.model.sha256: is about other bytes than were certified",
     ),
     "no digest": (
         lambda study, project: scanned_otherwise(study, sha256=None),
-        "model: was changed since it was searched",
+        "files.model.sha256: is about other bytes than were certified",
     ),
     "nothing looked for": (
         lambda study, project: scanned_otherwise(study, warning="no secret was"),

@@ -1,5 +1,4 @@
-"""The certificate of a model, as a pure function of a specification and of files that it names and
-hashes.
+"""The certificate of a model, as a pure function of a specification and of files with hashes.
 
 `certify` writes it and `verify` computes it again, with the same function, from the same files:
 what is claimed follows from the ledger (what ran), from recall.json and neighbours.json (what the
@@ -9,6 +8,7 @@ must agree in order. No torch here.
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -34,24 +34,54 @@ from confide.types import STATES, Packing, Release
 
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
-EVERY_RUN_READS = (
-    "tokenizer",
-    "policy",
-)  # stages of which a ledger has a line at least, public or not
+# stages of which a ledger has a line at least, public or not
+EVERY_RUN_READS = ("tokenizer", "policy")
 RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper", "gamma_literal", "gamma_literal_upper")
-FLOATS = "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), floats for real numbers"
+COUNTED = (
+    "sampled",
+    "secrets",
+    "census",
+    "confidence",
+    "note",
+    "worst_label",
+    "planted",
+    "rounded",
+)
+FLOATS = (
+    "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), "
+    "floats for real numbers"
+)
 ASSUMPTIONS = (
-    "the attacker sees the released model and every update, but neither the noise nor the Poisson batches",
+    "the attacker sees the released model and every update, but neither the noise "
+    "nor the Poisson batches",
     FLOATS,
-    "policies, hyper-parameters and what is listed under public_constants do not depend on the protected text",
-    "what is listed as public under reads and warm_start was made from no protected text, as whoever trained declares",
-    "replace_one: (1-q)N(0,s2) + qN(1,s2) against (1-q)N(0,s2) + qN(-1,s2) dominates; the claim by RDP does not need that",
+    "policies, hyper-parameters and what is listed under public_constants do not depend "
+    "on the protected text",
+    "what is listed as public under reads and warm_start was made from no protected text, "
+    "as whoever trained declares",
+    "replace_one: (1-q)N(0,s2) + qN(1,s2) against (1-q)N(0,s2) + qN(-1,s2) dominates; "
+    "the claim by RDP does not need that",
 )
 ON_INTEGERS = (
-    "pseudo-random numbers stand for randomness (AES-CTR; of dropout torch's generator), and a gradient that is computed alone "
-    "depends on its own unit and the weights; sums and noise are exact, of integers"
+    "pseudo-random numbers stand for randomness (AES-CTR; of dropout torch's generator), "
+    "and a gradient that is computed alone depends on its own unit and the weights; "
+    "sums and noise are exact, of integers"
 )
-ROUNDED = "bounds of what the policy misses are public: rounded up to a grid, one secret moves them where it crosses a step"
+ROUNDED = (
+    "bounds of what the policy misses are public: rounded up to a grid, "
+    "one secret moves them where it crosses a step"
+)
+IN_CHUNKS = (
+    "points were read in chunks, here or in the run that it started from: "
+    "nothing here composes the two"
+)
+COPIES_OF_AUTHORS = (
+    "deduplication masks one author's text because of another's, "
+    "so that one author changes what others give"
+)
+COPIES_IN_CHUNKS = (
+    "deduplication masks one point because of another, so that one point changes several chunks"
+)
 Files = dict[str, list[Path]]
 
 
@@ -62,19 +92,19 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     and under any other name what is hashed only (data, tokenizer). `named`: their names and hashes,
     where they are known already. InputError where a file is missing, altered, or of another run.
     """
-    named = named or {name: [_named(path) for path in found] for name, found in files.items()}
-    paths = {name: found[0] for name, found in files.items() if len(found) == 1}
+    named = named or {name: [_named(path) for path in some] for name, some in files.items()}
+    paths = {name: some[0] for name, some in files.items() if len(some) == 1}
+    weights = named["model"][0]["sha256"]
     ran = _ledger(paths["ledger"])
-    started = _started(ran, spec, named["model"][0]["sha256"], paths["ledger"])
+    started = _started(ran, spec, weights, paths["ledger"])
     _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
-    *starts, _ = history = lineage(
-        ran, paths["ledger"], [_ledger(path) for path in files.get("start_ledgers", [])]
-    )
+    given = [_ledger(path) for path in files.get("start_ledgers", [])]
+    *starts, _ = history = lineage(ran, paths["ledger"], given)
     before = [release for ledger in starts for release in ledger.releases()]
     releases = [*before, *ran.releases()]
     check_size(spec, ran, paths["ledger"], paths["model"])
     measured = _measured(paths["recall"], spec)
-    missed = _missed(paths["neighbours"])
+    missed = read_file(paths["neighbours"], NeighboursFile)
     bound(measured, ran, paths["recall"], keys=TEXT, stages=("policy",))
     bound(
         missed, ran, paths["neighbours"], keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
@@ -123,15 +153,16 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "asked": orjson.loads(spec.model_dump_json()),
         "code": {"version": version("confide"), "train": started["code"]},
         "ledger_head": ran.head,
-        "weights": named["model"][0]["sha256"],
+        "weights": weights,
         "files": named,
     }
     return sealed(finite(content))
 
 
 def sealed(content: dict[str, Any]) -> dict[str, Any]:
-    """With `seal`, the SHA-256 of everything else as sorted JSON: no proof of anything, but an
-    altered field shows.
+    """A certificate with its `seal`, the SHA-256 of everything else as sorted JSON.
+
+    It proves nothing, but an altered field shows.
     """
     rest = {key: value for key, value in content.items() if key != "seal"}
     return rest | {
@@ -144,8 +175,9 @@ def _named(path: Path) -> dict[str, str]:
 
 
 def _ledger(path: Path) -> Ledger:
-    """A verified ledger; one that is empty or cut off is refused, since it would price at less than
-    what ran.
+    """A verified ledger.
+
+    One that is empty or cut off is refused, since it would price at less than what ran.
     """
     ledger = Ledger.from_file(path)
     if not ledger.releases():
@@ -159,54 +191,59 @@ def _ledger(path: Path) -> Ledger:
 
 
 def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[str, Any]:
-    """The ledger's opening line; InputError unless it belongs to this run with these settings, data
-    and weights.
+    """The ledger's opening line.
+
+    InputError unless it belongs to this run with these settings, data and weights.
     """
-    found = ran.events("start")
-    if len(found) != 1:
+    openings = ran.events("start")
+    if len(openings) != 1:
         raise InputError("does not say once which run it belongs to", file=path, key="start")
-    for key, expected in (
-        ("run", spec.train.run),
-        ("settings", settings_digest(spec.train.model_dump_json())),
-    ):
-        if found[0][key] != expected:
-            raise InputError(
-                "belongs to another run, or to other settings of it",
-                file=path,
-                key=key,
-                value=found[0][key],
-            )
-    if found[0]["noise"] != ("system" if spec.train.noise_seed is None else "recorded"):
-        raise InputError(
-            "is not where the settings take noise from",
-            file=path,
-            key="noise",
-            value=found[0]["noise"],
-        )
+    start = openings[0]
+    train = spec.train
+    settings = settings_digest(train.model_dump_json())
+    noise = "system" if train.noise_seed is None else "recorded"
     data = ran.events("data")
-    if len(data) != 1 or data[0]["terms"] != spec.train.data.model_dump():
-        raise InputError(
+    by_author = train.privacy is not None and train.privacy.unit == "author"
+    sources = [train.init] if train.init is not None else []
+    other_run = "belongs to another run, or to other settings of it"
+    checks: tuple[tuple[bool, str, str, Any], ...] = (
+        (start["run"] != train.run, other_run, "run", start["run"]),
+        (start["settings"] != settings, other_run, "settings", start["settings"]),
+        (
+            start["noise"] != noise,
+            "is not where the settings take noise from",
+            "noise",
+            start["noise"],
+        ),
+        (
+            [line["terms"] for line in data] != [train.data.model_dump()],
             "does not say once that it was trained on this data, on these terms",
-            file=path,
-            key="data",
-        )
-    if (data[0]["authors"] is not None) is not (
-        spec.train.privacy is not None and spec.train.privacy.unit == "author"
-    ):
-        raise InputError(
+            "data",
+            None,
+        ),
+        (
+            [line["authors"] is not None for line in data] != [by_author],
             "counts authors where points are protected, or the reverse",
-            file=path,
-            key="data.authors",
-        )
-    sources = [spec.train.init] if spec.train.init is not None else []
-    if [line["source"] for line in ran.events("init")] != sources:
-        message = "the run was warm-started, and its ledger does not say so once, or the reverse"
-        raise InputError(message, file=path, key="init", value=spec.train.init)
-    if [line["weights"] for line in ran.events("end")] != [weights]:
-        raise InputError(
-            "these weights are not the ones that this training ended with", file=path, key="weights"
-        )
-    return found[0]
+            "data.authors",
+            None,
+        ),
+        (
+            [line["source"] for line in ran.events("init")] != sources,
+            "the run was warm-started, and its ledger does not say so once, or the reverse",
+            "init",
+            train.init,
+        ),
+        (
+            [line["weights"] for line in ran.events("end")] != [weights],
+            "these weights are not the ones that this training ended with",
+            "weights",
+            None,
+        ),
+    )
+    for wrong, message, key, value in checks:
+        if wrong:
+            raise InputError(message, file=path, key=key, value=value)
+    return start
 
 
 def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
@@ -214,35 +251,37 @@ def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
 
     With LoRA the file of weights holds others, too, and it may be fewer.
     """
-    found = {
-        release.discrete_coordinates for release in ran.releases() if release.discrete_coordinates
-    }
-    if not found:
+    counts = {release.discrete_coordinates for release in ran.releases()} - {0}
+    if not counts:
         return
     try:
         with safe_open(model, "numpy") as stored:
-            held = sum(math.prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
+            slices = map(stored.get_slice, stored.keys())
+            held = sum(math.prod(weight.get_shape()) for weight in slices)
     except (SafetensorError, OSError) as error:
         raise InputError(f"cannot be read as safetensors: {error}", file=model) from None
     in_part = getattr(spec.train.model, "lora_rank", 0) > 0
-    if not all(count == held or (in_part and count < held) for count in found):
+    if not all(count == held or (in_part and count < held) for count in counts):
         message = f"is not the number of weights that were trained: their file holds {held}"
-        raise InputError(message, file=file, key="discrete_coordinates", value=max(found))
+        raise InputError(message, file=file, key="discrete_coordinates", value=max(counts))
 
 
 def assumptions(releases: Sequence[Release]) -> list[str]:
-    """What every certificate assumes; floats do not stand for real numbers where all noise is
-    discrete."""
-    exact = all(release.discrete_coordinates for release in releases if release.step.noisy)
-    noised = any(release.step.noisy for release in releases)
-    return [ON_INTEGERS if exact and noised and one == FLOATS else one for one in ASSUMPTIONS]
+    """What a certificate assumes.
+
+    Floats do not stand for real numbers where all noise is discrete.
+    """
+    noised = [release for release in releases if release.step.noisy]
+    exact = noised and all(release.discrete_coordinates for release in noised)
+    return [ON_INTEGERS if exact and text == FLOATS else text for text in ASSUMPTIONS]
 
 
 def _check_reads(
     ran: Ledger, spec: CertifySpec, tokenizers: list[dict[str, str]], path: Path
 ) -> None:
-    """InputError unless a ledger names what the settings say was read before, a tokenizer and
-    policies in any case.
+    """InputError unless a ledger names what the settings say was read before training.
+
+    A tokenizer and policies are, in any case.
     """
     reads = reads_of(ran)
     named = [(read["stage"], read["source"], read["public"]) for read in reads]
@@ -269,17 +308,16 @@ def _check_reads(
 
 
 def reads_of(ledger: Ledger) -> list[dict[str, Any]]:
-    """What a ledger says was read before training, as recall.json and neighbours.json have it,
-    too.
-    """
+    """What a ledger says was read before training; files of measurements have it, too."""
     return [{key: line[key] for key in EVENTS["read"]} for line in ledger.events("read")]
 
 
 def bound(
     found: dict[str, Any], ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
 ) -> None:
-    """InputError unless a file of measurements names the ledger's own terms, and models: those of
-    another run say nothing.
+    """InputError unless a file of measurements names the ledger's own terms and models.
+
+    Measurements of another run say nothing.
     """
     (data,) = ran.events("data")
     terms = found.get("terms") or {}
@@ -289,14 +327,18 @@ def bound(
                 "is missing: nothing says on what this was measured", file=path, key=f"terms.{key}"
             )
         if terms[key] != data["terms"][key]:
-            message = "is not what the ledger says, so this was not measured on what the run was trained on"
+            message = (
+                "is not what the ledger says, so this was not measured on what the run was "
+                "trained on"
+            )
             raise InputError(message, file=path, key=f"terms.{key}")
     if found.get("reads") is None:
         raise InputError(
             "is missing: nothing says with which models this was measured", file=path, key="reads"
         )
     if found["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]:
-        message = f"is not what the ledger says of stages {' and '.join(stages)}, so this was measured with other models"
+        said = f"is not what the ledger says of stages {' and '.join(stages)}"
+        message = f"{said}, so this was measured with other models"
         raise InputError(message, file=path, key="reads")
 
 
@@ -310,58 +352,55 @@ def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
     return measured
 
 
-def _missed(path: Path) -> dict[str, Any]:
-    """neighbours.json, with every rate a probability or null."""
-    return read_file(path, NeighboursFile)
-
-
 def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
-    """How the run read its points; InputError where its ledger says otherwise than its settings, or
-    chunks mix pools.
+    """How the run read its points, if in chunks.
+
+    InputError where its ledger says otherwise than its settings, or chunks mix pools.
     """
-    found = [Packing(*(line[key] for key in Packing._fields)) for line in ran.events("packed")]
-    if [packing.tokens for packing in found] != [
-        size for size in [spec.train.pack] if size is not None
-    ]:
-        raise InputError(
-            "the ledger does not say once that points were read in such chunks",
-            file=path,
-            key="packed",
-        )
-    if found and not spec.train.data.everything_private:
-        raise InputError(
-            "chunks mix public and private points", file=path, key="everything_private", value=False
-        )
-    return found[0] if found else None
+    packings = [Packing(*(line[key] for key in Packing._fields)) for line in ran.events("packed")]
+    expected = [] if spec.train.pack is None else [spec.train.pack]
+    if [packing.tokens for packing in packings] != expected:
+        message = "the ledger does not say once that points were read in such chunks"
+        raise InputError(message, file=path, key="packed")
+    if packings and not spec.train.data.everything_private:
+        message = "chunks mix public and private points"
+        raise InputError(message, file=path, key="everything_private", value=False)
+    return packings[0] if packings else None
 
 
 def lineage(ran: Ledger, path: Path, given: list[Ledger]) -> list[Ledger]:
-    """The ledgers of all that the weights have been through, over any number of warm starts from
-    protected text, oldest first.
+    """The ledgers of all that the weights have been through, oldest first.
 
-    Runs that saw public text alone are left out. InputError where a ledger is missing, even of a
-    public run: that it is public is for its own ledger to say.
+    These are any number of warm starts from protected text, and the run itself. Runs that saw
+    public text alone are left out. InputError where a ledger is missing, even of a public run: that
+    it is public is for its own ledger to say.
     """
     by_hash = {ledger.head: ledger for ledger in given}
     found = []
     for start in ran.events("init"):
         if start["ledger"] not in by_hash:
-            message = "the ledger of the run that it was warm-started from is not given (or is another one)"
+            message = (
+                "the ledger of the run that it was warm-started from is not given "
+                "(or is another one)"
+            )
             raise InputError(message, file=path, key="init", value=start["source"])
         source = by_hash[start["ledger"]]
         before = lineage(source, path, given)
         if start["public"] is not all(saw_public_text(ledger) for ledger in before):
-            message = "is said to be public (or not), and its own ledger, or one before it, says otherwise"
+            message = (
+                "is said to be public (or not), and its own ledger, or one before it, "
+                "says otherwise"
+            )
             raise InputError(message, file=path, key="init", value=start["source"])
         found += [] if start["public"] else before
     return [*found, ran]
 
 
 def saw_public_text(ledger: Ledger) -> bool:
-    """Whether all that a run itself has read is public: its text, and what went into its tokenizer,
-    policies and weights.
+    """Whether all that a run itself has read is public.
 
-    A ledger that does not say what these were made of does not say that it was public.
+    That is its text, and what went into its tokenizer, policies and weights. A ledger that does not
+    say what these were made of does not say that it was public.
     """
     terms = [line["terms"].get("public") is True for line in ledger.events("data")]
     reads = ledger.events("read")
@@ -380,9 +419,7 @@ def recorded(ledger: Ledger) -> bool:
 
 
 def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
-    """Reasons for which the updates do not bound what the model has seen: then nothing finite may
-    be claimed.
-    """
+    """Why the updates do not bound what the model has seen: then nothing finite may be claimed."""
     reads = [line for ledger in history for line in ledger.events("read") if not line["public"]]
     found = [
         f"the {line['stage']} {line['source']} was made from protected text without accounting"
@@ -394,30 +431,22 @@ def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
     *starts, ran = history
     found += [reason for start in starts for reason in on_other_terms(start, ran)]
     if starts and any(ledger.events("packed") for ledger in history):
-        found.append(
-            "points were read in chunks, here or in the run that it started from: nothing here composes the two"
-        )
+        found.append(IN_CHUNKS)
     data = [line for ledger in history for line in ledger.events("data")]
     if any(line["terms"].get("dedup") and line["authors"] is not None for line in data):
-        found.append(
-            "deduplication masks one author's text because of another's, so that one author changes what others give"
-        )
+        found.append(COPIES_OF_AUTHORS)
     if any(line["terms"].get("dedup") for line in data) and any(
         ledger.events("packed") for ledger in history
     ):
-        found.append(
-            "deduplication masks one point because of another, so that one point changes several chunks"
-        )
+        found.append(COPIES_IN_CHUNKS)
     if missed["misaligned"]:
-        found.append(
-            f"masking one secret changed more than one point of the processed text ({missed['misaligned']} secrets)"
-        )
+        several = "masking one secret changed more than one point of the processed text"
+        found.append(f"{several} ({missed['misaligned']} secrets)")
     return list(dict.fromkeys(found))
 
 
 def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
-    """Why the updates of a run and of the one that it started from cannot be added up; nothing
-    where they can.
+    """Why the updates of a run and of its start cannot be added up; nothing where they can.
 
     What a record is, which of them are private, and which secrets are caught must mean the same in
     both.
@@ -428,16 +457,13 @@ def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
         return [f"it starts from {name}, whose ledger does not say what it was trained on"]
     one, other = (terms_of(ledger) for ledger in (start, ran))
     differing = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
-    pools = [events[0]["pools"] for events in lines]
-    if any(
-        size != pools[1].get(name, size) for name, size in pools[0].items()
-    ):  # of pools that both draw from
-        differing.append("sizes of pools")
+    before, now = (events[0]["pools"] for events in lines)
+    if any(size != now.get(name, size) for name, size in before.items()):
+        differing.append("sizes of pools")  # of pools that both draw from
     if not differing:
         return []
-    return [
-        f"it starts from {name}, which was trained on other terms ({', '.join(differing)}): nothing here composes the two"
-    ]
+    terms = f"which was trained on other terms ({', '.join(differing)})"
+    return [f"it starts from {name}, {terms}: nothing here composes the two"]
 
 
 def terms_of(ledger: Ledger) -> dict[str, Any]:
@@ -488,8 +514,9 @@ def facts_of(
 
 
 def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
-    """What the measurement bounds plus what is assumed beyond it; unknown without a measurement,
-    whatever is assumed.
+    """What the measurement bounds plus what is assumed beyond it.
+
+    Without a measurement it is unknown, whatever is assumed.
     """
     if missed["delta2_upper"] is None:
         return None
@@ -497,23 +524,13 @@ def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
 
 
 def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) -> dict[str, Any]:
-    """Miss rates: simulated, measured by the neighbour test (these govern) and bounded; how often a
-    secret stands there.
+    """Miss rates, and how often a secret stands in the corpus.
+
+    The rates are simulated, measured by the neighbour test (these govern) and bounded.
     """
-    counted = (
-        "sampled",
-        "secrets",
-        "census",
-        "confidence",
-        "note",
-        "worst_label",
-        "planted",
-        "rounded",
-    )
     return {
         "miss_rate_simulated": spec.miss_rate,
-        **{key: missed.get(key) for key in RATES},
-        **{key: missed.get(key) for key in counted},
+        **{key: missed.get(key) for key in (*RATES, *COUNTED)},
         "recall": measured.get("recall"),
         "delta2_assumed": spec.delta2,
         "everything_private": spec.train.data.everything_private,
@@ -530,47 +547,49 @@ def public_constants(
 ) -> dict[str, Any]:
     """Numbers that shape the updates and are taken as known to everybody."""
     noisy = [release for release in releases if release.step.noisy and release.step != STATES]
+    batch = spec.train.recipe.noisy_batch_size
     coordinates = {release.discrete_coordinates for release in noisy} - {0}
-    sizes = sorted(
-        {round(spec.train.recipe.noisy_batch_size / release.sample_rate) for release in noisy}
-    )
+    by_author = any(release.step.unit == "author" for release in noisy)
+    sizes = {round(batch / release.sample_rate) for release in noisy}
+    chunks = {}
+    if packing is not None:
+        chunks = {"tokens_of_a_chunk": packing.tokens, "chunks_of_a_point": packing.most}
     return {
-        "expected_batch_size": spec.train.recipe.noisy_batch_size if noisy else None,
+        "expected_batch_size": batch if noisy else None,
         "sample_rates": sorted({release.sample_rate for release in noisy}),
-        "numbers_of_authors"
-        if any(release.step.unit == "author" for release in noisy)
-        else "pool_sizes": sizes,
+        "numbers_of_authors" if by_author else "pool_sizes": sorted(sizes),
         "noise_multipliers": sorted({release.noise_multiplier for release in noisy}),
         "max_grad_norms": sorted({release.max_grad_norm for release in noisy}),
         **({"discrete_coordinates": sorted(coordinates)} if coordinates else {}),
         "number_of_updates": sum(release.count for release in releases),
-        **(
-            {"tokens_of_a_chunk": packing.tokens, "chunks_of_a_point": packing.most}
-            if packing
-            else {}
-        ),
+        **chunks,
         "pretrained": getattr(spec.train.model, "pretrained", None),
     }
 
 
 def updates(releases: Sequence[Release]) -> dict[str, int]:
     """How many updates of each kind ran, warm starts not counted."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for release in releases:
-        step = release.step
-        kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
-        if step.tokens != "all":
-            kind += f", {step.tokens} tokens, state {step.state}"
-        if step.regulariser != "none":
-            kind += f", {step.regulariser} regulariser"
-        if step.unit == "author":
-            kind += ", drawn author by author"
-        if release.discrete_coordinates:
-            kind += ", discrete Gaussian noise"
-        if step == STATES:
-            kind = "noised recurrent states of one point, not sampled"
-        counts[kind] = counts.get(kind, 0) + release.count
-    return counts
+        counts[kind_of(release)] += release.count
+    return dict(counts)
+
+
+def kind_of(release: Release) -> str:
+    """What sort of update a release is, in words."""
+    step = release.step
+    if step == STATES:
+        return "noised recurrent states of one point, not sampled"
+    kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
+    if step.tokens != "all":
+        kind += f", {step.tokens} tokens, state {step.state}"
+    if step.regulariser != "none":
+        kind += f", {step.regulariser} regulariser"
+    if step.unit == "author":
+        kind += ", drawn author by author"
+    if release.discrete_coordinates:
+        kind += ", discrete Gaussian noise"
+    return kind
 
 
 def in_words(claims: Sequence[Claim], *, known: bool) -> str:
@@ -591,19 +610,26 @@ def in_words(claims: Sequence[Claim], *, known: bool) -> str:
         if claim["epsilon"] == 0:
             return "changes nothing at all (epsilon = 0)"
         factor = f"{math.exp(min(claim['epsilon'], 700)):.3g}"
-        return f"changes the odds of any outcome by at most a factor of {factor}, but for a probability of {claim['delta']:.2g}"
+        return (
+            f"changes the odds of any outcome by at most a factor of {factor}, "
+            f"but for a probability of {claim['delta']:.2g}"
+        )
 
     text = (
-        f"Replacing {record['unit']} {odds(record)}; masking a secret that the policy catches{everywhere} {odds(caught)}, "
+        f"Replacing {record['unit']} {odds(record)}; masking a secret that the policy "
+        f"catches{everywhere} {odds(caught)}, "
         f"one that it misses {odds(missed)} (if: {missed['condition']})."
     )
     if alone and alone["epsilon"] != caught["epsilon"]:
-        text += f" Masking one occurrence of a caught secret alone, so that a later copy comes back, {odds(alone)}."
+        text += (
+            " Masking one occurrence of a caught secret alone, so that a later copy comes back, "
+            f"{odds(alone)}."
+        )
     return text if known else f"{text} How many secrets the policy catches is {UNKNOWN}."
 
 
 def finite(value: Any) -> Any:
-    """The same with infinity as the string "inf"."""
+    """A value of JSON with infinity as the string "inf"."""
     if isinstance(value, dict):
         return {key: finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -33,20 +33,18 @@ OTHER_WEIGHTS = "of other weights"
 NOT_AUDITED = "not audited"
 FAILURES = (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS)  # of a workflow
 UNFIT = (*FAILURES, NOT_AUDITED)  # for a release
-SETS = {
-    "game": ("game", "inclusion"),
-    "gradients": ("replacement", "inclusion"),
-}  # of coins, by kind of audit
+# of coins, by kind of audit
+SETS = {"game": ("game", "inclusion"), "gradients": ("replacement", "inclusion")}
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive
 DELTA = 8e-5  # of a claim that names none
 
 
 class Case(NamedTuple):
-    """One comparison. `outcome`: stands, skipped (nothing finite is claimed, or nothing planted),
-    not audited, or a failure.
+    """One comparison.
 
-    rings: chances that an ideal attacker with as many coins refutes the claim where epsilon is 2, 3
-    and 5 times the certified one (of a certified 0: where it is 2, 3 and 5).
+    outcome: stands, skipped (nothing finite is claimed, or nothing planted), not audited, or a
+    failure. rings: chances that an ideal attacker with as many coins refutes the claim where
+    epsilon is 2, 3 and 5 times the certified one (of a certified 0: where it is 2, 3 and 5).
     """
 
     run: str
@@ -76,7 +74,8 @@ class Comparison(NamedTuple):
 
 
 def cases(certificate: Path, audit: Path) -> Iterator[Case]:
-    """All games of an audit against the certificate's claims of the same unit and relation;
+    """All sets of coins of an audit against the certificate's claims of the same unit and relation.
+
     InputError for another model's.
     """
     certified = read_file(certificate, Claims)
@@ -84,40 +83,35 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
     if measured["attack"] not in SETS:
         raise InputError("is not an audit", file=audit, key="attack", value=measured["attack"])
     if measured["run"] != certified["run"]:
-        raise InputError(
-            f"belongs to another model than {certified['run']}",
-            file=audit,
-            key="run",
-            value=measured["run"],
-        )
+        message = f"belongs to another model than {certified['run']}"
+        raise InputError(message, file=audit, key="run", value=measured["run"])
     stranger = strange(certified, certificate, measured, audit)
     for name in SETS[measured["attack"]]:
         claim = claim_of(certified, certificate, name)
-        if stranger is not None:
-            epsilon = float(claim["epsilon"])
+        if stranger is None:
+            yield compared(certified, measured, audit, name, claim)
+        else:
             yield Case(
-                certified["run"],
-                name,
-                OTHER_WEIGHTS,
-                epsilon,
+                run=certified["run"],
+                audit=name,
+                outcome=OTHER_WEIGHTS,
+                certified=float(claim["epsilon"]),
                 weights=measured.get("weights"),
                 says=stranger,
             )
-        else:
-            yield compared(certified, measured, audit, name, claim)
 
 
 def unaudited(certificate: Path) -> Case:
-    """The row of a run that no audit tested: `not audited` if something finite is claimed that one
-    could have tested.
+    """The row of a run that no audit tested.
+
+    It is `not audited` if something finite is claimed that one could have tested.
     """
     certified = read_file(certificate, Claims)
     claimed = [float(claim_of(certified, certificate, name)["epsilon"]) for name in SETS["game"]]
     finite = [epsilon for epsilon in claimed if epsilon < math.inf]
     if not finite:
-        return Case(
-            certified["run"], "none", SKIPPED, certified=None, says="nothing finite is claimed"
-        )
+        says = "nothing finite is claimed"
+        return Case(certified["run"], "none", SKIPPED, certified=None, says=says)
     says = f"epsilon {max(finite):.3g} is certified, and no audit has tested it"
     return Case(certified["run"], "none", NOT_AUDITED, certified=max(finite), says=says)
 
@@ -125,20 +119,19 @@ def unaudited(certificate: Path) -> Case:
 def strange(
     certified: dict[str, Any], certificate: Path, measured: dict[str, Any], audit: Path
 ) -> str | None:
-    """Why the audit is not of what is certified; None if it is. Names alone prove nothing: a run
-    can be made again.
+    """Why the audit is not of what is certified; None if it is.
+
+    Names alone prove nothing: a run can be made again.
     """
     files = certified["files"].get("model", [])
     if len(files) != 1:
-        raise InputError(
-            f"names {len(files)} files instead of one", file=certificate, key="files.model"
-        )
+        message = f"names {len(files)} files instead of one"
+        raise InputError(message, file=certificate, key="files.model")
     audited = measured.get("weights")
     repeated = measured.get("ledger")
     if audited is None:
-        raise InputError(
-            "is missing: of which weights is this an audit?", file=audit, key="weights"
-        )
+        message = "is missing: of which weights is this an audit?"
+        raise InputError(message, file=audit, key="weights")
     if repeated is None and measured["attack"] == "gradients":
         raise InputError("is missing: which updates were made again?", file=audit, key="ledger")
     if audited != files[0]["sha256"]:
@@ -151,75 +144,73 @@ def strange(
 
 
 def secret_claim(certified: dict[str, Any]) -> str:
-    """The claim that covers every planted secret: that of caught ones only if all of them were
-    tested and none was missed.
+    """The claim that covers every planted secret.
+
+    That of caught ones does only if all of them were tested and none was missed.
     """
-    names = [claim["name"] for claim in certified["claims"]]
-    planted = read_planted(certified["policy"])
+    names = {claim["name"] for claim in certified["claims"]}
+    planted = planted_in(certified["policy"])
     if planted["exposed"] and "secret_missed_by_both" in names:
         return "secret_missed_by_both"
     caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
-    found = "secret_caught" if caught else "secret_missed"
-    if (
-        "secret_other_length" in names
-        and next(one for one in certified["claims"] if one["name"] == found)["epsilon"] != 0
-    ):
+    name = "secret_caught" if caught else "secret_missed"
+    claim = named(certified, name)
+    if "secret_other_length" in names and (claim is None or claim["epsilon"] != 0):
         return "secret_other_length"  # a mask in a secret's place is not as long
-    return found
+    return name
 
 
-def read_planted(policy: dict[str, Any]) -> dict[str, int]:
-    """What became of the planted secrets, which the audits guess; of a certificate that does not
-    say, nothing is known.
+def named(certified: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The claim of a name; None where the certificate makes none such."""
+    return next((claim for claim in certified["claims"] if claim["name"] == name), None)
+
+
+def planted_in(policy: dict[str, Any]) -> dict[str, int]:
+    """What became of the planted secrets, which the audits guess.
+
+    Of a certificate that does not say, nothing is known.
     """
-    found = policy.get("planted")
-    found = found if isinstance(found, dict) else {}
+    told = policy.get("planted")
+    counts = told if isinstance(told, dict) else {}
     names = ("secrets", "sampled", "different", "exposed")
-    return {name: value if type(value := found.get(name)) is int else 0 for name in names}
+    return {name: value if type(value := counts.get(name)) is int else 0 for name in names}
 
 
 def record_claim(certified: dict[str, Any]) -> str:
-    """The claim that covers a planted record: where noise hides authors, that of one point of an
-    author.
+    """The claim that covers a planted record.
+
+    Where noise hides authors, it is that of one point of an author.
     """
     names = {claim["name"] for claim in certified["claims"]}
     return "point_add_or_remove" if "point_add_or_remove" in names else "record_add_or_remove_pld"
 
 
 def replacement_claim(certified: dict[str, Any]) -> str:
-    """The claim that covers a record whose gradient is another; where records are not protected,
-    that of a caught secret.
+    """The claim that covers a record whose gradient is another.
+
+    Where records are not protected, it is that of a caught secret.
     """
-    found = next(
-        (claim for claim in certified["claims"] if claim["name"] == "record_replace_one_pld"), None
-    )
-    if found is not None and found["epsilon"] == "inf":
-        return "secret_caught"
-    return "record_replace_one_pld"
+    name = "record_replace_one_pld"
+    claim = named(certified, name)
+    return "secret_caught" if claim is not None and claim["epsilon"] == "inf" else name
+
+
+COVERING = {"game": secret_claim, "inclusion": record_claim, "replacement": replacement_claim}
 
 
 def claim_of(certified: dict[str, Any], certificate: Path, name: str) -> dict[str, Any]:
     """The claim that a set of coins tests; InputError where the certificate makes none such."""
-    wanted = {"game": secret_claim, "inclusion": record_claim, "replacement": replacement_claim}[
-        name
-    ](certified)
-    claim = next((claim for claim in certified["claims"] if claim["name"] == wanted), None)
+    wanted = COVERING[name](certified)
+    claim = named(certified, wanted)
     if claim is None:
         raise InputError("makes no such claim", file=certificate, key="claims", value=wanted)
+    key = f"claims.{wanted}"
     if not 0 < claim.get("delta", DELTA) < 1:
-        raise InputError(
-            "must lie between 0 and 1",
-            file=certificate,
-            key=f"claims.{wanted}.delta",
-            value=claim["delta"],
-        )
+        message = "must lie between 0 and 1"
+        raise InputError(message, file=certificate, key=f"{key}.delta", value=claim["delta"])
     if MEANINGLESS < float(claim["epsilon"]) < math.inf:
-        raise InputError(
-            "is no bound of anything",
-            file=certificate,
-            key=f"claims.{wanted}.epsilon",
-            value=claim["epsilon"],
-        )
+        message = "is no bound of anything"
+        raise InputError(message, file=certificate, key=f"{key}.epsilon", value=claim["epsilon"])
     return claim
 
 
@@ -230,25 +221,25 @@ def compared(
     name: str,
     claim: dict[str, Any],
 ) -> Case:
-    """One case."""
-    found = set_of(measured, audit, name)
+    """A finite claim held against one set of coins; or why there is nothing to compare."""
+    coins = set_of(measured, audit, name)
     epsilon = float(claim["epsilon"])
     nothing_compared = Case(certified["run"], name, SKIPPED, certified=epsilon)
-    if found["reason"] is not None:
-        return nothing_compared._replace(says=found["reason"])
+    if coins["reason"] is not None:
+        return nothing_compared._replace(says=coins["reason"])
     for key in ("coins", "attempts", "relation"):
-        if found[key] is None:
+        if coins[key] is None:
             raise InputError("is missing", file=audit, key=f"{name}_{key}")
-    if found["relation"] != claim.get("relation"):
+    if coins["relation"] != claim.get("relation"):
         message = f"is not the claim's, {claim.get('relation')}"
-        raise InputError(message, file=audit, key=f"{name}_relation", value=found["relation"])
+        raise InputError(message, file=audit, key=f"{name}_relation", value=coins["relation"])
     if epsilon == math.inf:
         return nothing_compared._replace(says="nothing finite is claimed")
     result = against(
         certified,
         claim=claim,
-        coins=found["coins"],
-        attempts=found["attempts"],
+        coins=coins["coins"],
+        attempts=coins["attempts"],
         audit=audit,
         key=f"{name}_attempts",
     )
@@ -260,7 +251,7 @@ def compared(
         outcome=outcome,
         certified=epsilon,
         lower=result.lower,
-        coins=found["coins"],
+        coins=coins["coins"],
         rings_2x=rings_2x,
         rings_3x=rings_3x,
         rings_5x=rings_5x,
@@ -271,19 +262,17 @@ def compared(
 
 def set_of(measured: dict[str, Any], audit: Path, name: str) -> dict[str, Any]:
     """What an audit says of one set of coins, without the set's name before each key."""
-    found = {field: measured.get(f"{name}_{field}") for field in AuditSetFile.model_fields}
+    coins = {field: measured.get(f"{name}_{field}") for field in AuditSetFile.model_fields}
     try:
-        AuditSetFile.model_validate(found)
+        AuditSetFile.model_validate(coins)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(first["msg"], file=audit, key=f"{name}_{first['loc'][0]}") from None
-    return found
+    return coins
 
 
 def points_claimed(certified: dict[str, Any], claim: dict[str, Any]) -> Points:
-    """All that the certificate says of the claim: its one pair, and its curve where there is
-    one.
-    """
+    """All that the certificate says of a claim: its one pair, and its curve where there is one."""
     curve = certified.get("curves", {}).get(claim["name"], [])
     return (
         (float(claim["epsilon"]), claim.get("delta", DELTA)),
@@ -299,76 +288,68 @@ def against(
     audit: Path,
     key: str,
 ) -> Comparison:
-    """What a set of coins says of a finite claim. `attempts`: (guesses, right ones), of which one
-    is looked at.
+    """What a set of coins says of a finite claim.
+
+    attempts: pairs of guesses and right ones, of which one is looked at.
     """
     points = points_claimed(certified, claim)
     epsilon, delta = points[0]
     chances = power(points, epsilon, delta, coins)
-    right = {guesses: correct for guesses, correct in attempts}
-    if chances.guesses not in right:
-        raise InputError(
-            f"says nothing of {chances.guesses} guesses, which this claim is tested by",
-            file=audit,
-            key=key,
-        )
-    if not 0 <= right[chances.guesses] <= chances.guesses:
-        raise InputError(
-            "has more right guesses than guesses, or fewer than none", file=audit, key=key
-        )
-    correct = right[chances.guesses]
+    correct = {guesses: right for guesses, right in attempts}.get(chances.guesses)
+    if correct is None:
+        message = f"says nothing of {chances.guesses} guesses, which this claim is tested by"
+        raise InputError(message, file=audit, key=key)
+    if not 0 <= correct <= chances.guesses:
+        message = "has more right guesses than guesses, or fewer than none"
+        raise InputError(message, file=audit, key=key)
     lower = epsilon_lower(points, coins, chances.guesses, correct)
     return Comparison(epsilon, correct >= chances.fewest, lower, chances)
 
 
-def judged(found: Comparison) -> tuple[str, str]:
-    """Outcome and words."""
-    certified = found.epsilon
-    lower = found.lower
-    rings = found.power.rings
-    at = [
-        f"{times * base_of(certified):.3g} ({chance:.0%})"
-        for times, chance in zip(TIMES, rings, strict=True)
-    ]
+def judged(comparison: Comparison) -> tuple[str, str]:
+    """Outcome of a comparison, and what to say of it."""
+    rings = comparison.power.rings
+    base = base_of(comparison.epsilon)
+    certified = f"certified {comparison.epsilon:.3g}"
+    measured = f"measured at least {comparison.lower:.3g}, {certified}"
+    if comparison.refuted:
+        return REFUTED, measured
+    at = [f"{times * base:.3g} ({chance:.0%})" for times, chance in zip(TIMES, rings, strict=True)]
     chance = f"an ideal attacker would refute it if epsilon were {', '.join(at[:-1])} or {at[-1]}"
-    if found.refuted:
-        return REFUTED, f"measured at least {lower:.3g}, certified {certified:.3g}"
     if rings[-1] < ENOUGH:
-        return (
-            INCONCLUSIVE,
-            f"too few coins to tell: {chance}; certified {certified:.3g}: plant more canaries",
-        )
-    return STANDS, f"measured at least {lower:.3g}, certified {certified:.3g}; {chance}"
+        return INCONCLUSIVE, f"too few coins to tell: {chance}; {certified}: plant more canaries"
+    return STANDS, f"{measured}; {chance}"
 
 
-def write_table(path: Path, found: Sequence[Case]) -> None:
+def write_table(path: Path, rows: Sequence[Case]) -> None:
     """CSV with a line per comparison; infinity is inf."""
     with atomic(path) as temporary:
-        temporary.write_text(table(Case._fields, found))
+        temporary.write_text(table(Case._fields, rows))
 
 
-def write_junit(path: Path, found: Sequence[Case], suite: str) -> None:
+def write_junit(path: Path, rows: Sequence[Case], suite: str) -> None:
     """JUnit XML, as build servers read it."""
     passed_over = (SKIPPED, NOT_AUDITED)
-    counts = {"tests": len(found), "failures": sum(case.failed for case in found)}
-    counts["skipped"] = sum(case.outcome in passed_over for case in found)
     root = ElementTree.Element(
-        "testsuite", name=terminal(suite), **{key: str(value) for key, value in counts.items()}
+        "testsuite",
+        {
+            "name": terminal(suite),
+            "tests": str(len(rows)),
+            "failures": str(sum(case.failed for case in rows)),
+            "skipped": str(sum(case.outcome in passed_over for case in rows)),
+        },
     )
-    for case in found:
-        element = ElementTree.SubElement(
-            root, "testcase", classname=terminal(case.run), name=case.audit
-        )
+    for case in rows:
+        about = {"classname": terminal(case.run), "name": case.audit}
+        element = ElementTree.SubElement(root, "testcase", about)
+        says = terminal(case.says)
         if case.failed:
-            ElementTree.SubElement(
-                element, "failure", type=case.outcome, message=terminal(case.says)
-            )
+            ElementTree.SubElement(element, "failure", {"type": case.outcome, "message": says})
         elif case.outcome in passed_over:
-            ElementTree.SubElement(
-                element, "skipped", message=terminal(f"{case.outcome}: {case.says}")
-            )
+            says = terminal(f"{case.outcome}: {case.says}")
+            ElementTree.SubElement(element, "skipped", {"message": says})
         else:
-            ElementTree.SubElement(element, "system-out").text = terminal(case.says)
+            ElementTree.SubElement(element, "system-out").text = says
     ElementTree.indent(root)
     with atomic(path) as temporary:
         ElementTree.ElementTree(root).write(temporary, encoding="unicode", xml_declaration=True)

@@ -9,6 +9,7 @@ updates, epsilons and deltas are added instead (basic composition: Dwork and Rot
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,8 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.types import Release
 
-CLAIMS: dict[
-    str, tuple[str, Relation]
-] = {  # those that add up: what they are about, and the relation
+# those that add up: what they are about, and the relation
+CLAIMS: dict[str, tuple[str, Relation]] = {
     "record_replace_one_pld": ("one record replaced", "replace_one"),
     "record_add_or_remove_pld": ("one record added or removed", "add_or_remove"),
     "secret_missed": ("one secret that the policy misses, masked", "replace_one"),
@@ -43,7 +43,7 @@ class Stated(NamedTuple):
 NOTHING = Stated(math.inf, 0.0)  # of a claim that a certificate does not make
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Model:
     """A model as its certificate has it.
 
@@ -68,19 +68,18 @@ class Model:
         return self.claims.get(name, NOTHING)
 
     def is_price(self, name: str) -> bool:
-        """Whether a claim is the price of the ledgers' updates, no more and no less, so that
-        updates can be composed.
-        """
-        found = self.stated(name)
-        if self.history is None or found.epsilon == math.inf or found.delta == 0:
+        """Whether a claim is the price of the ledgers' updates, so that updates can be composed."""
+        claim = self.stated(name)
+        if self.history is None or claim.epsilon == math.inf or claim.delta == 0:
             return False
-        own = rounded_up(epsilon(releases_of(self.history), found.delta, CLAIMS[name][1]))
-        return math.isclose(own, found.epsilon, rel_tol=SAME, abs_tol=SAME)
+        paid = rounded_up(epsilon(releases_of(self.history), claim.delta, CLAIMS[name][1]))
+        return math.isclose(paid, claim.epsilon, rel_tol=SAME, abs_tol=SAME)
 
 
 class Total(NamedTuple):
-    """One claim of several models together. `added`: the sum of their epsilons, for comparison;
-    `why`: of an infinite one.
+    """One claim of several models together.
+
+    added: the sum of their epsilons, for comparison. why: of an infinite one.
     """
 
     claim: str
@@ -88,15 +87,16 @@ class Total(NamedTuple):
     delta: float
     added: float
     how: str
-    shared: list[
-        str
-    ]  # runs that several models have started from, or that are a model of their own as well: counted once
+    # runs that several models have started from, or that are a model of their own as well: they
+    # are counted once
+    shared: list[str]
     why: str | None = None
 
 
 class Group(NamedTuple):
-    """Models whose records are the same: what they cost adds up. `assumed`: those of which no
-    corpus is recorded.
+    """Models whose records are the same: what they cost adds up.
+
+    assumed: those of which no corpus is recorded.
     """
 
     unit: str
@@ -111,29 +111,31 @@ def releases_of(ledgers: Iterable[Ledger]) -> list[Release]:
 
 
 def distinct(models: Sequence[Model]) -> tuple[list[Model], list[tuple[Model, Model]]]:
-    """Each training once, and what was left out with the one that stands for it: one with its
-    ledgers, else the dearest.
+    """Each training once, and what was left out with the one that stands for it.
+
+    That is one with its ledgers, else the dearest.
     """
-    name = "record_replace_one_pld"
+
+    def place(model: Model) -> tuple[bool, float, float]:
+        claim = model.stated("record_replace_one_pld")
+        return model.history is None, -claim.epsilon, -claim.delta
+
     kept: dict[str, Model] = {}
-    for model in sorted(
-        models,
-        key=lambda one: (one.history is None, -one.stated(name).epsilon, -one.stated(name).delta),
-    ):
+    for model in sorted(models, key=place):
         kept.setdefault(model.head, model)
     left_out = [(model, kept[model.head]) for model in models if kept[model.head] is not model]
     return [model for model in models if kept[model.head] is model], left_out
 
 
 def groups_of(models: Sequence[Model]) -> list[Group]:
-    """Models by corpus and unit. One whose corpus is not recorded may be of any, so it is counted
-    with each.
+    """Models by corpus and unit.
+
+    One whose corpus is not recorded may be of any, so it is counted with each.
     """
     unknown = [model for model in models if not model.corpora]
-    found = []
-    for corpora, known in related([model for model in models if model.corpora]) or [
-        (frozenset(), [])
-    ]:
+    parts = related([model for model in models if model.corpora])
+    groups = []
+    for corpora, known in parts or [(frozenset(), [])]:
         names = sorted(value for kind, value in corpora if kind == "name")
         candidates = [model for model in models if model in known or model in unknown]
         for unit in dict.fromkeys(model.unit for model in candidates):
@@ -141,16 +143,13 @@ def groups_of(models: Sequence[Model]) -> list[Group]:
             apart = [[model] for model in members if model.alone]
             for some in [[model for model in members if not model.alone], *apart]:
                 if some:
-                    found.append(
-                        Group(unit, names, some, [model for model in some if model in unknown])
-                    )
-    return found
+                    assumed = [model for model in some if model in unknown]
+                    groups.append(Group(unit, names, some, assumed))
+    return groups
 
 
 def related(models: Sequence[Model]) -> list[tuple[frozenset[tuple[str, str]], list[Model]]]:
-    """Models that share a corpus's name or digest, or that share one with a model that shares one
-    with them, and so on.
-    """
+    """Models that share a corpus's name or digest, directly or through other models."""
     parts: list[tuple[frozenset[tuple[str, str]], list[Model]]] = []
     for model in models:
         touching = [part for part in parts if part[0] & model.corpora]
@@ -178,14 +177,14 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
     if not (0 < at < 1) or left < 0 or (priced and left <= 0):
         message = "leaves nothing for the updates, or is no probability: the claims alone need more"
         raise InputError(message, key="delta", value=at)
-    found = sum(model.stated(name).epsilon for model in worded)
+    cost = sum(model.stated(name).epsilon for model in worded)
     if priced:
         together = price(releases_of(ledgers.values()))
         reached = together.missed if name == "secret_missed" else together.record
-        found += math.inf if reached is None else agree(reached, left, relation)["pld"]
+        cost += math.inf if reached is None else agree(reached, left, relation)["pld"]
     how = " and ".join(word for word, some in ((COMPOSED, priced), (ADDED, worded)) if some)
     return Total(
-        name, epsilon=rounded_up(found), delta=at, added=added, how=how, shared=shared_by(priced)
+        name, epsilon=rounded_up(cost), delta=at, added=added, how=how, shared=shared_by(priced)
     )
 
 
@@ -201,13 +200,10 @@ def hopeless(models: Sequence[Model], name: str) -> str | None:
 
 def shared_by(models: Sequence[Model]) -> list[str]:
     """Runs whose ledger is in the history of several models."""
-    counts: dict[str, int] = {}
-    names: dict[str, str] = {}
-    for model in models:
-        for head, ledger in {ledger.head: ledger for ledger in model.history or ()}.items():
-            counts[head] = counts.get(head, 0) + 1
-            names[head] = run_of(ledger)
-    return [names[head] for head, count in counts.items() if count > 1]
+    histories = [{ledger.head: ledger for ledger in model.history or ()} for model in models]
+    counts = Counter(head for ledgers in histories for head in ledgers)
+    ledgers = {head: ledger for some in histories for head, ledger in some.items()}
+    return [run_of(ledgers[head]) for head, count in counts.items() if count > 1]
 
 
 def run_of(ledger: Ledger) -> str:

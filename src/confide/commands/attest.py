@@ -1,21 +1,19 @@
-"""`confide attest CERTIFICATE --key KEY --study STUDY --output FILE`: vouch for a certificate, its
-files and what was measured.
+"""`confide attest CERTIFICATE --key KEY --study STUDY --output FILE`: vouch for a certificate.
 
-KEY is an Ed25519 private key of yours (PEM or OpenSSH), STUDY the folder results/studies/STUDY with
-gate and scan. The signature covers weights, ledger, certificate, audits, gate and scan by their
-SHA-256, and stands for the word of whoever holds the key: nothing here can know whether the
-training took place. Certificates with digests of confidential text can be signed for one's own
-records; what is given away is signed after `confide release`, whose copy has none.
+Its files and what was measured are signed with it. KEY is an Ed25519 private key of yours (PEM or
+OpenSSH), STUDY the folder results/studies/STUDY with gate and scan. The signature covers weights,
+ledger, certificate, audits, gate and scan by their SHA-256, and stands for the word of whoever
+holds the key: nothing here can know whether the training took place. Certificates with digests of
+confidential text can be signed for one's own records; what is given away is signed after `confide
+release`, whose copy has none.
 """
 
-import io
-from contextlib import redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from confide.commands.release import RELEASED, own_objections
-from confide.commands.verify import reached, read, verify
+from confide.commands.release import RELEASED, own_objections, shown
+from confide.commands.verify import reached, verified
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, sha256, write_json
 from confide.output.escaping import say
@@ -27,7 +25,10 @@ from confide.signing.public_log import bundle
 from confide.signing.statement import CERTIFICATE, payload_of
 
 REQUIRED = ("model", "config", "tokenizer", "ledger")
-OF_TEXT = "the certificate holds digests of confidential text: keep this attestation, and sign the copy of `confide release`"
+OF_TEXT = (
+    "the certificate holds digests of confidential text: keep this attestation, "
+    "and sign the copy of `confide release`"
+)
 
 
 def attest(
@@ -39,24 +40,21 @@ def attest(
     anyway: bool = False,
     sigstore: bool = False,
 ) -> None:
-    """Verify a certificate (a file, or the folder that it is in) and write a signed statement about
-    it to `output`.
+    """Verify a certificate and write a signed statement about it to `output`.
 
-    `key`: an Ed25519 private key, PEM or OpenSSH; `sigstore`: sign by Sigstore's public instance
-    instead. `study`: folder with the gate and the scan, results/studies/STUDY. Failure names what
-    speaks against signing; `anyway` overrules that, and the statement says so. InputError where the
-    certificate does not hold, or files are missing or of other weights.
+    `certificate`: a file, or the folder that it is in. `key`: an Ed25519 private key, PEM or
+    OpenSSH; `sigstore`: sign by Sigstore's public instance instead. `study`: folder with the gate
+    and the scan, results/studies/STUDY. Failure names what speaks against signing; `anyway`
+    overrules that, and the statement says so. InputError where the certificate does not hold, or
+    files are missing or of other weights.
     """
     if (key is None) is not sigstore:
-        raise InputError(
-            "give either a key or sigstore", key="key", value=None if key is None else str(key)
-        )
+        given = None if key is None else str(key)
+        raise InputError("give either a key or sigstore", key="key", value=given)
     private = None if key is None else private_key(key)
     path = certificate / "certificate.json" if certificate.is_dir() else certificate
-    if (
-        output.resolve() in {one.resolve() for one in (path, key) if one is not None}
-        or output.is_dir()
-    ):
+    inputs = {file.resolve() for file in (path, key) if file is not None}
+    if output.resolve() in inputs or output.is_dir():
         raise InputError("is not a file that an attestation may take the place of", file=output)
     found, files = holding(path)
     measured = Evidence(against=["no study is given (--study), so no audit and no scan is signed"])
@@ -81,28 +79,21 @@ def attest(
 
 
 def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]]:
-    """A certificate that holds, and which of its files are signed: those that others may see, all
-    of them here.
+    """A certificate that holds, and its files that are signed.
+
+    These are all that others may see; InputError where one of them is not here.
     """
-    with redirect_stdout(
-        io.StringIO()
-    ):  # what it says is for people who verify; here it must not refuse
-        verify(path)
-    found = read(path)
+    found = verified(path)
     places, _ = reached(found["files"], [*path.resolve().parents], path)
     for name in REQUIRED:
         if not found["files"].get(name):
-            raise InputError(
-                "is not named, and without it there is nothing to sign",
-                file=path,
-                key=f"files.{name}",
-            )
-    files = {name: found["files"][name] for name in RELEASED if found["files"].get(name)}
+            message = "is not named, and without it there is nothing to sign"
+            raise InputError(message, file=path, key=f"files.{name}")
+    files = shown(found["files"])
     for name, some in files.items():
         if len(places[name]) < len(some):
-            raise InputError(
-                "is not here, and what is not here is not signed", file=path, key=f"files.{name}"
-            )
+            message = "is not here, and what is not here is not signed"
+            raise InputError(message, file=path, key=f"files.{name}")
     return found, files
 
 
@@ -113,16 +104,13 @@ def subjects_of(
     roles = {CERTIFICATE: [path.name]} | {
         role: [file["path"] for file in some] for role, some in files.items()
     }
-    listed = [
-        (path.name, sha256(path)),
-        *((file["path"], file["sha256"]) for some in files.values() for file in some),
-    ]
+    listed = [(path.name, sha256(path))]
+    listed += ((file["path"], file["sha256"]) for some in files.values() for file in some)
     listed += measured.subjects.items()
     subjects = dict(listed)
     if len(subjects) < len(listed):
-        raise InputError(
-            "names one file twice, so that roles cannot be told apart", file=path, key="files"
-        )
+        message = "names one file twice, so that roles cannot be told apart"
+        raise InputError(message, file=path, key="files")
     return subjects, roles | measured.roles
 
 

@@ -1,6 +1,4 @@
-"""`confide audit check CERTIFICATE AUDIT`: whether one certificate stands against one audit, for a
-build server.
-"""
+"""`confide audit check CERTIFICATE AUDIT`: whether one certificate stands against one audit."""
 
 from pathlib import Path
 
@@ -10,8 +8,9 @@ from confide.output.escaping import say
 
 
 def check(certificate: Path, audit: Path, *, junit: Path | None = None) -> None:
-    """Print each comparison; Failure where the certificate is refuted, or where nothing could have
-    refuted it.
+    """Print each comparison, and write a JUnit file for a build server if asked.
+
+    Failure where the certificate is refuted, or where nothing could have refuted it.
     """
     found = list(cases(certificate, audit))
     for case in found:

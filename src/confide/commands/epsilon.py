@@ -1,9 +1,8 @@
-"""Price Poisson-subsampled Gaussian updates on the command line: what a plan would cost, before any
-training.
-"""
+"""`confide epsilon`: what Poisson-subsampled Gaussian updates would cost, before any training."""
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from confide.certify.confidentiality import bayesian_at
 from confide.dp.accounting import price as accounting
@@ -29,13 +28,13 @@ def epsilon(
     releases_per_step: int | None = None,
     unamplified: bool = False,
 ) -> None:
-    """Print epsilon by relation and accountant; with group, gamma and delta2 also group and
-    Bayesian confidentiality.
+    """Print epsilon by relation and accountant.
 
-    target_epsilon instead of noise_multiplier: first calibrate the noise to it, for `relation`
-    (replace_one by default). releases_per_step: so many releases of a record share one draw of the
-    batch. unamplified: who is drawn is no secret, and each record in steps * sample_rate of the
-    batches (Selective-DPSGD as published).
+    With group, gamma and delta2 also group and Bayesian confidentiality. target_epsilon instead of
+    noise_multiplier: first calibrate the noise to it, for `relation` (replace_one by default).
+    releases_per_step: so many releases of a record share one draw of the batch. unamplified: who is
+    drawn is no secret, and each record in steps * sample_rate of the batches (Selective-DPSGD as
+    published).
     """
     relation = relation or "replace_one"
     check_ranges(
@@ -49,24 +48,29 @@ def epsilon(
         group=group,
         releases_per_step=releases_per_step,
     )
-    shared = math.sqrt(
-        releases_per_step or 1
-    )  # k Gaussians about one record are one with sigma / sqrt(k)
-    rate, count = (1.0, max(1, round(steps * sample_rate))) if unamplified else (sample_rate, steps)
-    if noise_multiplier is None:
+    # k Gaussians about one record are one with sigma / sqrt(k)
+    shared = math.sqrt(releases_per_step or 1)
+    rate = sample_rate
+    count = steps
+    if unamplified:
+        rate = 1.0
+        count = max(1, round(steps * sample_rate))
+    if target_epsilon is not None:
         noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, relation)
+    asked = f"sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}"
+    say(f"noise_multiplier {noise_multiplier:.5g}, {asked}")
+    each = noise_multiplier / shared
+    if releases_per_step or unamplified:
+        say(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}")
     releases = [
         Release(
-            Step("redacted", "private", noisy=True), rate, noise_multiplier / shared, 1.0, count
+            step=Step(view="redacted", pool="private", noisy=True),
+            sample_rate=rate,
+            noise_multiplier=each,
+            max_grad_norm=1.0,
+            count=count,
         )
     ]
-    say(
-        f"noise_multiplier {noise_multiplier:.5g}, sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}"
-    )
-    if releases_per_step or unamplified:
-        say(
-            f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {noise_multiplier / shared:.5g}"
-        )
     for row in table(releases, delta, gamma, delta2 or 0.0, group):
         say(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
 
@@ -81,11 +85,8 @@ def check(
 ) -> None:
     """InputError naming the first flag whose value makes no sense."""
     if (noise_multiplier is None) == (target_epsilon is None):
-        raise InputError(
-            "give either noise_multiplier or target_epsilon",
-            key="noise_multiplier",
-            value=noise_multiplier,
-        )
+        message = "give either noise_multiplier or target_epsilon"
+        raise InputError(message, key="noise_multiplier", value=noise_multiplier)
     if noise_multiplier is not None and not 0 < noise_multiplier < math.inf:
         raise InputError("must be positive", key="noise_multiplier", value=noise_multiplier)
     for key, value in (("gamma", gamma), ("delta2", delta2)):
@@ -127,7 +128,7 @@ def _bayesian(
     releases: Sequence[Release], delta: float, gamma: float, delta2: float, divide: bool
 ) -> Iterator[str]:
     for relation in accounting.RELATIONS:
-        at = lambda spend, relation=relation: accounting.epsilon(releases, spend, relation)  # noqa: E731
+        at = partial(accounting.epsilon, releases, relation=relation)
         yield shown(bayesian_at(at, delta, gamma, delta2, divide=divide))
 
 

@@ -1,6 +1,4 @@
-"""`confide example FILE`: a simulated corpus as JSON lines, as a user's own would be, to try the
-workflow on.
-"""
+"""`confide example FILE`: a simulated corpus as JSON lines, to try the workflow on."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +12,9 @@ from confide.specs import CustomerSimSpec, Sizes
 
 
 def example(file: Path, *, dialogues: int = 300, seed: int = 0) -> None:
-    """Write so many dialogues of customers with a service desk, a line each, their secrets marked;
-    an existing file is kept.
+    """Write so many dialogues of customers with a service desk, their secrets marked.
+
+    Each is a line. An existing file is kept.
     """
     if dialogues < 1:
         raise InputError("must be at least 1", key="dialogues", value=dialogues)

@@ -1,14 +1,11 @@
-"""`confide spend MODEL ...`: what all models that were released of one corpus tell of it together,
-from their certificates.
+"""`confide spend MODEL ...`: what all released models of one corpus tell of it together.
 
-A certificate is about one model. Whoever has several models of one corpus has what all of them
-tell, and its owner should know the sum before another one is given away. Only what is listed is
-counted. A MODEL is a certificate, or a folder with some.
+It reads their certificates. A certificate is about one model. Whoever has several models of one
+corpus has what all of them tell, and its owner should know the sum before another one is given
+away. Only what is listed is counted. A MODEL is a certificate, or a folder with some.
 """
 
-import io
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
 from dataclasses import replace
 from os.path import isfile
 from pathlib import Path
@@ -27,7 +24,7 @@ from confide.certify.together import (
     total,
 )
 from confide.commands.epsilon import shown
-from confide.commands.verify import NEEDED, reached, read, verify
+from confide.commands.verify import NEEDED, reached, read, verified
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import number, read_file, write_json
@@ -35,15 +32,24 @@ from confide.output.escaping import say
 from confide.specs.files import ClaimOfFile, File
 
 NAME = "certificate.json"
-TELLING = {
-    "dataset": "name",
-    "corpus": "digest",
-}  # of the terms of a training those that tell of which corpus it was
-OTHERS = "Not added up: Bayesian, group and other claims of confidentiality; each holds for its own model alone."
-POOLS = "It is about records that each model reads with noise alone or not at all; the conditions of each certificate still count."
+# of the terms of a training those that tell of which corpus it was
+TELLING = {"dataset": "name", "corpus": "digest"}
+OTHERS = (
+    "Not added up: Bayesian, group and other claims of confidentiality; "
+    "each holds for its own model alone."
+)
+POOLS = (
+    "It is about records that each model reads with noise alone or not at all; "
+    "the conditions of each certificate still count."
+)
 LISTED = (
-    "Counted is what is listed, and nothing else: any other model or release of the corpus costs as well, and so does choosing "
-    "among several trained models by private validation data (Papernot and Steinke 2022)."
+    "Counted is what is listed, and nothing else: any other model or release of the corpus costs "
+    "as well, and so does choosing among several trained models by private validation data "
+    "(Papernot and Steinke 2022)."
+)
+APART = (
+    "Models of different corpora or units are not added up; where they hold the same text, "
+    "its costs add up as well (--one_corpus does that for corpora)."
 )
 
 
@@ -107,8 +113,9 @@ def certificates(given: Sequence[Path]) -> list[Path]:
 
 
 def model_of(path: Path) -> Model:
-    """A verified certificate with its ledgers, or, where these are not here, one that is taken at
-    its word.
+    """A verified certificate with its ledgers.
+
+    Where these are not here, it is taken at its word.
     """
     sealed = read(path)
     folders = [*path.resolve().parents]
@@ -119,11 +126,7 @@ def model_of(path: Path) -> Model:
     )
     history = None
     if at_hand:
-        with redirect_stdout(
-            io.StringIO()
-        ):  # what it says is for people who verify; here it must not refuse
-            verify(path)
-        history = history_of(sealed, folders, path)
+        history = history_of(verified(path), folders, path)
     found = read_file(path, SpentFile)
     claims = {one["name"]: stated(one, path) for one in found["claims"] if one["name"] in CLAIMS}
     return Model(
@@ -148,26 +151,22 @@ def history_of(sealed: dict[str, Any], folders: list[Path], path: Path) -> tuple
 
 
 def stated(claim: dict[str, Any], path: Path) -> Stated:
-    """Epsilon and delta of a claim; InputError for one without a delta, or of another relation than
-    its name says.
+    """Epsilon and delta of a claim.
+
+    InputError for one without a delta, or of another relation than its name says.
     """
-    if claim.get("relation") != CLAIMS[claim["name"]][1]:
-        raise InputError(
-            "is of another relation",
-            file=path,
-            key=f"claims.{claim['name']}",
-            value=claim.get("relation"),
-        )
-    given = claim.get("delta")
-    if given is None or not 0 <= given < 1:
-        raise InputError("has no delta below 1", file=path, key=f"claims.{claim['name']}")
-    return Stated(float(claim["epsilon"]), float(given))
+    key = f"claims.{claim['name']}"
+    relation = claim.get("relation")
+    if relation != CLAIMS[claim["name"]][1]:
+        raise InputError("is of another relation", file=path, key=key, value=relation)
+    delta = claim.get("delta")
+    if delta is None or not 0 <= delta < 1:
+        raise InputError("has no delta below 1", file=path, key=key)
+    return Stated(float(claim["epsilon"]), float(delta))
 
 
 def corpora_of(asked: dict[str, Any], history: Sequence[Ledger]) -> frozenset[tuple[str, str]]:
-    """Names and digests of the corpus, as far as the settings of a run and the ledgers of its
-    history tell.
-    """
+    """Names and digests of the corpus, as far as settings and ledgers of a run tell."""
     train = asked.get("train")
     terms = [train.get("data")] if isinstance(train, dict) else []
     terms += [line["terms"] for ledger in history for line in ledger.events("data")]
@@ -198,18 +197,18 @@ def lines(
         yield f"{model.file}: the same training as {same.file}, so it is counted once."
     for model in counted:
         if model.history is None:
-            yield f"{model.file}: the files that it follows from are not here, so it was not verified but taken at its word."
+            yield (
+                f"{model.file}: the files that it follows from are not here, "
+                "so it was not verified but taken at its word."
+            )
         if model.note is not None:
             yield f"{model.file}: {model.note}"
     if one_corpus:
         yield "All are counted as models of one corpus, as asked."
-    elif assumed := list(dict.fromkeys(model.run for group in groups for model in group.assumed)):
+    elif assumed := dict.fromkeys(model.run for group in groups for model in group.assumed):
         yield f"No dataset is recorded of {', '.join(assumed)}: taken for the corpus of all others."
     if len(groups) > 1:
-        yield (
-            "Models of different corpora or units are not added up; where they hold the same text, its costs add up as well "
-            "(--one_corpus does that for corpora)."
-        )
+        yield APART
     yield POOLS
     yield OTHERS
     yield LISTED
@@ -237,7 +236,7 @@ def table(group: Group, found: Total) -> Iterator[str]:
 def as_json(
     counted: Sequence[Model], groups: Sequence[Group], totals: Sequence[list[Total]]
 ) -> dict[str, Any]:
-    """The same for programs; infinity is the string "inf"."""
+    """What `lines` says, for programs; infinity is the string "inf"."""
     models = [
         {
             "certificate": str(model.file),

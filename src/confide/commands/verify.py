@@ -1,5 +1,4 @@
-"""Verify a certificate without loading a model: does what it claims follow from the files that it
-names?
+"""Verify a certificate without loading a model: does what it claims follow from its files?
 
 The ledger's chain is checked. The updates that the settings ask for are enumerated again, with
 their noise, and the ledger must hold these and no others. Epsilon is priced again by both
@@ -29,6 +28,10 @@ from confide.types import POOLS
 
 SINGLE = ("ledger", "model", "recall", "neighbours")
 NEEDED = (*SINGLE, "start_ledgers")
+CHECKED = (
+    "  checked: the ledger's chain, its updates against the settings, "
+    "its price by two accountants, every claim"
+)
 
 
 def verify(
@@ -48,25 +51,13 @@ def verify(
         raise InputError(
             "needs --key: a signature says something only by a key that you know", file=attestation
         )
-    found = read(certificate_file)
-    spec = parse(CertifySpec, found["asked"], file=str(certificate_file))
-    folders = [root] if root is not None else [*certificate_file.resolve().parents]
-    files, unreachable = reached(found["files"], folders, certificate_file)
-    again = certificate(spec, files, found["files"])
-    check_training(spec.train, files["ledger"][0])
-    again["code"]["version"] = found["code"].get("version")  # this program's own may be another
-    for field, says, holds in differences(found, again):
-        raise InputError(
-            f"says {says!r}, but {holds!r} follows from the files", file=certificate_file, key=field
-        )
+    folders = [*certificate_file.resolve().parents] if root is None else [root]
+    found, files, unreachable = checked(certificate_file, folders)
     say(f"{certificate_file}: holds for {found['run']}", f"  {found['says']}")
     if found["release_note"]:
         say(f"  {found['release_note']}")
-    checked = [name for name, paths in files.items() if paths]
-    say(
-        "  checked: the ledger's chain, its updates against the settings, its price by two accountants, every claim"
-    )
-    say(f"  checked: the bytes of {', '.join(checked)}")
+    say(CHECKED)
+    say(f"  checked: the bytes of {', '.join(name for name, paths in files.items() if paths)}")
     if unreachable:
         say(f"  not here, so not checked: {', '.join(unreachable)}")
     if key is None:
@@ -76,9 +67,35 @@ def verify(
         say(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders))
 
 
+def verified(certificate_file: Path) -> dict[str, Any]:
+    """A certificate that holds for the files around it, without a word."""
+    found, _, _ = checked(certificate_file, [*certificate_file.resolve().parents])
+    return found
+
+
+def checked(
+    certificate_file: Path, folders: list[Path]
+) -> tuple[dict[str, Any], dict[str, list[Path]], list[str]]:
+    """A certificate that holds for the files below these folders, where they lie, what is nowhere.
+
+    InputError names the first field that does not hold.
+    """
+    found = read(certificate_file)
+    spec = parse(CertifySpec, found["asked"], file=str(certificate_file))
+    files, unreachable = reached(found["files"], folders, certificate_file)
+    again = certificate(spec, files, found["files"])
+    check_training(spec.train, files["ledger"][0])
+    again["code"]["version"] = found["code"].get("version")  # this program's own may be another
+    for field, says, holds in differences(found, again):
+        message = f"says {says!r}, but {holds!r} follows from the files"
+        raise InputError(message, file=certificate_file, key=field)
+    return found, files, unreachable
+
+
 def check_training(spec: TrainSpec, path: Path) -> None:
-    """InputError unless the ledger is that of the training that these settings ask for, on the
-    pools that it names.
+    """InputError unless the ledger is that of the training that these settings ask for.
+
+    The pools are those that it names.
     """
     ran = Ledger.from_file(path)
     (data,) = ran.events("data")
@@ -88,11 +105,8 @@ def check_training(spec: TrainSpec, path: Path) -> None:
     check_ledger(spec, ran, sizes, path)
     started = [line["public"] for line in ran.events("init")]
     if started != [spec.init_public for _ in started]:
-        raise InputError(
-            "is public in the ledger and not in the settings, or the reverse",
-            file=path,
-            key="init.public",
-        )
+        message = "is public in the ledger and not in the settings, or the reverse"
+        raise InputError(message, file=path, key="init.public")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -101,12 +115,8 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or "seal" not in found:
         raise InputError("is not a certificate", file=path)
     if found.get("version") != VERSION:
-        raise InputError(
-            f"is of another version than {VERSION}",
-            file=path,
-            key="version",
-            value=found.get("version"),
-        )
+        message = f"is of another version than {VERSION}"
+        raise InputError(message, file=path, key="version", value=found.get("version"))
     if sealed(found)["seal"] != found["seal"]:
         raise InputError("was altered: its seal does not match", file=path, key="seal")
     return read_file(path, SealedFile)
@@ -115,43 +125,34 @@ def read(path: Path) -> dict[str, Any]:
 def reached(
     named: dict[str, Any], folders: list[Path], file: Path
 ) -> tuple[dict[str, list[Path]], list[str]]:
-    """Where the named files lie, and what is nowhere; InputError for one that has other bytes, or
-    that is needed.
+    """Where the named files lie, and what is nowhere.
+
+    InputError for one that has other bytes, or that is needed and not here.
     """
-    files = {}
+    files: dict[str, list[Path]] = {}
     unreachable = []
-    wanted = {
-        name: [(Path(one["path"]), one["sha256"]) for one in some] for name, some in named.items()
-    }
-    for name in (*NEEDED, *(name for name in wanted if name not in NEEDED)):
-        if name not in wanted:
-            raise InputError("is missing", file=file, key=f"files.{name}")
-        if name in SINGLE and len(wanted[name]) != 1:
-            raise InputError(
-                f"names {len(wanted[name])} files instead of one", file=file, key=f"files.{name}"
-            )
+    for name in dict.fromkeys((*NEEDED, *named)):
+        key = f"files.{name}"
+        if name not in named:
+            raise InputError("is missing", file=file, key=key)
+        if name in SINGLE and len(named[name]) != 1:
+            message = f"names {len(named[name])} files instead of one"
+            raise InputError(message, file=file, key=key)
         files[name] = []
-        for path, digest in wanted[name]:
-            place = next(
-                (folder / path for folder in folders if isfile(folder / path)), None
-            )  # False for odd names
-            if place is None:
-                if name in NEEDED:
-                    raise InputError(
-                        "is not here, and without it nothing can be verified",
-                        file=file,
-                        key=name,
-                        value=str(path),
-                    )
-                unreachable.append(str(path))
-            elif sha256(place) != digest:
-                raise InputError(
-                    "is not the file that was certified: other bytes",
-                    file=place,
-                    key=f"files.{name}",
-                )
-            else:
+        for one in named[name]:
+            path = Path(one["path"])
+            places = (folder / path for folder in folders)
+            place = next((place for place in places if isfile(place)), None)  # False for odd names
+            if place is not None and sha256(place) != one["sha256"]:
+                message = "is not the file that was certified: other bytes"
+                raise InputError(message, file=place, key=key)
+            if place is not None:
                 files[name].append(place)
+            elif name not in NEEDED:
+                unreachable.append(str(path))
+            else:
+                message = "is not here, and without it nothing can be verified"
+                raise InputError(message, file=file, key=name, value=str(path))
     return files, unreachable
 
 

@@ -1,5 +1,6 @@
-"""Is a certificate one that the owner of a public key vouches for? An attestation against the
-certificate and files at hand.
+"""Is a certificate one that the owner of a public key vouches for?
+
+An attestation is held against the certificate and the files at hand.
 """
 
 from collections.abc import Iterator
@@ -15,41 +16,38 @@ from confide.signing.statement import CERTIFICATE, statement_of
 
 NAME = "attestation.json"  # beside a certificate
 NEEDED = (CERTIFICATE, "model", "ledger")
-UNSIGNED = "  not checked: who vouches for it; whoever trains can make up a ledger, so give --key PUBLIC_KEY of somebody you trust"
-REPEATED = (
-    "run",
-    "says",
-    "seal",
-    "ledger_head",
-    "headline",
-    "release_note",
-)  # what the predicate says of the certificate
+UNSIGNED = (
+    "  not checked: who vouches for it; whoever trains can make up a ledger, "
+    "so give --key PUBLIC_KEY of somebody you trust"
+)
+# what the predicate says of the certificate
+REPEATED = ("run", "says", "seal", "ledger_head", "headline", "release_note")
 
 
 def vouched(
     certificate: Path, found: dict[str, Any], *, key: Path, attestation: Path, folders: list[Path]
 ) -> Iterator[str]:
-    """What a signature adds to a certificate that holds, in lines for people; InputError where the
-    signature is not about it.
+    """What a signature adds to a certificate that holds, in lines for people.
 
-    `found`: the certificate's content; `folders`: where the other files that were signed are looked
-    for.
+    found: the certificate's content. folders: where the other files that were signed are looked
+    for. InputError where the signature is not about this certificate.
     """
     envelope = opened(attestation)
     name = signer(envelope, public_keys(key), attestation)
-    subjects, predicate = statement_of(
-        envelope.payload, attestation
-    )  # parsed only now: by then we know whose text it is
+    # parsed only now: by then we know whose text it is
+    subjects, predicate = statement_of(envelope.payload, attestation)
     roles = predicate["roles"]
     check_roles(roles, subjects, attestation)
     check_certificate(certificate, found, subjects, predicate, attestation)
     named = {file["path"] for files in found["files"].values() for file in files}
     others = [
-        one for role in roles for one in roles[role] if role != CERTIFICATE and one not in named
+        file for role in roles for file in roles[role] if role != CERTIFICATE and file not in named
     ]
     checked, absent = at_hand(others, subjects, folders)
-    yield f"  signed by {name}: the key's owner vouches that this was trained and measured as it says"
-    yield f"  checked: the signature, and that it is over {', '.join(['this certificate and its files', *checked])}"
+    covered = ", ".join(["this certificate and its files", *checked])
+    vouches = "the key's owner vouches that this was trained and measured as it says"
+    yield f"  signed by {name}: {vouches}"
+    yield f"  checked: the signature, and that it is over {covered}"
     if absent:
         yield f"  signed, but not here: {', '.join(absent)}"
     for reason in predicate["overruled"]:
@@ -59,9 +57,7 @@ def vouched(
 
 
 def check_roles(roles: dict[str, list[str]], subjects: dict[str, str], attestation: Path) -> None:
-    """InputError unless each subject has one role, and there are a certificate, weights and a
-    ledger.
-    """
+    """InputError unless each subject has one role, and what is needed is among them."""
     listed = [name for names in roles.values() for name in names]
     if sorted(listed) != sorted(subjects):
         message = "does not give each file that was signed one role"
@@ -79,15 +75,12 @@ def check_certificate(
     predicate: dict[str, Any],
     attestation: Path,
 ) -> None:
-    """InputError unless this very certificate was signed, with the files that it names, under the
-    claims that it makes.
-    """
+    """InputError unless this very certificate was signed, with its files and its claims."""
     roles = predicate["roles"]
     if subjects[roles[CERTIFICATE][0]] != sha256(certificate):
         message = "is about another certificate than this one"
-        raise InputError(
-            message, file=attestation, key=f"payload.subject.{CERTIFICATE}", value=str(certificate)
-        )
+        key = f"payload.subject.{CERTIFICATE}"
+        raise InputError(message, file=attestation, key=key, value=str(certificate))
     for role, files in found["files"].items():
         signed = {name: subjects[name] for name in roles.get(role, [])}
         if role in roles and signed != {file["path"]: file["sha256"] for file in files}:
@@ -102,8 +95,9 @@ def check_certificate(
 def at_hand(
     names: list[str], subjects: dict[str, str], folders: list[Path]
 ) -> tuple[list[str], list[str]]:
-    """Of the other files that were signed those that are here, and those that are not; InputError
-    for other bytes.
+    """Of the other files that were signed those that are here, and those that are not.
+
+    InputError for one of other bytes.
     """
     checked = []
     absent = []

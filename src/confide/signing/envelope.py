@@ -1,5 +1,4 @@
-"""DSSE envelopes (https://github.com/secure-systems-lab/dsse): a payload, its type, and signatures
-over both.
+"""DSSE envelopes (https://github.com/secure-systems-lab/dsse): a payload, its type, signatures.
 
 What is signed is not the payload but its pre-authentication encoding (PAE), which holds the
 payload's type and both lengths: bytes that were signed as one kind of document cannot be passed off
@@ -26,15 +25,15 @@ MOST_SIGNATURES = 64
 
 
 class Signature(NamedTuple):
-    """`keyid`: whose it says it is; nothing binds it to the signature, so it is a hint and no
-    more.
-    """
+    """One signature. keyid: whose it says it is; nothing binds it, so it is a hint and no more."""
 
     keyid: str
     value: bytes
 
 
 class Envelope(NamedTuple):
+    """What was signed, and by whom it says that it was."""
+
     payload: bytes
     payload_type: str
     signatures: list[Signature]
@@ -63,7 +62,10 @@ def opened(path: Path) -> Envelope:
     if not isinstance(value, dict):
         raise InputError("is not a signed envelope", file=path)
     if str(value.get("mediaType", "")).startswith(BUNDLE):
-        message = "is a bundle of Sigstore, which `sigstore verify identity` checks, and no envelope signed by a key"
+        message = (
+            "is a bundle of Sigstore, which `sigstore verify identity` checks, "
+            "and no envelope signed by a key"
+        )
         raise InputError(message, file=path)
     for name, kind in (("payload", str), ("payloadType", str), ("signatures", list)):
         if name not in value:
@@ -75,13 +77,12 @@ def opened(path: Path) -> Envelope:
             f"is not {IN_TOTO}", file=path, key="payloadType", value=value["payloadType"]
         )
     if not 1 <= len(value["signatures"]) <= MOST_SIGNATURES:
-        message = (
-            f"has {len(value['signatures'])} entries, where 1 to {MOST_SIGNATURES} can be checked"
-        )
+        count = len(value["signatures"])
+        message = f"has {count} entries, where 1 to {MOST_SIGNATURES} can be checked"
         raise InputError(message, file=path, key="signatures")
     signatures = [
-        _signature(one, path, f"signatures[{index}]")
-        for index, one in enumerate(value["signatures"])
+        _signature(entry, path, f"signatures[{index}]")
+        for index, entry in enumerate(value["signatures"])
     ]
     return Envelope(decoded(value["payload"], path, "payload"), value["payloadType"], signatures)
 
@@ -109,12 +110,11 @@ def _signature(value: Any, path: Path, key: str) -> Signature:
 
 
 def signer(envelope: Envelope, keys: list[Ed25519PublicKey], path: Path) -> str:
-    """Fingerprint of the first of the given keys that signed the envelope; InputError where none
-    did.
+    """Fingerprint of the first of the given keys that signed the envelope.
 
-    Guarantees: the signature holds over the PAE of payload and type. A key id never stands in for a
-    signature; one that names a given key whose signature does not hold is an error, even if another
-    signature holds.
+    InputError where none did. Guarantees: the signature holds over the PAE of payload and type. A
+    key id never stands in for a signature; one that names a given key whose signature does not hold
+    is an error, even if another signature holds.
     """
     message = pae(envelope.payload_type, envelope.payload)
     names = {fingerprint(key): key for key in keys}
@@ -145,14 +145,15 @@ def _holds(key: Ed25519PublicKey, value: bytes, message: bytes) -> bool:
 
 
 def decoded(text: str, path: Path, key: str) -> bytes:
-    """Bytes of Base64 text; InputError unless it is exactly what encoding these bytes gives, in one
-    of DSSE's two alphabets.
+    """Bytes of Base64 text.
+
+    InputError unless it is exactly what encoding these bytes gives, in one of DSSE's two alphabets.
     """
     try:
         plain = text.encode("ascii")
-        found = base64.b64decode(plain.translate(bytes.maketrans(b"-_", b"+/")), validate=True)
+        value = base64.b64decode(plain.translate(bytes.maketrans(b"-_", b"+/")), validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError):
         raise InputError("is not Base64", file=path, key=key) from None
-    if plain not in (base64.b64encode(found), base64.urlsafe_b64encode(found)):
+    if plain not in (base64.b64encode(value), base64.urlsafe_b64encode(value)):
         raise InputError("is not Base64 in its canonical form", file=path, key=key)
-    return found
+    return value

@@ -1,5 +1,4 @@
-"""Ed25519 keys as people have them: PEM files (PKCS8, SubjectPublicKeyInfo) and OpenSSH's own
-files.
+"""Ed25519 keys as people have them: PEM files (PKCS8, SubjectPublicKeyInfo) and OpenSSH's own.
 
 A key is named by the fingerprint that `ssh-keygen -lf` prints, whatever the file's form, so that
 people can compare it by eye. Nothing of a private key is ever printed or put into an error.
@@ -29,11 +28,10 @@ SSH_PUBLIC = b"ssh-ed25519"
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """The private key of a file that only its owner may read; a passphrase comes from the
-    environment or a prompt.
+    """The private key of a file that only its owner may read.
 
-    InputError where others may read the file, where the passphrase is wrong, or where it is no
-    Ed25519 key.
+    A passphrase comes from the environment or a prompt. InputError where others may read the file,
+    where the passphrase is wrong, or where it is no Ed25519 key.
     """
     content = _content(path, closed=True).lstrip()
     if content.startswith(SSH_PRIVATE):
@@ -85,10 +83,10 @@ def _passphrase(path: Path) -> bytes:
 
 
 def public_keys(path: Path) -> list[Ed25519PublicKey]:
-    """The public keys of a file, at least one: one in PEM, or a line "ssh-ed25519 KEY comment" for
-    each.
+    """The public keys of a file, at least one.
 
-    InputError names the line that is neither.
+    That is one in PEM, or a line "ssh-ed25519 KEY comment" for each. InputError names the line that
+    is neither.
     """
     content = _content(path, closed=False)
     if content.lstrip().startswith((SSH_PRIVATE, *PEM_PRIVATE)):
@@ -134,14 +132,18 @@ def fingerprint(key: Ed25519PublicKey) -> str:
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
+def _without_waiting(name: str, flags: int) -> int:
+    """Open a file, but do not wait for whoever writes to a named pipe."""
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
 def _content(path: Path, *, closed: bool) -> bytes:
-    """Bytes of a key file. `closed`: of one that nobody but its owner may read, as the opened file
-    itself says.
+    """Bytes of a key file.
+
+    closed: of one that nobody but its owner may read, as the opened file itself says.
     """
     try:
-        with open(
-            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
-        ) as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError("is not a file", file=path)

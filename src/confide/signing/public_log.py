@@ -1,17 +1,17 @@
-"""Signing without a key of one's own: Sigstore binds a statement to who is logged in, and enters it
-into a public log.
+"""Signing without a key of one's own: Sigstore binds a statement to who is logged in.
 
-It needs a network, the package `sigstore` and a login in a browser (or a build server's identity).
-Everybody can read the log: who signed, when, and the statement. What comes back is Sigstore's own
-kind of file, which `sigstore verify identity` checks.
+It enters the statement into a public log. It needs a network, the package `sigstore` and a login in
+a browser (or a build server's identity). Everybody can read the log: who signed, when, and the
+statement. What comes back is Sigstore's own kind of file, which `sigstore verify identity` checks.
 """
 
 from confide.errors import InputError
 
 
 def bundle(payload: bytes) -> str:
-    """The statement signed by Sigstore's public instance, as the JSON of its bundle; InputError
-    where that did not work.
+    """The statement signed by Sigstore's public instance, as the JSON of its bundle.
+
+    InputError where that did not work.
     """
     try:
         from sigstore.dsse import Statement
@@ -29,8 +29,7 @@ def bundle(payload: bytes) -> str:
         token = IdentityToken(ambient) if issuer is None else issuer.identity_token()
         with SigningContext.from_trust_config(trusted).signer(token) as signer:
             return signer.sign_dsse(Statement(payload)).to_json()
-    except (
-        Exception
-    ) as error:  # whatever its many layers raise: no network, no login, an expired token, a refusal
-        message = f"Sigstore did not sign ({type(error).__name__}): it needs a network and a login; --key needs neither"
-        raise InputError(message) from error
+    # whatever its many layers raise: no network, no login, an expired token, a refusal
+    except Exception as error:
+        needs = "it needs a network and a login; --key needs neither"
+        raise InputError(f"Sigstore did not sign ({type(error).__name__}): {needs}") from error

@@ -1,5 +1,4 @@
-"""What is signed: an in-toto statement (https://in-toto.io/Statement/v1) about the files of one
-certified model.
+"""What is signed: an in-toto statement (https://in-toto.io/Statement/v1) about a certified model.
 
 Its subjects are files with their SHA-256: the certificate, what the certificate names and others
 may see (weights, ledger, measurements of the policy), the audits with the verdict of the gate, and
@@ -38,8 +37,10 @@ class Subject(File):
 
 
 class Predicate(File):
-    """`roles`: for each kind of file the names of its subjects. `unbound`: audits that do not say
-    of which weights they are.
+    """What is said of the files.
+
+    roles: for each kind of file the names of its subjects. unbound: audits that do not say of which
+    weights they are.
     """
 
     run: str
@@ -75,16 +76,16 @@ def payload_of(subjects: dict[str, str], predicate: dict[str, Any]) -> bytes:
 
 
 def statement_of(payload: bytes, path: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """SHA-256 of each subject by its name, and the predicate; InputError where the payload is no
-    statement of this kind.
+    """SHA-256 of each subject by its name, and the predicate.
+
+    InputError where the payload is no statement of this kind.
     """
     value = parse_json(payload, path)
     _checked(Statement, value, path, "payload")
     if value["predicateType"] != PREDICATE:
         message = f"is not {PREDICATE}, so the statement is about something else"
-        raise InputError(
-            message, file=path, key="payload.predicateType", value=value["predicateType"]
-        )
+        key = "payload.predicateType"
+        raise InputError(message, file=path, key=key, value=value["predicateType"])
     _checked(Predicate, value["predicate"], path, "payload.predicate")
     subjects = {one["name"]: one["digest"]["sha256"] for one in value["subject"]}
     if len(subjects) < len(value["subject"]):
@@ -98,6 +99,5 @@ def _checked(kind: type[File], value: Any, path: Path, key: str) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([key, *map(str, first["loc"])])
-        raise InputError(
-            "is missing" if first["type"] == "missing" else first["msg"], file=path, key=place
-        ) from None
+        message = "is missing" if first["type"] == "missing" else first["msg"]
+        raise InputError(message, file=path, key=place) from None
