@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -158,7 +159,7 @@ def test_distance_from_the_rounded_gaussian(sigma: int) -> None:
 
 def test_a_distance_is_added_to_delta_on_both_sides() -> None:
     usual = Mechanism(0.05, 1.2, 100)
-    away = usual._replace(distance=1e-14)  # 1e-12 in all
+    away = replace(usual, distance=1e-14)  # 1e-12 in all
     for curve_of in (lambda one: pld_curve((one,), "replace_one"), lambda one: rdp_curve((one,))):
         plain, moved = curve_of(usual), curve_of(away)
         for value in (0.0, 0.5, 2.0, 5.0):
@@ -204,7 +205,7 @@ def test_the_price_bounds_what_the_discrete_mechanism_tells(
 ) -> None:
     mechanism = Mechanism(rate, 2**bits / shift, count, 1 / (16 * 4**bits))
     curve, usual = (
-        pld_curve((one,), relation) for one in (mechanism, mechanism._replace(distance=0.0))
+        pld_curve((one,), relation) for one in (mechanism, replace(mechanism, distance=0.0))
     )
     for value in (0.0, 0.3, 1.0, 2.0):
         exact = exact_delta(bits, shift, rate, relation, count, value)

@@ -183,10 +183,8 @@ def _ledger(path: Path) -> Ledger:
     if not ledger.releases():
         raise InputError("holds no update, so there is nothing to certify", file=path)
     if not ledger.ended():
-        raise InputError(
-            "does not end with the number of its updates: the run is not over, or lines are missing",
-            file=path,
-        )
+        message = "does not end with the number of its updates"
+        raise InputError(f"{message}: the run is not over, or lines are missing", file=path)
     return ledger
 
 

@@ -32,7 +32,6 @@ INCONCLUSIVE = "inconclusive"
 OTHER_WEIGHTS = "of other weights"
 NOT_AUDITED = "not audited"
 FAILURES = (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS)  # of a workflow
-UNFIT = (*FAILURES, NOT_AUDITED)  # for a release
 # of coins, by kind of audit
 SETS = {"game": ("game", "inclusion"), "gradients": ("replacement", "inclusion")}
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive

@@ -36,13 +36,10 @@ def epsilon(
     drawn is no secret, and each record in steps * sample_rate of the batches (Selective-DPSGD as
     published).
     """
-    relation = relation or "replace_one"
-    check_ranges(
-        1.0 if target_epsilon is None else target_epsilon, delta, sample_rate, steps, relation
-    )
+    target = 1.0 if target_epsilon is None else target_epsilon
+    base = check_ranges(target, delta, sample_rate, steps, relation or "replace_one")
     check(
         noise_multiplier,
-        target_epsilon=target_epsilon,
         gamma=gamma,
         delta2=delta2,
         group=group,
@@ -55,8 +52,11 @@ def epsilon(
     if unamplified:
         rate = 1.0
         count = max(1, round(steps * sample_rate))
-    if target_epsilon is not None:
-        noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, relation)
+    if noise_multiplier is None and target_epsilon is not None:
+        noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, base)
+    elif noise_multiplier is None or target_epsilon is not None:
+        message = "give either noise_multiplier or target_epsilon"
+        raise InputError(message, key="noise_multiplier", value=noise_multiplier)
     asked = f"sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}"
     say(f"noise_multiplier {noise_multiplier:.5g}, {asked}")
     each = noise_multiplier / shared
@@ -77,16 +77,13 @@ def epsilon(
 
 def check(
     noise_multiplier: float | None,
-    target_epsilon: float | None,
+    *,
     gamma: float | None,
     delta2: float | None,
     group: int | None,
     releases_per_step: int | None,
 ) -> None:
     """InputError naming the first flag whose value makes no sense."""
-    if (noise_multiplier is None) == (target_epsilon is None):
-        message = "give either noise_multiplier or target_epsilon"
-        raise InputError(message, key="noise_multiplier", value=noise_multiplier)
     if noise_multiplier is not None and not 0 < noise_multiplier < math.inf:
         raise InputError("must be positive", key="noise_multiplier", value=noise_multiplier)
     for key, value in (("gamma", gamma), ("delta2", delta2)):

@@ -25,8 +25,9 @@ def example(file: Path, *, dialogues: int = 300, seed: int = 0) -> None:
 
 
 def lines(dialogues: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Text, author and gold spans of each dialogue; no split, so that the workflow draws it, author
-    by author.
+    """Text, author and gold spans of each dialogue.
+
+    There is no split, so that the workflow draws it, author by author.
     """
     spec = CustomerSimSpec(
         reader="customersim", sizes=Sizes(train=dialogues, valid=1, test=1), seed=seed, users=2000
@@ -34,5 +35,9 @@ def lines(dialogues: int, seed: int) -> Iterator[dict[str, Any]]:
     for record in read(spec):
         if record.split == "train":
             spans = [[span.start, span.end, span.label] for span in record.spans]
-            doc, author = (name.removeprefix("train/") for name in (record.doc, record.author))
-            yield {"doc": doc, "author": author, "text": record.text, "spans": spans}
+            yield {
+                "doc": record.doc.removeprefix("train/"),
+                "author": (record.author or "").removeprefix("train/"),
+                "text": record.text,
+                "spans": spans,
+            }

@@ -112,9 +112,10 @@ def _signature(value: Any, path: Path, key: str) -> Signature:
 def signer(envelope: Envelope, keys: list[Ed25519PublicKey], path: Path) -> str:
     """Fingerprint of the first of the given keys that signed the envelope.
 
-    InputError where none did. Guarantees: the signature holds over the PAE of payload and type. A
-    key id never stands in for a signature; one that names a given key whose signature does not hold
-    is an error, even if another signature holds.
+    InputError where none did.
+    Guarantees: the signature holds over the PAE of payload and type. A key id never stands in for a
+    signature; one that names a given key whose signature does not hold is an error, even if another
+    signature holds.
     """
     message = pae(envelope.payload_type, envelope.payload)
     names = {fingerprint(key): key for key in keys}

@@ -175,7 +175,7 @@ def take_scan(
         wanted.append({"path": original, "sha256": sha256(certificate)})
     for name, digest in ((file["path"], file["sha256"]) for file in wanted):
         row = by_digest.get(digest) or by_name.get(name)
-        if judged(collected, row, name, called):
+        if judged(collected, row, name, called) and row is not None:
             collected.compare(row.get("sha256"), digest, path, f"files.{name}.sha256")
     if rewritten:
         judged(collected, by_name.get(original), original, called)

@@ -12,6 +12,7 @@ dp/accounting/tradeoff.py.
 
 import math
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 import numpy as np
 from scipy.special import betainc, gammaln, log_expit, ndtr, ndtri
@@ -19,22 +20,14 @@ from scipy.special import betainc, gammaln, log_expit, ndtr, ndtri
 from confide.dp.accounting.bisection import bracket, narrowed
 
 TOLERANCE = 1e-6  # of epsilon and mu
-SHARES = (
-    1.0,
-    0.75,
-    0.5,
-    0.35,
-    0.25,
-    0.15,
-    0.1,
-    0.05,
-)  # of the coins: an audit says how many of so many guesses were right
+# of the coins: an audit says how many of so many guesses were right
+SHARES = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
 # (coins, guesses, correct, delta, level) -> epsilon
 Lower = Callable[[int, int, int, float, float], float]
 
 
 def p_value(coins: int, guesses: int, correct: int, epsilon: float, delta: float = 0.0) -> float:
-    """Upper bound on the probability that at least `correct` of `guesses` are right under (epsilon,
+    """Upper bound on the chance that at least `correct` guesses are right under (epsilon,
     delta)-DP.
 
     P[W >= v] + 2 m delta max_i P[v - i <= W < v] / i, with W binomial(r, e^epsilon / (1 +
@@ -71,8 +64,8 @@ def refuted(
 
     least: the claim of each coin, as the inverse blow-up F of its trade-off curve: the least
     probability that an event of some probability can have once the coin is turned over. Suppose the
-    probability were `level`. right = sum over j >= i of p_j j / m and wrong = sum of p_j (r - j) / m
-    are the probabilities that a random coin is guessed, rightly or wrongly, and at least i are
+    probability were `level`. right = sum over j >= i of p_j j / m and wrong = sum of p_j (r - j) /
+    m are the probabilities that a random coin is guessed, rightly or wrongly, and at least i are
     right in all. Turning over a wrongly guessed coin makes it right, so wrong[i] >= F(right[i +
     1]): down to i = 0 this asks for more than the whole probability r / m.
     """
@@ -124,11 +117,10 @@ def guessed_true(below: np.ndarray, guesses: int, coins: int) -> np.ndarray:
 
 
 def parting(ascending: np.ndarray) -> np.ndarray:
-    """How many (n,) of the sorted scores (n, m) to hold for False: where two groups part best
-    (least variance within them).
+    """How many (n,) of the sorted scores (n, m) to hold for False.
 
-    At most sqrt(m) from the middle: fair coins seldom fall further from it (two standard
-    deviations).
+    That is where two groups part best (least variance within them). At most sqrt(m) from the
+    middle: fair coins seldom fall further from it (two standard deviations).
     """
     count = ascending.shape[1]
     middle = count // 2
@@ -155,9 +147,8 @@ def right_guesses(scores: np.ndarray, coins: np.ndarray, tried: Sequence[int]) -
     """
     order = np.argsort(scores, axis=1, kind="stable")
     heads = np.take_along_axis(coins, order, axis=1).cumsum(1)
-    heads = np.concatenate(
-        [np.zeros((len(heads), 1), dtype=heads.dtype), heads], axis=1
-    )  # among the i lowest scores
+    nobody = np.zeros((len(heads), 1), dtype=heads.dtype)
+    heads = np.concatenate([nobody, heads], axis=1)  # among the i lowest scores
     below = parting(np.take_along_axis(scores, order, axis=1))
     count = scores.shape[1]
     rows = np.arange(len(scores))
@@ -193,24 +184,25 @@ def best_lower(
     delta: float,
     level: float = 0.05,
 ) -> tuple[float, int, int]:
-    """(epsilon, guesses, correct): the largest of a lower bound over some numbers of guesses;
-    scores and coins (m,).
+    """(epsilon, guesses, correct) of the largest lower bound over some numbers of guesses.
 
+    Scores and coins are (m,).
     Guarantees: holds as if only one number had been tried, since each gets an equal part of the
     level (Bonferroni).
     """
     tried = attempts_of(scores, coins, shares)
     part = level / max(1, len(tried))
-    found = [
+    bounds = [
         (lower(len(coins), guesses, correct, delta, part), guesses, correct)
         for guesses, correct in tried
     ]
-    return max(found, key=lambda one: one[0], default=(0.0, 0, 0))
+    return max(bounds, key=itemgetter(0), default=(0.0, 0, 0))
 
 
 def _largest(refuted: Callable[[float], bool]) -> float:
-    """Where refutation ends, from below; 0 if it does not begin. A claim is weaker the larger its
-    parameter.
+    """Where refutation ends, from below; 0 if it does not begin.
+
+    A claim is weaker the larger its parameter.
     """
 
     def stands(value: float) -> bool:

@@ -1,10 +1,9 @@
-"""How likely an audit rings where a claim is false: simulated games of an ideal attacker, with as
-many coins as were flipped.
+"""How likely an audit rings where a claim is false, by simulated games of an ideal attacker.
 
-The attacker sees each coin through Gaussian noise of exactly the epsilon in question, at the
-claim's delta, and nothing else is in his way. No attack on a model that such noise protects does
-better, and most do far worse. How many of the coins are guessed is settled here, too, before
-anybody looks at a guess: as many as ring most often.
+There are as many coins as were flipped. The attacker sees each coin through Gaussian noise of
+exactly the epsilon in question, at the claim's delta, and nothing else is in his way. No attack on
+a model that such noise protects does better, and most do far worse. How many of the coins are
+guessed is settled here, too, before anybody looks at a guess: as many as ring most often.
 """
 
 import math
@@ -27,8 +26,10 @@ GAMES = (50, 1000)  # at least, and at most
 
 
 class Power(NamedTuple):
-    """`guesses`: how many coins an audit of this claim should guess; rings: the chance to refute it
-    at TIMES the epsilon.
+    """How an audit of a claim should guess, and what to expect of it.
+
+    guesses: how many coins it should guess. rings: the chance to refute the claim at TIMES the
+    epsilon.
     """
 
     guesses: int
@@ -42,9 +43,7 @@ def base_of(epsilon: float) -> float:
 
 
 def mu_of(epsilon: float, delta: float) -> float:
-    """Gaussian noise with that epsilon at delta: how far apart the two means are, in standard
-    deviations.
-    """
+    """How far apart two means are, in standard deviations, whose noise has epsilon at delta."""
 
     def reached(mu: float) -> bool:
         return gaussian_curve(mu).log_delta(epsilon) >= math.log(delta)
@@ -55,8 +54,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def power(points: Points, epsilon: float, delta: float, coins: int, level: float = 0.05) -> Power:
-    """For a claim of these points, one of which is (epsilon, delta), and an audit of so many coins
-    at this level.
+    """Of a claim of these points, one of which is (epsilon, delta), and an audit of so many coins.
 
     Guarantees: a function of its arguments alone, since the games are seeded.
     """

@@ -7,9 +7,8 @@ def clopper_pearson(events: int, trials: int, confidence: float = 0.95) -> float
     Guarantees: at least the probability with chance `confidence`, whatever it is, if the trials are
     independent.
     """
-    from scipy.special import (
-        betaincinv,
-    )  # the beta quantile, without the second that scipy.stats takes to load
+    # the beta quantile, without the second that scipy.stats takes to load
+    from scipy.special import betaincinv
 
     if not 0 <= events <= trials:
         raise ValueError(f"Expected 0 <= {events=} <= {trials=}")
@@ -17,8 +16,7 @@ def clopper_pearson(events: int, trials: int, confidence: float = 0.95) -> float
 
 
 def each_of(confidence: float, bounds: int) -> float:
-    """The confidence of each of some bounds so that all of them hold together with `confidence`
-    (Bonferroni).
+    """The confidence of each of some bounds, all of which hold with `confidence` (Bonferroni).
 
     Guarantees: no independence is needed, so bounds of overlapping events, and of one sample, may
     be combined.

@@ -1,6 +1,4 @@
-"""Noise for a budget: the smallest noise multiplier whose enumerated updates stay within a target
-epsilon (CRT A.3).
-"""
+"""Noise for a budget: the smallest whose enumerated updates stay within an epsilon (CRT A.3)."""
 
 import math
 from dataclasses import replace
@@ -68,8 +66,8 @@ def calibrate(
 
 def check_ranges(
     target: float, delta: float, sample_rate: float, steps: int, relation: str
-) -> None:
-    """InputError naming the first key whose value makes no sense."""
+) -> Relation:
+    """The relation, where all is in range; InputError names the first key that makes no sense."""
     if not 0 < target < math.inf:
         raise InputError("must be positive", key="privacy.epsilon", value=target)
     if not 0 < delta < 1:
@@ -78,7 +76,8 @@ def check_ranges(
         raise InputError("must lie in (0, 1]", key="sample_rate", value=sample_rate)
     if steps < 1:
         raise InputError("no noisy updates to calibrate for", key="steps", value=steps)
-    if relation not in RELATIONS:
-        raise InputError(
-            f"is not one of {', '.join(RELATIONS)}", key="privacy.relation", value=relation
-        )
+    for known in RELATIONS:
+        if relation == known:
+            return known
+    message = f"is not one of {', '.join(RELATIONS)}"
+    raise InputError(message, key="privacy.relation", value=relation)

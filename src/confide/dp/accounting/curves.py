@@ -1,16 +1,16 @@
-"""Privacy curves of composed Poisson-subsampled Gaussian updates: log delta as a function of
-epsilon, never below the truth.
+"""Privacy curves of composed Poisson-subsampled Gaussian updates: log delta of epsilon.
 
-Three ways to the same curve: privacy loss distributions (`pld`: Koskela et al. 2020, Doroshenko et
-al. 2022), Renyi divergences (Mironov et al. 2019) and, where nothing is subsampled or the noise is
-tiny, the Gaussian mechanism in closed form (Balle and Wang 2018). The pair of distributions is,
-with shift 1 = one clipped contribution and noise of standard deviation s: add_or_remove and
-zero_out  (1-q)N(0,s2) + qN(1,s2)  against  N(0,s2), both directions; replace_one
-(1-q)N(0,s2) + qN(1,s2)  against  (1-q)N(0,s2) + qN(-1,s2).
+None is ever below the truth. Three ways to the same curve: privacy loss distributions (`pld`:
+Koskela et al. 2020, Doroshenko et al. 2022), Renyi divergences (Mironov et al. 2019) and, where
+nothing is subsampled or the noise is tiny, the Gaussian mechanism in closed form (Balle and Wang
+2018). The pair of distributions is, with shift 1 = one clipped contribution and noise of standard
+deviation s: add_or_remove and zero_out  (1-q)N(0,s2) + qN(1,s2)  against  N(0,s2), both directions;
+replace_one (1-q)N(0,s2) + qN(1,s2)  against  (1-q)N(0,s2) + qN(-1,s2).
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -26,15 +26,15 @@ Conversion = Literal["improved", "classic"]
 ORDERS = (*(1 + x / 10 for x in range(1, 100)), *range(11, 64), 128, 256, 512, 1024)
 SPAN = 2000.0  # losses of one update beyond this: closed form instead of a grid
 FINEST = 1e-12  # grid interval, for losses that floats cannot tell from 0
-SHARES = tuple(
-    4.0**-place for place in range(1, 26)
-)  # of exp(epsilon) times a distance: where to look
+# of exp(epsilon) times a distance: where to look
+SHARES = tuple(4.0**-place for place in range(1, 26))
 ROUNDING = 1e-12  # added to every log moment
 
 
 class Curve(NamedTuple):
-    """log delta as a function of epsilon, non-increasing; where there is a fast one, also epsilon
-    as a function of delta.
+    """log delta as a function of epsilon, non-increasing.
+
+    Where there is a fast one, also epsilon as a function of delta.
     """
 
     log_delta: Callable[[float], float]
@@ -44,15 +44,15 @@ class Curve(NamedTuple):
 FREE = Curve(lambda _: -math.inf, lambda _: 0.0)  # nothing ran
 
 
-class Mechanism(NamedTuple):
-    """`count` updates at one sample rate and noise multiplier."""
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """So many updates at one sample rate and noise multiplier."""
 
     sample_rate: float
     noise_multiplier: float
     count: int
-    distance: float = (
-        0.0  # total variation, at most, of one update from what Gaussian noise would give
-    )
+    # total variation, at most, of one update from what Gaussian noise would give
+    distance: float = 0.0
 
 
 Mechanisms = tuple[Mechanism, ...]
@@ -77,8 +77,9 @@ def gaussian_curve(mu: float) -> Curve:
 
 
 def unsampled_curve(mechanisms: Mechanisms, relation: Relation, group: int = 1) -> Curve:
-    """As if every update saw every point: post-processing of it gives the subsampled pair, so it
-    bounds that from above.
+    """As if every update saw every point.
+
+    Post-processing of it gives the subsampled pair, so it bounds that from above.
     """
     size = shift(relation, group)
     total = sum(one.count * (size / one.noise_multiplier) ** 2 for one in mechanisms)
@@ -86,12 +87,13 @@ def unsampled_curve(mechanisms: Mechanisms, relation: Relation, group: int = 1) 
 
 
 def at_distance(curve: Curve, mechanisms: Mechanisms) -> Curve:
-    """The curve of updates each of which is within its `distance` of one that the given curve is of.
+    """The curve of updates each of which is within its `distance` of one that the given curve is
+    of.
 
     All together are at most the sum t of the distances away, whatever is chosen in between (couple
     them update by update). An event of probability x has at most x + t under the other, on both
-    sides, so that (e, d) becomes (e, d + (1 + exp(e)) t). What holds at an epsilon holds at a larger
-    one, so where exp(e) t outgrows d, smaller epsilons are looked at, too.
+    sides, so that (e, d) becomes (e, d + (1 + exp(e)) t). What holds at an epsilon holds at a
+    larger one, so where exp(e) t outgrows d, smaller epsilons are looked at, too.
     """
     total = sum(one.count * one.distance for one in mechanisms)
     if total == 0:
@@ -111,9 +113,10 @@ def at_distance(curve: Curve, mechanisms: Mechanisms) -> Curve:
 def pld_curve(
     mechanisms: Mechanisms, relation: Relation, group: int = 1, interval: float | None = None
 ) -> Curve:
-    """Privacy loss distributions, on the grid of `interval` if curves are to share one. `group` > 1
-    records: not replace_one.
+    """Privacy loss distributions.
 
+    interval: of the grid, if curves are to share one. group: records that change; of replace_one
+    there is no group.
     Guarantees: an upper bound; for a group the mixture over how many of its records are drawn
     (Ganesh 2024).
     """
@@ -126,9 +129,8 @@ def pld_curve(
         return unsampled_curve(mechanisms, relation, group)
     width = interval or grid(mechanisms, relation, group)
     counts = [one.count for one in mechanisms]
-    losses = zip(
-        *(pld.one_update(pair, width) for pair in updates), strict=True
-    )  # P against Q; if it differs, Q against P
+    # P against Q; if it differs, Q against P
+    losses = zip(*(pld.one_update(pair, width) for pair in updates), strict=True)
     directions = [pld.compose(list(zip(each, counts, strict=True)), width) for each in losses]
     slack = pld.SLACK + pld.SLACK_EACH * sum(counts)
 
@@ -136,11 +138,9 @@ def pld_curve(
         return math.log(min(1.0, max(pld.delta_at(one, epsilon) for one in directions) + slack))
 
     def epsilon(delta: float) -> float:
-        return (
-            max(pld.epsilon_at(one, delta - slack) for one in directions)
-            if delta > slack
-            else math.inf
-        )
+        if delta <= slack:
+            return math.inf
+        return max(pld.epsilon_at(one, delta - slack) for one in directions)
 
     return at_distance(Curve(log_delta, epsilon), mechanisms)
 
@@ -153,11 +153,11 @@ def pair_of(mechanism: Mechanism, relation: Relation, group: int) -> pairs.Pair:
 
 
 def grid(mechanisms: Mechanisms, relation: Relation, group: int = 1) -> float:
-    """Grid interval: rounding adds count * interval^2 / 6 to the variance of the total loss, and
-    half of that to its mean.
+    """Grid interval.
 
-    So between 1/200 and 1/20 of the spread of one loss: as fine as a curve of 30,000 points allows,
-    and for no curve of more than a million, nor one update of more than 200,000 (a group's:
+    Rounding adds count * interval^2 / 6 to the variance of the total loss, and half of that to its
+    mean. So between 1/200 and 1/20 of the spread of one loss: as fine as a curve of 30,000 points
+    allows, and for no curve of more than a million, nor one update of more than 200,000 (a group's:
     10,000).
     """
     total = sum(one.count for one in mechanisms)
@@ -175,8 +175,9 @@ def grid(mechanisms: Mechanisms, relation: Relation, group: int = 1) -> float:
 def rdp_curve(
     mechanisms: Mechanisms, conversion: Conversion = "improved", orders: Sequence[float] = ORDERS
 ) -> Curve:
-    """Renyi accounting of add_or_remove or zero_out. classic: rdp - log(delta)/(a-1); improved:
-    Canonne et al. 2020.
+    """Renyi accounting of add_or_remove or zero_out.
+
+    classic: rdp - log(delta) / (a - 1). improved: Canonne et al. 2020.
     """
     if not mechanisms:
         return FREE
@@ -197,8 +198,9 @@ def rdp_curve(
 
 @lru_cache(maxsize=64)
 def renyi(rate: float, sigma: float, orders: tuple[float, ...]) -> np.ndarray:
-    """Renyi divergence of one update, (orders,): the direction mixture against N(0,s2), which is
-    the larger one.
+    """Renyi divergence of one update, (orders,).
+
+    The direction is that of the mixture against N(0, s2), which is the larger one.
     """
     alphas = np.asarray(orders, float)
     if rate == 1 or sigma < 0.02:  # tiny noise: the unsampled mechanism bounds it
@@ -225,8 +227,9 @@ def integer_moment(rate: float, sigma: float, alpha: float) -> float:
 
 
 def fractional_moment(rate: float, sigma: float, alpha: float) -> float:
-    """The same for any order by the trapezoid rule, which converges exponentially for an analytic
-    integrand.
+    """log E[((1-q) + q e^{(2z-1)/2s2})^alpha] of any order, by the trapezoid rule.
+
+    It converges exponentially for an analytic integrand.
     """
     width = min(sigma / 8, sigma**2 / 2)
     z = np.arange(-14 * sigma, alpha + 14 * sigma, width)

@@ -1,5 +1,4 @@
-"""Dominating pairs of one Poisson-subsampled Gaussian update: losses, masses, and the outcome at
-which a loss is reached.
+"""Dominating pairs of one Poisson-subsampled Gaussian update: losses, masses, outcomes of losses.
 
 Outcomes x are in units of one clipped contribution, the noise has standard deviation s. P = sum
 over j of w_j N(j, s2), where w_j is the probability that j of the group's records are drawn. Q =
@@ -20,8 +19,9 @@ LARGE = 600.0  # exp of more is close to overflow
 
 
 class Pair(NamedTuple):
-    """One update at a sample rate and a noise multiplier, for a group of records; `replace`: one
-    record by another.
+    """One update at a sample rate and a noise multiplier, for a group of records.
+
+    replace: one record by another.
     """
 
     rate: float
@@ -51,14 +51,14 @@ def loss(pair: Pair, x: np.ndarray) -> np.ndarray:
 
 
 def masses(pair: Pair, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What P and Q have between neighbouring edges (n + 1,), of which the first lies below and the
-    last above all means.
+    """What P and Q have between neighbouring edges (n + 1,).
+
+    The first edge lies below and the last above all means.
     """
-    other = (
-        _masses(pair, -edges[::-1])[::-1]
-        if pair.replace
-        else _masses(pair._replace(group=0), edges)
-    )
+    if pair.replace:
+        other = _masses(pair, -edges[::-1])[::-1]
+    else:
+        other = _masses(pair._replace(group=0), edges)
     return _masses(pair, edges), other
 
 
@@ -91,9 +91,7 @@ def scale(pair: Pair) -> tuple[float, float]:
 
 
 def threshold(pair: Pair, losses: np.ndarray) -> np.ndarray:
-    """The outcome at which each loss (n,) is reached; all must lie between the losses at
-    `outcomes`.
-    """
+    """The outcome at which each loss (n,) is reached; all must lie between those at `outcomes`."""
     if pair.group > 1:
         return _search(pair, losses)
     rate = pair.rate
@@ -117,8 +115,9 @@ def threshold(pair: Pair, losses: np.ndarray) -> np.ndarray:
 
 
 def _search(pair: Pair, losses: np.ndarray) -> np.ndarray:
-    """For mixtures by Newton's method, kept within the cell of a table; quadratic, since the loss
-    is smooth and convex.
+    """The thresholds of mixtures by Newton's method, kept within the cell of a table.
+
+    It is quadratic, since the loss is smooth and convex.
     """
     x = np.linspace(*outcomes(pair), 4001)
     table = loss(pair, x)

@@ -1,12 +1,12 @@
-"""Privacy loss distributions on a uniform grid, composed by FFT: delta as a function of epsilon,
-never below the truth.
+"""Privacy loss distributions on a uniform grid, composed by FFT.
 
-Connect-the-dots (Doroshenko et al. 2022): outcomes with losses between two grid points are spread
-over these two so that both P and Q keep their masses; that dominates the pair, and nothing on this
-grid is tighter. Composition is a power of the transform (Koskela et al. 2020) on a window beyond
-which Chernoff's bound leaves at most TAIL. Floats: thresholds and masses are off by less than
-ROUND, which moves mass to larger losses; transforms, powers and what is cut off, by less than SLACK
-+ count * SLACK_EACH, which callers add to delta.
+delta as a function of epsilon is never below the truth. Connect-the-dots (Doroshenko et al. 2022):
+outcomes with losses between two grid points are spread over these two so that both P and Q keep
+their masses; that dominates the pair, and nothing on this grid is tighter. Composition is a power
+of the transform (Koskela et al. 2020) on a window beyond which Chernoff's bound leaves at most
+TAIL. Floats: thresholds and masses are off by less than ROUND, which moves mass to larger losses;
+transforms, powers and what is cut off, by less than SLACK + count * SLACK_EACH, which callers add
+to delta.
 """
 
 import math
@@ -20,10 +20,8 @@ from confide.dp.accounting.pairs import LARGE, Pair, loss, masses, outcomes, thr
 
 ROUND = 1e-15  # error of a cell's mass, and of exp(loss) times it
 TAIL = 1e-13  # probability of a total loss above the window, and below it
-SLACK, SLACK_EACH = (
-    1e-12,
-    2e-15,
-)  # five times both TAILs; per update 1.2e-15 beyond pairs.REACH and 3e-17 of the transforms
+SLACK = 1e-12  # five times both TAILs
+SLACK_EACH = 2e-15  # of an update: 1.2e-15 beyond pairs.REACH and 3e-17 of the transforms
 SUMMING = 1 + 1e-9  # relative error of a sum of a million positive numbers, ten times over
 BLOCK = 500.0  # losses over which exp(-loss) stays far from underflow
 
@@ -36,8 +34,9 @@ class Losses(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """delta at the epsilons (start + i) * interval >= 0. In between and below, it is linear in
-    exp(epsilon).
+    """delta at the epsilons (start + i) * interval >= 0.
+
+    In between and below, it is linear in exp(epsilon).
     """
 
     start: int
@@ -57,16 +56,15 @@ def one_update(pair: Pair, interval: float) -> tuple[Losses, ...]:
     edges = np.concatenate([[-math.inf], threshold(pair, losses[1:-1]), [math.inf]])
     upper, lower = masses(pair, edges)
     forward = Losses(start, spread(upper, lower, losses))
-    return (
-        (forward,)
-        if pair.replace
-        else (forward, Losses(-stop, spread(lower[::-1], upper[::-1], -losses[::-1])))
-    )
+    if pair.replace:
+        return (forward,)
+    return forward, Losses(-stop, spread(lower[::-1], upper[::-1], -losses[::-1]))
 
 
 def spread(upper: np.ndarray, lower: np.ndarray, losses: np.ndarray) -> np.ndarray:
-    """Masses (n + 1,) at the losses, from those of P and Q in the n cells between: one linear
-    equation each for P and Q.
+    """Masses (n + 1,) at the losses, from those of P and Q in the n cells between.
+
+    They solve one linear equation each for P and Q.
     """
     low = losses[:-1]
     interval = losses[1] - losses[0]
@@ -82,21 +80,20 @@ def compose(parts: Sequence[tuple[Losses, int]], interval: float) -> Profile:
     transform = np.ones(size // 2 + 1, complex)
     for one, count in parts:
         transform *= power(np.fft.rfft(one.masses, size), count)
-    first = sum(
-        count * one.start for one, count in parts
-    )  # loss of index 0, but for multiples of `size`
+    # loss of index 0, but for multiples of `size`
+    first = sum(count * one.start for one, count in parts)
     total = np.roll(np.fft.irfft(transform, size), (first - low) % size)[: high - low + 1]
     start = max(0, low)
     total = np.maximum(total[start - low :], 0)  # only losses above epsilon >= 0 count
-    steps = (
-        -math.expm1(-interval) * discounted(total, interval)[1:]
-    )  # delta's, from one epsilon to the next
+    # delta's, from one epsilon to the next
+    steps = -math.expm1(-interval) * discounted(total, interval)[1:]
     return Profile(start, interval, np.append(np.cumsum(steps[::-1])[::-1], 0.0) * SUMMING)
 
 
 def power(values: np.ndarray, count: int) -> np.ndarray:
-    """values ** count by squaring: many times faster than numpy's own for complex numbers, and as
-    exact.
+    """values ** count by squaring.
+
+    For complex numbers this is many times faster than numpy's own, and as exact.
     """
     result = np.ones_like(values)
     while count:
@@ -108,9 +105,7 @@ def power(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def window(parts: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
-    """Indices of the total loss below and above which there is at most TAIL of it, by Chernoff's
-    bound.
-    """
+    """Indices of the total loss beyond which there is at most TAIL of it, by Chernoff's bound."""
     counts = [count for _, count in parts]
     means = [float(one.masses @ np.arange(len(one.masses))) for one, _ in parts]
     places = [
@@ -129,9 +124,8 @@ def window(parts: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
         return (float(np.dot(counts, moments)) - math.log(TAIL)) / abs(order)
 
     def reach(sign: int) -> float:
-        order = (
-            sign * 8 / math.sqrt(max(1e-4, variance))
-        )  # about the best for a Gaussian; elsewhere on one side of it
+        # about the best for a Gaussian; elsewhere on one side of it
+        order = sign * 8 / math.sqrt(max(1e-4, variance))
         least = bound(order)
         for factor in (0.6, 1.6):
             while (other := bound(order * factor)) < least and abs(order) < 1e3:
@@ -174,9 +168,8 @@ def delta_at(profile: Profile, epsilon: float) -> float:
 def epsilon_at(profile: Profile, delta: float) -> float:
     """Smallest epsilon >= 0 of a delta in (0, 1)."""
     start, interval, deltas = profile
-    place = int(
-        np.searchsorted(-deltas, -delta)
-    )  # the first that is small enough: there is one, since the last is 0
+    # the first that is small enough: there is one, since the last is 0
+    place = int(np.searchsorted(-deltas, -delta))
     if place == 0:
         return max(0.0, start * interval + math.log((1 - delta) / (1 - float(deltas[0]))))
     above = float(deltas[place - 1])

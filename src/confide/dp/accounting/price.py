@@ -1,11 +1,10 @@
-"""Prices of a ledger's releases: epsilon at a given delta, by two accountants that must agree in
-order.
+"""Prices of a ledger's releases: epsilon at a given delta, by two accountants.
 
-An update with noise on a pool costs its Poisson-subsampled Gaussian. An exact update costs nothing
-to a secret only where its points cannot hold that secret: on the public pool (if the conservative
-policy catches every miss of the policy), on the redacted text (if the policy catches it), or on
-public tokens (Selective-DPSGD; the same). Everything else is epsilon = infinity. An unknown event
-raises.
+They must agree in order. An update with noise on a pool costs its Poisson-subsampled Gaussian. An
+exact update costs nothing to a secret only where its points cannot hold that secret: on the public
+pool (if the conservative policy catches every miss of the policy), on the redacted text (if the
+policy catches it), or on public tokens (Selective-DPSGD; the same). Everything else is epsilon =
+infinity. An unknown event raises.
 """
 
 import math
@@ -25,6 +24,7 @@ from confide.dp.accounting.curves import (
     Relation,
     pld_curve,
     rdp_curve,
+    shift,
     unsampled_curve,
 )
 from confide.dp.ledger import check_release
@@ -50,8 +50,10 @@ def pld(mechanisms: Mechanisms, relation: Relation, conversion: Conversion = "im
 
 
 def rdp(mechanisms: Mechanisms, relation: Relation, conversion: Conversion = "improved") -> Bound:
-    """Renyi; replace_one as two hops, since no Renyi bound of Poisson replacement is at hand: (2e,
-    (1 + exp(e)) delta).
+    """Renyi divergences.
+
+    replace_one takes two hops, (2e, (1 + exp(e)) delta), since no Renyi bound of Poisson
+    replacement is at hand.
     """
     return Bound(rdp_curve(mechanisms, conversion), 2 if relation == "replace_one" else 1)
 
@@ -90,9 +92,7 @@ def epsilon(
 
 
 def rounded_up(value: float) -> float:
-    """Infinity for an epsilon that bounds nothing, as of noise that is there in name only; else the
-    same.
-    """
+    """Epsilon, or infinity for one that bounds nothing, as of noise that is there in name only."""
     return math.inf if value > MEANINGLESS else value
 
 
@@ -120,8 +120,9 @@ def solve(bound: Bound, delta: float, relative: float = 1e-7) -> float:
 
 
 def bracket(bound: Bound, log_delta: float, holds: Callable[[float], bool]) -> tuple[float, float]:
-    """(value that fails, value that holds or infinity). With several hops the condition is not
-    monotone: small strides.
+    """(value that fails, value that holds or infinity).
+
+    With several hops the condition is not monotone: small strides.
     """
     low = 0.0
     high = 1e-6
@@ -143,16 +144,20 @@ def hopeless(bound: Bound, value: float, log_delta: float) -> bool:
 
 
 def agree(releases: Sequence[Release], delta: float, relation: Relation) -> dict[str, float]:
-    """Epsilon by every accountant; ArithmeticError unless 0 < PLD <= RDP (the guard against an
-    unsound accountant).
+    """Epsilon by every accountant.
+
+    ArithmeticError unless 0 < PLD <= RDP: the guard against an unsound accountant.
     """
     found = {name: epsilon(releases, delta, relation, name) for name in ACCOUNTANTS}
     mechanisms = mechanisms_of(releases)
     # what a single update already gives away at epsilon = 0: total variation q (2 Phi(shift / 2s) -
     # 1)
-    size = 2.0 if relation == "replace_one" else 1.0
+    size = shift(relation)
     least = max(
-        (rate * (2 * float(ndtr(size / (2 * sigma))) - 1) for rate, sigma, *_ in mechanisms),
+        (
+            one.sample_rate * (2 * float(ndtr(size / (2 * one.noise_multiplier))) - 1)
+            for one in mechanisms
+        ),
         default=0.0,
     )
     positive = found["pld"] > 0 or (found["pld"] == 0 and least <= delta)
@@ -166,8 +171,9 @@ def agree(releases: Sequence[Release], delta: float, relation: Relation) -> dict
 def group(
     releases: Sequence[Release], delta: float, size: int, relation: Relation = "replace_one"
 ) -> tuple[float, str]:
-    """Epsilon at total `delta` if `size` records change at once, and the argument that gave it: the
-    least that holds.
+    """Epsilon at `delta` in all if `size` records change at once, and the argument that gave it.
+
+    It is the least that holds.
     """
     if size < 1:
         return 0.0, "no record changes"
@@ -192,8 +198,9 @@ def group(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """Which releases reach whom. A list is priced by `epsilon`; None: an exact update read it,
-    epsilon = infinity.
+    """Which releases reach whom.
+
+    A list is priced by `epsilon`; None: an exact update read it, epsilon = infinity.
     """
 
     record: list[Release] | None  # any change of one record of the pools trained on with noise
@@ -218,15 +225,14 @@ class Price:
 
     @property
     def caught_alone(self) -> bool:
-        """A secret that the policy catches costs the noised updates, and one that it misses is not
-        protected at all.
-        """
+        """Whether noise protects a caught secret, and nothing protects one that is missed."""
         return self.missed is None and bool(self.caught)
 
     @property
     def drawn(self) -> list[Release] | None:
-        """What a secret drawn at random costs: as one that is missed, or as one that is caught if
-        only those are protected.
+        """What a secret drawn at random costs.
+
+        It costs as one that is missed, or as one that is caught if only those are protected.
         """
         return self.caught if self.caught_alone else self.missed
 
@@ -260,13 +266,13 @@ def price(releases: Sequence[Release]) -> Price:
 
 
 def unbounded(ran: Sequence[Release]) -> str | None:
-    """Why nothing is bounded by releases that tell tokens apart, or hide now points, now authors;
+    """Why nothing is bounded by releases that tell tokens apart, or hide now points, now authors.
+
     None if that is no reason.
     """
     units = {release.step.unit for release in ran if release.step.noisy}
-    if (
-        len(units) > 1
-    ):  # more or fewer points are a contribution more in one, and another contribution in the other
+    # more or fewer points are a contribution more in one, and another contribution in the other
+    if len(units) > 1:
         return "some noise hides points and some hides authors, and nothing here composes the two"
     if "author" in units and any(release.step.tokens in ("public", "private") for release in ran):
         return "tokens of a point were told apart, but noise hides authors"
@@ -274,7 +280,10 @@ def unbounded(ran: Sequence[Release]) -> str | None:
     if "published" in states:
         return "exact and noisy updates read the same batches, so that sampling is no secret"
     if any(release.step.state == "carry" and not release.step.noisy for release in ran):
-        return "exact updates on public tokens read a recurrent state that private ones had left behind"
+        return (
+            "exact updates on public tokens read a recurrent state that private ones had left "
+            "behind"
+        )
     handed_on = any(release.step.state == "noise" and not release.step.noisy for release in ran)
     if handed_on and not any(
         release.step == STATES and release.sample_rate == 1 for release in ran

@@ -1,5 +1,4 @@
-"""What one run of training may tell of its coins if a claim is true, claimed as a curve: delta at
-many epsilons at once.
+"""What one run of training may tell of its coins if a claim is true that is made as a curve.
 
 A certificate holds at every epsilon, with another delta each, and all of them together say more
 than any single pair. They bound the trade-off curve f of each coin: whoever calls a share x of the
@@ -28,11 +27,10 @@ MOST = 1e9  # an epsilon beyond which nothing is looked for
 
 
 class TradeOff(NamedTuple):
-    """The inverse blow-up y -> f(1 - y) of the curve that some (epsilon, delta) pairs bound:
-    convex, made of straight lines.
+    """The inverse blow-up y -> f(1 - y) of the curve that some (epsilon, delta) pairs bound.
 
-    Line i holds from starts[i] on. An event of probability y under one fall of a coin has at least
-    this under the other.
+    It is convex and made of straight lines. Line i holds from starts[i] on. An event of probability
+    y under one fall of a coin has at least this under the other.
     """
 
     starts: list[float]
@@ -40,16 +38,15 @@ class TradeOff(NamedTuple):
     heights: list[float]  # where each line would meet y = 0
 
     def least(self, share: float) -> float:
-        """The least probability that an event of probability `share` can have once one coin is
-        turned over.
-        """
+        """The least probability of an event of probability `share` once one coin is turned over."""
         line = bisect_right(self.starts, share) - 1
         return max(0.0, self.heights[line] + self.slopes[line] * share)
 
 
 def points_of(curve: Curve) -> Points:
-    """A finite part of a privacy curve: enough epsilons, from 0 to that of a tiny delta, to stand
-    for all of it.
+    """A finite part of a privacy curve that stands for all of it.
+
+    The epsilons go from 0 to that of a tiny delta.
     """
     from confide.dp.accounting.price import Bound, solve  # loads the accountants
 
@@ -58,11 +55,9 @@ def points_of(curve: Curve) -> Points:
     top = solve(Bound(curve), LEAST_DELTA)
     if top == math.inf:
         return ()
-    epsilons = (
-        [float(f"{top * place / (POINTS - 1):.6g}") for place in range(POINTS)]
-        if top > 0
-        else [0.0]
-    )
+    epsilons = [0.0]
+    if top > 0:
+        epsilons = [float(f"{top * place / (POINTS - 1):.6g}") for place in range(POINTS)]
     return tuple((epsilon, rounded_up(math.exp(curve.log_delta(epsilon)))) for epsilon in epsilons)
 
 
@@ -72,15 +67,15 @@ def rounded_up(delta: float) -> float:
 
 
 def family(points: Points, epsilon: float) -> Points:
-    """The claim as it would be if its first pair had this epsilon instead: all epsilons stretched
-    alike, or moved up from 0.
+    """The claim as it would be if its first pair had this epsilon instead.
 
-    The larger the epsilon the weaker the claim; the claim itself is one of them.
+    All epsilons are stretched alike, or moved up from 0. The larger the epsilon the weaker the
+    claim; the claim itself is one of them.
     """
-    own = points[0][0]
-    if own < NOTHING:
-        return tuple((one + epsilon, delta) for one, delta in points)
-    return tuple((one * (epsilon / own), delta) for one, delta in points)
+    certified = points[0][0]
+    if certified < NOTHING:
+        return tuple((value + epsilon, delta) for value, delta in points)
+    return tuple((value * (epsilon / certified), delta) for value, delta in points)
 
 
 def trade_off(points: Points) -> TradeOff:
@@ -132,8 +127,9 @@ def epsilon_lower(
 
 
 def fewest(claim: TradeOff, coins: int, guesses: int, level: float) -> int:
-    """The smallest number of right guesses that refutes the claim; guesses + 1 if not even all of
-    them do.
+    """The smallest number of right guesses that refutes the claim.
+
+    It is guesses + 1 if not even all of them do.
     """
     return bisect_left(
         range(guesses + 1),

@@ -1,5 +1,4 @@
-"""Authors as the units of noisy updates (user-level DP-SGD, McMahan et al. 2018): who there is, and
-which points they give.
+"""Authors as the units of noisy updates (user-level DP-SGD, McMahan et al. 2018).
 
 A noisy step draws a Poisson sample of authors, each at the ledger's rate however many points are
 his. One who is drawn gives one vector: the mean of the gradients of his points, or of `most` of
@@ -28,8 +27,9 @@ def protects_authors(spec: TrainSpec) -> bool:
 
 
 def authors_of(partition: Partition) -> dict[PoolName, list[np.ndarray]]:
-    """For each pool the points (n,) int64 of each author who has some there; InputError if a
-    training point has no author.
+    """For each pool the points (n,) int64 of each author who has some there.
+
+    InputError if a training point has no author.
     """
     nameless = int((partition.owner[partition.pool("all")] < 0).sum())
     if nameless:
@@ -47,9 +47,9 @@ def authors_of(partition: Partition) -> dict[PoolName, list[np.ndarray]]:
 def drawn(
     authors: Sequence[np.ndarray], chosen: Tensor, most: int | None, source: Stream
 ) -> list[np.ndarray]:
-    """The points that each of the chosen authors (n,) gives: all, or `most` of them, uniform
-    without replacement.
+    """The points that each of the chosen authors (n,) gives.
 
+    That is all, or `most` of them, uniform without replacement.
     Guarantees: what an author gives depends on his points and on randomness that nobody sees, never
     on those of others.
     """
@@ -64,12 +64,12 @@ def drawn(
 def packed(
     authors: Sequence[np.ndarray], lengths: np.ndarray, size: int, part: slice = slice(None)
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """Points (B,) of whole authors, and whose they are (B,), numbered from 0: at most `size`,
-    unless one author has more.
+    """Points (B,) of whole authors, and whose they are (B,), numbered from 0.
 
-    Authors of few points come together, those with as many points of similar lengths (N,), since
-    the clipper pads both. Others come alone: the norm of k points of length L without a pass of
-    their own takes the inner products of k L positions. part: of these authors, in that order.
+    They are at most `size`, unless one author has more. Authors of few points come together, those
+    with as many points of similar lengths (N,), since the clipper pads both. Others come alone: the
+    norm of k points of length L without a pass of their own takes the inner products of k L
+    positions. part: of these authors, in that order.
     """
     waiting: list[np.ndarray] = []
     for points in sorted(authors, key=lambda own: (len(own), int(lengths[own].max())))[part]:

@@ -1,10 +1,10 @@
-"""Exact per-example gradient clipping in one forward and one backward pass (book-keeping, Bu et al.
-2023).
+"""Exact per-example gradient clipping in one forward and one backward pass.
 
-Forward hooks keep what each layer read; autograd is asked for the gradients of the layers' outputs
-only. Both together determine the per-example gradients (dp.gradients), so norms and the clipped sum
-need neither a second backward pass nor a gradient per example. A unit of privacy may be one example
-or several (an author's: losses added up, then clipped as one).
+This is book-keeping (Bu et al. 2023): forward hooks keep what each layer read; autograd is asked
+for the gradients of the layers' outputs only. Both together determine the per-example gradients
+(dp.gradients), so norms and the clipped sum need neither a second backward pass nor a gradient per
+example. A unit of privacy may be one example or several (an author's: losses added up, then clipped
+as one).
 """
 
 from collections import Counter
@@ -41,13 +41,19 @@ def supported(module: nn.Module) -> bool:
     return type(module) in (nn.Linear, Recurrent, Head) or is_conv1d(module)
 
 
-class PerExampleClipper:
-    """Holds the hooks and the running sum of clipped gradients: `flat` in float64, and `total` as
-    its views in the parameters' shapes. A physical batch is summed up in the parameters' own type
-    (`spare`, `piece`), then added to it.
+class Layer(nn.Module):
+    """What every supported layer has; it stands for their types."""
 
-    Raises InputError at construction for a trainable parameter in a layer whose per-example
-    gradient is not known here.
+    weight: nn.Parameter
+
+
+class PerExampleClipper:
+    """Holds the hooks and the running sum of clipped gradients.
+
+    The sum is `flat` in float64, and `total` are its views in the parameters' shapes. A physical
+    batch is summed up in the parameters' own type (`spare`, `piece`), then added to it. Raises
+    InputError at construction for a trainable parameter in a layer whose per-example gradient is
+    not known here.
     Guarantees: what one unit alone adds to `total` has norm at most max_grad_norm, as it is stored,
     rounding included; a unit whose gradient is not finite contributes zero and is counted in
     `nonfinite`.
@@ -58,7 +64,7 @@ class PerExampleClipper:
         self.max_grad_norm = max_grad_norm
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.names: dict[nn.Module, str] = {}
-        self.records: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.records: list[tuple[Layer, Tensor, Tensor]] = []
         self.recording = False
         for name, module in model.named_modules():
             if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
@@ -74,11 +80,9 @@ class PerExampleClipper:
 
     def _watch(self, name: str, module: nn.Module) -> None:
         if not supported(module):
-            kind = type(module).__name__
-            raise InputError(
-                f"layer {name} of type {kind} is trainable, but its per-example gradient is not known",
-                key="model",
-            )
+            layer = f"layer {name} of type {type(module).__name__}"
+            message = f"{layer} is trainable, but its per-example gradient is not known"
+            raise InputError(message, key="model")
         self.names[module] = name
         module.register_forward_hook(self._record)
 
@@ -92,12 +96,11 @@ class PerExampleClipper:
             for piece, parameter in zip(pieces, self.parameters, strict=True)
         ]
 
-    def _record(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def _record(self, module: Layer, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         if not self.recording:
             return
-        if isinstance(
-            module, Recurrent
-        ):  # its gate gradients are those of its input; what it read is its state before
+        # its gate gradients are those of its input; what it read is its state before
+        if isinstance(module, Recurrent):
             previous = F.pad(output.detach()[:, :-1], (0, 0, 1, 0))
             if len(inputs) > 1 and inputs[1] is not None:
                 previous = previous * inputs[1].unsqueeze(-1)
@@ -112,12 +115,11 @@ class PerExampleClipper:
         self.flat.zero_()
 
     def add(self, losses: Callable[[], Tensor], units: Tensor | None = None) -> Tensor:
-        """Run `losses` () -> (B,), add the clipped gradients to `total`, and return their norms
-        before clipping.
+        """Run `losses` () -> (B,), and add the clipped gradients to `total`.
 
-        Without units every example is one of its own: norms (B,). units (B,) int64 numbers the unit
-        of each example from 0 to A - 1, all of whose examples are here: norms (A,). Nothing is
-        added where this raises.
+        Returned are their norms before clipping. Without units every example is one of its own:
+        norms (B,). units (B,) int64 numbers the unit of each example from 0 to A - 1, all of whose
+        examples are here: norms (A,). Nothing is added where this raises.
         """
         values, grads = self._backward(losses)
         gradients = self._collect(grads, len(values))
@@ -130,8 +132,9 @@ class PerExampleClipper:
         return norms.to(self.spare.dtype)
 
     def add_unit(self, losses: Iterable[Callable[[], Tensor]]) -> Tensor:
-        """The same for a single unit that is too large for one pass: sum its gradients over passes,
-        then clip; its norm ().
+        """Add a single unit that is too large for one pass, and return its norm ().
+
+        Its gradients are summed over passes, then clipped.
         """
         self.spare.zero_()
         for piece in losses:
@@ -148,9 +151,9 @@ class PerExampleClipper:
         return norm.to(self.spare.dtype)
 
     def finish(self, noise_multiplier: float, expected_batch_size: float, noise: Noise) -> None:
-        """Put (total + N(0, (noise_multiplier C)^2)) / expected_batch_size into .grad; one draw for
-        all parameters.
+        """Put (total + N(0, (noise_multiplier C)^2)) / expected_batch_size into .grad.
 
+        There is one draw for all parameters.
         Guarantees: sum and noise meet in float64, and are rounded to the parameters' type once,
         together.
         """
@@ -162,17 +165,17 @@ class PerExampleClipper:
             parameter.grad = released
 
     def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """Losses (B,), and the gradients of their sum at the recorded outputs; parameters need
-        none.
+        """Losses (B,), and the gradients of their sum at the recorded outputs.
+
+        Parameters need no gradient.
         """
         self.records.clear()
         self._switch(True)
         try:
             with torch.enable_grad():
                 values = losses()
-                return values, list(
-                    torch.autograd.grad(values.sum(), [output for _, _, output in self.records])
-                )
+                outputs = [output for _, _, output in self.records]
+                return values, list(torch.autograd.grad(values.sum(), outputs))
         finally:
             self._switch(False)
 
@@ -185,31 +188,31 @@ class PerExampleClipper:
                 module.open = recording
 
     def _collect(self, grads: list[Tensor], batch: int) -> Gradients:
-        """Per-example gradients of all parameters, in the parameters' type; empties records and
-        grads as it goes.
+        """Per-example gradients of all parameters, in the parameters' type.
+
+        Records and grads are emptied on the way.
         """
         trainable = set(self.parameters)
-        found = {}
-        uses = {}
+        found: Gradients = {}
+        uses: dict[nn.Parameter, list[Use]] = {}
         left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
         while self.records:
             (module, inputs, output), grad = self.records.pop(), grads.pop()
             if len(inputs) != batch:
-                raise InputError(
-                    f"layer {self.names[module]} of type {type(module).__name__} read {len(inputs)} rows for {batch} examples: "
-                    "its first dimension must be the example",
-                    key="model",
-                )
-            if isinstance(module, Head) and hasattr(output.grad_fn, "logit_grads"):
-                grad = output.grad_fn.logit_grads
-            grad = (
-                grad.detach().to(self.spare.dtype).reshape(batch, -1, grad.shape[-1]).contiguous()
-            )
+                layer = f"layer {self.names[module]} of type {type(module).__name__}"
+                message = f"{layer} read {len(inputs)} rows for {batch} examples"
+                raise InputError(f"{message}: its first dimension must be the example", key="model")
+            logit_grads = getattr(output.grad_fn, "logit_grads", None)
+            if isinstance(module, Head) and logit_grads is not None:
+                grad = logit_grads
+            grad = grad.detach().to(self.spare.dtype)
+            grad = grad.reshape(batch, -1, grad.shape[-1]).contiguous()
             for parameter, vector in vectors_of(module, inputs, grad):
                 if parameter in trainable:
-                    found[parameter] = Formed(
-                        vector if parameter not in found else found[parameter].grads + vector
-                    )
+                    before = found.get(parameter)
+                    if isinstance(before, Formed):
+                        vector = before.grads + vector
+                    found[parameter] = Formed(vector)
             if module.weight in trainable and not isinstance(module, nn.LayerNorm):
                 uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))
             left[module.weight] -= 1
@@ -231,9 +234,8 @@ class PerExampleClipper:
 
     def _accumulate(self, gradients: Gradients, scale: Tensor) -> None:
         """Add the gradients of this batch, scaled by scale (B,), to `flat`, all or nothing."""
-        clean = scale.device.type == "cpu" and bool(
-            (scale > 0).all()
-        )  # on a GPU nobody waits for the answer
+        # on a GPU nobody waits for the answer
+        clean = scale.device.type == "cpu" and bool((scale > 0).all())
         self.spare.zero_()
         for parameter, view in zip(self.parameters, self.piece, strict=True):
             if parameter in gradients:
@@ -244,8 +246,9 @@ class PerExampleClipper:
 def vectors_of(
     module: nn.Module, inputs: Tensor, grad: Tensor
 ) -> list[tuple[nn.Parameter, Tensor]]:
-    """Per-example gradients (B, size) of a layer's vectors, from what it read and its output's
-    gradient (B, L, size).
+    """Per-example gradients (B, size) of a layer's vectors.
+
+    They follow from what it read and its output's gradient (B, L, size).
     """
     pairs = [(getattr(module, "bias", None), grad)]
     if isinstance(module, nn.LayerNorm):
@@ -258,15 +261,11 @@ def vectors_of(
 
 def use_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Use:
     """How a layer used its weight matrix, from what it read and its output's gradient (B, L,
-    out).
-    """
+    out)."""
     if isinstance(module, nn.Embedding):
         ids = inputs.reshape(len(inputs), -1)
-        return Use(
-            ids,
-            grad
-            if module.padding_idx is None
-            else grad * (ids != module.padding_idx).unsqueeze(-1),
-        )
+        if module.padding_idx is not None:
+            grad = grad * (ids != module.padding_idx).unsqueeze(-1)
+        return Use(ids, grad)
     inputs = inputs.to(grad.dtype).reshape(len(inputs), -1, inputs.shape[-1])
     return Use(inputs, grad) if is_conv1d(module) else Use(grad, inputs)

@@ -85,10 +85,10 @@ def bernoulli(
     words: Words,
     margin: float = MARGIN,
 ) -> np.ndarray:
-    """Independent events (count,) bool of probabilities exp(-x), for x >= 0 of which `exponent` (count,) is close to.
+    """Independent events (count,) bool of probabilities exp(-x), x >= 0.
 
-    exactly: x itself, by its place. A float's x and exponential are off by less than 2^-49, far
-    less than the margin.
+    exponent (count,) is close to x. exactly: x itself, by its place. A float's x and exponential
+    are off by less than 2^-49, far less than the margin.
     """
     heads = (words(count) >> np.uint64(11)).view(np.int64)
     gap = heads * 2.0**-53 - np.exp(-exponent)

@@ -1,35 +1,37 @@
-"""Per-example gradients of one parameter: formed, or in factors whose norms and sums need not write
-them down.
+"""Per-example gradients of one parameter: formed, or in factors.
 
-Every use of a weight in a batch contributes G_b = sum_t left_bt right_bt^T to example b (t runs
-over its L positions). Its norm follows from two L x L Grams, <left left^T, right right^T>
-(Goodfellow 2015; Li et al. 2022, "ghost" norms), and a weighted sum over examples is one matrix
-product (Bu et al. 2023, "book-keeping"). A weight with several uses (a tied embedding and output
-layer) needs their cross terms, too. Where G_b is hardly larger than its factors it is cheaper to
-form it.
+Norms and sums of factors need not write the gradients down. Every use of a weight in a batch
+contributes G_b = sum_t left_bt right_bt^T to example b (t runs over its L positions). Its norm
+follows from two L x L Grams, <left left^T, right right^T> (Goodfellow 2015; Li et al. 2022, "ghost"
+norms), and a weighted sum over examples is one matrix product (Bu et al. 2023, "book-keeping"). A
+weight with several uses (a tied embedding and output layer) needs their cross terms, too. Where G_b
+is hardly larger than its factors it is cheaper to form it.
 
 All of this is arithmetic of floats. Beside each norm stands a bound on the norm of what is really
 added, rounding included.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-GROWTH = (
-    2  # a gradient may be this much larger than its factors and still be formed: time for memory
-)
+# a gradient may be this much larger than its factors and still be formed: time for memory
+GROWTH = 2
 # so many products of a Gram are added up in the parameters' own type, and what they come to in
 # float64
 BLOCK = 256
 LONG = 1024  # the same where squares are added up, which cannot cancel
 
 
-def rounding(count: int | Tensor, dtype: torch.dtype) -> float | Tensor:
-    """Bound on the relative error of a sum of `count` products, in whatever order it is made
-    (Higham 2002, section 3.1).
+Count = TypeVar("Count", float, Tensor, float | Tensor)
+
+
+def rounding(count: Count, dtype: torch.dtype) -> Count:
+    """Bound on the relative error of a sum of `count` products, in whatever order it is made.
+
+    (Higham 2002, section 3.1.)
     """
     share = (count + 2) * torch.finfo(dtype).eps / 2
     return share / (1 - share)
@@ -58,8 +60,9 @@ def units_of(number: Tensor) -> Units:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of a weight (rows, columns); an embedding's left side is one-hot and given by the
-    token ids.
+    """One use of a weight (rows, columns).
+
+    An embedding's left side is one-hot and given by the token ids.
     """
 
     left: Tensor  # (B, L, rows), or ids (B, L) int64
@@ -80,9 +83,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What each example's gradient is a sum of: how many products, and how long they are together,
-    each (B,).
-    """
+    """What each example's gradient is a sum of: how many products, and how long, each (B,)."""
 
     reach: Tensor  # sum_t |left_t| |right_t| float64, which a gradient's norm cannot exceed
     count: Tensor  # int64: positions that are not zero; padding is
@@ -103,14 +104,14 @@ class Squares(NamedTuple):
 
 
 def squares_of(squared: Tensor, terms: Terms, members: int | Tensor, kind: torch.dtype) -> Squares:
-    """From computed squares (A,) and what was summed up: products, then the gradients of the
-    `members` of a unit.
+    """Squared norms from computed squares (A,) and what was summed up.
 
-    A Gram's rounding moves a squared norm by no more than a small multiple of reach^2, that of the
-    sums moves the contribution by no more than a small multiple of reach. Where a gradient is far
-    smaller than its reach, since its positions cancel, its norm is known that much less. The same
-    bound serves both ways to a norm: a batch with a longer companion takes the other way, and must
-    not scale its examples by another number because of that.
+    That is products, then the gradients of the `members` of a unit. A Gram's rounding moves a
+    squared norm by no more than a small multiple of reach^2, that of the sums moves the
+    contribution by no more than a small multiple of reach. Where a gradient is far smaller than its
+    reach, since its positions cancel, its norm is known that much less. The same bound serves both
+    ways to a norm: a batch with a longer companion takes the other way, and must not scale its
+    examples by another number because of that.
     """
     squared = squared.clamp(min=0)
     summed = rounding(terms.count, kind) + 2 * rounding(members, kind)
@@ -146,8 +147,9 @@ class Formed:
         )
 
     def add_weighted(self, total: Tensor, weights: Tensor, clean: bool) -> None:
-        """Add sum_b weights_b G_b, for weights (B,), to total. Unless clean, those of weight 0 may
-        hold anything.
+        """Add sum_b weights_b G_b, for weights (B,), to total.
+
+        Unless clean, gradients of weight 0 may hold anything.
         """
         grads = self.grads if clean else torch.where((weights > 0).unsqueeze(1), self.grads, 0.0)
         total.view(-1).addmv_(grads.t(), weights)
@@ -163,10 +165,10 @@ class Factored:
         """Of the examples, or of the units."""
         uses = self.uses if units is None else [use.grouped(units) for use in self.uses]
         kind = uses[0].right.dtype
-        squared: Tensor | float = 0.0
-        reach: Tensor | float = 0.0
-        lost: Tensor | float = 0.0
-        count: Tensor | int = 0
+        squared = uses[0].right.new_zeros(len(uses[0].right), dtype=torch.float64)
+        reach = torch.zeros_like(squared)
+        lost = torch.zeros_like(squared)
+        count = torch.zeros_like(squared, dtype=torch.int64)
         for number, use in enumerate(uses):
             left, right = grams(use, use)
             squared = squared + (left * right).sum((1, 2))
@@ -177,17 +179,13 @@ class Factored:
             count = count + ((left > 0) & (right > 0)).sum(1)
             lost = lost + left.sum(1).square() + right.sum(1).square()
         error = max(error_of(use) for use in uses)
-        squared = (
-            squared + len(uses) * BLOCK * torch.finfo(kind).tiny * lost
-        )  # products too small for their type
-        return squares_of(
-            squared,
-            Terms(reach, count, error),
-            members=1 if units is None else units.sizes,
-            kind=kind,
-        )
+        # products too small for their type
+        squared = squared + len(uses) * BLOCK * torch.finfo(kind).tiny * lost
+        members = 1 if units is None else units.sizes
+        return squares_of(squared, Terms(reach, count, error), members=members, kind=kind)
 
     def add_weighted(self, total: Tensor, weights: Tensor, clean: bool) -> None:
+        """Add the weighted sum over examples to total, as that of Formed does."""
         for use in self.uses:
             left = use.left
             right = use.right
@@ -216,8 +214,9 @@ def gradients_of(shape: torch.Size, uses: list[Use]) -> Formed | Factored:
 
 
 def error_of(use: Use) -> float:
-    """What the product of two Grams may be off, relative to the lengths of its rows: both have an
-    error, and so do lengths.
+    """What the product of two Grams may be off, relative to the lengths of its rows.
+
+    Both have an error, and so do lengths.
     """
     widest = max(side.shape[2] for side in (use.left, use.right) if side.dim() == 3)
     one = rounding(min(BLOCK, widest), use.right.dtype)
@@ -234,9 +233,8 @@ def lengths(vectors: Tensor) -> Tensor:
 
 
 def grams(one: Use, other: Use) -> tuple[Tensor, Tensor]:
-    """Inner products (B, L one, L other) float64 of the left sides of two uses, and of their right
-    sides.
-    """
+    """Inner products (B, L one, L other) float64 of two uses' left sides, and of their right
+    ones."""
     right = gram(one.right, other.right)
     if one.onehot and other.onehot:
         return (one.left.unsqueeze(2) == other.left.unsqueeze(1)).double(), right

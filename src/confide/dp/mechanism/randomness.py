@@ -36,11 +36,10 @@ def key_of(seed: int, name: str) -> bytes:
 
 
 def box_muller(bits: Tensor) -> Tensor:
-    """Independent numbers (2 n,) float64 of N(0, 1) from uniform bits (n, 2) int64: a radius and an
-    angle (Box, Muller 1958).
+    """Independent numbers (2 n,) float64 of N(0, 1) from uniform bits (n, 2) int64.
 
-    The radius is uniform on 2^63 values, so that |x| reaches 9.41; the angle on 2^64. Two numbers
-    belong to each row of bits.
+    They are made of a radius and an angle (Box and Muller 1958). The radius is uniform on 2^63
+    values, so that |x| reaches 9.41; the angle on 2^64. Two numbers belong to each row of bits.
     """
     below_one = (bits[:, 0] & LOW_BITS).double().add_(0.5).mul_(2.0**-63)
     radius = below_one.log_().mul_(-2).sqrt_()
@@ -52,9 +51,7 @@ def box_muller(bits: Tensor) -> Tensor:
 
 
 class Noise(ABC):
-    """Gaussian noise from a source of bits, which subclasses have, with a state that can be taken
-    and set.
-    """
+    """Gaussian noise from a source of bits, which subclasses have, with a state to take and set."""
 
     @abstractmethod
     def pairs(self, count: int) -> Tensor:
@@ -78,8 +75,9 @@ class Noise(ABC):
         return values
 
     def add(self, values: Tensor, deviation: float) -> Tensor:
-        """Add independent draws of N(0, deviation^2) to values (n,) float64, in which they are much
-        finer than in float32.
+        """Add independent draws of N(0, deviation^2) to values (n,) float64.
+
+        There they are much finer than in float32.
         """
         for part in values.split(BLOCK):
             part.add_(box_muller(self.pairs((len(part) + 1) // 2))[: len(part)], alpha=deviation)
@@ -102,9 +100,8 @@ class Stream(Noise):
             cipher = Cipher(
                 algorithms.AES(self.key), modes.CTR(self.place.to_bytes(16, "big"))
             ).encryptor()
-            cipher.update_into(
-                found.data.cast("B"), found.data.cast("B")
-            )  # zeros become the keystream, in place
+            # zeros become the keystream, in place
+            cipher.update_into(found.data.cast("B"), found.data.cast("B"))
         self.place += -(-found.nbytes // 16)
         return torch.from_numpy(found)
 
@@ -117,12 +114,13 @@ class Stream(Noise):
         return self.bits(2 * count, np.int64).view(count, 2)
 
     def discrete(self, count: int, bits: int) -> Tensor:
-        """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, exactly (`dp.mechanism.discrete`)."""
-        return torch.from_numpy(
-            discrete_gaussian(
-                count, bits, lambda size: self.bits(size, np.int64).numpy().view(np.uint64)
-            )
-        )
+        """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits,
+        exactly."""
+
+        def words(size: int) -> np.ndarray:
+            return self.bits(size, np.int64).numpy().view(np.uint64)
+
+        return torch.from_numpy(discrete_gaussian(count, bits, words))
 
     def get_state(self) -> Tensor:
         """Key and place (32,) uint8: secret as long as what was drawn is."""
@@ -139,8 +137,9 @@ class Stream(Noise):
 
 @contextmanager
 def dropout_from(source: torch.Generator) -> Iterator[None]:
-    """Let dropout draw from `source` meanwhile: how much a private batch draws must not move what
-    exact updates draw next.
+    """Let dropout draw from `source` meanwhile.
+
+    How much a private batch draws must not move what exact updates draw next.
     """
     device = source.device
     on_cpu = device.type == "cpu"
@@ -164,8 +163,9 @@ def usual_generator(device: str) -> torch.Generator:
 
 
 def generator_of(rank: int, source: torch.Generator) -> torch.Generator:
-    """One for each of several processes in which `source` is the same: other numbers in each, and
-    others with every call.
+    """A generator for each of several processes in which `source` is the same.
+
+    It draws other numbers in each process, and others with every call.
     """
     seed = int.from_bytes(key_of(rank, source.get_state().numpy().tobytes().hex())[:8], "big") >> 1
     torch.rand(1, generator=source, device=source.device)
@@ -173,7 +173,7 @@ def generator_of(rank: int, source: torch.Generator) -> torch.Generator:
 
 
 class DeviceNoise(Noise):
-    """The same for noise on a GPU, from torch's generator, whose seed is 63 bits of the key.
+    """Noise on a GPU, from torch's generator, whose seed is 63 bits of the key.
 
     Guarantees: no digest of the state helps to guess that seed, since the state has the other bits,
     too.

@@ -28,11 +28,10 @@ def poisson(size: int, sample_rate: float, source: Stream) -> Tensor:
 
 
 def shuffled(lengths: Tensor, batch_size: int, source: torch.Generator) -> list[Tensor]:
-    """One epoch of batches over range(len(lengths)), one of them possibly smaller; companions are
-    of similar length.
+    """One epoch of batches over range(len(lengths)), one of them possibly smaller.
 
-    Points are drawn at random into chunks of BUCKET batches; only within a chunk does length decide
-    who goes with whom.
+    Companions are of similar length. Points are drawn at random into chunks of BUCKET batches; only
+    within a chunk does length decide who goes with whom.
     """
     order = torch.randperm(len(lengths), generator=source)
     chunks = (
@@ -45,10 +44,10 @@ def shuffled(lengths: Tensor, batch_size: int, source: torch.Generator) -> list[
 def by_author(
     lengths: Tensor, authors: Tensor, batch_size: int, source: torch.Generator
 ) -> list[Tensor]:
-    """The same as shuffled, but every full batch that an author (n,) has points for is of that
-    author alone.
+    """One epoch of batches, of which every full one that an author has points for is his alone.
 
-    What is left of the authors, less than a batch each, is cut into batches author by author.
+    authors (n,): whose each point is. What is left of the authors, less than a batch each, is cut
+    into batches author by author.
     """
     batches = []
     rest = []
@@ -57,11 +56,8 @@ def by_author(
     groups = points.split(authors.unique(return_counts=True)[1].tolist())
     for place in torch.randperm(len(groups), generator=source):
         whole, left = groups[place].tensor_split([len(groups[place]) // batch_size * batch_size])
-        batches += (
-            [whole[batch] for batch in shuffled(lengths[whole], batch_size, source)]
-            if len(whole)
-            else []
-        )
+        if len(whole):
+            batches += [whole[batch] for batch in shuffled(lengths[whole], batch_size, source)]
         rest.append(left)
     batches += [batch for batch in torch.cat(rest).split(batch_size) if len(batch)]
     return [batches[i] for i in torch.randperm(len(batches), generator=source)]

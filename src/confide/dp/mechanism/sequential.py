@@ -1,14 +1,15 @@
-"""Selective-DPSGD run by run, as published (Shi et al. 2022, Algorithm 1, lines 5 to 24): public
-and private text in turn.
+"""Selective-DPSGD run by run, as published: public and private text in turn.
 
-The recurrent state passes from each run to the next, without gradient; after a private run, h and c
-of every layer are clipped to norm C and get noise N(0, (sigma C)^2). Each such state is a release
-of its own about that point (the paper counts none). Points are read in a loop over runs, and
-private gradients in a loop over points: slow, and as the paper has it.
+That is Algorithm 1 of Shi et al. 2022, lines 5 to 24. The recurrent state passes from each run to
+the next, without gradient; after a private run, h and c of every layer are clipped to norm C and
+get noise N(0, (sigma C)^2). Each such state is a release of its own about that point (the paper
+counts none). Points are read in a loop over runs, and private gradients in a loop over points:
+slow, and as the paper has it.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -19,14 +20,15 @@ from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.gradients import rounding
 from confide.dp.mechanism.randomness import Noise
 from confide.models.batches import padded, private_positions
-from confide.models.lstm import State
+from confide.models.lstm import LSTMModel, State
 from confide.types import View
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The i-th run of those points of a batch that have one; lists have one entry per point. Even
-    runs are public.
+    """The i-th run of those points of a batch that have one; lists have one entry per point.
+
+    Even runs are public.
     """
 
     private: bool
@@ -36,8 +38,9 @@ class Run:
 
 
 def pieces(private: Tensor, length: int) -> Iterator[tuple[int, int, int]]:
-    """(number, start, end) of the runs of one point, from which of its positions (length,) are
-    private; the first is public.
+    """(number, start, end) of the runs of one point; the first is public.
+
+    private: which of its positions (length,) are.
     """
     start = 0
     for number, (_, group) in enumerate(groupby(private[:length].tolist()), int(private[0])):
@@ -47,11 +50,13 @@ def pieces(private: Tensor, length: int) -> Iterator[tuple[int, int, int]]:
 
 
 def runs_of(view: View, points: np.ndarray, bos: int) -> list[Run]:
-    """Runs of a batch in the order in which they are read; positions are private as for
-    `batches.selected`.
+    """Runs of a batch in the order in which they are read.
+
+    Positions are private as for `batches.selected`.
     """
     batch = padded(view, points, bos)
-    private = private_positions(view, points, tuple(batch.targets.shape))
+    count, longest = batch.targets.shape
+    private = private_positions(view, points, (count, longest))
     lengths = np.diff(view.starts)[points] + 1
     found: dict[int, list[tuple[int, int, int]]] = {}
     for row, length in enumerate(lengths.tolist()):
@@ -106,14 +111,15 @@ def put(state: State, rows: Tensor, new: State) -> None:
             part[rows] = value
 
 
-def start(model: nn.Module, count: int) -> State:
+def start(model: LSTMModel, count: int) -> State:
     """The empty state of `count` points, to be overwritten."""
     return [(hidden.clone(), cell.clone()) for hidden, cell in model.start(count)]
 
 
-def read(model: nn.Module, run: Run, state: State) -> tuple[Tensor, State]:
-    """Summed losses (n,) of a run's points, and their states after it, without gradient. `state`:
-    of the batch, not changed.
+def read(model: LSTMModel, run: Run, state: State) -> tuple[Tensor, State]:
+    """Summed losses (n,) of a run's points, and their states after it, without gradient.
+
+    state: of the whole batch; it is not changed.
     """
     device = model.head.weight.device
     lengths = torch.tensor([len(ids) for ids in run.inputs])
@@ -126,15 +132,21 @@ def read(model: nn.Module, run: Run, state: State) -> tuple[Tensor, State]:
     return losses.sum(1), [(hidden.detach(), cell.detach()) for hidden, cell in after]
 
 
+def mean_loss(model: LSTMModel, run: Run, state: State) -> Tensor:
+    """Mean loss (1,) of a run of one point."""
+    return read(model, run, state)[0] / len(run.targets[0])
+
+
 def noised_gradient(
-    model: nn.Module,
+    model: LSTMModel,
     batches: list[list[Run]],
     sizes: list[int],
     max_norm: float | None,
     hand_on: Callable[[State], State],
 ) -> Tensor:
-    """Leave the mean gradient of all public losses in .grad, states after private runs passed on by
-    `hand_on`; mean loss ().
+    """Leave the mean gradient of all public losses in .grad, and return the mean loss ().
+
+    States after private runs are passed on by `hand_on`.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     grads = [torch.zeros_like(one) for one in parameters]
@@ -167,7 +179,7 @@ def noised_gradient(
 
 
 def published_updates(
-    model: nn.Module,
+    model: LSTMModel,
     clipper: PerExampleClipper,
     runs: list[Run],
     size: int,
@@ -176,9 +188,9 @@ def published_updates(
     noise: Noise,
     hand_on: Callable[[State], State],
 ) -> Iterator[tuple[bool, Tensor | None]]:
-    """One batch of `size` points by Algorithm 1: leaves a gradient in .grad and yields (noisy, mean
-    public loss), run by run.
+    """One batch of `size` points by Algorithm 1.
 
+    It leaves a gradient in .grad and yields (noisy, mean public loss), run by run.
     Guarantees: none. Exact and noisy updates share the batch, and sums are divided by how many of
     its points have the run.
     """
@@ -202,9 +214,7 @@ def published_updates(
         clipper.reset()
         for i, (inputs, targets) in enumerate(zip(run.inputs, run.targets, strict=True)):
             alone = Run(True, torch.tensor([i]), [inputs], [targets])
-            clipper.add_unit(
-                [lambda one=alone, given=before: read(model, one, given)[0] / len(one.targets[0])]
-            )
+            clipper.add_unit([partial(mean_loss, model, alone, before)])
         with torch.no_grad():
             _, after = read(model, run, state)  # before the update, as it was read for the gradient
         clipper.finish(noise_multiplier, len(run.rows), noise)

@@ -1,8 +1,9 @@
-"""One optimizer update, exact or noisy (DP-SGD, Abadi et al. 2016), with the repairs that its
-guarantee needs.
+"""One optimizer update, exact or noisy (DP-SGD, Abadi et al. 2016).
+
+It has the repairs that its guarantee needs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import torch
@@ -17,9 +18,8 @@ from confide.models.head import IGNORE
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 
-SHORTER = (
-    2.0**-20
-)  # of a contribution's length, before it is cut to the grid: more than floats are off
+# of a contribution's length, before it is cut to the grid: more than floats are off
+SHORTER = 2.0**-20
 
 
 def exact_gradient(
@@ -30,28 +30,28 @@ def exact_gradient(
     half: bool = False,
     group: Group = ALONE,
 ) -> Tensor:
-    """Leave the mean token-loss gradient of a batch in .grad; returns the mean loss () in nats per
-    token, on the device.
+    """Leave the mean token-loss gradient of a batch in .grad.
 
-    `batches` are this process's part, which may be nothing.
+    Returned is the mean loss () in nats per token, on the device. batches: this process's part,
+    which may be nothing.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     model.zero_grad(set_to_none=True)
     losses = []
     counts = []
     for batch in batches:
-        for loss, count, grads in budget.run(
+        for loss, count, of_piece in budget.run(
             lambda piece: summed(model, parameters, piece, half), batch
         ):
             losses.append(loss)
             counts.append(count)
-            for parameter, grad in zip(parameters, grads, strict=True):
+            for parameter, grad in zip(parameters, of_piece, strict=True):
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
     if not losses:
         losses = [parameters[0].new_zeros(())]
         counts = [parameters[0].new_zeros((), dtype=torch.int64)]
         no_gradient(parameters)
-    grads = [parameter.grad for parameter in parameters]
+    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
     loss = torch.stack(losses).sum()
     tokens = torch.stack(counts).sum()
     group.sum([*grads, loss, tokens])
@@ -86,10 +86,9 @@ def noisy_gradient(
     half: bool = False,
     group: Group = ALONE,
 ) -> None:
-    """Leave the clipped, noised gradient of a Poisson batch in .grad; an empty batch gives noise
-    alone.
+    """Leave the clipped, noised gradient of a Poisson batch in .grad.
 
-    `batches` are this process's part of it.
+    An empty batch gives noise alone. batches: this process's part of it.
     Guarantees: the sum over units of gradients of norm at most C, plus N(0, (noise_multiplier *
     C)^2) drawn once, is divided by the public expected batch size, never by the realised one.
     Several processes add up their units first and then add the same noise, drawn from the same
@@ -111,11 +110,11 @@ def discrete_gradient(
     half: bool = False,
     group: Group = ALONE,
 ) -> None:
-    """The same of integers: each unit's clipped gradient is cut to a grid by itself, and noise is a
-    discrete Gaussian.
+    """Leave the clipped, noised gradient of a Poisson batch in .grad, by arithmetic of integers.
 
-    One step of the grid is noise_multiplier * C / 2^BITS. Each of `batches` holds one unit, padded
-    to its own length.
+    Each unit's clipped gradient is cut to a grid by itself, and noise is a discrete Gaussian. One
+    step of the grid is noise_multiplier * C / 2^BITS. Each of `batches` holds one unit, padded to
+    its own length.
     Guarantees: a unit is read alone, so that what it adds does not depend on others; that is a
     vector of integers, no longer than C in steps; integers are added up exactly, in any order; the
     noise is sampled exactly; what is released is a function of the integers that come of it. Each
@@ -145,13 +144,7 @@ def in_steps(
     than C, it would be zero.
     """
     clipper.reset()
-    pieces = unit.split(TOGETHER, whole=False)
-    clipper.add_unit(
-        [
-            lambda piece=piece: per_example(clipper.model, piece, half) / len(unit)
-            for piece in pieces
-        ]
-    )
+    clipper.add_unit(in_passes(clipper.model, unit, TOGETHER, half))
     steps = clipper.flat.mul_((1 - SHORTER) / step).trunc_()
     longest = 2.0**BITS / noise_multiplier  # C in steps
     if torch.linalg.vector_norm(steps) > longest * (1 - SHORTER / 2):
@@ -160,12 +153,11 @@ def in_steps(
 
 
 def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> None:
-    """Add one piece to the clipper: examples, or units of several, of which each counts as the mean
-    of its examples' gradients.
+    """Add one piece to the clipper: examples, or units of several.
 
-    A unit too large to share a pass is summed up as in ordinary training, in passes of at most
-    `size` examples. Which way a unit goes, and with it the last digits of what it adds, is its own
-    matter, not that of the units beside it.
+    A unit counts as the mean of its examples' gradients. A unit too large to share a pass is summed
+    up as in ordinary training, in passes of at most `size` examples. Which way a unit goes, and
+    with it the last digits of what it adds, is its own matter, not that of the units beside it.
     """
     if batch.units is None:
         clipper.add(lambda: per_example(clipper.model, batch, half))
@@ -174,18 +166,22 @@ def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> 
         sizes = units.bincount()[units]  # whole units: a budget never divides one
         clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, units)
     else:
-        pieces = batch.split(size, whole=False)
-        clipper.add_unit(
-            [
-                lambda piece=piece: per_example(clipper.model, piece, half) / len(batch)
-                for piece in pieces
-            ]
-        )
+        clipper.add_unit(in_passes(clipper.model, batch, size, half))
+
+
+def in_passes(model: nn.Module, unit: Batch, size: int, half: bool) -> list[Callable[[], Tensor]]:
+    """Passes of at most `size` examples whose losses add up to the mean of a unit's."""
+
+    def losses(piece: Batch) -> Tensor:
+        return per_example(model, piece, half) / len(unit)
+
+    return [partial(losses, piece) for piece in unit.split(size, whole=False)]
 
 
 def per_example(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
-    """Mean token loss (B,) of each example, a function of that example alone; 0 where nothing is
-    scored.
+    """Mean token loss (B,) of each example, a function of that example alone.
+
+    It is 0 where nothing is scored.
     """
     losses = token_losses(model, batch := batch.to(next(model.parameters()).device), half)
     return losses.sum(1) / (batch.targets != IGNORE).sum(1).clamp(min=1)
