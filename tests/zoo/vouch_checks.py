@@ -90,7 +90,12 @@ def model_of(name: str, *history: Ledger, at_hand: bool = True) -> Model:
     """A model that claims what its ledgers cost."""
     claims = {RECORD: Stated(epsilon(ONE * len(history), DELTA), DELTA)}
     return Model(
-        Path(name), name, history[-1].head, "one turn", claims, history if at_hand else None
+        file=Path(name),
+        run=name,
+        head=history[-1].head,
+        unit="one turn",
+        claims=claims,
+        history=history if at_hand else None,
     )
 
 

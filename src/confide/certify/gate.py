@@ -1,5 +1,4 @@
-"""Certificate against audit: what was measured of a model may not contradict what is certified of
-it.
+"""Certificate against audit: what was measured of a model may not contradict what is certified.
 
 What is tested is the certificate's own claim, at all epsilons at once (dp/accounting/tradeoff.py),
 at a level of 5 %: a true certificate is refuted in at most one training of twenty. How many of the

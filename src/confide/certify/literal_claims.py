@@ -18,8 +18,7 @@ COMES_BACK = (
 
 
 def literal_claims(facts: Facts) -> list[Claim]:
-    """Of a caught secret, of a missed one, and of one drawn at random where the shares are
-    known."""
+    """Of a caught secret, a missed one, and one drawn at random where the shares are known."""
     if not facts.dedup:
         return []
     kinds = (

@@ -57,8 +57,9 @@ def released_neighbours(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def released_recall(found: dict[str, Any]) -> dict[str, Any]:
-    """recall.json with how often the most frequent secret stands there, rounded up, and whether any
-    point is public.
+    """recall.json with bounds alone.
+
+    They say how often the most frequent secret stands there, and whether any point is public.
     """
     often = {name: count_up(found.get(name)) for name in OFTEN}
     told = {
@@ -71,9 +72,7 @@ def released_recall(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def measured_on(found: dict[str, Any]) -> dict[str, Any]:
-    """What binds a measurement to a run; the ledger of a release says the same, so it tells nobody
-    anything more.
-    """
+    """What binds a measurement to a run; the ledger of a release says it anyway."""
     return {"terms": found["terms"], "reads": found["reads"]}
 
 

@@ -1,12 +1,11 @@
-"""What really ran: an append-only, hash-chained, run-length list of Releases, and of all else that
-read protected text.
+"""What really ran: an append-only, hash-chained, run-length list of Releases.
 
-Beside updates it names the run and its settings, the text that was read and on which terms, every
-earlier stage whose product the model holds (tokenizer, policy, pretrained weights), warm starts,
-epoch marks, and at its end the weights that came of it. Each line of ledger.jsonl carries the
-SHA-256 of itself and of the line before, so that no line can be altered, dropped or moved without
-the last hash changing; the certificate quotes that hash. Certificates are priced from this file
-alone.
+It also has all else that read protected text. Beside updates it names the run and its settings, the
+text that was read and on which terms, every earlier stage whose product the model holds (tokenizer,
+policy, pretrained weights), warm starts, epoch marks, and at its end the weights that came of it.
+Each line of ledger.jsonl carries the SHA-256 of itself and of the line before, so that no line can
+be altered, dropped or moved without the last hash changing; the certificate quotes that hash.
+Certificates are priced from this file alone.
 """
 
 import hashlib
@@ -68,8 +67,9 @@ class Ledger:
         return lines[-1]["hash"] if lines else START
 
     def append(self, release: Release, random: str | None = None) -> None:
-        """Record `release.count` updates that have just been made; `random`: digest of the state
-        that their noise left behind.
+        """Record `release.count` updates that have just been made.
+
+        random: digest of the state that their noise left behind.
 
         Updates that leave the same state behind are no run: they stand in two lines, and `repeated`
         finds them.
@@ -87,8 +87,9 @@ class Ledger:
         self._open = release, random
 
     def start(self, run: str, *, settings: str, code: str, noise: str) -> None:
-        """Open the history of a run. noise: "system", or "recorded" if a seed that is written down
-        gives it again.
+        """Open the history of a run.
+
+        noise: "system", or "recorded" if a seed that is written down gives it again.
         """
         self._event(event="start", run=run, settings=settings, code=code, noise=noise)
 
@@ -100,8 +101,9 @@ class Ledger:
         authors: dict[str, int] | None,
         states: int,
     ) -> None:
-        """What text was trained on, and on which terms (`DataSpec`); sizes of what batches are
-        drawn from (`Sizes`).
+        """What text was trained on, and on which terms (`DataSpec`).
+
+        pools, authors and states: sizes of what batches are drawn from (`Sizes`).
         """
         self._event(event="data", terms=terms, pools=pools, authors=authors, states=states)
 
@@ -112,8 +114,9 @@ class Ledger:
         self._event(event="read", stage=stage, source=source, public=public, digest=digest)
 
     def init(self, source: str | None, *, public: bool, ledger: str | None = None) -> None:
-        """The weights are those of the run `source`; `ledger`: text of its ledger, must be composed
-        unless `public`.
+        """The weights are those of the run `source`.
+
+        ledger: text of its ledger, which must be composed unless `public`.
         """
         self._event(
             event="init",
@@ -123,8 +126,9 @@ class Ledger:
         )
 
     def packed(self, tokens: int, most: int, views: str) -> None:
-        """Points of these views were read in chunks of so many tokens, each in at most `most`
-        chunks.
+        """Points of these views were read in chunks of so many tokens.
+
+        Each lies in at most `most` chunks.
         """
         self._event(event="packed", tokens=tokens, most=most, views=views)
 
@@ -133,8 +137,9 @@ class Ledger:
         self._event(event="epoch", n=number)
 
     def end(self, *, weights: str) -> None:
-        """Close the history, with the number of its updates: what a ledger without this line lacks,
-        nobody knows.
+        """Close the history, with the number of its updates.
+
+        What a ledger without this line lacks, nobody knows.
 
         `weights`: SHA-256 of the file of weights that came of it.
         """
@@ -155,8 +160,9 @@ class Ledger:
 
     @classmethod
     def load(cls, text: str | bytes, file: str | Path | None = None) -> "Ledger":
-        """Parse and verify; InputError names file and line where a line is malformed or the chain
-        is broken.
+        """Parse and verify.
+
+        InputError names file and line where a line is malformed or the chain is broken.
         """
         ledger = cls()
         raw = text.encode() if isinstance(text, str) else text
@@ -196,9 +202,7 @@ class Ledger:
         return [line for line in self.lines() if line.get("event") == kind]
 
     def ended(self) -> bool:
-        """Whether the last line, and no other, closes the history, and counts the updates above
-        it.
-        """
+        """Whether the last line alone closes the history, and counts the updates above it."""
         lines = self.lines()
         ends = self.events("end")
         return (
@@ -208,8 +212,9 @@ class Ledger:
         )
 
     def states(self, besides: Step | None = None) -> list[str]:
-        """Digests of the random states after each line of noised updates; `besides`: not of this
-        step's lines.
+        """Digests of the random states after each line of noised updates.
+
+        besides: a step whose lines are left out.
         """
         noised = [line for line in self.lines() if line.get("random") is not None]
         other = None if besides is None else as_line(besides)
@@ -318,9 +323,7 @@ def check_sizes(event: dict[str, Any]) -> None:
 
 
 def check(release: Release, random: str | None) -> None:
-    """ValueError for a release that is neither an exact nor a noised update: it could not be
-    priced.
-    """
+    """ValueError for a release that is neither exact nor noised: it could not be priced."""
     if release.step.noisy is not (isinstance(random, str) and DIGEST.fullmatch(random) is not None):
         raise ValueError("a noisy update, and no other, has the SHA-256 of its random state")
     check_release(release)

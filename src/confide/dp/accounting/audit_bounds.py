@@ -27,8 +27,7 @@ Lower = Callable[[int, int, int, float, float], float]
 
 
 def p_value(coins: int, guesses: int, correct: int, epsilon: float, delta: float = 0.0) -> float:
-    """Upper bound on the chance that at least `correct` guesses are right under (epsilon,
-    delta)-DP.
+    """Upper bound on the chance of `correct` right guesses or more under (epsilon, delta)-DP.
 
     P[W >= v] + 2 m delta max_i P[v - i <= W < v] / i, with W binomial(r, e^epsilon / (1 +
     e^epsilon)).

@@ -7,8 +7,9 @@ Condition = Callable[[float], bool]
 
 
 def bracket(holds: Condition, high: float = 1.0, most: float = math.inf) -> tuple[float, float]:
-    """A number for which the condition fails, or 0, and one twice as large or `high` for which it
-    holds.
+    """A number for which the condition fails, or 0, and a larger one for which it holds.
+
+    The larger one is `high`, or `high` doubled as often as needed.
 
     At `most` it stops looking: there the second number need not meet the condition.
     """

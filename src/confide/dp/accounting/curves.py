@@ -87,8 +87,7 @@ def unsampled_curve(mechanisms: Mechanisms, relation: Relation, group: int = 1) 
 
 
 def at_distance(curve: Curve, mechanisms: Mechanisms) -> Curve:
-    """The curve of updates each of which is within its `distance` of one that the given curve is
-    of.
+    """The curve of updates, each within its `distance` of one that the given curve is of.
 
     All together are at most the sum t of the distances away, whatever is chosen in between (couple
     them update by update). An event of probability x has at most x + t under the other, on both

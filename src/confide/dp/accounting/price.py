@@ -97,8 +97,9 @@ def rounded_up(value: float) -> float:
 
 
 def solve(bound: Bound, delta: float, relative: float = 1e-7) -> float:
-    """Smallest epsilon found for which (epsilon, delta) holds; infinity if none does. Never below
-    the truth.
+    """Smallest epsilon found for which (epsilon, delta) holds; infinity if none does.
+
+    It is never below the truth.
 
     k hops at (e, d) each give (k e, (1 + exp(e) + ... + exp((k-1) e)) d).
     """

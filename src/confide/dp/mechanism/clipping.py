@@ -260,8 +260,7 @@ def vectors_of(
 
 
 def use_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Use:
-    """How a layer used its weight matrix, from what it read and its output's gradient (B, L,
-    out)."""
+    """How a layer used its weight matrix: what it read, and its output's gradient (B, L, out)."""
     if isinstance(module, nn.Embedding):
         ids = inputs.reshape(len(inputs), -1)
         if module.padding_idx is not None:

@@ -233,8 +233,7 @@ def lengths(vectors: Tensor) -> Tensor:
 
 
 def grams(one: Use, other: Use) -> tuple[Tensor, Tensor]:
-    """Inner products (B, L one, L other) float64 of two uses' left sides, and of their right
-    ones."""
+    """Inner products (B, L one, L other) float64 of two uses' left and right sides."""
     right = gram(one.right, other.right)
     if one.onehot and other.onehot:
         return (one.left.unsqueeze(2) == other.left.unsqueeze(1)).double(), right

@@ -92,8 +92,9 @@ class Stream(Noise):
         self.place = 0
 
     def bits(self, count: int, kind: type[np.generic] = np.int32) -> Tensor:
-        """The next `count` integers (count,), uniform over all of their type; a new call begins at
-        a new block.
+        """The next `count` integers (count,), uniform over all of their type.
+
+        A new call begins at a new block.
         """
         found = np.zeros(count, dtype=kind)
         if count:
@@ -114,8 +115,7 @@ class Stream(Noise):
         return self.bits(2 * count, np.int64).view(count, 2)
 
     def discrete(self, count: int, bits: int) -> Tensor:
-        """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits,
-        exactly."""
+        """Exact independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits."""
 
         def words(size: int) -> np.ndarray:
             return self.bits(size, np.int64).numpy().view(np.uint64)

@@ -74,8 +74,9 @@ def runs_of(view: View, points: np.ndarray, bos: int) -> list[Run]:
 
 
 def most_handed_on(view: View, points: np.ndarray) -> int:
-    """The most private runs of one point that public text follows: that often its state is released
-    in one pass.
+    """The most private runs of one point that public text follows.
+
+    That often its state is released in one pass.
     """
     most = 0
     for point in points:
