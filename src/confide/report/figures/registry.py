@@ -1,6 +1,4 @@
-"""Figures by name: each is a function from the study's specification and results to a matplotlib
-figure.
-"""
+"""Figures by name: each is a function from a study's specification and results to a figure."""
 
 from collections.abc import Callable
 

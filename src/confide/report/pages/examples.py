@@ -25,7 +25,8 @@ def markdown(spec: ReportSpec, results: list[Result]) -> str:
     lines = [
         f"# Examples — {plain(spec.title)}",
         "",
-        "`<MASK>`: found by a policy. `[label]`: a gold secret that no policy found. Neither is in the files of this study.",
+        "`<MASK>`: found by a policy. `[label]`: a gold secret that no policy found. Neither is "
+        "in the files of this study.",
         "",
     ]
     lines += _section(

@@ -136,8 +136,14 @@ def amplified(study: Study) -> Verdict:
     )
     honest = own["replace_one_epsilon_upper"]
     scaled = own["epsilon_scaled"]
-    words = f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} (add-or-remove, γ known); "
-    words += f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled secrets"
+    words = (
+        f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} "
+        "(add-or-remove, γ known); "
+    )
+    words += (
+        f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled "
+        "secrets"
+    )
     return Verdict(FAILS if abs(scaled - PRINTED["epsilon"]) > 0.01 else PUBLISHED, words)
 
 

@@ -6,7 +6,8 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple
 
-from confide.report.figures.domains import Question, Rate, false_alarms, judges, questions, rate
+from confide.report.figures.domains import Question, false_alarms, judges, questions, rate
+from confide.report.figures.series import Estimate
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
@@ -33,7 +34,7 @@ class Asked(NamedTuple):
     judge: str
 
 
-def rates(study: Study, name: str) -> dict[Asked, Rate]:
+def rates(study: Study, name: str) -> dict[Asked, Estimate]:
     """Leak rates of a row, by seed, prompts and judge."""
     found = {}
     for result in study.runs(name):
@@ -77,7 +78,10 @@ def utility(study: Study, prefix: str, policy: str) -> Verdict:
     names = [f"{prefix}_{policy}_{method}" for method in ("schedule", "jft")]
     own, other = (study.number(name, "ppl") for name in names)
     spent = [study.number(name, "epsilon_secret_caught") for name in names]
-    words = f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and {show(spent[1])}"
+    words = (
+        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
+        f"{show(spent[1])}"
+    )
     return decide(own < other and spent[0] <= 1.01 * spent[1], words)
 
 
@@ -92,8 +96,14 @@ def saving(study: Study) -> Verdict:
     ppl = [
         study.number(f"dogo_{name}", "ppl") for name in ("schedule_published", "keyword_schedule")
     ]
-    words = f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity {show(ppl[0])}), with noise for "
-    words += f"the updates that are noised {show(drawn)} (perplexity {show(ppl[1])}): the saving is budget that is not used"
+    words = (
+        f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity "
+        f"{show(ppl[0])}), with noise for "
+    )
+    words += (
+        f"the updates that are noised {show(drawn)} (perplexity {show(ppl[1])}): the saving is "
+        "budget that is not used"
+    )
     if every > (1 - SAVED / 2) * jft:
         return Verdict(FAILS, words)
     return Verdict(PUBLISHED if drawn > 0.95 * jft else HOLDS, words)
@@ -110,7 +120,10 @@ def without_tokens(plain: Study, tokens: Study) -> Verdict:
     words = (
         f"non-private leak rates {between(100 * one.value for one, _ in pairs)} % without tokens, "
     )
-    words += f"{between(100 * other.value for _, other in pairs)} % with them; {much} of {len(pairs)} certainly more than doubled"
+    words += (
+        f"{between(100 * other.value for _, other in pairs)} % with them; {much} of {len(pairs)} "
+        "certainly more than doubled"
+    )
     return decide(much == 0, words)
 
 
@@ -136,12 +149,16 @@ def ratio(study: Study, prefix: str) -> Verdict:
 def claims(study: str, prefix: str, what: str) -> list[Claim]:
     """The claims on one corpus."""
     each = [
-        Claim(PAPER, where="Figures 1, 4, 6", words=f"{what}, {policy}: redacted models leak no more than a judge errs", studies=(study,),
+        Claim(PAPER, where="Figures 1, 4, 6", words=(
+            f"{what}, {policy}: redacted models leak no more than a judge errs"
+        ), studies=(study,),
               figure="leak", verdict=partial(leaks, prefix=prefix, policy=policy))
         for policy in ("keyword", "classifier")
     ]  # fmt: skip
     each += [
-        Claim(PAPER, where="Figures 2, 5, 7", words=f"{what}, {policy}: a redaction schedule has lower perplexity than JFT", studies=(study,),
+        Claim(PAPER, where="Figures 2, 5, 7", words=(
+            f"{what}, {policy}: a redaction schedule has lower perplexity than JFT"
+        ), studies=(study,),
               figure="domain_epsilon", verdict=partial(utility, prefix=prefix, policy=policy))
         for policy in ("keyword", "classifier")
     ]  # fmt: skip
@@ -161,7 +178,13 @@ def claims(study: str, prefix: str, what: str) -> list[Claim]:
 CLAIMS = [
     *claims("dpt_dogo", "dogo", "MultiDoGO"),
     *claims("dpt_sgd", "sgd", "Schema-Guided"),
-    Claim(PAPER, where="Figure 2", words="a schedule's ε is 35 % below JFT's", studies=("dpt_dogo",), figure="domain_epsilon", verdict=saving),
-    Claim(PAPER, where="Figures 8, 9", words="leaks are similar or slightly higher without tokens that name the domain",
+    Claim(PAPER, where="Figure 2", words="a schedule's ε is 35 % below JFT's", studies=((
+        "dpt_dogo"
+    ),), figure=(
+        "domain_epsilon"
+    ), verdict=saving),
+    Claim(PAPER, where="Figures 8, 9", words=(
+        "leaks are similar or slightly higher without tokens that name the domain"
+    ),
           studies=("dpt_dogo_plain", "dpt_dogo"), figure="leak", verdict=without_tokens),
 ]  # fmt: skip

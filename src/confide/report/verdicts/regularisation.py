@@ -4,8 +4,9 @@ Shakespeare.
 
 from functools import partial
 
-from confide.report.figures.authors import Estimate, by_copies, mean_over
+from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
 from confide.report.figures.levels import moments
+from confide.report.figures.series import Estimate
 from confide.report.figures.tab import rate
 from confide.report.figures.train_time import ratio
 from confide.report.tables.table import show
@@ -40,8 +41,8 @@ def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
     resampled.
     """
     authors: dict[int, list[float]] = {}
-    for one in moments(study.runs(name), level, "sequence_exposure"):
-        for copies, own in by_copies(one.attacks["sequence_exposure"]["canaries"]).items():
+    for one in moments(study.runs(name), level, EXPOSURE):
+        for copies, own in by_copies(one.attacks[EXPOSURE]["canaries"]).items():
             for author, values in own.items():
                 authors.setdefault(author, []).extend(values if copies >= least else [])
     return mean_over([mean(values, f"{name}: exposures") for values in authors.values()])
@@ -63,7 +64,10 @@ def protected(study: Study, prefix: str, measure, unit: str) -> Verdict:
     )
     own = {kind: measure(study, f"{prefix}_{kind}", level) for kind in KINDS}
     words = ", ".join(f"{kind} {words_of(one)}" for kind, one in own.items())
-    words = f"at validation perplexity {level:g}: {words} {unit}, none {words_of(plain)}, none with batches of one author "
+    words = (
+        f"at validation perplexity {level:g}: {words} {unit}, none {words_of(plain)}, none with "
+        "batches of one author "
+    )
     words += words_of(alone)
     if not all(one.high < plain.value and one.value < plain.low for one in own.values()):
         return Verdict(
@@ -80,7 +84,10 @@ def against_noise(study: Study) -> Verdict:
     noise = exposed(study, "writers_clip_noise", level, OFTEN)
     own = {kind: exposed(study, f"writers_{kind}", level, OFTEN) for kind in KINDS}
     words = ", ".join(f"{kind} {words_of(one)}" for kind, one in own.items())
-    words = f"at validation perplexity {level:g}, {OFTEN} copies and more: {words} bits, clip + noise (ε = ∞) {words_of(noise)}"
+    words = (
+        f"at validation perplexity {level:g}, {OFTEN} copies and more: {words} bits, clip + noise "
+        f"(ε = ∞) {words_of(noise)}"
+    )
     if all(one.high < noise.low for one in own.values()):
         return Verdict(HOLDS, words)
     return Verdict(OPEN if all(overlap(one, noise) for one in own.values()) else FAILS, words)
@@ -109,10 +116,13 @@ def quick(study: Study, prefix: str) -> Verdict:
         name: ratio(study.runs(f"{prefix}_{name}"), study.results, "cpu_seconds")
         for name in (*KINDS, "by_author", "dpsgd")
     }
-    known = {name: one.median for name, one in spent.items() if one is not None}
+    known = {name: one.value for name, one in spent.items() if one is not None}
     words = ", ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in known.items())
     same = [known[kind] / known["by_author"] for kind in KINDS]
-    words += f"; over the same batches {show(same[0])} and {show(same[1])} (printed 1.06 and 1.80, DP 16.44)"
+    words += (
+        f"; over the same batches {show(same[0])} and {show(same[1])} (printed 1.06 and 1.80, DP "
+        "16.44)"
+    )
     return decide(
         same[0] <= 1.15 and same[1] <= 1.8 and known["dpsgd"] > max(known[kind] for kind in KINDS),
         words,
@@ -158,20 +168,44 @@ def claims(study: str, prefix: str, what: str) -> list[Claim]:
         ("Figures 3a, 3b", "fewer canaries come back from their first token", "tab",
          partial(protected, measure=extracted, unit="%")),
         ("Table 1", "at little cost in perplexity", "utility", equal_utility),
-        ("Figure 4", "an epoch takes a little longer (triplet: at most 1.8 times), DP-SGD's much longer", "train_time", quick),
-        ("section 2", "what the model computes does not tell who wrote the text", "author_inference", hidden),
+        ("Figure 4", (
+            "an epoch takes a little longer (triplet: at most 1.8 times), DP-SGD's much longer"
+        ), (
+            "train_time"
+        ), quick),
+        ("section 2", "what the model computes does not tell who wrote the text", (
+            "author_inference"
+        ), hidden),
     )  # fmt: skip
-    return [Claim(PAPER, where=where, words=f"{what}: {words}", studies=(study,), figure=figure, verdict=partial(verdict, prefix=prefix))
+    return [Claim(PAPER, where=where, words=(
+        f"{what}: {words}"
+    ), studies=(study,), figure=figure, verdict=partial(verdict, prefix=prefix))
             for where, words, figure, verdict in each]  # fmt: skip
 
 
 CLAIMS = [
     *claims("pr_writers", "writers", "simulated authors"),
-    Claim(PAPER, where="section 3", words="canaries of more than 9 copies are less exposed than with DP", studies=("pr_writers",),
+    Claim(PAPER, where="section 3", words=(
+        "canaries of more than 9 copies are less exposed than with DP"
+    ), studies=((
+        "pr_writers"
+    ),),
           figure="author_exposure", verdict=against_noise),
-    Claim(PAPER, where="Figure 3c", words="simulated authors: a smaller gap between authors than with DP", studies=("pr_writers",), figure="subgroups",
+    Claim(PAPER, where="Figure 3c", words=(
+        "simulated authors: a smaller gap between authors than with DP"
+    ), studies=((
+        "pr_writers"
+    ),), figure=(
+        "subgroups"
+    ),
           verdict=partial(fair, prefix="writers", other="clip_noise")),
     *claims("pr_speeches", "speeches", "tiny Shakespeare"),
-    Claim(PAPER, where="Figure 3c", words="tiny Shakespeare: a smaller gap between authors than with DP", studies=("pr_speeches",), figure="subgroups",
+    Claim(PAPER, where="Figure 3c", words=(
+        "tiny Shakespeare: a smaller gap between authors than with DP"
+    ), studies=((
+        "pr_speeches"
+    ),), figure=(
+        "subgroups"
+    ),
           verdict=partial(fair, prefix="speeches", other="dpsgd")),
 ]  # fmt: skip

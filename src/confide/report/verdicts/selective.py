@@ -26,7 +26,10 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     """Test perplexities at equal record-level epsilon."""
     own, other = (study.number(name, "ppl") for name in (selective, dpsgd))
     spent = [study.number(name, "epsilon_secret_caught") for name in (selective, dpsgd)]
-    words = f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and {show(spent[1])} for a caught secret"
+    words = (
+        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
+        f"{show(spent[1])} for a caught secret"
+    )
     return decide(own < other and spent[0] <= spent[1] * 1.01, words)
 
 
@@ -53,7 +56,10 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
     words = (
         f"mean / largest exposure {show(found[honest])} / {show(most[honest])} at a certified ε, "
     )
-    words += f"{show(found[published])} / {show(most[published])} as published; by chance up to {show(high[0])} / {show(high[1])}"
+    words += (
+        f"{show(found[published])} / {show(most[published])} as published; by chance up to "
+        f"{show(high[0])} / {show(high[1])}"
+    )
     open_ = study.number(nonprivate, "exposure_max")
     words += f"; largest without protection {show(open_)}"
     if any(inside.values()) and open_ <= high[1]:
@@ -72,7 +78,10 @@ def private_tokens(study: Study) -> Verdict:
         study.number("sdp_wikitext_redacted", name) for name in ("ppl_marked", "ppl_marked_backoff")
     )
     honest = study.number("sdp_wikitext_selective", "ppl_private")
-    words = f"as published {show(own)}, a uniform guess {show(guess)}; anonymised {show(raw)} raw, {show(fair)} with a fair guess "
+    words = (
+        f"as published {show(own)}, a uniform guess {show(guess)}; anonymised {show(raw)} raw, "
+        f"{show(fair)} with a fair guess "
+    )
     words += f"behind each mask; at a certified ε and a clip that learns {show(honest)}"
     return Verdict(HOLDS if own < min(guess, fair) else PUBLISHED if own < raw else FAILS, words)
 
@@ -108,7 +117,8 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
     )
     open_low = study.metric(nonprivate, "membership", "auc_low")
     words = "; ".join(
-        f"{kind}: AUC {show(found[0])} (non-private), {show(found[1])} (selective), {show(blind[kind])} (without the model)"
+        f"{kind}: AUC {show(found[0])} (non-private), {show(found[1])} (selective), "
+        f"{show(blind[kind])} (without the model)"
         for kind, found in auc.items()
     )
     found = guessing(
@@ -161,29 +171,105 @@ def twice(study: Study) -> Verdict:
 
 
 CLAIMS = [
-    Claim(PAPER, where="Table 2, Figure 4a", words="CustomerSim: lower perplexity than DP-SGD at equal ε", studies=("sdp_customersim",), figure="tradeoff",
+    Claim(PAPER, where="Table 2, Figure 4a", words=(
+        "CustomerSim: lower perplexity than DP-SGD at equal ε"
+    ), studies=((
+        "sdp_customersim"
+    ),), figure=(
+        "tradeoff"
+    ),
           verdict=partial(utility, selective="sdp_selective", dpsgd="sdp_dpsgd")),
-    Claim(PAPER, where="Table 2, Figure 3a", words="WikiText-2: lower perplexity than DP-SGD at equal ε", studies=("sdp_wikitext",), figure="tradeoff",
+    Claim(PAPER, where="Table 2, Figure 3a", words=(
+        "WikiText-2: lower perplexity than DP-SGD at equal ε"
+    ), studies=((
+        "sdp_wikitext"
+    ),), figure=(
+        "tradeoff"
+    ),
           verdict=partial(utility, selective="sdp_wikitext_selective", dpsgd="sdp_wikitext_dpsgd")),
-    Claim(PAPER, where="Table 2", words="CustomerSim: the ε that is printed", studies=("sdp_customersim",), figure="frontier",
+    Claim(PAPER, where="Table 2", words="CustomerSim: the ε that is printed", studies=((
+        "sdp_customersim"
+    ),), figure=(
+        "frontier"
+    ),
           verdict=partial(printed_epsilon, published="sdp_selective_published")),
-    Claim(PAPER, where="Table 2", words="WikiText-2: the ε that is printed", studies=("sdp_wikitext",), figure="frontier",
+    Claim(PAPER, where="Table 2", words="WikiText-2: the ε that is printed", studies=((
+        "sdp_wikitext"
+    ),), figure=(
+        "frontier"
+    ),
           verdict=partial(printed_epsilon, published="sdp_wikitext_published")),
-    Claim(PAPER, where="Figure 4b", words="CustomerSim: canaries stay at chance", studies=("sdp_customersim",), figure="trajectory",
-          verdict=partial(canaries, honest="sdp_selective", published="sdp_selective_published", nonprivate="sdp_nonprivate")),
-    Claim(PAPER, where="Figure 3b", words="WikiText-2: canaries stay at chance", studies=("sdp_wikitext",), figure="trajectory",
-          verdict=partial(canaries, honest="sdp_wikitext_selective", published="sdp_wikitext_published",
+    Claim(PAPER, where="Figure 4b", words="CustomerSim: canaries stay at chance", studies=((
+        "sdp_customersim"
+    ),), figure=(
+        "trajectory"
+    ),
+          verdict=partial(canaries, honest="sdp_selective", published=(
+              "sdp_selective_published"
+          ), nonprivate=(
+              "sdp_nonprivate"
+          ))),
+    Claim(PAPER, where="Figure 3b", words="WikiText-2: canaries stay at chance", studies=((
+        "sdp_wikitext"
+    ),), figure=(
+        "trajectory"
+    ),
+          verdict=partial(canaries, honest="sdp_wikitext_selective", published=(
+              "sdp_wikitext_published"
+          ),
                   nonprivate="sdp_wikitext_nonprivate")),
-    Claim(PAPER, where="Figure 4c", words="CustomerSim: membership of names is guessing", studies=("sdp_customersim",), figure="membership",
+    Claim(PAPER, where="Figure 4c", words="CustomerSim: membership of names is guessing", studies=((
+        "sdp_customersim"
+    ),), figure=(
+        "membership"
+    ),
           verdict=partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective")),
-    Claim(PAPER, where="Figure 8", words="CustomerSim as published: membership of names is guessing", studies=("sdp_authors",), figure="membership",
-          verdict=partial(membership, nonprivate="sdp_authors_nonprivate", selective="sdp_authors_selective")),
-    Claim(PAPER, where="Figure 3c", words="WikiText-2: membership of numbers is guessing, and is not without privacy", studies=("sdp_wikitext",),
-          figure="membership", verdict=partial(membership, nonprivate="sdp_wikitext_nonprivate", selective="sdp_wikitext_selective")),
-    Claim(PAPER, where="Figure 5", words="it learns private tokens, which an anonymised model cannot", studies=("sdp_wikitext",), figure="private_ppl",
+    Claim(PAPER, where="Figure 8", words=(
+        "CustomerSim as published: membership of names is guessing"
+    ), studies=((
+        "sdp_authors"
+    ),), figure=(
+        "membership"
+    ),
+          verdict=partial(membership, nonprivate="sdp_authors_nonprivate", selective=(
+              "sdp_authors_selective"
+          ))),
+    Claim(PAPER, where="Figure 3c", words=(
+        "WikiText-2: membership of numbers is guessing, and is not without privacy"
+    ), studies=((
+        "sdp_wikitext"
+    ),),
+          figure="membership", verdict=partial(membership, nonprivate=(
+              "sdp_wikitext_nonprivate"
+          ), selective=(
+              "sdp_wikitext_selective"
+          ))),
+    Claim(PAPER, where="Figure 5", words=(
+        "it learns private tokens, which an anonymised model cannot"
+    ), studies=((
+        "sdp_wikitext"
+    ),), figure=(
+        "private_ppl"
+    ),
           verdict=private_tokens),
-    Claim(PAPER, where="Figure 6", words="a canary that the policy misses is extracted as if there were no noise", studies=("sdp_missed",),
+    Claim(PAPER, where="Figure 6", words=(
+        "a canary that the policy misses is extracted as if there were no noise"
+    ), studies=((
+        "sdp_missed"
+    ),),
           figure="trajectory", verdict=missed),
-    Claim(PAPER, where="Figure 7", words="a clip of 0.01 is too large, one of 5e-6 too small", studies=("sdp_parameters",), figure="learning", verdict=parameters),
-    Claim(PAPER, where="Table 3", words="GPT-2, fine-tuned twice: better than DP-SGD and than redaction", studies=("sdp_gpt2",), figure="utility", verdict=twice),
+    Claim(PAPER, where="Figure 7", words=(
+        "a clip of 0.01 is too large, one of 5e-6 too small"
+    ), studies=((
+        "sdp_parameters"
+    ),), figure=(
+        "learning"
+    ), verdict=parameters),
+    Claim(PAPER, where="Table 3", words=(
+        "GPT-2, fine-tuned twice: better than DP-SGD and than redaction"
+    ), studies=((
+        "sdp_gpt2"
+    ),), figure=(
+        "utility"
+    ), verdict=twice),
 ]  # fmt: skip
