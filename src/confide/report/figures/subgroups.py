@@ -64,9 +64,7 @@ def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
             _fifths(right, series, authors, 0.05 * (number - (len(compared) - 1) / 2))
         few = len(ends(compared[0][1])[0])
         left.set_title(f"{name}: {few} authors at either end")
-        _label(left, middle, right)
-        name_rows(left, [series.label for series, _ in compared])
-        name_rows(middle, [""] * len(compared))
+        _label(left, middle, right, [series.label for series, _ in compared])
         if max(abs(one.percent) for _, authors in compared for one in authors) > FAR:
             for axes, which in ((left, "x"), (middle, "x"), (right, "y")):
                 _wide(axes, which)  # else the small changes would be one dot
@@ -138,15 +136,16 @@ def _fifths(axes: Axes, series: Series, authors: list[Change], shift: float) -> 
     axes.set_xticks(numbers, labels, fontsize=7.5)
 
 
-def _label(left: Axes, middle: Axes, right: Axes) -> None:
+def _label(left: Axes, middle: Axes, right: Axes, names: list[str]) -> None:
     middle.set_title("gap between the ends")
     right.set_title("all authors, by training text")
     left.set_xlabel("change of test perplexity (%)")
     middle.set_xlabel("least minus most (points)")
     right.set_xlabel("training points of an author, in equal parts")
     right.set_ylabel("change of test perplexity (%)")
-    for axes in (left, middle):
+    for axes, labels in ((left, names), (middle, [""] * len(names))):
         axes.axvline(0, color=FAINT, linewidth=1, zorder=1)
+        name_rows(axes, labels)
     middle.margins(x=0.3)
     right.axhline(0, color=FAINT, linewidth=1, zorder=1)
 

@@ -4,7 +4,6 @@ One sentence, every claim with its meaning, what was measured, and how to check 
 """
 
 import math
-
 from collections.abc import Iterator
 from string import ascii_lowercase
 from typing import Any

@@ -1,7 +1,7 @@
-"""Texts that attacks wrote out, side by side (Domain Private Transformers, Tables 1 to 3 and
-Appendix E.4), as Markdown.
+"""Texts that attacks wrote out, side by side, as Markdown.
 
-What is secret in them, or might be, was masked where they were made (`attacks/domains/examples.py`).
+They are those of Domain Private Transformers, Tables 1 to 3 and Appendix E.4. What is secret in
+them, or might be, was masked where they were made (`attacks/domains/examples.py`).
 """
 
 from collections.abc import Iterable, Iterator
