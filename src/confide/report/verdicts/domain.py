@@ -45,8 +45,7 @@ def rates(study: Study, name: str) -> dict[Asked, Estimate]:
 
 
 def leaks(study: Study, prefix: str, policy: str) -> Verdict:
-    """Leaks of models that were redacted for some of their updates against what a judge flags of
-    real text.
+    """Leaks of models that were redacted in part against a judge's flags of real text.
 
     Where not even the model without privacy surely leaks more than a judge errs, its prompts are
     too few to show anything.
@@ -86,8 +85,9 @@ def utility(study: Study, prefix: str, policy: str) -> Verdict:
 
 
 def saving(study: Study) -> Verdict:
-    """What a schedule spends with noise made for every update, against the same epsilon calibrated
-    to the noised ones.
+    """What a schedule spends with noise made for every update, and for the noised ones.
+
+    The second is calibrated to the same epsilon.
     """
     every, drawn, jft = (
         study.number(f"dogo_{name}", "epsilon_secret_caught")
@@ -110,9 +110,7 @@ def saving(study: Study) -> Verdict:
 
 
 def without_tokens(plain: Study, tokens: Study) -> Verdict:
-    """Leaks of the non-private model where no token names the domain, against those where one
-    does.
-    """
+    """Leaks of the non-private model with and without tokens that name the domain."""
     without = rates(plain, "plain_nonprivate")
     named = rates(tokens, "dogo_nonprivate")
     pairs = [(without[asked], one) for asked, one in named.items() if asked in without]
@@ -128,8 +126,9 @@ def without_tokens(plain: Study, tokens: Study) -> Verdict:
 
 
 def ratio(study: Study, prefix: str) -> Verdict:
-    """Whether a likelihood ratio finds the leaks of the non-private models: AUC with its interval,
-    by prompts and judge.
+    """Whether a likelihood ratio finds the leaks of the non-private models.
+
+    That is its AUC with its interval, by prompts and judge.
     """
     found = [
         (value, row[f"{name}_low"])
@@ -149,19 +148,27 @@ def ratio(study: Study, prefix: str) -> Verdict:
 def claims(study: str, prefix: str, what: str) -> list[Claim]:
     """The claims on one corpus."""
     each = [
-        Claim(PAPER, where="Figures 1, 4, 6", words=(
-            f"{what}, {policy}: redacted models leak no more than a judge errs"
-        ), studies=(study,),
-              figure="leak", verdict=partial(leaks, prefix=prefix, policy=policy))
+        Claim(
+            PAPER,
+            where="Figures 1, 4, 6",
+            words=f"{what}, {policy}: redacted models leak no more than a judge errs",
+            studies=(study,),
+            figure="leak",
+            verdict=partial(leaks, prefix=prefix, policy=policy),
+        )
         for policy in ("keyword", "classifier")
-    ]  # fmt: skip
+    ]
     each += [
-        Claim(PAPER, where="Figures 2, 5, 7", words=(
-            f"{what}, {policy}: a redaction schedule has lower perplexity than JFT"
-        ), studies=(study,),
-              figure="domain_epsilon", verdict=partial(utility, prefix=prefix, policy=policy))
+        Claim(
+            PAPER,
+            where="Figures 2, 5, 7",
+            words=f"{what}, {policy}: a redaction schedule has lower perplexity than JFT",
+            studies=(study,),
+            figure="domain_epsilon",
+            verdict=partial(utility, prefix=prefix, policy=policy),
+        )
         for policy in ("keyword", "classifier")
-    ]  # fmt: skip
+    ]
     return [
         *each,
         Claim(
@@ -178,13 +185,20 @@ def claims(study: str, prefix: str, what: str) -> list[Claim]:
 CLAIMS = [
     *claims("dpt_dogo", "dogo", "MultiDoGO"),
     *claims("dpt_sgd", "sgd", "Schema-Guided"),
-    Claim(PAPER, where="Figure 2", words="a schedule's ε is 35 % below JFT's", studies=((
-        "dpt_dogo"
-    ),), figure=(
-        "domain_epsilon"
-    ), verdict=saving),
-    Claim(PAPER, where="Figures 8, 9", words=(
-        "leaks are similar or slightly higher without tokens that name the domain"
+    Claim(
+        PAPER,
+        where="Figure 2",
+        words="a schedule's ε is 35 % below JFT's",
+        studies=("dpt_dogo",),
+        figure="domain_epsilon",
+        verdict=saving,
     ),
-          studies=("dpt_dogo_plain", "dpt_dogo"), figure="leak", verdict=without_tokens),
-]  # fmt: skip
+    Claim(
+        PAPER,
+        where="Figures 8, 9",
+        words="leaks are similar or slightly higher without tokens that name the domain",
+        studies=("dpt_dogo_plain", "dpt_dogo"),
+        figure="leak",
+        verdict=without_tokens,
+    ),
+]
