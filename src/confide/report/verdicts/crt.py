@@ -1,5 +1,6 @@
-"""Claims of Confidentially Redacted Training (Zhao, Li and Wang 2022), on each corpus and model
-that was tried.
+"""Claims of Confidentially Redacted Training (Zhao, Li and Wang 2022).
+
+Each is put to the test on every corpus and model that was tried.
 """
 
 from functools import partial

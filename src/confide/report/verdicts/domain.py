@@ -1,5 +1,6 @@
-"""Claims of Domain Private Transformers (Kabra and Elenberg 2023), on MultiDoGO and on
-Schema-Guided Dialogues.
+"""Claims of Domain Private Transformers (Kabra and Elenberg 2023).
+
+The corpora are MultiDoGO and Schema-Guided Dialogues.
 """
 
 from functools import partial

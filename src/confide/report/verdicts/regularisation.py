@@ -1,5 +1,6 @@
-"""Claims of Privacy Regularization (Mireshghallah et al. 2021), on simulated authors and on tiny
-Shakespeare.
+"""Claims of Privacy Regularization (Mireshghallah et al. 2021).
+
+The corpora are simulated authors and tiny Shakespeare.
 """
 
 from functools import partial

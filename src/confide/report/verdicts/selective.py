@@ -1,5 +1,6 @@
-"""Claims of Selective DP-SGD and of JFT, which its Table 3 calls S-DP on GPT-2 (Shi et al.
-2022).
+"""Claims of Selective DP-SGD and of JFT (Shi et al. 2022).
+
+Their Table 3 calls JFT S-DP on GPT-2.
 """
 
 import math
