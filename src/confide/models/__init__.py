@@ -1,8 +1,6 @@
-"""Language models behind one interface, and their files: config.json plus model.safetensors
-(nothing is unpickled).
+"""Language models behind one base class, and their files: config.json plus model.safetensors.
 
-A model is an nn.Module with hidden(ids, keep, ends), head (models.head.Head), and for attacks
-start(n), advance(state, tokens) and take(state, index).
+Nothing is unpickled.
 """
 
 from collections.abc import Callable
@@ -12,28 +10,28 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import nn
 
 from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_json
 from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
+from confide.models.language_model import LanguageModel
 from confide.models.lstm import LSTMModel
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, parse
 from confide.specs.files import ConfigFile
 
 settle()
 
-MODELS: dict[str, Callable[..., nn.Module]] = {"lstm": LSTMModel, "gpt2": GPT2Model}
+MODELS: dict[str, Callable[..., LanguageModel]] = {"lstm": LSTMModel, "gpt2": GPT2Model}
 SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec]] = {"lstm": LSTMSpec, "gpt2": GPT2Spec}
 
 
-def build(spec: ModelSpec, vocab_size: int, bos: int) -> nn.Module:
+def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:
     """A fresh model (weights from torch's global generator: seed it first)."""
     return MODELS[spec.kind](spec, vocab_size, bos)
 
 
-def save(model: nn.Module, weights: Path, config: Path) -> None:
+def save(model: LanguageModel, weights: Path, config: Path) -> None:
     """Write both files atomically. Tied tensors are stored once."""
     with atomic(weights) as temporary:
         save_file(weights_of(model), temporary)
@@ -42,14 +40,14 @@ def save(model: nn.Module, weights: Path, config: Path) -> None:
     )
 
 
-def weights_of(model: nn.Module) -> dict[str, Any]:
+def weights_of(model: LanguageModel) -> dict[str, Any]:
     """Named parameters, each once, on the CPU."""
     return {
         name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()
     }
 
 
-def load_weights(model: nn.Module, weights: Path) -> None:
+def load_weights(model: LanguageModel, weights: Path) -> None:
     """Copy stored weights into a model.
 
     InputError where names or shapes differ, a number is not finite, or the file is damaged.
@@ -68,7 +66,7 @@ def load_weights(model: nn.Module, weights: Path) -> None:
         parameter.data.copy_(stored[name])
 
 
-def load(folder: Path) -> nn.Module:
+def load(folder: Path) -> LanguageModel:
     """A trained model in evaluation mode."""
     place = Path(folder) / "config.json"
     weights = Path(folder) / "model.safetensors"

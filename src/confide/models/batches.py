@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.models.head import IGNORE
+from confide.models.language_model import LanguageModel
 from confide.types import StateName, View
 
 
@@ -188,7 +189,7 @@ def ends_of(batch: Batch) -> Tensor:
     return torch.where(batch.targets != IGNORE, places, 0).amax(1)
 
 
-def token_losses(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
+def token_losses(model: LanguageModel, batch: Batch, half: bool = False) -> Tensor:
     """Negative log-likelihood (B, P) in nats, 0 where target is IGNORE; half: matrix products in
     bfloat16.
     """

@@ -17,9 +17,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.errors import InputError
+from confide.models.gpt2 import GPT2Model
+from confide.models.language_model import LanguageModel
+from confide.models.lstm import LSTMModel
 from confide.specs import SamplingSpec
 from confide.text.tokenizer import Tokenizer
 
@@ -139,7 +142,7 @@ def highest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
 class LSTMReader:
     """The states of n contexts of an LSTM."""
 
-    def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
+    def __init__(self, model: LSTMModel, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
         hidden, state = model.resume(ids, lengths, model.start(len(ids)))
         self.model = model
         self.state = model.take(state, rows)
@@ -160,7 +163,7 @@ class GPT2Reader:
     and those of new tokens.
     """
 
-    def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
+    def __init__(self, model: GPT2Model, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
         self.body = model.network.transformer
         self.heads = model.spec.heads
         self.past: list[
@@ -267,14 +270,14 @@ Reader = LSTMReader | GPT2Reader
 READERS: dict[str, type[Reader]] = {"lstm": LSTMReader, "gpt2": GPT2Reader}
 
 
-def room(model: nn.Module, spec: SamplingSpec) -> float:
+def room(model: LanguageModel, spec: SamplingSpec) -> float:
     """The longest prompt, begin token included, after which there is room for all new tokens."""
     return model.spec.positions - spec.max_new_tokens if model.spec.kind == "gpt2" else float("inf")
 
 
 @torch.inference_mode()
 def generate(
-    model: nn.Module,
+    model: LanguageModel,
     prompts: Sequence[Sequence[int]],
     numbers: Tensor,
     spec: SamplingSpec,
@@ -305,7 +308,7 @@ def generate(
     return [written[place : place + samples] for place in range(0, len(written), samples)]
 
 
-def _batch(model: nn.Module, longest: int, samples: int, new: int) -> int:
+def _batch(model: LanguageModel, longest: int, samples: int, new: int) -> int:
     """How many contexts go together; all samples of a prompt, where there are not too many."""
     size = ROWS
     if model.spec.kind == "gpt2":
@@ -315,7 +318,7 @@ def _batch(model: nn.Module, longest: int, samples: int, new: int) -> int:
 
 
 def _continued(
-    model: nn.Module,
+    model: LanguageModel,
     prompts: list[Sequence[int]],
     numbers: Tensor,
     spec: SamplingSpec,

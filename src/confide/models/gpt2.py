@@ -12,18 +12,19 @@ from confide.errors import InputError
 from confide.models import pretrained
 from confide.models.attention import attend
 from confide.models.head import Head
+from confide.models.language_model import LanguageModel
 from confide.models.padding import repeated
 from confide.specs import GPT2Spec
 
 if TYPE_CHECKING:
-    from transformers import GPT2Config
+    from transformers import GPT2Config, GPT2LMHeadModel
 
 # Per token read: each layer's keys and values (m, width), and which of the m each of n contexts
 # continues (n,).
 State = list[tuple[list[tuple[Tensor, Tensor]], Tensor]]
 
 
-def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
+def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> "GPT2LMHeadModel":
     from transformers import GPT2LMHeadModel
 
     if spec.pretrained is None:
@@ -72,9 +73,10 @@ def _config(spec: GPT2Spec, vocab_size: int, bos: int | None) -> "GPT2Config":
     )
 
 
-def _adapted(network: nn.Module, rank: int) -> nn.Module:
-    """LoRA adapters (Hu et al. 2022) of a rank on all matrices of all blocks; everything else is
-    frozen.
+def _adapt(network: nn.Module, rank: int) -> None:
+    """Put LoRA adapters on all matrices of all blocks and freeze everything else.
+
+    Hu et al. 2022.
     """
     try:
         import peft
@@ -86,17 +88,20 @@ def _adapted(network: nn.Module, rank: int) -> nn.Module:
     config = peft.LoraConfig(
         r=rank, lora_alpha=2 * rank, target_modules=targets, fan_in_fan_out=True
     )
-    return peft.inject_adapter_in_model(config, network)
+    peft.inject_adapter_in_model(config, network)
 
 
-class GPT2Model(nn.Module):
+class GPT2Model(LanguageModel):
     """See the module docstring."""
+
+    spec: GPT2Spec
+    network: "GPT2LMHeadModel"
 
     def __init__(self, spec: GPT2Spec, vocab_size: int, bos: int):
         super().__init__()
         self.network = _network(spec, vocab_size, bos)
         if spec.lora_rank:
-            self.network = _adapted(self.network, spec.lora_rank)
+            _adapt(self.network, spec.lora_rank)
         self.head = Head(self.network.lm_head.weight)  # tied to the embedding
         config = self.network.config
         self.spec = GPT2Spec(
@@ -111,7 +116,7 @@ class GPT2Model(nn.Module):
         self.vocab_size = vocab_size
         self.bos = bos
 
-    def hidden(self, ids: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
+    def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
         """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding.
         keep: of recurrent models alone.
 
@@ -135,29 +140,28 @@ class GPT2Model(nn.Module):
             input_ids=ids, position_ids=positions, use_cache=False
         ).last_hidden_state
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.head(self.hidden(ids))
-
-    def start(self, n: int) -> State:
-        """State of n empty contexts."""
+    def start(self, count: int) -> State:
+        """State of empty contexts."""
         return []
 
-    def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
+    def advance(self, contexts: State, tokens: Tensor) -> tuple[Tensor, State]:
         """Read one token in each of n contexts: tokens (n,) -> hidden (n, d) and the new state."""
         body = self.network.transformer
         n = len(tokens)
-        x = body.wte(tokens) + body.wpe.weight[len(state)]
+        x = body.wte(tokens) + body.wpe.weight[len(contexts)]
         own = []
         for number, block in enumerate(body.h):
             query, key, value = block.attn.c_attn(block.ln_1(x)).chunk(3, dim=1)
-            read = [(*layers[number], rows) for layers, rows in state] + [(key, value, slice(None))]
+            read = [(*layers[number], rows) for layers, rows in contexts] + [
+                (key, value, slice(None))
+            ]
             x = x + block.attn.c_proj(attend(query, read, self.spec.heads))
             x = x + block.mlp.c_proj(
                 F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh")
             )  # transformers' gelu_new
             own.append((key, value))
-        return body.ln_f(x), [*state, (own, torch.arange(n, device=tokens.device))]
+        return body.ln_f(x), [*contexts, (own, torch.arange(n, device=tokens.device))]
 
-    def take(self, state: State, index: Tensor) -> State:
+    def take(self, contexts: State, index: Tensor) -> State:
         """Rows of a state, repeated or reordered."""
-        return [(layers, rows[index]) for layers, rows in state]
+        return [(layers, rows[index]) for layers, rows in contexts]

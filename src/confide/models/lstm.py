@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.models.head import Head
+from confide.models.language_model import LanguageModel
 from confide.models.padding import repeated
 from confide.models.recurrence import LSTMLayer, gates
 from confide.specs import LSTMSpec
@@ -11,8 +12,10 @@ from confide.specs import LSTMSpec
 State = list[tuple[Tensor, Tensor]]  # (h, c) per layer, each (n, H)
 
 
-class LSTMModel(nn.Module):
-    """See the module docstring; `bos` is the id that opens and closes every sequence."""
+class LSTMModel(LanguageModel):
+    """See the module docstring."""
+
+    spec: LSTMSpec
 
     def __init__(self, spec: LSTMSpec, vocab_size: int, bos: int):
         super().__init__()
@@ -51,22 +54,19 @@ class LSTMModel(nn.Module):
             after = [*after, tuple(last)]
         return x, after
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.head(self.hidden(ids))
-
-    def start(self, n: int) -> State:
-        """State of n empty contexts."""
-        zero = self.head.weight.new_zeros(n, self.spec.hidden)
+    def start(self, count: int) -> State:
+        """State of empty contexts."""
+        zero = self.head.weight.new_zeros(count, self.spec.hidden)
         return [(zero, zero) for _ in range(self.spec.layers)]
 
-    def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
+    def advance(self, contexts: State, tokens: Tensor) -> tuple[Tensor, State]:
         """Read one token in each of n contexts: tokens (n,) -> hidden (n, H) and the new state."""
         distinct, place = tokens.unique(
             return_inverse=True
         )  # attacks feed few distinct tokens to many contexts
         x = self.embedding(distinct)
         after = []
-        for number, (layer, (hidden, cell)) in enumerate(zip(self.layers, state, strict=True)):
+        for number, (layer, (hidden, cell)) in enumerate(zip(self.layers, contexts, strict=True)):
             projected = layer.inputs(x)
             pre = (projected if number else projected[place]).addmm_(
                 hidden, layer.recurrent.weight.t()
@@ -75,9 +75,9 @@ class LSTMModel(nn.Module):
             after.append((x, cell))
         return x, after
 
-    def take(self, state: State, index: Tensor) -> State:
+    def take(self, contexts: State, index: Tensor) -> State:
         """Rows of a state, repeated or reordered."""
-        return [(hidden[index], cell[index]) for hidden, cell in state]
+        return [(hidden[index], cell[index]) for hidden, cell in contexts]
 
     def torch_state(self) -> dict[str, Tensor]:
         """Weights of the layers as nn.LSTM(embedding, hidden, layers) names them; its second bias
