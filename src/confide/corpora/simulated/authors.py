@@ -6,19 +6,21 @@ number (the gold secret) and a share of samples out of a long tail. Authors of t
 are the same on purpose: perplexity is measured per author. The public variant (other authors,
 topics, names and sentences) protects nothing. Message i of an author depends on the spec's seed,
 its variant, the author and i only; how often an author writes depends on all of the sizes.
+The words and sentences stand in authors.yaml.
 """
 
 import re
 from bisect import bisect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from confide.corpora.simulated.authors_words import WORDS
 from confide.errors import InputError
 from confide.specs import AuthorsSpec
 from confide.types import SPLITS, Record, Span
@@ -32,7 +34,30 @@ PHONE = "phone"  # label of the gold secret
 TWO = 0.35  # share of messages with a second sentence
 TAGGED = 3  # tags of a tagged message
 
-Weighted = tuple[tuple[str, ...], list[float]]  # options with their cumulative probabilities
+Options = tuple[str, ...]
+Weighted = tuple[Options, list[float]]  # options with their cumulative probabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """All that one variant is made of."""
+
+    topics: tuple[dict[str, Options], ...]  # words of each slot that belongs to the topic
+    choices: dict[str, Options]
+    people: Options
+    sentences: Options
+    more_tags: Options = ()
+
+    @property
+    def tags(self) -> Options:
+        """What messages are tagged with: own words and all words of the topics, or nothing."""
+        if not self.more_tags:
+            return ()
+        of_topics = (word for topic in self.topics for slot in topic.values() for word in slot)
+        return tuple(dict.fromkeys([*self.more_tags, *of_topics]))
+
+
+WORDS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Words])
 
 
 class Style(NamedTuple):
@@ -69,7 +94,7 @@ def style(spec: AuthorsSpec, author: int) -> Style:
         )
     topics = _weights(rng, len(words.topics))
     own = tuple(
-        {name: (found, _weights(rng, len(found))) for name, found in topic._asdict().items()}
+        {name: (found, _weights(rng, len(found))) for name, found in topic.items()}
         for topic in words.topics
     )
     opens, closes, capitals = rng.random(3).tolist()
