@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_json
@@ -40,11 +41,10 @@ def save(model: LanguageModel, weights: Path, config: Path) -> None:
     )
 
 
-def weights_of(model: LanguageModel) -> dict[str, Any]:
+def weights_of(model: LanguageModel) -> dict[str, Tensor]:
     """Named parameters, each once, on the CPU."""
-    return {
-        name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()
-    }
+    parameters = model.named_parameters()
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in parameters}
 
 
 def load_weights(model: LanguageModel, weights: Path) -> None:
@@ -56,13 +56,12 @@ def load_weights(model: LanguageModel, weights: Path) -> None:
         stored = load_file(weights)
     except (SafetensorError, OSError) as error:
         raise InputError(f"cannot be read as safetensors: {error}", file=weights) from None
-    own = dict(model.named_parameters())
-    if stored.keys() != own.keys() or any(stored[name].shape != own[name].shape for name in own):
+    if {name: tuple(tensor.shape) for name, tensor in stored.items()} != shapes_of(model):
         raise InputError("holds other tensors than this model", file=weights)
-    for name in own:
-        if not stored[name].isfinite().all():
+    for name, tensor in stored.items():
+        if not tensor.isfinite().all():
             raise InputError(f"tensor {name} holds a number that is not finite", file=weights)
-    for name, parameter in own.items():
+    for name, parameter in model.named_parameters():
         parameter.data.copy_(stored[name])
 
 
@@ -74,7 +73,7 @@ def load(folder: Path) -> LanguageModel:
     if config["spec"].get("kind") not in list(SPECS):  # it may be of any type
         raise InputError(f"not one of {', '.join(SPECS)}", file=place, key="spec.kind")
     spec = parse(SPECS[config["spec"]["kind"]], config["spec"], file=str(place))
-    if getattr(spec, "pretrained", None) is not None:
+    if isinstance(spec, GPT2Spec) and spec.pretrained is not None:
         raise InputError(
             "a trained model has weights of its own",
             file=place,
@@ -92,10 +91,11 @@ def load(folder: Path) -> LanguageModel:
 
 
 def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: Path) -> None:
-    """InputError unless the weights that are there are of such a model's sizes: nothing is
-    allocated before that.
+    """InputError unless the weights that are there are of such a model's sizes.
+
+    Nothing is allocated before that.
     """
-    stored = shapes(weights)
+    stored = stored_shapes(weights)
     if spec.layers > len(stored):
         raise InputError(
             f"the weights beside it hold {len(stored)} tensors",
@@ -106,17 +106,21 @@ def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: P
     try:
         with torch.device("meta"):
             model = build(spec, config["vocab_size"], config["bos"])
+    except InputError:
+        raise
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"is no model that can be built ({type(error).__name__})", file=place
-        ) from None
-    if stored != {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}:
+        reason = type(error).__name__
+        raise InputError(f"is no model that can be built ({reason})", file=place) from None
+    if stored != shapes_of(model):
         raise InputError("holds other tensors than this model", file=weights)
 
 
-def shapes(weights: Path) -> dict[str, tuple[int, ...]]:
+def shapes_of(model: LanguageModel) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of a model's tensors, each once."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
     """Names and shapes of stored tensors, from the header alone."""
     try:
         with safe_open(weights, "pt") as file:

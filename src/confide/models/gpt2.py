@@ -1,8 +1,9 @@
-"""GPT-2 from transformers, any size from scratch or `pretrained` (hub name or local folder), tied
-embeddings kept.
+"""GPT-2 from transformers: any size from scratch, or `pretrained` (hub name or local folder).
+
+The embedding stays tied to the output layer.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,7 @@ from confide.specs import GPT2Spec
 
 if TYPE_CHECKING:
     from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
 # Per token read: each layer's keys and values (m, width), and which of the m each of n contexts
 # continues (n,).
@@ -41,8 +43,8 @@ def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> "GPT2LMHeadModel":
             value=spec.pretrained,
         )
     sizes = {"layers": config["n_layer"], "width": config["n_embd"], "heads": config["n_head"]}
-    own = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
-    network = GPT2LMHeadModel(_config(own, stored, bos if bos < stored else None))
+    sized = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
+    network = GPT2LMHeadModel(_config(sized, stored, bos if bos < stored else None))
     pretrained.copy_into(network, tensors)
     for name, parameter in network.named_parameters():
         if not parameter.isfinite().all():
@@ -116,23 +118,27 @@ class GPT2Model(LanguageModel):
         self.vocab_size = vocab_size
         self.bos = bos
 
-    def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
-        """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding.
-        keep: of recurrent models alone.
+    @property
+    def blocks(self) -> "list[GPT2Block]":
+        """The blocks in order; torch's list does not say its type."""
+        return cast("list[GPT2Block]", list(self.network.transformer.h))
 
-        Right padding needs no mask: attention is causal. But it must be finite wherever the example
-        is, since a weight of 0 on an infinite number is no number: it repeats the last token at its
-        own place.
+    def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
+        """Hidden states (B, L, d), as every model gives them; keep is ignored.
+
+        Padding on the right needs no mask, as attention is causal. But it must be finite wherever
+        the example is, since a weight of 0 on an infinite number is no number. So it repeats the
+        last token at that token's place.
         """
         if ids.shape[1] > self.spec.positions:
             raise InputError(
-                f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; choose smaller points",
+                f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; "
+                "choose smaller points",
                 key="model.positions",
                 value=self.spec.positions,
             )
-        positions = torch.arange(ids.shape[1], device=ids.device).expand(
-            ids.shape
-        )  # one row per example: clipping needs it
+        # One row per example, which clipping needs.
+        positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         if ends is not None:
             ids = repeated(ids, ends)
             positions = repeated(positions, ends)
@@ -141,27 +147,26 @@ class GPT2Model(LanguageModel):
         ).last_hidden_state
 
     def start(self, count: int) -> State:
-        """State of empty contexts."""
         return []
 
     def advance(self, contexts: State, tokens: Tensor) -> tuple[Tensor, State]:
-        """Read one token in each of n contexts: tokens (n,) -> hidden (n, d) and the new state."""
         body = self.network.transformer
-        n = len(tokens)
         x = body.wte(tokens) + body.wpe.weight[len(contexts)]
-        own = []
-        for number, block in enumerate(body.h):
+        layers = []  # keys and values of the new tokens
+        for number, block in enumerate(self.blocks):
             query, key, value = block.attn.c_attn(block.ln_1(x)).chunk(3, dim=1)
-            read = [(*layers[number], rows) for layers, rows in contexts] + [
-                (key, value, slice(None))
-            ]
-            x = x + block.attn.c_proj(attend(query, read, self.spec.heads))
-            x = x + block.mlp.c_proj(
-                F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh")
-            )  # transformers' gelu_new
-            own.append((key, value))
-        return body.ln_f(x), [*contexts, (own, torch.arange(n, device=tokens.device))]
+            earlier = [(*read[number], rows) for read, rows in contexts]
+            attended = attend(query, [*earlier, (key, value, slice(None))], self.spec.heads)
+            x = after_attention(block, x, attended)
+            layers.append((key, value))
+        return body.ln_f(x), [*contexts, (layers, torch.arange(len(tokens), device=tokens.device))]
 
     def take(self, contexts: State, index: Tensor) -> State:
-        """Rows of a state, repeated or reordered."""
         return [(layers, rows[index]) for layers, rows in contexts]
+
+
+def after_attention(block: "GPT2Block", x: Tensor, attended: Tensor) -> Tensor:
+    """What a block without dropout makes of its input x, once its heads have attended."""
+    x = x + block.attn.c_proj(attended)
+    widened = block.mlp.c_fc(block.ln_2(x))
+    return x + block.mlp.c_proj(F.gelu(widened, approximate="tanh"))  # transformers' gelu_new
