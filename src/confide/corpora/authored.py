@@ -47,24 +47,24 @@ def records(
     counts = Counter(sample.author for sample in samples())
     if not counts:
         raise InputError("no text with an author was found", file=place)
-    most = sorted(
-        (author for author, count in counts.items() if count >= least),
-        key=lambda name: (-counts[name], name),
-    )
-    if not most:
-        message = f"no author has so many documents: there are {len(counts)}, the most of one is {max(counts.values())}"
-        raise InputError(message, file=place, key="least", value=least)
+    prolific = [author for author, count in counts.items() if count >= least]
+    prolific.sort(key=lambda author: (-counts[author], author))
+    if not prolific:
+        raise InputError(
+            f"no author has so many documents: there are {len(counts)}, "
+            f"the most of one is {max(counts.values())}",
+            file=place,
+            key="least",
+            value=least,
+        )
     splits = {
-        author: _splits(spec, author, min(counts[author], spec.most or counts[author]))
-        for author in most[: spec.authors]
+        author: iter(_splits(spec, author, min(counts[author], spec.most or counts[author])))
+        for author in prolific[: spec.authors]
     }
-    seen: Counter[str] = Counter()
     for author, doc, text in samples():
-        own = splits.get(author)
-        number = seen[author]
-        if own is not None and number < len(own):
-            seen[author] += 1
-            yield Record(text, doc, author, split=SPLITS[own[number]])
+        split = next(splits.get(author, iter(())), None)
+        if split is not None:
+            yield Record(text, doc, author, split=SPLITS[split])
 
 
 def _splits(spec: AuthoredSpec, author: str, count: int) -> bytes:
@@ -76,10 +76,8 @@ def _splits(spec: AuthoredSpec, author: str, count: int) -> bytes:
     digest = hashlib.blake2b(author.encode(errors="surrogatepass"), digest_size=8).digest()
     order = np.random.default_rng([spec.seed % 2**64, int.from_bytes(digest)]).permutation(count)
     splits = np.full(count, SPLITS.index("train"), np.uint8)
-    splits[order[:test]], splits[order[test : test + valid]] = (
-        SPLITS.index("test"),
-        SPLITS.index("valid"),
-    )
+    splits[order[:test]] = SPLITS.index("test")
+    splits[order[test : test + valid]] = SPLITS.index("valid")
     return splits.tobytes()
 
 

@@ -33,9 +33,8 @@ SHAPES = {  # tried in this order: what one shape has claimed, no other may
 FRAME = r"(?:I am |My name's |Yep - I'm |Sure, |Yes, )?"
 NAME = r"([A-Z][\w'’-]* [A-Z][\w'’-]*)"  # given name and surname
 ANSWERED = re.compile(rf"^{FRAME}{NAME}")
-VOLUNTEERED = re.compile(
-    rf"(?:^|(?<=[.\d] )){FRAME}{NAME}(?=\.?$)"
-)  # nobody asked: the whole turn, or what ends it
+# A name that nobody asked for: the whole turn, or what ends it.
+VOLUNTEERED = re.compile(rf"(?:^|(?<=[.\d] )){FRAME}{NAME}(?=\.?$)")
 
 
 def _slot(turn: str) -> str | None:

@@ -14,20 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from confide.corpora.archives import read_members
+from confide.corpora.archives import fetched, read_members
 from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.specs import DialoguesSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
-# of a conversation
-START = "<_soc_>"
+START = "<_soc_>"  # of a conversation
 END = "<_eoc_>"
-PUBLISHED: dict[str, SplitName] = {
-    "train": "train",
-    "dev": "valid",
-    "test": "test",
-}  # splits by the names of their files
+# Splits by the names of their files.
+PUBLISHED: dict[str, SplitName] = {"train": "train", "dev": "valid", "test": "test"}
 
 
 class Utterance(NamedTuple):
@@ -54,14 +50,15 @@ def files(
     a fetched archive.
     """
     if folder is None:
-        yield from ((raw / path, path, text) for path, text in read_members(raw))
+        archive = fetched(raw)
+        yield from ((archive / path, path, text) for path, text in read_members(archive))
         return
     root = Path(folder)
-    found = sorted({path for pattern in patterns for path in root.glob(pattern)})
-    if not found:
+    places = sorted({place for pattern in patterns for place in root.glob(pattern)})
+    if not places:
         raise InputError(f"is not a folder that holds {' or '.join(patterns)}", file=folder)
-    for path in found:
-        yield path, path.relative_to(root).as_posix(), _decode(path, read_bytes(path))
+    for place in places:
+        yield place, place.relative_to(root).as_posix(), _decode(place, read_bytes(place))
 
 
 def _decode(path: Path, content: bytes) -> str:
@@ -73,7 +70,7 @@ def _decode(path: Path, content: bytes) -> str:
 
 
 def records(
-    spec: DialoguesSpec, dialogues: Iterable[Dialogue], place: str | Path
+    spec: DialoguesSpec, dialogues: Iterable[Dialogue], place: str | Path | None
 ) -> Iterator[Record]:
     """Records by split and domain, of each at most as many as `sizes` says.
 
@@ -107,7 +104,7 @@ def records(
                 )
 
 
-def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path) -> list[str]:
+def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path | None) -> list[str]:
     """Domains to be read, in the order in which they are named."""
     if spec.domains is None:
         return sorted(domains)
@@ -124,7 +121,7 @@ def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path) -> l
 
 
 def _secrets(
-    spec: DialoguesSpec, domains: dict[str, list[Dialogue]], place: str | Path
+    spec: DialoguesSpec, domains: dict[str, list[Dialogue]], place: str | Path | None
 ) -> set[str]:
     """Labels of slots that are secret. A pattern of the user's own that fits none is a mistake, and
     would hide misses.

@@ -34,9 +34,8 @@ AUTOMATIC = "line-"  # how the document name begins where a line gives none; eve
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
-Note = tuple[
-    int, str, str | None, SplitName | None
-]  # number of a line, its document, author and split
+# Number of a line, its document, author and split.
+Note = tuple[int, str, str | None, SplitName | None]
 
 
 class Shard(NamedTuple):
@@ -123,18 +122,14 @@ def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
         isinstance(span, list) and len(span) == 3 for span in given
     ):
         raise fail("expected a list of [start, end, label]")
+    length = len(row["text"])
     for start, end, label in given:
-        if (
-            type(start) is not int
-            or type(end) is not int
-            or not isinstance(label, str)
-            or not label
-        ):
+        numbers = type(start) is int and type(end) is int
+        if not numbers or not isinstance(label, str) or not label:
             raise fail("expected a list of [start, end, label]")
-        if not 0 <= start < end <= len(row["text"]):
-            raise fail(
-                f"[{start}, {end}) is not a range within the {len(row['text'])} characters of the text"
-            )
+        if not 0 <= start < end <= length:
+            message = f"[{start}, {end}) is not a range within the {length} characters of the text"
+            raise fail(message)
     spans = tuple(Span(*span) for span in sorted(given))
     if any(left.end > right.start for left, right in pairwise(spans)):
         raise fail("spans overlap")
@@ -198,9 +193,16 @@ def _hashed(spec: LinesSpec, group: str) -> SplitName:
 def _record(spec: LinesSpec, places: Places, path: Path, number: int, row: Row) -> Record:
     given = row.get("doc")
     author = row.get("author")
-    node = "a" + author if author is not None else f"l{number}" if given is None else "d" + given
-    split = row.get("split") or places.fixed.get(given) or _hashed(spec, places.group(node))
-    doc = f"{AUTOMATIC}{number}" if given is None else _name(given)
+    doc = f"{AUTOMATIC}{number}"
+    node = f"l{number}"
+    split = row.get("split")
+    if given is not None:
+        doc = _name(given)
+        node = "d" + given
+        split = split or places.fixed.get(given)
+    if author is not None:
+        node = "a" + author
+    split = split or _hashed(spec, places.group(node))
     return Record(
         row["text"],
         doc=doc,
@@ -220,9 +222,8 @@ class Plan(NamedTuple):
 
     spec: LinesSpec
     places: Places
-    returning: frozenset[bytes] = (
-        frozenset()
-    )  # digests of the names of documents that stand in several shards
+    # digests of the names of documents that stand in several shards
+    returning: frozenset[bytes] = frozenset()
     digested: Callable[[bytes], bytes] = bytes
 
     def returns(self, doc: str) -> bool:
@@ -280,9 +281,8 @@ def _notes(shard: Shard) -> Iterator[Note]:
     parsed.
     """
     for number, line in _raw_lines(shard):
-        if (
-            b'"doc"' in line and (b'"author"' in line or b'"split"' in line)
-        ) or b"\\u" in line:  # which may spell a key
+        says_more = b'"author"' in line or b'"split"' in line
+        if (b'"doc"' in line and says_more) or b"\\u" in line:  # which may spell a key
             row = _parse(shard.range.path, number, line)
             if row.get("doc") is not None:
                 yield number, row["doc"], row.get("author"), row.get("split")

@@ -27,9 +27,8 @@ from confide.files.io import read_bytes
 from confide.specs import MailSpec
 from confide.types import Record
 
-OTHER_ITEM = re.compile(
-    r"\d+-\d+-(?!EM\b)[A-Z]{2}\b.*"
-)  # of Avocado: attachments, contacts, appointments
+# Of Avocado: attachments, contacts, appointments.
+OTHER_ITEM = re.compile(r"\d+-\d+-(?!EM\b)[A-Z]{2}\b.*")
 NOBODY = "no.address@"  # Enron's placeholder for senders that are not known
 SEPARATOR = b"From "  # what each message of an mbox begins with
 ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)  # a line of a message that would look like one
@@ -75,7 +74,8 @@ def plain_parts(message: Message) -> Iterator[Message]:
     """Not those of a message within the message (message/rfc822): somebody else wrote it."""
     if message.get_content_maintype() == "multipart" and message.is_multipart():
         for part in message.get_payload():
-            yield from plain_parts(part)
+            if isinstance(part, Message):
+                yield from plain_parts(part)
     elif (
         message.get_content_type() == "text/plain"
         and message.get_content_disposition() != "attachment"
@@ -90,18 +90,14 @@ def decoded(part: Message) -> str:
     Bytes that stand for nothing there, and half characters that no text can hold (lone surrogates),
     become U+FFFD.
     """
-    content = part.get_payload(decode=True) or b""
+    payload = part.get_payload(decode=True)
+    content = payload if isinstance(payload, bytes) else b""
     for charset in (part.get_content_charset() or "utf-8", "utf-8"):
         try:
-            return (
-                content.decode(charset)
-                .encode("utf-16", "surrogatepass")
-                .decode("utf-16", "replace")
-            )
-        except (
-            LookupError,
-            ValueError,
-        ):  # UnicodeError is a ValueError; so is a NUL byte in a charset's name
+            text = content.decode(charset)
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        # UnicodeError is a ValueError; so is what a NUL byte in a charset's name raises.
+        except (LookupError, ValueError):
             continue
     return content.decode("cp1252", "replace")
 

@@ -17,9 +17,8 @@ ANOTHER = re.compile(
     r"|on\s.{4,120}\swrote:\s*$)",
     re.IGNORECASE,
 )
-BROKEN = re.compile(
-    r"\s*on\s.{4,120}$", re.IGNORECASE
-)  # "On ..., NAME", which goes on in the next line with "wrote:"
+# "On ..., NAME", which goes on in the next line with "wrote:".
+BROKEN = re.compile(r"\s*on\s.{4,120}$", re.IGNORECASE)
 WROTE = re.compile(r".{0,120}\bwrote:\s*$", re.IGNORECASE)
 FIRST = re.compile(r"\s*(?:from|to):\s*\S", re.IGNORECASE)
 NEXT = re.compile(r"\s*(?:sent|to|cc|subject):", re.IGNORECASE)

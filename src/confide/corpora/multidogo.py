@@ -22,10 +22,8 @@ from confide.types import Record, Span
 
 ROLES = {"customer": "USR", "agent": "SYS", "bot": "BOT"}
 COLUMNS = ("conversationId", "turnNumber", "utterance")
-SPEAKER, LABELS = (
-    "authorRole",
-    "slot-labels",
-)  # the last column of interest of the unannotated, of the annotated part
+SPEAKER = "authorRole"  # the last column of interest of the unannotated part
+LABELS = "slot-labels"  # and of the annotated one
 TURN = re.compile(r"(\d+)(?:\.0)?")  # some files were written as floats
 SUFFIX = re.compile(r"-\d{1,2}$")  # shorter than the last group of a UUID
 
@@ -143,8 +141,13 @@ def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, lis
     for name, rows in conversations.items():
         first = found.setdefault(SUFFIX.sub("", name), rows)
         if first is not rows and [row[2:] for row in first] != [row[2:] for row in rows]:
-            message = f"differs from the one on line {first[0].line}, and only its suffix tells them apart"
-            raise InputError(message, file=place, line=rows[0].line, key="conversationId")
+            raise InputError(
+                f"differs from the one on line {first[0].line}, "
+                "and only its suffix tells them apart",
+                file=place,
+                line=rows[0].line,
+                key="conversationId",
+            )
     return found
 
 

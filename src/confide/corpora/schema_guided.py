@@ -33,10 +33,9 @@ def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iter
     """Dialogues by split and domain. InputError names file, line and place."""
     dialogues = []
     seen = set()
-    place = getattr(spec, "path", None) or raw
-    for file, path, text in files(
-        spec.path, tuple(f"{split}/dialogues_*.json" for split in PUBLISHED), raw
-    ):
+    place = spec.path or raw
+    patterns = tuple(f"{split}/dialogues_*.json" for split in PUBLISHED)
+    for file, path, text in files(spec.path, patterns, raw):
         for dialogue in _dialogues(spec, file, path.partition("/")[0], text):
             if dialogue.name in seen:
                 raise InputError(

@@ -18,11 +18,8 @@ from confide.errors import InputError
 from confide.specs import TreebankSpec
 from confide.types import Record, Span, SplitName
 
-NAMES: dict[SplitName, str] = {
-    "train": "train",
-    "valid": "dev",
-    "test": "test",
-}  # of a split in the treebank
+# How the treebank calls each split.
+NAMES: dict[SplitName, str] = {"train": "train", "valid": "dev", "test": "test"}
 COLUMNS = 10  # of CoNLL-U
 HEAD = re.compile(r"[0-9]{1,6}")
 
@@ -118,7 +115,7 @@ def _sentences(text: str) -> Iterator[tuple[dict[str, str], list[list[str]]]]:
 def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[str, list[Span]]]]]:
     """Name of each document, and its sentences with their entities."""
     name = ""
-    lines = []
+    lines: list[tuple[str, list[Span]]] = []
     for comments, rows in _sentences(text):
         if "text" not in comments or any(len(row) < 3 for row in rows):
             raise InputError(

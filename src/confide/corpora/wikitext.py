@@ -31,7 +31,10 @@ def _records(split: SplitName, lines: Iterator[str]) -> Iterator[Record]:
 
 def read(spec: WikiTextSpec, raw: Path | None = None) -> Iterator[Record]:
     """Non-empty lines of train, valid and test, the first `lines` of each."""
-    texts = {path.removesuffix(".txt"): _lines(text) for path, text in read_members(raw)}
+    members = dict(read_members(raw))
+    texts = {
+        split: _lines(members[f"{split}.txt"]) for split in SPLITS if f"{split}.txt" in members
+    }
     with_train(texts)
     for split in SPLITS:
         if split not in texts:

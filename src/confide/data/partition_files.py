@@ -43,7 +43,7 @@ def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path)
     """
     first = Columns(original, ORIGINAL)
     second = Columns(redacted, REDACTED)
-    domains = ()
+    domains: tuple[str, ...] = ()
     tokens = [0, 0]  # so far, of either view
     for columns in (first, second):
         columns.add(starts=np.zeros(1, np.int64))
@@ -134,12 +134,8 @@ def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dic
             arrays = {name: file.get_tensor(name) for name in types if name in names}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    except (
-        SafetensorError,
-        AttributeError,
-        TypeError,
-        ValueError,
-    ) as error:  # also of types that numpy does not have
+    # These come also of types that numpy does not have.
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:
         raise InputError(f"corrupt safetensors file: {str(error)[:200]}", file=path) from None
     for name, dtype in types.items():
         _require(name in arrays, path, name, "missing array")

@@ -20,9 +20,8 @@ from confide.policies import (
 from confide.specs import RedactSpec
 from confide.types import Span
 
-Finding = dict[
-    str, Any
-]  # spans, conservative, and failed where a policy raised; empty if there is nothing to say
+# Spans, conservative, and failed where a policy raised; empty if there is nothing to say.
+Finding = dict[str, Any]
 
 
 def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:

@@ -28,7 +28,7 @@ class Columns:
     def add(self, **pieces: np.ndarray) -> None:
         """Append to some of the vectors."""
         for name, piece in pieces.items():
-            self.files[name].write(np.ascontiguousarray(piece, self.types[name]))
+            self.files[name].write(np.ascontiguousarray(piece, self.types[name]).data)
 
     def write(self, metadata: dict[str, str] | None = None) -> None:
         """Write the file, whole or not at all."""

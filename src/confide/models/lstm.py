@@ -33,7 +33,7 @@ class LSTMModel(LanguageModel):
 
     @property
     def lstm_layers(self) -> list[LSTMLayer]:
-        """The layers, first the one that reads the embedding; torch's list does not say its type."""
+        """The layers, from the embedding on; torch's list does not say their type."""
         return cast(list[LSTMLayer], list(self.layers))
 
     def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:

@@ -9,6 +9,7 @@ of the same text. Random numbers follow from the seed.
 import math
 import random
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -17,9 +18,11 @@ from confide.policies.domain_classifier import Classifier, cut, from_transformer
 from confide.policies.utterances import Texts, spoken
 from confide.specs import ClassifierFitSpec
 
-POSITIONS = (
-    128  # tokens that a network from scratch reads at once; windows of 16 words seldom have more
-)
+if TYPE_CHECKING:
+    from torch import nn
+
+# Tokens that a network from scratch reads at once; windows of 16 words seldom have more.
+POSITIONS = 128
 
 
 def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
@@ -40,7 +43,8 @@ def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
     with torch.random.fork_rng():
         torch.manual_seed(spec.seed)
         model = untrained(spec, [text for text, _ in documents], list(texts))
-        network = model.network.to(device).train()
+        network: nn.Module = model.network
+        network.to(device).train()
         optimizer = torch.optim.AdamW(network.parameters(), spec.lr)
         for _ in tqdm(range(spec.epochs), desc="classifier", unit="epoch", disable=None):
             for batch in batches(model, spec, documents, generator):
@@ -63,7 +67,7 @@ def untrained(spec: ClassifierFitSpec, texts: list[str], domains: list[str]) -> 
 
     from confide.text.tokenizer import train_bpe
 
-    labels = {
+    labels: dict[str, Any] = {
         "id2label": dict(enumerate(domains)),
         "label2id": {domain: label for label, domain in enumerate(domains)},
     }

@@ -33,24 +33,22 @@ if TYPE_CHECKING:
 
 BATCH = 256  # windows of one forward pass
 DIGITS = 4  # of a probability: what a window's place in a batch may change lies below
-KEY = (
-    "classifier"  # of a file's metadata: one key alone, as safetensors writes several in any order
-)
+# Of a file's metadata: one key alone, as safetensors writes several in any order.
+KEY = "classifier"
 SIZES = (
-    *(
-        "vocab_size",
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "max_position_embeddings",
-    ),
-    *("type_vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
 )
-SHAPE = dict.fromkeys(SIZES, int) | {
-    "hidden_act": str,
-    "layer_norm_eps": float,
-}  # of a configuration, what scores depend on
+# Of a configuration, what scores depend on.
+SHAPE = dict.fromkeys(SIZES, int) | {"hidden_act": str, "layer_norm_eps": float}
 Probabilities = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D)
 
 
@@ -172,10 +170,9 @@ def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
 
 def cut(model: Classifier, ids: list[int]) -> list[list[int]]:
     """Token ids in as few pieces as the network's positions allow, each with begin and end."""
-    config = model.network.config
-    room = (
-        config.max_position_embeddings - config.pad_token_id - 3
-    )  # RoBERTa counts positions from the padding's id on
+    config: Any = model.network.config
+    # RoBERTa counts positions from the padding's id on.
+    room = config.max_position_embeddings - config.pad_token_id - 3
     pieces = [ids[first : first + room] for first in range(0, len(ids), room)] or [[]]
     return [[config.bos_token_id, *piece, config.eos_token_id] for piece in pieces]
 
@@ -185,17 +182,14 @@ def logits(model: Classifier, pieces: Sequence[list[int]]) -> "torch.Tensor":
     import torch
 
     network = model.network
+    config: Any = network.config
     longest = max(map(len, pieces))
-    ids = torch.full((len(pieces), longest), network.config.pad_token_id)
+    ids = torch.full((len(pieces), longest), config.pad_token_id)
     mask = torch.zeros_like(ids)
     for row, piece in enumerate(pieces):
         ids[row, : len(piece)] = torch.tensor(piece)
         mask[row, : len(piece)] = 1
     return network(ids.to(network.device), attention_mask=mask.to(network.device)).logits
-
-
-# On disk
-# ---------------------------------------------------------------------------------------------------------------
 
 
 def save(model: Classifier, path: Path) -> None:
@@ -224,9 +218,10 @@ def load(model: str) -> Classifier:
     """
     import torch
 
-    found = from_file(Path(model)) if Path(model).is_file() else from_transformers(model)
-    found.network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-    return found
+    loaded = from_file(Path(model)) if Path(model).is_file() else from_transformers(model)
+    network: torch.nn.Module = loaded.network
+    network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return loaded
 
 
 def from_file(path: Path) -> Classifier:
@@ -264,7 +259,7 @@ def _config(
         0 <= values[name] <= most for name in SIZES
     ):
         raise ValueError("other keys or types than ours, or a size that the weights do not have")
-    return RobertaConfig(**values, num_labels=len(labels))
+    return RobertaConfig(**(values | {"num_labels": len(labels)}))
 
 
 def from_transformers(name: str, **changes: Any) -> Classifier:
@@ -273,22 +268,23 @@ def from_transformers(name: str, **changes: Any) -> Classifier:
     """
     from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
 
-    here = {"local_files_only": True, "trust_remote_code": False}
+    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(name, **here, **changes)
         if config.model_type != "roberta":
             raise ValueError(f"a {config.model_type}, not a roberta")
         _within(config, name)
         words = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
-        options = here | {
-            "use_safetensors": True,
-            "ignore_mismatched_sizes": bool(changes),
-            "output_loading_info": True,
-        }
-        network, found = RobertaForSequenceClassification.from_pretrained(
-            name, config=config, **options
+        loaded: Any = RobertaForSequenceClassification.from_pretrained(
+            name,
+            config=config,
+            use_safetensors=True,
+            ignore_mismatched_sizes=bool(changes),
+            output_loading_info=True,
+            **here,
         )
-        _complete(found, head_is_new=bool(changes))
+        network, report = loaded
+        _complete(report, head_is_new=bool(changes))
     except Exception as error:  # of a file that others made: transformers has errors of many kinds
         reason = str(error).partition("\n")[0][:200]
         remedy = "" if Path(name).exists() else f": hf download {name}"
@@ -309,19 +305,14 @@ def _within(config: Any, name: str) -> None:
             raise ValueError(f"{key} is {getattr(config, key)}, which its weights do not have")
 
 
-def _complete(found: dict[str, Any], *, head_is_new: bool) -> None:
-    """ValueError unless the weights were all there: what is missing would be noise, and nothing
-    would be found with it.
+def _complete(report: dict[str, Any], *, head_is_new: bool) -> None:
+    """ValueError unless the weights were all there, by what transformers reports of loading them.
+
+    What is missing would be noise, and nothing would be found with it.
     """
-    missing = {
-        key for key in found["missing_keys"] if not (head_is_new and key.startswith("classifier."))
-    }
-    mismatched = {
-        key
-        for key, *_ in found["mismatched_keys"]
-        if not (head_is_new and key.startswith("classifier."))
-    }
-    if wrong := sorted(map(str, missing | mismatched)):
+    keys = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    new = "classifier." if head_is_new else ()
+    if wrong := sorted(key for key in map(str, keys) if not key.startswith(new)):
         raise ValueError(f"its weights lack {wrong[0]}, or have it in another shape")
 
 

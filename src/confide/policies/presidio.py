@@ -8,7 +8,7 @@ the words around it, so its findings depend on context, too.
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confide.errors import InputError
 from confide.policies.pipelines import ENTITIES, load
@@ -41,11 +41,11 @@ def presidio(spec: PresidioPolicySpec) -> Policy:
     logging.getLogger(LOG).addFilter(refuse_timeouts)
 
     def find(text: str) -> list[Span]:
-        found = engine.analyze(text, language="en", entities=spec.entities)
+        results = engine.analyze(text, language="en", entities=spec.entities)
         return merge(
-            Span(one.start, one.end, one.entity_type, one.score)
-            for one in found
-            if one.score > spec.threshold
+            Span(result.start, result.end, result.entity_type, result.score)
+            for result in results
+            if result.score > spec.threshold
         )
 
     return find
@@ -63,7 +63,7 @@ def analyzer(model: str | None) -> "AnalyzerEngine":
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
     log = logging.getLogger(LOG)
     log.setLevel(logging.ERROR)  # its warnings are about recognisers for other languages
-    words = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": model or "blank"}])
+    words: Any = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": model or "blank"}])
     words.nlp = {"en": load(model, ENTITIES) if model is not None else spacy.blank("en")}
     registry = RecognizerRegistry()
     registry.load_predefined_recognizers(languages=["en"], nlp_engine=words)

@@ -18,13 +18,11 @@ from confide.policies.spans import Policy, merge
 from confide.specs import RegexPolicySpec
 from confide.types import Span
 
-CONDITION = re.compile(
-    r"\\b|\(\?[=!]\[[^\]\\]*(?:\\.[^\]\\]*)*\]\)"
-)  # \b, or a look-ahead at one set of characters
+# \b, or a look-ahead at one set of characters.
+CONDITION = re.compile(r"\\b|\(\?[=!]\[[^\]\\]*(?:\\.[^\]\\]*)*\]\)")
 NAMED = re.compile(r"\(\?P<(\w+)>")
-ALONE = re.compile(
-    r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)"
-)  # back-references, conditionals, global flags
+# Back-references, conditionals, global flags.
+ALONE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)")
 
 
 def regex(spec: RegexPolicySpec) -> Policy:
@@ -60,9 +58,8 @@ def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
     for label, pattern in spec.patterns.items():
         _check(label, pattern)
     shared = {label: pattern for label, pattern in spec.patterns.items() if _shareable(pattern)}
-    return shared, {
-        label: pattern for label, pattern in spec.patterns.items() if label not in shared
-    }
+    alone = {label: spec.patterns[label] for label in spec.patterns if label not in shared}
+    return shared, alone
 
 
 def _check(label: str, pattern: str) -> None:
@@ -106,16 +103,15 @@ def _automaton(table: dict[str, str]) -> re.Pattern[str]:
 def _together(table: dict[str, str]) -> Policy:
     """One scan for all patterns of the table."""
     automaton = _automaton(table)
-    names = {f"p{index}": (label, f"s{index}") for index, label in enumerate(table)}
-    if any(secret in automaton.groupindex for _, secret in names.values()):
-        groups = {
-            name: (label, secret if secret in automaton.groupindex else name)
-            for name, (label, secret) in names.items()
-        }
+    # Label, and the group that is the secret, by the last group that closed in a match.
+    groups: dict[str | None, tuple[str, str]] = {}
+    for index, label in enumerate(table):
+        secret = f"s{index}" if f"s{index}" in automaton.groupindex else f"p{index}"
+        groups[f"p{index}"] = label, secret
+    if any(secret != name for name, (_, secret) in groups.items()):
         return _finder(automaton, lambda match: groups[match.lastgroup])
-    plain = {name: label for name, (label, _) in names.items()}
     return lambda text: [
-        Span(match.start(), match.end(), plain[match.lastgroup])
+        Span(match.start(), match.end(), groups[match.lastgroup][0])
         for match in automaton.finditer(text)
         if match.end() > match.start()
     ]

@@ -74,7 +74,7 @@ def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
     """
     if MASK in text:
         spans = [*spans, *masks(text)]
-    parts = []
+    parts: list[str] = []
     position = 0
     last = -1
     for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):
