@@ -1,9 +1,8 @@
-"""Published corpora: where they come from, which members are read, and the digest their content
-must have.
+"""Published corpora and where they come from.
 
-The content digest is SHA-256 over the sorted lines "path NUL hex-SHA-256-of-bytes" of the members
-read, so a mirror's pack and the publisher's own files verify to the same value however they are
-packed.
+An archive names which members are read, and the digest that their content must have. The content
+digest is SHA-256 over the sorted lines "path NUL hex-SHA-256-of-bytes" of the members read, so a
+mirror's pack and the publisher's own files verify to the same value however they are packed.
 """
 
 import hashlib
@@ -22,8 +21,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A corpus as published. `members` matches whole member names; its groups joined by "/" are the
-    path kept.
+    """A corpus as published.
+
+    `members` matches whole member names; its groups joined by "/" are the path kept.
     """
 
     mirror: str  # file name in the folder CONFIDE_MIRROR

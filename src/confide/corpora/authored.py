@@ -1,10 +1,10 @@
-"""What readers of texts by many authors have in common: who is kept, and which of an author's
-documents are in which split.
+"""What readers of texts by many authors have in common.
 
-Authors with fewer than `least` documents are left out, and so are all but the most prolific ones
-where `authors` says so. Every author who is kept has documents in train and in test, and mostly in
-valid: that users overlap is on purpose, since perplexity is measured per author and an attack
-guesses an author whom it knows. A source is read twice, so that it need not fit in memory.
+That is who is kept, and which of an author's documents are in which split. Authors with fewer than
+`least` documents are left out, and so are all but the most prolific ones where `authors` says so.
+Every author who is kept has documents in train and in test, and mostly in valid: that users overlap
+is on purpose, since perplexity is measured per author and an attack guesses an author whom it
+knows. A source is read twice, so that it need not fit in memory.
 """
 
 import hashlib
@@ -68,8 +68,9 @@ def records(
 
 
 def _splits(spec: AuthoredSpec, author: str, count: int) -> bytes:
-    """Index of the split of each of an author's documents; at least one is in train, and one in
-    test if any should be.
+    """Index of the split of each of an author's documents.
+
+    At least one is in train, and one in test if any should be.
     """
     test = min(max(1, round(spec.test * count)), count - 1) if spec.test else 0
     valid = min(round(spec.valid * count), count - 1 - test)
@@ -82,8 +83,9 @@ def _splits(spec: AuthoredSpec, author: str, count: int) -> bytes:
 
 
 def paragraphs(text: str) -> str:
-    """A text with a paragraph a line: lines that follow one another are joined, as mail programs
-    break them.
+    """A text with a paragraph a line.
+
+    Lines that follow one another are joined, as mail programs break them.
     """
     parts: list[list[str]] = [[]]
     for line in text.splitlines():

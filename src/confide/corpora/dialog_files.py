@@ -1,9 +1,8 @@
-"""The CustomerSim dialogues of Shi et al. (2021) as published, with gold spans that follow the
-agenda.
+"""The CustomerSim dialogues of Shi et al. (2021) as published, with gold spans.
 
-A user's turn is read as the answer to the slot that the system asked for one turn earlier; values
-that are given out of turn are told by their shape, a name only where it makes or ends the turn. The
-authors' 10 canaries are never fetched.
+The spans follow the agenda. A user's turn is read as the answer to the slot that the system asked
+for one turn earlier; values that are given out of turn are told by their shape, a name only where
+it makes or ends the turn. The authors' 10 canaries are never fetched.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""Multi-domain dialogues as Domain Private Transformers reads them (section C.1), whatever the
-files they come from.
+"""Multi-domain dialogues as Domain Private Transformers reads them (section C.1).
 
-A dialogue is one line: <_soc_>, each utterance as "<DOMAIN> ROLE: text", <_eoc_>, with single
-spaces between. Its domain becomes that of its record, and the conversation the owner. Splits that
-nobody published are drawn in each domain, by conversation: of a seeded shuffle the first fifth is
-test, the next valid. Gold spans are the slots that `secrets` names.
+They may come from files of several kinds. A dialogue is one line: <_soc_>, each utterance as
+"<DOMAIN> ROLE: text", <_eoc_>, with single spaces between. Its domain becomes that of its record,
+and the conversation the owner. Splits that nobody published are drawn in each domain, by
+conversation: of a seeded shuffle the first fifth is test, the next valid. Gold spans are the slots
+that `secrets` names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,8 +46,9 @@ class Dialogue(NamedTuple):
 def files(
     folder: str | None, patterns: tuple[str, ...], raw: Path | None
 ) -> Iterator[tuple[Path, str, str]]:
-    """Place (for messages), path and text of each file that a pattern matches, or of each member of
-    a fetched archive.
+    """Place (for messages), path and text of each file that a pattern matches.
+
+    Without a folder, of each member of a fetched archive.
     """
     if folder is None:
         archive = fetched(raw)
@@ -123,8 +124,9 @@ def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path | Non
 def _secrets(
     spec: DialoguesSpec, domains: dict[str, list[Dialogue]], place: str | Path | None
 ) -> set[str]:
-    """Labels of slots that are secret. A pattern of the user's own that fits none is a mistake, and
-    would hide misses.
+    """Labels of slots that are secret.
+
+    A pattern of the user's own that fits none is a mistake, and would hide misses.
     """
     dialogues = (dialogue for found in domains.values() for dialogue in found)
     labels = {

@@ -1,10 +1,10 @@
-"""The user's own corpus: JSON lines {"text", "doc", "author", "domain", "split", "spans"}, or plain
-text, a document a line.
+"""The user's own corpus: JSON lines, or plain text with a document a line.
 
-Documents go whole into one split, by a keyed hash of their name; an author's documents go together,
-and so do documents that share an author with one another. A line's own "split" overrules the hash
-for all lines of its document. A large file is read in shards; a plan holds what one must know of
-the others.
+The keys of a line are "text", "doc", "author", "domain", "split" and "spans". Documents go whole
+into one split, by a keyed hash of their name; an author's documents go together, and so do
+documents that share an author with one another. A line's own "split" overrules the hash for all
+lines of its document. A large file is read in shards; a plan holds what one must know of the
+others.
 """
 
 import hashlib
@@ -70,8 +70,9 @@ def _decode(path: Path, number: int, line: bytes) -> str:
 
 
 def _parse(path: Path, number: int, line: bytes) -> Row:
-    """A line's JSON object with known keys of the right types. `orjson` refuses bad UTF-8 and lone
-    surrogates.
+    """A line's JSON object with known keys of the right types.
+
+    `orjson` refuses bad UTF-8 and lone surrogates.
     """
     try:
         row = orjson.loads(line)
@@ -98,8 +99,9 @@ def _parse(path: Path, number: int, line: bytes) -> Row:
 
 
 def _check_keys(path: Path, number: int, line: bytes) -> None:
-    """InputError where a key stands twice: the last one would win, and gold secrets could be
-    gone.
+    """InputError where a key stands twice.
+
+    The last one would win, and gold secrets could be gone.
     """
     try:
         jsons.check_keys(line)
@@ -137,8 +139,9 @@ def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
 
 
 class Places:
-    """Which documents belong together: documents with a split of their own, and groups of documents
-    that share authors.
+    """Which documents belong together.
+
+    There are documents with a split of their own, and groups of documents that share authors.
     """
 
     def __init__(
@@ -241,8 +244,9 @@ def parts(spec: LinesSpec) -> Iterator[Shard]:
 
 
 def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
-    """First passes, over lines that name a document. Memory: documents in several shards, and those
-    of several authors.
+    """First passes, over lines that name a document.
+
+    Memory: documents in several shards, and those of several authors.
     """
     path = Path(spec.path)
     places = Places()
@@ -277,8 +281,9 @@ def _names(digested: Callable[[bytes], bytes], shard: Shard) -> Iterator[tuple[i
 
 
 def _notes(shard: Shard) -> Iterator[Note]:
-    """What lines say of documents; only lines that name one beside an author or a split are
-    parsed.
+    """What lines say of documents.
+
+    Only lines that name one beside an author or a split are parsed.
     """
     for number, line in _raw_lines(shard):
         says_more = b'"author"' in line or b'"split"' in line
@@ -289,8 +294,9 @@ def _notes(shard: Shard) -> Iterator[Note]:
 
 
 def _shared(plan: Plan, shard: Shard) -> list[Note]:
-    """Of the notes those that say something of other shards: of documents that return, or that join
-    authors.
+    """Those of the notes that say something of other shards.
+
+    These are notes of documents that return, or that join authors.
     """
     notes = list(_notes(shard))
     authors = defaultdict(set)

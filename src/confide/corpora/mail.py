@@ -1,12 +1,11 @@
-"""Mail, whose sender (the address in lower case) is the author: a folder of messages, a file each,
-or mbox files.
+"""Mail, whose sender (the address in lower case) is the author.
 
-`messages` is the layout of Enron (person/folder/N.) and of Avocado (LDC2015T03) once its
-data/text/*.zip are unpacked, of which is assumed, from code that others published, that an e-mail
-is a file NNN/NNN-NNNNNN-EM.txt that begins with its header lines, and that other items have other
-letters than EM. What somebody else wrote is cut off by the rules of mail_text.py. A message that
-lies in several folders (same sender, date and text) is read once; authors are in all splits (see
-authored.py).
+It is a folder of messages, a file each, or mbox files. `messages` is the layout of Enron
+(person/folder/N.) and of Avocado (LDC2015T03) once its data/text/*.zip are unpacked, of which is
+assumed, from code that others published, that an e-mail is a file NNN/NNN-NNNNNN-EM.txt that begins
+with its header lines, and that other items have other letters than EM. What somebody else wrote is
+cut off by the rules of mail_text.py. A message that lies in several folders (same sender, date and
+text) is read once; authors are in all splits (see authored.py).
 """
 
 import hashlib
@@ -35,9 +34,9 @@ ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)  # a line of a message that 
 
 
 def read(spec: MailSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Messages in the order of their files. InputError for what is no folder of messages or no
-    mbox, or if nobody sent enough.
+    """Messages in the order of their files.
 
+    InputError for what is no folder of messages or no mbox, or if nobody sent enough.
     Guarantees: no two messages have one sender, date and text.
     """
     path = Path(spec.path)
@@ -84,11 +83,10 @@ def plain_parts(message: Message) -> Iterator[Message]:
 
 
 def decoded(part: Message) -> str:
-    """A part's text, in the charset that it states; where that is unknown or wrong in UTF-8, else
-    in Windows-1252.
+    """A part's text, in the charset that it states.
 
-    Bytes that stand for nothing there, and half characters that no text can hold (lone surrogates),
-    become U+FFFD.
+    Where that is unknown or wrong in UTF-8, else in Windows-1252. Bytes that stand for nothing
+    there, and half characters that no text can hold (lone surrogates), become U+FFFD.
     """
     payload = part.get_payload(decode=True)
     content = payload if isinstance(payload, bytes) else b""
@@ -103,8 +101,9 @@ def decoded(part: Message) -> str:
 
 
 def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every file below a folder that may be a message, by folder and name; hidden
-    ones are passed over.
+    """Name and bytes of every file below a folder that may be a message, by folder and name.
+
+    Hidden ones are passed over.
     """
     if not folder.is_dir():
         raise InputError("is not a folder of messages", file=folder, key="path")
@@ -121,8 +120,9 @@ def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every message of an mbox file, or of all files *.mbox below a folder, by
-    name.
+    """Name and bytes of every message of an mbox file.
+
+    Of a folder, those of all files *.mbox below it, by name.
     """
     files = sorted(path.rglob("*.mbox")) if path.is_dir() else [path]
     if not files:

@@ -1,5 +1,6 @@
-"""What the sender of a message wrote: its text without quoted replies, forwarded parts and
-signatures.
+"""What the sender of a message wrote.
+
+That is its text without quoted replies, forwarded parts and signatures.
 
 Rules of whole lines. (1) The text ends where another message begins: at "-----Original
 Message-----", "Forwarded by", "Begin forwarded message:", "On ... wrote:", or a block of header

@@ -39,8 +39,9 @@ class Row(NamedTuple):
 
 
 def read(spec: MultiDogoSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Conversations by split and domain; the unannotated part has no gold spans. InputError names
-    file and line.
+    """Conversations by split and domain; the unannotated part has no gold spans.
+
+    InputError names file and line.
     """
     if spec.part == "unannotated" and spec.path is None:
         raise InputError(
@@ -116,8 +117,9 @@ def _rows(place: Path, text: str, last: str) -> Iterator[Row]:
 
 
 def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
-    """Turns in order, by conversation, in order of these. InputError where a turn is there
-    twice.
+    """Turns in order, by conversation, in order of these.
+
+    InputError where a turn is there twice.
     """
     found: dict[str, list[Row]] = {}
     for row in rows:
@@ -134,8 +136,9 @@ def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
 
 
 def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """Conversations by id without its suffix, but for copies. InputError where two that differ
-    would get one id.
+    """Conversations by id without its suffix, but for copies.
+
+    InputError where two that differ would get one id.
     """
     found: dict[str, list[Row]] = {}
     for name, rows in conversations.items():
@@ -160,8 +163,9 @@ def _role(place: Path, row: Row) -> str:
 
 
 def _labelled(place: Path, row: Row) -> Utterance:
-    """A customer's turn; words that follow one another with one label are one slot, as the labels
-    have no beginnings.
+    """A customer's turn.
+
+    Words that follow one another with one label are one slot, as the labels have no beginnings.
     """
     words = row.text.split(" ")
     labels = row.last.split(" ")

@@ -1,10 +1,10 @@
-"""The English Web Treebank (CC BY-SA 4.0): dependency trees in CoNLL-U, and the entities of
-Universal NER in IOB2.
+"""The English Web Treebank (CC BY-SA 4.0).
 
-As a corpus it has one document per annotated text, a sentence a line, with persons, organisations
-and locations as gold spans. The mirror has entities for the dev and test documents alone; dev then
-serves as training text but for its last tenth of documents, as for WikiText-2. The trees of all
-documents serve the stage `pipeline`.
+It has dependency trees in CoNLL-U, and the entities of Universal NER in IOB2. As a corpus it has
+one document per annotated text, a sentence a line, with persons, organisations and locations as
+gold spans. The mirror has entities for the dev and test documents alone; dev then serves as
+training text but for its last tenth of documents, as for WikiText-2. The trees of all documents
+serve the stage `pipeline`.
 """
 
 import re
@@ -59,8 +59,9 @@ def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
 
 
 def trees(raw: Path) -> dict[SplitName, list[Tree]]:
-    """All sentences by split, in the order of the published lists of files. InputError where a file
-    is missing.
+    """All sentences by split, in the order of the published lists of files.
+
+    InputError where a file is missing.
     """
     members = dict(read_members(raw))
     found: dict[SplitName, list[Tree]] = {}
@@ -79,8 +80,9 @@ def trees(raw: Path) -> dict[SplitName, list[Tree]]:
 
 
 def parse(text: str, place: Path | None = None) -> Iterator[Tree]:
-    """Sentences of a CoNLL-U file; ranges of words (1-2) and empty words (8.1) carry no tree of
-    their own and are left out.
+    """Sentences of a CoNLL-U file.
+
+    Ranges of words (1-2) and empty words (8.1) carry no tree of their own and are left out.
     """
     for comments, rows in _sentences(text):
         rows = [row for row in rows if row[0].isdigit()]

@@ -1,8 +1,8 @@
-"""WikiText-2, one paragraph or heading a document; its secrets are runs of digits (Shi et al.
-2021).
+"""WikiText-2, one paragraph or heading a document.
 
-Where the fetched archive holds no train.txt (a mirror may not), the valid text serves as training
-text but for its last tenth, which stays the valid split, so that no line is in two splits.
+Its secrets are runs of digits (Shi et al. 2021). Where the fetched archive holds no train.txt (a
+mirror may not), the valid text serves as training text but for its last tenth, which stays the
+valid split, so that no line is in two splits.
 """
 
 import re

@@ -36,9 +36,9 @@ def write_partition(partition: Partition, original: Path, redacted: Path) -> Non
 
 
 def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path) -> None:
-    """Write both files from parts that follow one another, each file whole or not at all; the last
-    part names all domains.
+    """Write both files from parts that follow one another, each file whole or not at all.
 
+    The last part names all domains.
     Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
     """
     first = Columns(original, ORIGINAL)
@@ -110,8 +110,9 @@ def check_vocabulary(partition: Partition, size: int, original: Path, redacted: 
 
 
 def within(partition: Partition, domains: Sequence[str], file: Path) -> Partition:
-    """The points of some domains; the others belong to no split. InputError for a domain without
-    points to train on.
+    """The points of some domains; the others belong to no split.
+
+    InputError for a domain without points to train on.
     """
     for name in domains:
         if name not in partition.domains:

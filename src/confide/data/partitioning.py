@@ -83,8 +83,9 @@ def rows(
     found: Join[Found],
     file: Path | None = None,
 ) -> Iterator[Row]:
-    """Points (or tuples of the same values) with their spans, later copies masked; `file` holds the
-    points, for errors.
+    """Points (or tuples of the same values) with their spans, later copies masked.
+
+    `file` holds the points, for errors.
     """
     fast = tuple.__new__  # a third of the time of a call of Row
     for key, text, split, domain, owner, gold in points:
@@ -133,8 +134,9 @@ def rows(
 
 
 class Part(NamedTuple):
-    """Some consecutive points of a partition, in which domains and owners are numbered as if there
-    were no others.
+    """Some consecutive points of a partition.
+
+    Domains and owners are numbered as if there were no others.
     """
 
     partition: Partition
@@ -142,8 +144,9 @@ class Part(NamedTuple):
 
 
 def builder(tokenizer: Tokenizer) -> Callable[[Iterator[Row]], Part]:
-    """A function that tokenizes rows into a part; it holds arrays of numbers, not texts, and
-    remembers what repeats.
+    """A function that tokenizes rows into a part.
+
+    It holds arrays of numbers, not texts, and remembers what repeats.
     """
     return partial(_part, tokenizer, _remembering(tokenizer))
 
@@ -239,8 +242,9 @@ def _chunk(
 
 
 def _remembering(tokenizer: Tokenizer) -> Encode:
-    """`encode` that keeps the tokens of short texts and of short lines: in dialogue most turns
-    stand more than once.
+    """`encode` that keeps the tokens of short texts and of short lines.
+
+    In dialogue most turns stand more than once.
     """
     kept = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.packed)
     lines = tokenizer.pattern is not None and not any("\n" in string for string in tokenizer.whole)
@@ -268,8 +272,9 @@ def _starts(counts: np.ndarray) -> np.ndarray:
 
 
 def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
-    """(T + 1,) byte at which each token starts, all texts laid end to end: byte-level tokens tile
-    their text.
+    """The byte at which each token starts (T + 1,), all texts laid end to end.
+
+    Byte-level tokens tile their text.
     """
     return _starts(tokenizer.lengths[ids])
 
@@ -277,8 +282,9 @@ def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
 def _covered(
     edges: np.ndarray, bases: np.ndarray, ranges: Sequence[Spans], texts: Sequence[str]
 ) -> np.ndarray:
-    """(T,) bool: tokens that share a byte with a range of their text; `bases` is the first byte of
-    each text.
+    """(T,) bool: tokens that share a byte with a range of their text.
+
+    `bases` is the first byte of each text.
     """
     bytes_: list[int] = []  # first and last of each range
     for base, some, text in zip(bases.tolist(), ranges, texts, strict=True):

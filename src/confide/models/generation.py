@@ -283,8 +283,9 @@ def generate(
     spec: SamplingSpec,
     until: Ending,
 ) -> list[list[Generation]]:
-    """S continuations of each of P prompts (token ids without the begin token), for numbers (P, S,
-    T) of `uniforms`.
+    """S continuations of each of P prompts, for numbers (P, S, T) of `uniforms`.
+
+    A prompt is token ids without the begin token.
 
     Errors: InputError where a prompt leaves no room for T tokens; FloatingPointError where
     probabilities are not finite.

@@ -1,13 +1,13 @@
-"""K LSTM language models trained as one: every weight has a leading axis of models, every product
-is a batch of K products.
+"""K LSTM language models trained as one.
 
-The shadow models of Carlini et al. (2022) differ in what they learn from. Each reads batches of its
-own points, of which batch t has about the same length for all models, so that they share Python's
-and the kernels' overhead and little is padding. Gradients are written out, those of ordinary
-LSTMModels up to rounding. The output layer goes model by model: one model's logits fit into the
-cache, where they become probabilities and gradient, and nothing of size K x tokens x V ever exists.
-Shapes: K models, B points of each, L positions, E embedding, H hidden, V vocabulary, T steps per
-epoch. Time comes first.
+Every weight has a leading axis of models, every product is a batch of K products. The shadow models
+of Carlini et al. (2022) differ in what they learn from. Each reads batches of its own points, of
+which batch t has about the same length for all models, so that they share Python's and the kernels'
+overhead and little is padding. Gradients are written out, those of ordinary LSTMModels up to
+rounding. The output layer goes model by model: one model's logits fit into the cache, where they
+become probabilities and gradient, and nothing of size K x tokens x V ever exists. Shapes: K models,
+B points of each, L positions, E embedding, H hidden, V vocabulary, T steps per epoch. Time comes
+first.
 """
 
 import sys

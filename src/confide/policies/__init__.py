@@ -1,8 +1,7 @@
-"""Policies: text -> spans. `POLICIES` maps the kind in a specification to the function that builds
-the policy.
+"""Policies: text -> spans.
 
-`BATCHED` has those that are faster over many texts at once; they find the same as one text at a
-time.
+`POLICIES` maps the kind in a specification to the function that builds the policy. `BATCHED` has
+those that are faster over many texts at once; they find the same as one text at a time.
 """
 
 from collections.abc import Callable

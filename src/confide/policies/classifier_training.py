@@ -1,9 +1,9 @@
-"""Training of a domain classifier on random character spans (Domain Private Transformers, section
-5.1 and its code).
+"""Training of a domain classifier on random character spans.
 
-Each epoch sees one span of each document, without the markers. The network is a RoBERTa:
-pretrained, with a new head, as in the paper; or a small one from scratch, whose vocabulary is a BPE
-of the same text. Random numbers follow from the seed.
+This is section 5.1 of Domain Private Transformers, and its code. Each epoch sees one span of each
+document, without the markers. The network is a RoBERTa: pretrained, with a new head, as in the
+paper; or a small one from scratch, whose vocabulary is a BPE of the same text. Random numbers
+follow from the seed.
 """
 
 import math
@@ -26,8 +26,9 @@ POSITIONS = 128
 
 
 def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
-    """A classifier of the domains of `texts`, in their order, trained on one span of each document
-    per epoch.
+    """A classifier of the domains of `texts`, in their order.
+
+    It is trained on one span of each document per epoch.
     """
     import torch
 
@@ -60,8 +61,9 @@ def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
 
 
 def untrained(spec: ClassifierFitSpec, texts: list[str], domains: list[str]) -> Classifier:
-    """The network that training begins with: pretrained with a new head, or a small one with words
-    of its own.
+    """The network that training begins with.
+
+    It is pretrained with a new head, or a small one with words of its own.
     """
     from transformers import RobertaConfig, RobertaForSequenceClassification
 
@@ -98,8 +100,9 @@ def batches(
     documents: list[tuple[str, int]],
     generator: random.Random,
 ) -> Iterator[list[tuple[list[int], int]]]:
-    """Token ids and labels of a span of each document, in random batches of spans that are about as
-    long as one another.
+    """Token ids and labels of a span of each document, in random batches.
+
+    The spans of a batch are about as long as one another.
     """
     spans = [drawn(text, spec.start, spec.min_length, generator) for text, _ in documents]
     encodings = model.words.encode_batch(spans, add_special_tokens=False)
@@ -117,8 +120,9 @@ def batches(
 
 
 def drawn(text: str, start: int | None, min_length: int, generator: random.Random) -> str:
-    """A random span of characters: it begins at `start` at the latest (None: anywhere), and has
-    min_length if the text has.
+    """A random span of characters.
+
+    It begins at `start` at the latest (None: anywhere), and has min_length if the text has.
     """
     latest = max(0, len(text) - min_length)
     begin = generator.randint(0, latest if start is None else min(start, latest))

@@ -1,12 +1,12 @@
-"""A classifier of domains as a policy (Domain Private Transformers, section 5.1, "Sequence
-Classification").
+"""A classifier of domains as a policy.
 
-A window of words within an utterance is flagged where a RoBERTa classifier says with a probability
-above z that it is of one of the policy's domains, whatever domain the text is of: all domains for a
-redacted data set, those that a prompt is not of for leaks, as for keywords. Windows that overlap
-are one span (the paper's code replaces strings in turn, so tails leak). The model is a file of the
-stage `domain_policy`, or a folder or a cached name of transformers; nothing is downloaded here. It
-looks at whole windows, so what it may claim of a caught secret is what the neighbour test measures.
+This is "Sequence Classification" of Domain Private Transformers, section 5.1. A window of words
+within an utterance is flagged where a RoBERTa classifier says with a probability above z that it is
+of one of the policy's domains, whatever domain the text is of: all domains for a redacted data set,
+those that a prompt is not of for leaks, as for keywords. Windows that overlap are one span (the
+paper's code replaces strings in turn, so tails leak). The model is a file of the stage
+`domain_policy`, or a folder or a cached name of transformers; nothing is downloaded here. It looks
+at whole windows, so what it may claim of a caught secret is what the neighbour test measures.
 """
 
 import json
@@ -62,14 +62,15 @@ class Classifier(NamedTuple):
 
 
 def classifier(spec: ClassifierPolicySpec) -> Policy:
-    """The policy over one text; InputError where the model cannot be had, or its labels are not the
-    domains.
+    """The policy over one text.
+
+    InputError where the model cannot be had, or its labels are not the domains.
     """
     return alone(classifier_batched(spec))
 
 
 def classifier_batched(spec: ClassifierPolicySpec) -> Batched:
-    """The same over many texts, their windows in common batches."""
+    """The policy over many texts, their windows in common batches."""
     model = load(spec.model)
     threshold = model.threshold if spec.threshold is None else spec.threshold
     if threshold is None:
@@ -83,8 +84,9 @@ def classifier_batched(spec: ClassifierPolicySpec) -> Batched:
 
 
 def indices(model: Classifier, domains: Sequence[str] | None, name: str) -> list[int]:
-    """Where the domains are among a model's labels; InputError where they are not, or a model of
-    others' gets none named.
+    """Where the domains are among a model's labels.
+
+    InputError where they are not, or a model of others' gets none named.
     """
     known = ", ".join(model.labels)
     if domains is None and model.threshold is None:
@@ -104,8 +106,9 @@ def indices(model: Classifier, domains: Sequence[str] | None, name: str) -> list
 def finder(
     ask: Probabilities, labels: Sequence[str], chosen: Sequence[int], threshold: float, words: int
 ) -> Callable[[Sequence[str]], list[list[Span]]]:
-    """Spans of each text: the windows of which one of the chosen labels has a probability above the
-    threshold.
+    """Spans of each text: windows to which the model gives one of the chosen labels.
+
+    The label's probability is above the threshold.
 
     Guarantees: what is flagged at a threshold is flagged at every smaller one; a probability that
     is no number raises.
@@ -144,8 +147,9 @@ def remembered(model: str, texts: tuple[str, ...]) -> np.ndarray:
 
 
 def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
-    """(n, D) float64: of each label for each text; of a text that is too long, the largest of its
-    pieces.
+    """(n, D) float64: of each label for each text.
+
+    Of a text that is too long, the largest of its pieces.
     """
     import torch
 
@@ -213,8 +217,9 @@ def save(model: Classifier, path: Path) -> None:
 
 @lru_cache(maxsize=2)
 def load(model: str) -> Classifier:
-    """A classifier that the stage wrote, or one of transformers, on the accelerator if there is
-    one; InputError otherwise.
+    """A classifier that the stage wrote, or one of transformers; InputError otherwise.
+
+    It is on the accelerator if there is one.
     """
     import torch
 
@@ -249,8 +254,9 @@ def from_file(path: Path) -> Classifier:
 def _config(
     values: dict[str, Any], labels: Sequence[str], weights: "dict[str, torch.Tensor]"
 ) -> "RobertaConfig":
-    """Of what `save` writes alone; ValueError for sizes beyond those of the weights, before
-    anything is allocated.
+    """Of what `save` writes alone.
+
+    ValueError for sizes beyond those of the weights, before anything is allocated.
     """
     from transformers import RobertaConfig
 
@@ -263,8 +269,9 @@ def _config(
 
 
 def from_transformers(name: str, **changes: Any) -> Classifier:
-    """A RoBERTa classifier in a folder or in the local cache, with its tokenizer; `changes` of
-    labels give it a new head.
+    """A RoBERTa classifier in a folder or in the local cache, with its tokenizer.
+
+    `changes` of labels give it a new head.
     """
     from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
 

@@ -26,8 +26,9 @@ Keywords = Mapping[str, Sequence[str]]  # domain -> words and phrases
 
 
 def keyword(spec: KeywordPolicySpec) -> Policy:
-    """The policy of a specification; InputError where keywords cannot be read, or a domain has
-    none.
+    """The policy of a specification.
+
+    InputError where keywords cannot be read, or a domain has none.
     """
     if (spec.keywords is None) == (spec.model is None):
         raise InputError(
@@ -119,8 +120,9 @@ def folded(text: str) -> str:
 
 
 def any_of(phrases: Iterable[str]) -> str:
-    """A regular expression of any of these phrases, as a tree of common beginnings, the longest
-    first.
+    """A regular expression of any of these phrases, the longest first.
+
+    It is a tree of common beginnings.
     """
     branches: dict[str, list[str]] = {}
     for phrase in phrases:

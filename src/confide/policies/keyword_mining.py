@@ -1,6 +1,6 @@
-"""Keywords of domains, mined from text: n-grams by the log-odds ratio with an informative Dirichlet
-prior (Monroe et al. 2008).
+"""Keywords of domains, mined from text.
 
+N-grams are ranked by the log-odds ratio with an informative Dirichlet prior (Monroe et al. 2008).
 An n-gram is a keyword of a domain where its odds there are many times its odds in the other
 domains, the ratio is several of its standard errors from 1, and several documents hold it. The
 prior keeps rare n-grams from looking sure. The surest come first; function words are out by the
@@ -50,8 +50,9 @@ def mine(spec: KeywordFitSpec, texts: Texts) -> dict[str, list[str]]:
 
 
 def counted(texts: Texts, size: int) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
-    """Of each domain how often each n-gram of so many words occurs, within utterances, and in how
-    many documents.
+    """How often each n-gram of so many words occurs in each domain, within utterances.
+
+    The second value is in how many documents it does.
     """
     grams: dict[str, Counter[str]] = {domain: Counter() for domain in texts}
     documents: dict[str, Counter[str]] = {domain: Counter() for domain in texts}
@@ -84,11 +85,10 @@ def parts(gram: str) -> Iterator[str]:
 def log_odds(
     own: Mapping[str, int], everywhere: Mapping[str, int], prior: float
 ) -> dict[str, tuple[float, float]]:
-    """Log-odds ratio of each n-gram of `own` against the rest of `everywhere`, and how many of its
-    standard errors it is.
+    """Log-odds ratio of each n-gram of `own` against the rest of `everywhere`.
 
-    The prior has the n-grams in the proportions that they have everywhere, and weighs as much as
-    `prior` of them.
+    Beside it stands how many of its standard errors it is. The prior has the n-grams in the
+    proportions that they have everywhere, and weighs as much as `prior` of them.
     """
     size = sum(own.values())
     whole = sum(everywhere.values())

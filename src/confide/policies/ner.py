@@ -1,11 +1,11 @@
-"""Named entities as a policy, with the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's
-"all entities").
+"""Named entities as a policy.
 
-pi flags every entity of the beam whose score is above the threshold. Its conservative sibling adds
-the entities of the best parse, whatever their score, and each token that lies outside of all
-entities with too small a probability; it flags whatever pi of the same pipeline flags. Both look at
-the whole text, so masking one secret may change what else they find: what they may claim of a
-caught secret is what the neighbour test measures (CRT's proof assumes a policy without context).
+It has the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's "all entities"). pi flags
+every entity of the beam whose score is above the threshold. Its conservative sibling adds the
+entities of the best parse, whatever their score, and each token that lies outside of all entities
+with too small a probability; it flags whatever pi of the same pipeline flags. Both look at the
+whole text, so masking one secret may change what else they find: what they may claim of a caught
+secret is what the neighbour test measures (CRT's proof assumes a policy without context).
 """
 
 from functools import lru_cache
@@ -34,7 +34,7 @@ def ner(spec: NerPolicySpec) -> Policy:
 
 
 def ner_batched(spec: NerPolicySpec) -> Batched:
-    """The same over many texts, in one pass of the network."""
+    """The policy over many texts, in one pass of the network."""
     load(spec.model, ENTITIES)  # now, so that a missing one is no failure of a text
     return closed(
         lambda texts: [

@@ -1,11 +1,10 @@
-"""spaCy pipelines as policies use them: loaded once, without the components that no policy reads,
-and run on many texts.
+"""spaCy pipelines as policies use them.
 
-A pipeline is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities
-are scored as CRT's policies need it (section 5): spaCy's parser gives none, so a beam of parses is
-kept, and an entity's score is the weight of the parses that have it. The scores of a parser that
-was trained greedily, as most are, run high: recall and the neighbour test measure what a threshold
-misses.
+They are loaded once, without the components that no policy reads, and run on many texts. A pipeline
+is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities are scored as
+CRT's policies need it (section 5): spaCy's parser gives none, so a beam of parses is kept, and an
+entity's score is the weight of the parses that have it. The scores of a parser that was trained
+greedily, as most are, run high: recall and the neighbour test measure what a threshold misses.
 """
 
 from collections.abc import Sequence
@@ -44,8 +43,9 @@ Scores = dict[tuple[int, int, str], float]  # (first token, end, label) -> score
 
 @lru_cache(maxsize=4)
 def load(model: str, *needs: tuple[str, ...]) -> "Language":
-    """The pipeline with the components of the given groups alone; InputError where it is not
-    installed or lacks a group.
+    """The pipeline with the components of the given groups alone.
+
+    InputError where it is not installed or lacks a group.
     """
     nlp = read(model)
     factories = {name: nlp.get_pipe_meta(name).factory for name in nlp.pipe_names}
@@ -114,10 +114,10 @@ def _line(error: Exception) -> str:
 
 
 def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tuple["Doc", Scores]]:
-    """Annotated documents, and the scores of their entities; with a beam of 1 all score 1, and so
-    do those of rules.
+    """Annotated documents, and the scores of their entities.
 
-    Raises where spaCy does, also on a text longer than nlp.max_length: nothing is cut.
+    With a beam of 1 all score 1, and so do those of rules. Raises where spaCy does, also on a text
+    longer than nlp.max_length: nothing is cut.
     """
     from spacy.pipeline import EntityRecognizer
 
@@ -144,10 +144,10 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
 
 
 def _by_length(docs: list["Doc"]) -> list[list[int]]:
-    """Indices of documents in groups of similar length: a beam goes on until the longest of its
-    group is done.
+    """Indices of documents in groups of similar length.
 
-    Empty ones are left out, as nothing has no parse.
+    A beam goes on until the longest of its group is done. Empty ones are left out, as nothing has
+    no parse.
     """
     order = sorted(
         (index for index, doc in enumerate(docs) if len(doc)), key=lambda index: len(docs[index])

@@ -1,10 +1,10 @@
-"""Microsoft Presidio's recognisers as a policy: an optional extra, `pip install
-'confide[presidio]'`.
+"""Microsoft Presidio's recognisers as a policy.
 
-Its patterns and checksums run beside the entities of a spaCy pipeline, if one is named; nothing is
-ever downloaded. Presidio skips a pattern that takes too long and goes on; here the text then counts
-as one on which the policy failed, so that it is private. Presidio raises the score of a pattern by
-the words around it, so its findings depend on context, too.
+They are an optional extra: `pip install 'confide[presidio]'`. Its patterns and checksums run beside
+the entities of a spaCy pipeline, if one is named; nothing is ever downloaded. Presidio skips a
+pattern that takes too long and goes on; here the text then counts as one on which the policy
+failed, so that it is private. Presidio raises the score of a pattern by the words around it, so its
+findings depend on context, too.
 """
 
 import logging
@@ -23,8 +23,9 @@ LOG = "presidio-analyzer"
 
 
 def presidio(spec: PresidioPolicySpec) -> Policy:
-    """The policy; InputError where Presidio or the pipeline is not installed, or an entity is
-    unknown to it.
+    """The policy.
+
+    InputError where Presidio or the pipeline is not installed, or an entity is unknown to it.
     """
     try:
         engine = analyzer(spec.model)
@@ -73,8 +74,9 @@ def analyzer(model: str | None) -> "AnalyzerEngine":
 
 
 def refuse_timeouts(record: logging.LogRecord) -> bool:
-    """A filter of Presidio's log that raises where a pattern was given up; no other warning is
-    shown.
+    """A filter of Presidio's log that raises where a pattern was given up.
+
+    No other warning is shown.
     """
     if "timed out" in record.getMessage():
         raise TimeoutError("a pattern took too long")

@@ -1,11 +1,10 @@
-"""Regular expressions as a policy: a table of label -> pattern, run in as few scans of the text as
-possible.
+"""Regular expressions as a policy: a table of label -> pattern.
 
-A pattern may name a group `secret`: its span is then that group. Patterns share one scan, in which
-the label listed first wins where two could start at the same character. Zero-width conditions that
-all patterns open with, such as (?=[A-Z0-9])\\b, are tested once per character: that is where most
-of the speed comes from. A text that takes longer than `limits` allows raises, and so becomes
-private.
+They run in as few scans of the text as possible. A pattern may name a group `secret`: its span is
+then that group. Patterns share one scan, in which the label listed first wins where two could start
+at the same character. Zero-width conditions that all patterns open with, such as (?=[A-Z0-9])\\b,
+are tested once per character: that is where most of the speed comes from. A text that takes longer
+than `limits` allows raises, and so becomes private.
 """
 
 import re
@@ -26,8 +25,9 @@ ALONE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)")
 
 
 def regex(spec: RegexPolicySpec) -> Policy:
-    """Policy of a pattern table; InputError names the label whose pattern is unusable. Raises
-    TimeoutError on a text.
+    """Policy of a pattern table; InputError names the label whose pattern is unusable.
+
+    Raises TimeoutError on a text.
     """
     shared, alone = _sorted(spec)
     scans = [_together(shared)] if shared else []
@@ -76,8 +76,9 @@ def _check(label: str, pattern: str) -> None:
 
 
 def _matches_empty(pattern: str) -> bool:
-    """Whether it does, after all that is done to a pattern before it is used: none of that may take
-    long either.
+    """Whether a pattern matches the empty text, after all that is done to it before its use.
+
+    None of that may take long either.
     """
     _conditions(pattern)
     return re.compile(pattern).fullmatch("") is not None
@@ -89,8 +90,9 @@ def _shareable(pattern: str) -> bool:
 
 
 def _automaton(table: dict[str, str]) -> re.Pattern[str]:
-    """All patterns of the table as one: the one listed at place i is the group p<i>, its secret
-    s<i>.
+    """All patterns of the table as one.
+
+    The one listed at place i is the group p<i>, its secret s<i>.
     """
     conditions = _common_conditions(list(table.values()))
     parts = (
@@ -150,8 +152,9 @@ def _common_conditions(patterns: list[str]) -> str:
 
 
 def _conditions(pattern: str) -> list[str]:
-    """The conditions that one pattern opens with; none if an alternative at its top level would
-    escape them.
+    """The conditions that one pattern opens with.
+
+    None if an alternative at its top level would escape them.
     """
     found: list[str] = []
     position = 0

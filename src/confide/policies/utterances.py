@@ -1,10 +1,10 @@
-"""What was said in a dialogue, without the markers that a reader put between utterances, and
-windows of its words.
+"""What was said in a dialogue, and windows of its words.
 
-Policies of domains (Domain Private Transformers, section 5.1) judge words and runs of words within
-one utterance. Markers are the control tokens <_soc_>, <_eoc_> and <DOMAIN> (capitals, digits, _),
-the speakers USR:, SYS: and BOT:, and line breaks; they are never flagged, as in the paper's table
-1, as a control token says nothing that the model was not told. <MASK> is a word.
+The markers that a reader put between utterances are left out. Policies of domains (Domain Private
+Transformers, section 5.1) judge words and runs of words within one utterance. Markers are the
+control tokens <_soc_>, <_eoc_> and <DOMAIN> (capitals, digits, _), the speakers USR:, SYS: and
+BOT:, and line breaks; they are never flagged, as in the paper's table 1, as a control token says
+nothing that the model was not told. <MASK> is a word.
 """
 
 import re

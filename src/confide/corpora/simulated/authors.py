@@ -1,12 +1,12 @@
-"""Seeded generator of short messages by authors, for privacy regularisation (Mireshghallah et al.
-2021) without real mail.
+"""Seeded generator of short messages by authors.
 
-An author has favourite topics, colleagues, words, openings, closings and punctuation, an own phone
-number (the gold secret) and a share of samples out of a long tail. Authors of train, valid and test
-are the same on purpose: perplexity is measured per author. The public variant (other authors,
-topics, names and sentences) protects nothing. Message i of an author depends on the spec's seed,
-its variant, the author and i only; how often an author writes depends on all of the sizes.
-The words and sentences stand in authors.yaml.
+It serves privacy regularisation (Mireshghallah et al. 2021) without real mail. An author has
+favourite topics, colleagues, words, openings, closings and punctuation, an own phone number (the
+gold secret) and a share of samples out of a long tail. Authors of train, valid and test are the
+same on purpose: perplexity is measured per author. The public variant (other authors, topics, names
+and sentences) protects nothing. Message i of an author depends on the spec's seed, its variant, the
+author and i only; how often an author writes depends on all of the sizes. The words and sentences
+stand in authors.yaml.
 """
 
 import re
@@ -73,8 +73,9 @@ class Style(NamedTuple):
 
 
 def _weights(rng: np.random.Generator, count: int) -> list[float]:
-    """Cumulative Dirichlet probabilities; the last is infinite, so that rounding cannot
-    overshoot.
+    """Cumulative Dirichlet probabilities.
+
+    The last is infinite, so that rounding cannot overshoot.
     """
     return [*accumulate(rng.dirichlet(np.full(count, HABIT)).tolist()[:-1]), float("inf")]
 
@@ -193,8 +194,9 @@ def _shares(spec: AuthorsSpec, count: int) -> tuple[int, int, int]:
 
 
 def record(spec: AuthorsSpec, author: Style, name: int, number: int, place: int) -> Record:
-    """A message as a document of its own, with the author's number as a gold secret where it has
-    it.
+    """A message as a document of its own.
+
+    The author's number is a gold secret where the message has it.
     """
     text = message(spec, author, name, number)
     owner = f"{spec.variant}-{name}"
@@ -203,8 +205,9 @@ def record(spec: AuthorsSpec, author: Style, name: int, number: int, place: int)
 
 
 def read(spec: AuthorsSpec, raw: Path | None = None) -> Iterator[Record]:
-    """All messages, train first, authors mixed; nothing is read. InputError if there are too few
-    samples for the authors.
+    """All messages, train first, authors mixed; nothing is read.
+
+    InputError if there are too few samples for the authors.
     """
     counts = sizes(spec)
     styles = [style(spec, author) for author in range(spec.authors)]

@@ -1,11 +1,11 @@
-"""Seeded simulator of customer-support dialogues, with gold spans for every secret (Shi et al.
-2021, CustomerSim).
+"""Seeded simulator of customer-support dialogues, with gold spans for every secret.
 
-The private variant follows the published agenda: greeting, request, full name, one more slot,
-tracking number, closing. One dialogue in a hundred answers two slots at once; two in a hundred
-close with a stray value, and the bot repeats itself. The public variant is another simulation
-(other sentences, values and intents) that protects nothing. Dialogue i of a split depends on the
-spec's seed, the split and i only. The sentences stand in customersim.yaml.
+It follows CustomerSim (Shi et al. 2021). The private variant follows the published agenda:
+greeting, request, full name, one more slot, tracking number, closing. One dialogue in a hundred
+answers two slots at once; two in a hundred close with a stray value, and the bot repeats itself.
+The public variant is another simulation (other sentences, values and intents) that protects
+nothing. Dialogue i of a split depends on the spec's seed, the split and i only. The sentences stand
+in customersim.yaml.
 """
 
 import re
@@ -66,8 +66,9 @@ def _parts(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, values: dict[str, str], rng: np.random.Generator) -> Turn:
-    """The sentence with its slots filled, and the spans of the secrets among them. A slot without a
-    value is drawn.
+    """The sentence with its slots filled, and the spans of the secrets among them.
+
+    A slot without a value is drawn.
     """
     text = ""
     spans = []
@@ -135,8 +136,9 @@ def private_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ..
 
 
 def public_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ...]) -> list[Turn]:
-    """As the private agenda in spirit, over many intents, with small talk; tokenizer and warm start
-    see these only.
+    """Turns in the spirit of the private agenda, over many intents, with small talk.
+
+    Tokenizer and warm start see these only.
     """
     product = _choose(rng, SENTENCES.fillers["product"])
     values = {**_values(rng, "public", user, tracking_code(rng, "public")), "product": product}
@@ -183,9 +185,9 @@ def dialogue(spec: CustomerSimSpec, split: SplitName, number: int) -> Record:
 
 
 def read(spec: CustomerSimSpec, raw: Path | None = None) -> Iterator[Record]:
-    """All dialogues, train first; nothing is read. InputError if `users` asks for more names than
-    there are.
+    """All dialogues, train first; nothing is read.
 
+    InputError if `users` asks for more names than there are.
     Guarantees: unless `shared_users`, no name, address, phone or order number of one split's table
     occurs in another's.
     """

@@ -1,10 +1,9 @@
-"""Values of the simulator: tables of users whose names, addresses, phone and order numbers are all
-different.
+"""Values of the simulator.
 
-Formats and shares are those of Shi et al. (2021) for the private variant; the public variant has
-formats of its own. Values for all splits are drawn together, without repeats, and then dealt out,
-so no value is in two splits' tables. The words that values are made of stand in
-customersim_values.yaml.
+They are tables of users whose names, addresses, phone and order numbers are all different. Formats
+and shares are those of Shi et al. (2021) for the private variant; the public variant has formats of
+its own. Values for all splits are drawn together, without repeats, and then dealt out, so no value
+is in two splits' tables. The words that values are made of stand in customersim_values.yaml.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,8 +61,9 @@ Draw = Callable[[np.random.Generator, int, Words], list[str]]  # a batch of valu
 
 
 def _names(rng: np.random.Generator, count: int, words: Words) -> list[str]:
-    """`count` different full names, common ones more likely: the largest Gumbel-perturbed log
-    weights.
+    """`count` different full names, common ones more likely.
+
+    They have the largest Gumbel-perturbed log weights.
     """
     first = len(words.first)
     last = len(words.last)
@@ -240,8 +240,9 @@ def _distinct(draw: Draw, rng: np.random.Generator, count: int, words: Words) ->
 
 @lru_cache(maxsize=4)
 def user_tables(variant: str, seed: int, users: int, tables: int) -> tuple[tuple[User, ...], ...]:
-    """`tables` tables of `users` rows; every value is unique in all of them together. InputError
-    where names run out.
+    """`tables` tables of `users` rows; every value is unique in all of them together.
+
+    InputError where names run out.
     """
     words = WORDS[variant]
     columns = []
@@ -253,8 +254,9 @@ def user_tables(variant: str, seed: int, users: int, tables: int) -> tuple[tuple
 
 
 def spoken_phone(rng: np.random.Generator, variant: str, phone: str) -> str:
-    """The private variant's ten digits are written with no separator, hyphens or dots; others stand
-    as they are.
+    """The private variant's ten digits are written with no separator, hyphens or dots.
+
+    Others stand as they are.
     """
     separator = ("", "-", ".")[rng.integers(3)] if variant == "private" else None
     return phone if separator is None else separator.join((phone[:3], phone[3:6], phone[6:]))
