@@ -71,10 +71,10 @@ def gold(text: str) -> tuple[Span, ...]:
         turn = line[5:]
         if speaker == "SYS: ":
             asked = _slot(turn)
-            found = [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
+            in_turn = [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
         else:
-            found = _answers(turn, asked) if speaker == "USR: " else []
-        spans += [Span(start + 5 + s, start + 5 + e, label) for s, e, label, _ in found]
+            in_turn = _answers(turn, asked) if speaker == "USR: " else []
+        spans += [Span(start + 5 + s, start + 5 + e, label) for s, e, label, _ in in_turn]
         start += len(line) + 1
     return tuple(spans)
 

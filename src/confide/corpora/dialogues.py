@@ -84,10 +84,10 @@ def records(
         domains.setdefault(dialogue.domain, []).append(dialogue)
     secrets = _secrets(spec, domains, place)
     chosen = {domain: _by_split(spec, domains[domain]) for domain in _wanted(spec, domains, place)}
-    for domain, found in chosen.items() if spec.domains else ():
+    for domain, by_split in chosen.items() if spec.domains else ():
         for split in SPLITS:
-            if not found[split]:
-                there = ", ".join(f"{len(found[split])} in {split}" for split in SPLITS)
+            if not by_split[split]:
+                there = ", ".join(f"{len(by_split[split])} in {split}" for split in SPLITS)
                 raise InputError(
                     f"has no dialogues in {split}: {there}", file=place, key="domains", value=domain
                 )
@@ -128,7 +128,7 @@ def _secrets(
 
     A pattern of the user's own that fits none is a mistake, and would hide misses.
     """
-    dialogues = (dialogue for found in domains.values() for dialogue in found)
+    dialogues = (dialogue for in_domain in domains.values() for dialogue in in_domain)
     labels = {
         span.label
         for dialogue in dialogues
@@ -155,7 +155,7 @@ def _secrets(
 
 def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName, list[Dialogue]]:
     """Dialogues of a domain as published, or drawn; of each split the part that is wanted."""
-    found: dict[SplitName, list[Dialogue]] = {
+    by_split: dict[SplitName, list[Dialogue]] = {
         split: [one for one in dialogues if one.split == split] for split in SPLITS
     }
     names = sorted((one for one in dialogues if one.split is None), key=lambda one: one.name)
@@ -166,13 +166,13 @@ def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName,
     drawn = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
     test = int(spec.test * len(drawn))
     valid = int(spec.valid * len(drawn))
-    found["test"] += drawn[:test]
-    found["valid"] += drawn[test : test + valid]
-    found["train"] += drawn[test + valid :]
+    by_split["test"] += drawn[:test]
+    by_split["valid"] += drawn[test : test + valid]
+    by_split["train"] += drawn[test + valid :]
     for split in SPLITS:
-        rest = found[split][getattr(spec.skip, split) if spec.skip else 0 :]
-        found[split] = rest[: getattr(spec.sizes, split) if spec.sizes else None]
-    return found
+        rest = by_split[split][getattr(spec.skip, split) if spec.skip else 0 :]
+        by_split[split] = rest[: getattr(spec.sizes, split) if spec.sizes else None]
+    return by_split
 
 
 def _render(
@@ -183,14 +183,13 @@ def _render(
     token = f"<{dialogue.domain}> " if spec.control_tokens and spec.domain_tokens else ""
     pieces = [START] if spec.control_tokens else []
     spans = []
-    length = (
-        len(START) if spec.control_tokens else -1
-    )  # before the first line there is no line break
-    for role, text, found in dialogue.utterances:
+    # Before the first line there is no line break.
+    length = len(START) if spec.control_tokens else -1
+    for role, text, slots in dialogue.utterances:
         head = f"{token}{role}: " if text else f"{token}{role}:"
         start = length + 1 + len(head)
         pieces.append(head + text)
-        spans += [Span(start + s, start + e, label) for s, e, label, _ in _apart(found, secrets)]
+        spans += [Span(start + s, start + e, label) for s, e, label, _ in _apart(slots, secrets)]
         length = start + len(text)
     return between.join([*pieces, END] if spec.control_tokens else pieces), tuple(spans)
 

@@ -107,15 +107,15 @@ def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
     """
     if not folder.is_dir():
         raise InputError("is not a folder of messages", file=folder, key="path")
-    found = False
+    any_file = False
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and not OTHER_ITEM.fullmatch(name):
-                found = True
+                any_file = True
                 path = Path(here, name)
                 yield path.relative_to(folder).as_posix(), read_bytes(path)
-    if not found:
+    if not any_file:
         raise InputError("holds no files", file=folder, key="path")
 
 

@@ -121,10 +121,10 @@ def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
 
     InputError where a turn is there twice.
     """
-    found: dict[str, list[Row]] = {}
+    conversations: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row.conversation, []).append(row)
-    for turns in found.values():
+        conversations.setdefault(row.conversation, []).append(row)
+    for turns in conversations.values():
         turns.sort(key=lambda row: (row.turn, row.line))
         for before, row in pairwise(turns):
             if row.turn == before.turn:
@@ -132,7 +132,7 @@ def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
                 raise InputError(
                     message, file=place, line=row.line, key="turnNumber", value=row.turn
                 )
-    return dict(sorted(found.items()))
+    return dict(sorted(conversations.items()))
 
 
 def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
@@ -140,9 +140,9 @@ def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, lis
 
     InputError where two that differ would get one id.
     """
-    found: dict[str, list[Row]] = {}
+    distinct: dict[str, list[Row]] = {}
     for name, rows in conversations.items():
-        first = found.setdefault(SUFFIX.sub("", name), rows)
+        first = distinct.setdefault(SUFFIX.sub("", name), rows)
         if first is not rows and [row[2:] for row in first] != [row[2:] for row in rows]:
             raise InputError(
                 f"differs from the one on line {first[0].line}, "
@@ -151,7 +151,7 @@ def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, lis
                 line=rows[0].line,
                 key="conversationId",
             )
-    return found
+    return distinct
 
 
 def _role(place: Path, row: Row) -> str:
@@ -176,9 +176,8 @@ def _labelled(place: Path, row: Row) -> Utterance:
         return Utterance("USR", " ".join(row.text.split()))
     text = ""
     spans = []
-    pairs = (
-        (label, word) for label, word in zip(labels, words, strict=True) if word.strip()
-    )  # a line break is a word, too
+    # A line break is a word, too.
+    pairs = ((label, word) for label, word in zip(labels, words, strict=True) if word.strip())
     for label, group in groupby(pairs, key=lambda pair: pair[0]):
         text += " " if text else ""
         value = " ".join(part for _, word in group for part in word.split())

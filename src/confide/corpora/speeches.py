@@ -47,10 +47,10 @@ def lines(text: str, words: int) -> Iterator[str]:
     """
     line: list[str] = []
     for sentence in SENTENCE.split(" ".join(text.split())):
-        found = sentence.split()
-        if line and len(line) + len(found) > words:
+        in_sentence = sentence.split()
+        if line and len(line) + len(in_sentence) > words:
             yield " ".join(line)
             line = []
-        line += found
+        line += in_sentence
     if line:
         yield " ".join(line)

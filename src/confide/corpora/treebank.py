@@ -49,10 +49,10 @@ def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
         for doc, lines in known[split]:
             text = ""
             spans = []
-            for line, found in lines:
+            for line, entities in lines:
                 spans += [
                     span._replace(start=span.start + len(text), end=span.end + len(text))
-                    for span in found
+                    for span in entities
                 ]
                 text += line + "\n"
             yield Record(text.removesuffix("\n"), doc, spans=tuple(spans), split=split)
@@ -64,19 +64,19 @@ def trees(raw: Path) -> dict[SplitName, list[Tree]]:
     InputError where a file is missing.
     """
     members = dict(read_members(raw))
-    found: dict[SplitName, list[Tree]] = {}
+    by_split: dict[SplitName, list[Tree]] = {}
     for split, name in NAMES.items():
         if f"files.{name}" not in members:
             raise InputError(f"holds no files.{name}", file=raw)
-        found[split] = []
+        by_split[split] = []
         for line in members[f"files.{name}"].split():
             path = line.rpartition("/")[2]
             if path not in members:
                 raise InputError(
                     "names a file that is not there", file=raw, key=f"files.{name}", value=path
                 )
-            found[split] += parse(members[path], raw)
-    return found
+            by_split[split] += parse(members[path], raw)
+    return by_split
 
 
 def parse(text: str, place: Path | None = None) -> Iterator[Tree]:

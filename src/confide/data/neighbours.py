@@ -89,9 +89,11 @@ def process_of(
             Copy(key)
             for key in copies(((point.key, point.text, point.split) for point in points), digested)
         ]
-        found = [Found(point.key, **finding) for point in points if (finding := find(point.text))]
+        findings = [
+            Found(point.key, **finding) for point in points if (finding := find(point.text))
+        ]
         return build(
-            tokenizer, rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=found))
+            tokenizer, rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
         )
 
     return process
@@ -105,9 +107,7 @@ def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:
     """
     for key, text, split, _, _, gold in points:
         if split == "train":
-            for start, end, label in dict.fromkeys(
-                (start, end, label) for start, end, label, *_ in gold
-            ):
+            for start, end, label in dict.fromkeys(tuple(span[:3]) for span in gold):
                 if start < end:
                     yield Secret(key, text, start, end, label)
 
@@ -118,14 +118,14 @@ def quotas(counts: Mapping[Kind, int], places: int) -> dict[Kind, int]:
     These are all of the rare ones, and as many as fit of the others. Each kind is judged by itself,
     so a rare one needs its secrets more than a frequent one does.
     """
-    found: dict[Kind, int] = {}
+    quota: dict[Kind, int] = {}
     left = places
     for number, (kind, count) in enumerate(
         sorted(counts.items(), key=lambda item: (item[1], item[0]))
     ):
-        found[kind] = min(count, left // (len(counts) - number))
-        left -= found[kind]
-    return found
+        quota[kind] = min(count, left // (len(counts) - number))
+        left -= quota[kind]
+    return quota
 
 
 def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> list[Secret]:
@@ -141,19 +141,14 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
         most = wanted[secret.kind]
         place = keyed.copy()
         place.update(f"{secret.start} {secret.end} {secret.key}".encode())
-        ranked = (
-            -int.from_bytes(place.digest(), "big"),
-            -number,
-            secret,
-        )  # the largest hash is on top, to be replaced
+        # The largest hash is on top, to be replaced.
+        ranked = -int.from_bytes(place.digest(), "big"), -number, secret
         if len(kept) < most:
             heappush(kept, ranked)
         elif most:
             heappushpop(kept, ranked)
-    return [
-        secret
-        for *_, secret in sorted((one for kept in drawn.values() for one in kept), reverse=True)
-    ]
+    chosen = sorted((ranked for kept in drawn.values() for ranked in kept), reverse=True)
+    return [secret for *_, secret in chosen]
 
 
 def counted(secrets: Iterable[Secret]) -> Counter[Kind]:

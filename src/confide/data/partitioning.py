@@ -89,9 +89,8 @@ def rows(
     """
     fast = tuple.__new__  # a third of the time of a call of Row
     for key, text, split, domain, owner, gold in points:
-        copy = (
-            copied.take(key) if key == copied.key else None
-        )  # asked here first: most points have neither
+        # Keys are compared here first, as most points have neither.
+        copy = copied.take(key) if key == copied.key else None
         finding = found.take(key) if key == found.key else None
         if split not in SPLIT:
             raise InputError("unknown split", file=file, key=key)
@@ -106,17 +105,7 @@ def rows(
         private = masked or finding is not None
         number = SPLIT[split]
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
-            yield Row(
-                MASK,
-                redacted=MASK,
-                spans=(),
-                gold=(),
-                private=True,
-                split=number,
-                domain=domain,
-                owner=owner,
-                planted=planted,
-            )
+            yield fast(Row, (MASK, MASK, (), (), True, number, domain, owner, planted))
             continue
         if not private:
             yield fast(Row, (text, text, (), gold, False, number, domain, owner, planted))
@@ -211,12 +200,10 @@ def _chunk(
 ) -> Chunk:
     columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
     texts, redacted, spans, gold, private, split, domain, owner, planted = columns
-    alone = [
-        some and len(text) <= CACHE_LENGTH for text, some in zip(texts, spans, strict=True)
-    ]  # short secrets seldom repeat
+    # Short texts with secrets seldom repeat: they are not remembered.
     tokens = [
-        tokenizer.packed(text) if one else encode(text)
-        for text, one in zip(texts, alone, strict=True)
+        tokenizer.packed(text) if within and len(text) <= CACHE_LENGTH else encode(text)
+        for text, within in zip(texts, spans, strict=True)
     ]
     shown = [
         same if masked is text else encode(masked)
@@ -287,16 +274,15 @@ def _covered(
     `bases` is the first byte of each text.
     """
     bytes_: list[int] = []  # first and last of each range
-    for base, some, text in zip(bases.tolist(), ranges, texts, strict=True):
-        if some:
+    for base, spans, text in zip(bases.tolist(), ranges, texts, strict=True):
+        if spans:
             ascii = text.isascii()
-            for start, end, *_ in some:
+            for start, end, *_ in spans:
                 if start < end:
-                    bytes_ += (
-                        (base + start, base + end)
-                        if ascii
-                        else (base + _byte(text, start), base + _byte(text, end))
-                    )
+                    if not ascii:
+                        start = _byte(text, start)
+                        end = _byte(text, end)
+                    bytes_ += (base + start, base + end)
     first, last = np.fromiter(bytes_, np.int64, len(bytes_)).reshape(-1, 2).T
     change = np.zeros(len(edges), np.int64)
     np.add.at(change, np.searchsorted(edges[1:], first, side="right"), 1)

@@ -29,7 +29,6 @@ from confide.text.tokenizer import Tokenizer
 
 ROWS = 128  # contexts in a batch
 BYTES = 1 << 29  # keys and values of a batch
-GROUP = 8  # columns of logits of which the highest is looked for first
 SPARSE = 0.75  # a batch of which fewer contexts are still written to is copied without the others
 
 
@@ -106,7 +105,7 @@ def draw(
         1, torch.tensor(banned, dtype=torch.int64, device=logits.device), -torch.inf
     )
     size = logits.shape[1] - len(set(banned))
-    values, ids = highest(logits, min(spec.top_k or size, size))
+    values, ids = logits.topk(min(spec.top_k or size, size))
     weights = ((values - values[:, :1]).double() / spec.temperature).exp()
     if not weights.isfinite().all():
         raise FloatingPointError("the model's probabilities are not finite")
@@ -117,22 +116,6 @@ def draw(
     total = weights.gather(1, order).cumsum(1)
     place = torch.searchsorted(total, numbers[:, None] * total[:, -1:], right=True)
     return ids.gather(1, place.clamp(max=ids.shape[1] - 1))[:, 0]
-
-
-def highest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The highest logits of each row of (n, V), highest first, with their places, (n, count) each.
-
-    They stand in the `count` groups of columns with the highest maxima; to look there alone is
-    faster.
-    """
-    if GROUP * count >= logits.shape[1]:
-        return logits.topk(count)
-    groups = F.pad(logits, (0, -logits.shape[1] % GROUP), value=-torch.inf).unflatten(
-        1, (-1, GROUP)
-    )
-    best = groups.amax(2).topk(count).indices
-    values, places = groups.gather(1, best[:, :, None].expand(-1, -1, GROUP)).flatten(1).topk(count)
-    return values, best.gather(1, places // GROUP) * GROUP + places % GROUP
 
 
 class LSTMReader:

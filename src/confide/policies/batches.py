@@ -69,8 +69,8 @@ def union(*policies: Batched) -> Batched:
     def find(texts: Sequence[str]) -> Found:
         parts = zip(*(policy(texts) for policy in policies), strict=True)
         return [
-            None if None in found else merge(span for spans in found for span in spans or ())
-            for found in parts
+            None if None in of_text else merge(span for spans in of_text for span in spans or ())
+            for of_text in parts
         ]
 
     return find

@@ -107,8 +107,8 @@ def batches(
     spans = [drawn(text, spec.start, spec.min_length, generator) for text, _ in documents]
     encodings = model.words.encode_batch(spans, add_special_tokens=False)
     examples = [
-        (cut(model, one.ids)[0], label)
-        for one, (_, label) in zip(encodings, documents, strict=True)
+        (cut(model, encoding.ids)[0], label)
+        for encoding, (_, label) in zip(encodings, documents, strict=True)
     ]
     generator.shuffle(examples)
     several = 16 * spec.batch_size

@@ -116,27 +116,25 @@ def finder(
 
     def find(texts: Sequence[str]) -> list[list[Span]]:
         places = [windows(text, words) for text in texts]
-        read = [
-            [" ".join(text[a:b].split()) for a, b in ranges]
-            for text, ranges in zip(texts, places, strict=True)
-        ]
-        distinct = {
-            window: index
-            for index, window in enumerate(dict.fromkeys(one for some in read for one in some))
-        }
+        distinct: dict[str, int] = {}  # row of each window among the scores
+        rows = []
+        for text, ranges in zip(texts, places, strict=True):
+            read = [" ".join(text[start:end].split()) for start, end in ranges]
+            rows.append([distinct.setdefault(window, len(distinct)) for window in read])
         scores = ask(list(distinct))[:, list(chosen)]  # (n, C)
         if not np.isfinite(scores).all():
             raise ValueError("a probability is no number")
         best = scores.argmax(1).tolist()
         most = scores.max(1).tolist()
-        found = []
-        for ranges, some in zip(places, read, strict=True):
-            rows = [(place, distinct[window]) for place, window in zip(ranges, some, strict=True)]
-            flagged = [(place, row) for place, row in rows if most[row] > threshold]
-            found.append(
-                merge(Span(*place, labels[chosen[best[row]]], most[row]) for place, row in flagged)
+        names = [labels[chosen[place]] for place in best]
+        return [
+            merge(
+                Span(start, end, names[row], most[row])
+                for (start, end), row in zip(ranges, of_text, strict=True)
+                if most[row] > threshold
             )
-        return found
+            for ranges, of_text in zip(places, rows, strict=True)
+        ]
 
     return find
 
@@ -161,15 +159,15 @@ def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
         for piece in cut(model, encoding.ids):
             pieces.append(piece)
             owners.append(index)
-    found = np.zeros((len(texts), len(model.labels)))
+    largest = np.zeros((len(texts), len(model.labels)))
     order = sorted(range(len(pieces)), key=lambda index: len(pieces[index]))
     model.network.eval()
     with torch.inference_mode():
         for first in range(0, len(order), BATCH):
             rows = order[first : first + BATCH]
             scores = logits(model, [pieces[row] for row in rows]).double().softmax(1).cpu().numpy()
-            np.maximum.at(found, [owners[row] for row in rows], scores)
-    return found.round(DIGITS)
+            np.maximum.at(largest, [owners[row] for row in rows], scores)
+    return largest.round(DIGITS)
 
 
 def cut(model: Classifier, ids: list[int]) -> list[list[int]]:
@@ -306,7 +304,7 @@ def _within(config: Any, name: str) -> None:
     from confide.models.pretrained import headers, located
 
     stored = headers(located(name, local=True))
-    most = max(len(stored), *(size for found in stored.values() for size in found.shape))
+    most = max(len(stored), *(size for tensor in stored.values() for size in tensor.shape))
     for key in SIZES:
         if type(getattr(config, key)) is not int or not 0 <= getattr(config, key) <= most:
             raise ValueError(f"{key} is {getattr(config, key)}, which its weights do not have")

@@ -30,22 +30,22 @@ def mine(spec: KeywordFitSpec, texts: Texts) -> dict[str, list[str]]:
     for size in range(1, spec.words + 1):
         grams, documents = counted(texts, size)
         everywhere = sum(grams.values(), Counter())
-        for domain, found in chosen.items():
+        for domain, keywords in chosen.items():
             for gram, (ratio, z) in log_odds(grams[domain], everywhere, spec.prior).items():
                 often = (
                     documents[domain][gram] >= spec.min_count and LETTERS.search(gram) is not None
                 )
                 sure = ratio >= math.log(spec.odds) and z >= spec.min_z
-                if often and sure and not any(part in found for part in parts(gram)):
-                    found[gram] = z
-    for domain, found in chosen.items():
-        if not found:
+                if often and sure and not any(part in keywords for part in parts(gram)):
+                    keywords[gram] = z
+    for domain, keywords in chosen.items():
+        if not keywords:
             raise InputError(
                 "has no keyword that passes min_count, odds and min_z", key="domains", value=domain
             )
     return {
-        domain: sorted(found, key=lambda gram: (-found[gram], gram))[: spec.count]
-        for domain, found in chosen.items()
+        domain: sorted(keywords, key=lambda gram: (-keywords[gram], gram))[: spec.count]
+        for domain, keywords in chosen.items()
     }
 
 
@@ -58,9 +58,9 @@ def counted(texts: Texts, size: int) -> tuple[dict[str, Counter[str]], dict[str,
     documents: dict[str, Counter[str]] = {domain: Counter() for domain in texts}
     for domain, by_document in texts.items():
         for points in by_document.values():
-            found = Counter(gram for text in points for gram in n_grams(text, size))
-            grams[domain].update(found)
-            documents[domain].update(found.keys())
+            in_document = Counter(gram for text in points for gram in n_grams(text, size))
+            grams[domain].update(in_document)
+            documents[domain].update(in_document.keys())
     return grams, documents
 
 
@@ -92,7 +92,7 @@ def log_odds(
     """
     size = sum(own.values())
     whole = sum(everywhere.values())
-    found = {}
+    ratios = {}
     for gram, count in own.items():
         alpha = prior * everywhere[gram] / whole
         here = count + alpha
@@ -100,5 +100,5 @@ def log_odds(
         ratio = math.log(here / (size + prior - here)) - math.log(
             there / (whole - size + prior - there)
         )
-        found[gram] = ratio, ratio / math.sqrt(1 / here + 1 / there)
-    return found
+        ratios[gram] = ratio, ratio / math.sqrt(1 / here + 1 / there)
+    return ratios

@@ -38,7 +38,8 @@ def ner_batched(spec: NerPolicySpec) -> Batched:
     load(spec.model, ENTITIES)  # now, so that a missing one is no failure of a text
     return closed(
         lambda texts: [
-            flagged(found, spec) for found in entities(spec.model, tuple(texts), spec.beam_width)
+            flagged(of_text, spec)
+            for of_text in entities(spec.model, tuple(texts), spec.beam_width)
         ]
     )
 

@@ -20,19 +20,12 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from thinc.api import Config
 
-ENTITIES = (
-    "ner",
-    "beam_ner",
-    "entity_ruler",
-    "span_ruler",
-)  # factories of components that write entities
+# Factories of components that write entities.
+ENTITIES = ("ner", "beam_ner", "entity_ruler", "span_ruler")
 PARSER = ("parser", "beam_parser")
 TAGGER = ("tagger", "morphologizer", "attribute_ruler")
-SHARED = (
-    "tok2vec",
-    "transformer",
-    "curated_transformer",
-)  # vectors that other components listen to
+# Vectors that other components listen to.
+SHARED = ("tok2vec", "transformer", "curated_transformer")
 CALLBACKS = ("before_creation", "after_creation", "after_pipeline_creation")  # of a configuration
 DIGITS = 4  # of a score: what is left of the order of additions lies below
 

@@ -156,14 +156,14 @@ def _conditions(pattern: str) -> list[str]:
 
     None if an alternative at its top level would escape them.
     """
-    found: list[str] = []
+    conditions: list[str] = []
     position = 0
     while (match := CONDITION.match(pattern, position)) and not _has_top_alternative(pattern):
-        found.append(match[0])
+        conditions.append(match[0])
         position = match.end()
         if re.match(r"[*+?{]", pattern[position:]):
-            return found[:-1]
-    return found
+            return conditions[:-1]
+    return conditions
 
 
 def _has_top_alternative(pattern: str) -> bool:

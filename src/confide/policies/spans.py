@@ -42,12 +42,12 @@ def union(*policies: Policy) -> Policy:
 
 def masks(text: str) -> list[Span]:
     """The places where the text itself reads <MASK>."""
-    found = []
+    places = []
     start = text.find(MASK)
     while start >= 0:
-        found.append(Span(start, start + len(MASK), MASK))
+        places.append(Span(start, start + len(MASK), MASK))
         start = text.find(MASK, start + len(MASK))
-    return found
+    return places
 
 
 def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:

@@ -87,7 +87,7 @@ def style(spec: AuthorsSpec, author: int) -> Style:
     rng = np.random.default_rng([spec.seed % 2**64, variant, author])
     people = tuple(words.people[index] for index in rng.choice(len(words.people), 5, replace=False))
     options = {**words.choices, "person": people, "end": ENDS, "sentence": words.sentences}
-    slots = {name: (found, _weights(rng, len(found))) for name, found in options.items()}
+    slots = {name: (choices, _weights(rng, len(choices))) for name, choices in options.items()}
     if words.tags:
         slots["tag"] = (
             words.tags,
@@ -95,7 +95,7 @@ def style(spec: AuthorsSpec, author: int) -> Style:
         )
     topics = _weights(rng, len(words.topics))
     own = tuple(
-        {name: (found, _weights(rng, len(found))) for name, found in topic.items()}
+        {name: (choices, _weights(rng, len(choices))) for name, choices in topic.items()}
         for topic in words.topics
     )
     opens, closes, capitals = rng.random(3).tolist()

@@ -92,11 +92,11 @@ def join(turns: list[Turn], separator: str = " ") -> Turn:
     """Turns one after the other, their spans moved along."""
     text = ""
     spans = []
-    for count, (piece, found) in enumerate(turns):
-        text += separator if count else ""
+    for number, (piece, in_piece) in enumerate(turns):
+        text += separator if number else ""
         spans += [
             Span(start + len(text), end + len(text), label, score)
-            for start, end, label, score in found
+            for start, end, label, score in in_piece
         ]
         text += piece
     return text, tuple(spans)
