@@ -19,7 +19,7 @@ from confide.types import SPLITS, SplitName
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
     """A corpus as published.
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.specs import AuthoredSpec
 from confide.types import SPLITS, Record
@@ -40,10 +41,7 @@ def records(
     among that author's documents. Errors: InputError, which never names an author, where nobody has
     `least` documents, or the shares leave nothing for train.
     """
-    if spec.valid + spec.test >= 1:
-        raise InputError(
-            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
-        )
+    check_train(spec.valid, spec.test)
     counts = Counter(sample.author for sample in samples())
     if not counts:
         raise InputError("no text with an author was found", file=place)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.corpora.archives import fetched, read_members
+from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.specs import DialoguesSpec
@@ -159,10 +160,8 @@ def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName,
         split: [one for one in dialogues if one.split == split] for split in SPLITS
     }
     names = sorted((one for one in dialogues if one.split is None), key=lambda one: one.name)
-    if names and spec.valid + spec.test >= 1:
-        raise InputError(
-            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
-        )
+    if names:
+        check_train(spec.valid, spec.test)
     drawn = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
     test = int(spec.test * len(drawn))
     valid = int(spec.valid * len(drawn))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files import jsons
 from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
@@ -313,10 +314,7 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     """
     path = shard.range.path
     spec = plan.spec
-    if spec.valid + spec.test >= 1:
-        raise InputError(
-            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
-        )
+    check_train(spec.valid, spec.test)
     if path.suffix not in JSON:
         yield from _plain(spec, shard)
         return

@@ -11,9 +11,8 @@ the neighbour test measures.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from confide.policies.batches import Batched, alone, closed
+from confide.policies.batches import Batched, closed
 from confide.policies.pipelines import ENTITIES, PARSER, TAGGER, load, run
-from confide.policies.spans import Policy
 from confide.specs import ContextualPolicySpec
 from confide.types import Span
 
@@ -31,16 +30,11 @@ PROPER = ("NNP", "NNPS", "PROPN")
 PRONOUNS = ("PRP", "PRP$", "WP", "WP$", "PRON")
 
 
-def contextual(spec: ContextualPolicySpec) -> Policy:
-    """The policy over one text.
+def contextual(spec: ContextualPolicySpec) -> Batched:
+    """The policy over many texts, in one pass of each network.
 
     InputError where the pipeline cannot be had, or cannot tell a part.
     """
-    return alone(contextual_batched(spec))
-
-
-def contextual_batched(spec: ContextualPolicySpec) -> Batched:
-    """The policy over many texts, in one pass of each network."""
     nlp = load(spec.model, *dict.fromkeys(NEEDS[part] for part in spec.parts))
 
     def find(texts: Sequence[str]) -> list[list[Span]]:

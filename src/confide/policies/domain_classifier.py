@@ -19,8 +19,8 @@ import numpy as np
 
 from confide.errors import InputError
 from confide.files.io import atomic
-from confide.policies.batches import Batched, alone, closed
-from confide.policies.spans import Policy, merge
+from confide.policies.batches import Batched, closed
+from confide.policies.spans import merge
 from confide.policies.utterances import windows
 from confide.specs import ClassifierPolicySpec
 from confide.text.tokenizer import backend_of
@@ -61,16 +61,11 @@ class Classifier(NamedTuple):
     threshold: float | None  # z that it was tuned to; None: it is not one of ours
 
 
-def classifier(spec: ClassifierPolicySpec) -> Policy:
-    """The policy over one text.
+def classifier(spec: ClassifierPolicySpec) -> Batched:
+    """The policy over many texts, their windows in common batches.
 
     InputError where the model cannot be had, or its labels are not the domains.
     """
-    return alone(classifier_batched(spec))
-
-
-def classifier_batched(spec: ClassifierPolicySpec) -> Batched:
-    """The policy over many texts, their windows in common batches."""
     model = load(spec.model)
     threshold = model.threshold if spec.threshold is None else spec.threshold
     if threshold is None:

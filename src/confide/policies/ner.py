@@ -11,9 +11,9 @@ secret is what the neighbour test measures (CRT's proof assumes a policy without
 from functools import lru_cache
 from typing import NamedTuple
 
-from confide.policies.batches import Batched, alone, closed
+from confide.policies.batches import Batched, closed
 from confide.policies.pipelines import ENTITIES, Scores, load, run
-from confide.policies.spans import Policy, merge
+from confide.policies.spans import merge
 from confide.specs import NerPolicySpec
 from confide.types import Span
 
@@ -28,13 +28,11 @@ class Entities(NamedTuple):
     best: set[tuple[int, int, str]]  # the entities of the best parse
 
 
-def ner(spec: NerPolicySpec) -> Policy:
-    """The policy over one text; InputError where the pipeline cannot be had."""
-    return alone(ner_batched(spec))
+def ner(spec: NerPolicySpec) -> Batched:
+    """The policy over many texts, in one pass of the network.
 
-
-def ner_batched(spec: NerPolicySpec) -> Batched:
-    """The policy over many texts, in one pass of the network."""
+    InputError where the pipeline cannot be had.
+    """
     load(spec.model, ENTITIES)  # now, so that a missing one is no failure of a text
     return closed(
         lambda texts: [

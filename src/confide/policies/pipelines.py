@@ -119,20 +119,20 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
     for _, component in nlp.pipeline:
         if beam_width > 1 and isinstance(component, EntityRecognizer):
             for alike in _by_length(docs):
-                some = [docs[index] for index in alike]
-                beams = component.beam_parse(some, beam_width=beam_width)
-                component.set_annotations(some, beams)
-                for index, found in zip(alike, component.scored_ents(beams), strict=True):
+                group = [docs[index] for index in alike]
+                beams = component.beam_parse(group, beam_width=beam_width)
+                component.set_annotations(group, beams)
+                for index, weights in zip(alike, component.scored_ents(beams), strict=True):
                     scores[index] = {
-                        entity: round(score, DIGITS) for entity, score in found.items()
+                        entity: round(weight, DIGITS) for entity, weight in weights.items()
                     }
         elif hasattr(component, "pipe"):
             docs = list(component.pipe(docs, batch_size=max(1, len(docs))))
         else:
             docs = [component(doc) for doc in docs]
-    for doc, found in zip(docs, scores, strict=True):
+    for doc, of_doc in zip(docs, scores, strict=True):
         for entity in doc.ents:
-            found.setdefault((entity.start, entity.end, entity.label_), 1.0)
+            of_doc.setdefault((entity.start, entity.end, entity.label_), 1.0)
     return list(zip(docs, scores, strict=True))
 
 
@@ -142,7 +142,6 @@ def _by_length(docs: list["Doc"]) -> list[list[int]]:
     A beam goes on until the longest of its group is done. Empty ones are left out, as nothing has
     no parse.
     """
-    order = sorted(
-        (index for index, doc in enumerate(docs) if len(doc)), key=lambda index: len(docs[index])
-    )
+    order = [index for index, doc in enumerate(docs) if len(doc)]
+    order.sort(key=lambda index: len(docs[index]))
     return [order[first : first + GROUP] for first in range(0, len(order), GROUP)]
