@@ -33,8 +33,7 @@ def root(tmp_path):
 
 def fresh(root: Path) -> str:
     """Hash without what earlier calls parsed."""
-    for function in (codehash.parse, codehash.imports, codehash.module_hash):
-        function.cache_clear()
+    codehash.read.cache_clear()
     return codehash.code_hash(root, "pack.top")
 
 

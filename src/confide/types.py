@@ -160,3 +160,6 @@ class Release:
     )
     max_grad_norm: float  # 0 for an exact step
     count: int
+    discrete_coordinates: int = (
+        0  # how many numbers each update added discrete Gaussian noise to; 0: Gaussian noise
+    )

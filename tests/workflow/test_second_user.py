@@ -116,7 +116,7 @@ def test_what_dvc_keeps_is_closed_by_the_next_start(place, fresh):
     project.run(sys.executable, "-m", "dvc", "--cd", ".", "status")
     (project.folder / "docs").mkdir()
     project.run("sh", "-c", "cd docs && dvc status")
-    project.snakemake("-n")
+    project.snakemake("--list-rules")
     for name in (".dvc", ".dvc-state", ".snakemake", "docs/.dvc-state"):
         assert (project.folder / name).stat().st_mode & 0o777 == 0o700, name
     found = reach(project.folder, "-path", "*.dvc*", "(", "-readable", "-o", "-writable", ")")
@@ -138,6 +138,7 @@ def test_what_another_user_has_planted_is_refused(place, fresh, folder):
     )
 
 
+@pytest.mark.nightly
 def test_a_run_by_dvc_can_be_neither_read_nor_changed(place, fresh):
     """`dvc repro` of the data stages: text, canaries, caches, records, temporary files."""
     project = checkout(place, fresh)

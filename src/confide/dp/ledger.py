@@ -38,6 +38,7 @@ from confide.types import (
 START = "0" * 64  # what the first line follows
 DIGEST = re.compile(r"[0-9a-f]{64}")
 USUAL = {("regulariser", "none"), ("unit", "point")}  # fields of a step that its line leaves out
+GAUSSIAN = ("discrete_coordinates", 0)  # the same of a release
 EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
     "start": {"run": str, "settings": str, "code": str, "noise": str},
     "data": {"terms": dict, "pools": dict, "authors": dict | None, "states": int},
@@ -146,10 +147,7 @@ class Ledger:
         if self._open is None:
             return self._lines
         release, random = self._open
-        return [
-            *self._lines,
-            self._sealed(release=asdict(release) | {"step": as_line(release.step)}, random=random),
-        ]
+        return [*self._lines, self._sealed(release=release_line(release), random=random)]
 
     def dump(self) -> str:
         """JSON lines; also the state to keep in a checkpoint."""
@@ -274,6 +272,12 @@ def as_line(step: Step) -> dict[str, Any]:
     return {name: value for name, value in asdict(step).items() if (name, value) not in USUAL}
 
 
+def release_line(release: Release) -> dict[str, Any]:
+    """The same for a release."""
+    found = {name: value for name, value in asdict(release).items() if (name, value) != GAUSSIAN}
+    return found | {"step": as_line(release.step)}
+
+
 def parse_release(value: dict[str, Any]) -> Release:
     """The Release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
     release = Release(**(value | {"step": Step(**value["step"])}))
@@ -341,6 +345,15 @@ def check_release(release: Release) -> None:
         raise ValueError(f"only noise has another unit than the point: {step.unit}")
     if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
         raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")
+    discrete = release.discrete_coordinates
+    if (
+        type(discrete) is not int
+        or discrete < 0
+        or (discrete and (not step.noisy or step.state in ("noise", "published")))
+    ):
+        raise ValueError(
+            f"only noise on gradients alone can be discrete: discrete_coordinates = {discrete!r}"
+        )
     numbers = (release.sample_rate, release.noise_multiplier, release.max_grad_norm)
     inf = float("inf")
     if step.noisy and not (0 < numbers[0] <= 1 and 0 < numbers[1] < inf and 0 < numbers[2] < inf):

@@ -23,8 +23,11 @@ def calibrate(
     steps: int,
     relation: str = "replace_one",
     shown: int = 0,
+    coordinates: int = 0,
 ) -> float:
     """Noise multiplier for `steps` noisy updates and `shown` releases that are not sampled.
+
+    coordinates: numbers that each update adds discrete Gaussian noise to, 0 where it is Gaussian.
 
     InputError where no noise reaches the target or a value is out of range.
 
@@ -34,7 +37,9 @@ def calibrate(
     check_ranges(target, delta, sample_rate, steps, relation)
 
     def spent(sigma: float) -> float:
-        release = Release(Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps)
+        release = Release(
+            Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps, coordinates
+        )
         return epsilon([release, replace(release, sample_rate=1.0, count=shown)], delta, relation)
 
     low = high = 1.0
