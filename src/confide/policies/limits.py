@@ -1,11 +1,11 @@
 """How long a search may take with one text.
 
-A pattern that tries every way to fail, such as `(a+)+$`, must stop no job.
-Python's `re` has no time limit, but it answers signals while it matches. One timer ticks for the
-whole process, in processor time: a text pays two assignments and no system call. Before Python
-3.11.7 `re` answers within one attempt only: a search that starts anew at each place ends by itself,
-and is then refused for the time that it took. Memory that grows in the meantime, as for
-`((a?){1000}){1000}`, is bounded by refusing such patterns.
+A pattern that tries every way to fail, such as `(a+)+$`, must stop no job. Python's `re` has no
+time limit, but it answers signals while it matches. One timer ticks for the whole process, in
+processor time: a text pays two assignments and no system call. Before Python 3.11.7 `re` answers
+within one attempt only: a search that starts anew at each place ends by itself, and is then refused
+for the time that it took. Memory that grows in the meantime, as for `((a?){1000}){1000}`, is
+bounded by refusing such patterns.
 """
 
 import atexit
