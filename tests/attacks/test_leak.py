@@ -294,13 +294,22 @@ def test_gold_counts_neither_what_the_prompt_says_nor_a_part_of_a_secret():
     assert found["gold"].tolist() == [True, True, False, True, False]
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"targets": ["AIR"]}, "targets = 'AIR': are the domains of the prompts"),
-    ({"judges": {"words": "some_policy"}}, "judges.words = 'some_policy': is the name of a policy"),
-    ({"judges": {"gold": JUDGES["words"]}}, "judges = 'gold'"),
-    ({"judges": {"words": {"kind": "regex", "patterns": {"AIR": "x"}}}}, "judges.words: a policy of kind regex has no label"),
-    ({"judges": {"all": {"kind": "everything"}}}, "judges.all: a policy of kind everything"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"targets": ["AIR"]}, "targets = 'AIR': are the domains of the prompts"),
+        (
+            {"judges": {"words": "some_policy"}},
+            "judges.words = 'some_policy': is the name of a policy",
+        ),
+        ({"judges": {"gold": JUDGES["words"]}}, "judges = 'gold'"),
+        (
+            {"judges": {"words": {"kind": "regex", "patterns": {"AIR": "x"}}}},
+            ("judges.words: a policy of kind regex has no label"),
+        ),
+        ({"judges": {"all": {"kind": "everything"}}}, "judges.all: a policy of kind everything"),
+    ],
+)
 def test_attacks_that_make_no_sense(points, tokenizer, known, change, message):
     spec = LeakSpec.model_validate({"kind": "leak"} | FIELDS | change)
     with pytest.raises(InputError, match=message):

@@ -134,9 +134,23 @@ def test_slot_and_separator_and_address_shares(corpora):
 def test_numbers_of_variants_are_the_published_ones():
     counts = {move: len(options) for move, options in SENTENCES.private.items()}
     assert counts == {
-        "open": 3, "greet": 3, "request": 8, "ask name": 3, "name": 7, "ask phone": 2, "ask order": 3, "ask address": 2,
-        "phone": 5, "order": 5, "address": 5, "tracking": 3, "close": 4, "satisfied": 5, "user bye": 3, "bye": 4,
-    }  # fmt: skip
+        "open": 3,
+        "greet": 3,
+        "request": 8,
+        "ask name": 3,
+        "name": 7,
+        "ask phone": 2,
+        "ask order": 3,
+        "ask address": 2,
+        "phone": 5,
+        "order": 5,
+        "address": 5,
+        "tracking": 3,
+        "close": 4,
+        "satisfied": 5,
+        "user bye": 3,
+        "bye": 4,
+    }
 
 
 def test_tables_are_unique_and_disjoint_at_full_size():
@@ -172,8 +186,11 @@ def test_published_overlap_is_reproduced_by_a_shared_table():
     """10,000 draws with replacement from 20,000 rows: 7,869 distinct expected (7,863 published); 1
     - e^-.5 = 39 % of test.
     """
-    names = {split: {values([dialogue(spec, split, n)], "name")[0] for n in range(size)}
-             for spec in [make(shared_users=True)] for split, size in (("train", 4000), ("test", 1000))}  # fmt: skip
+    names = {
+        split: {values([dialogue(spec, split, n)], "name")[0] for n in range(size)}
+        for spec in [make(shared_users=True)]
+        for split, size in (("train", 4000), ("test", 1000))
+    }
     expected = 20_000 * (1 - (1 - 1 / 20_000) ** 4000)
     assert abs(len(names["train"]) - expected) < 80
     assert abs(len(names["train"] & names["test"]) / len(names["test"]) - expected / 20_000) < 0.05
@@ -190,8 +207,10 @@ def test_dialogue_depends_on_seed_split_and_number_only():
 
 def test_same_in_another_process():
     code = (
-        "from confide.corpora.simulated.customersim import dialogue\nfrom confide.specs import CustomerSimSpec, Sizes\n"
-        "s = CustomerSimSpec(reader='customersim', sizes=Sizes(train=1, valid=1, test=1), variant='public')\n"
+        "from confide.corpora.simulated.customersim import dialogue\n"
+        "from confide.specs import CustomerSimSpec, Sizes\n"
+        "sizes = Sizes(train=1, valid=1, test=1)\n"
+        "s = CustomerSimSpec(reader='customersim', sizes=sizes, variant='public')\n"
         "print(dialogue(s, 'valid', 3).text)"
     )
     found = subprocess.run(

@@ -1,4 +1,6 @@
-"""The discrete Gaussian: samples against the exact law, ties decided by fractions, distance, price, and sums of integers."""
+"""The discrete Gaussian: samples against the exact law, ties decided by fractions, distance, price,
+and sums of integers.
+"""
 
 import math
 from collections.abc import Callable
@@ -179,7 +181,9 @@ def test_a_distance_is_added_to_delta_on_both_sides() -> None:
 def exact_delta(
     bits: int, shift: int, rate: float, relation: str, count: int, value: float
 ) -> float:
-    """delta of `count` Poisson-sampled sums with discrete noise of deviation 2^bits, summed over all outcomes."""
+    """delta of `count` Poisson-sampled sums with discrete noise of deviation 2^bits, summed over
+    all outcomes.
+    """
     values, mass = law(2**bits, 14 * 2**bits + 2 * shift)
     shifted = {place: np.interp(values - place, values, mass) for place in (-shift, 0, shift)}
     one = (1 - rate) * shifted[0] + rate * shifted[shift]

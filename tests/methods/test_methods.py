@@ -70,9 +70,7 @@ def test_selective_hands_its_state_to_every_step(state: str) -> None:
         assert [len(steps) for steps in epochs] == [7] * 4  # a step a batch of all points
 
 
-def test_jft_learns_from_redacted_text_without_predicting_masks_then_from_the_original_with_noise() -> (
-    None
-):
+def test_jft_learns_from_redacted_text_then_from_the_original_with_noise() -> None:
     epochs = [
         {(step.view, step.pool, step.noisy, step.tokens) for step in steps}
         for steps in METHODS["jft"](PLAN)
@@ -122,9 +120,7 @@ def test_a_schedule_tells_views_apart() -> None:
     assert kinds == {("redacted", "all", False), ("original", "all", True)}
 
 
-def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_of_noised_updates() -> (
-    None
-):
+def test_the_papers_gap_between_jft_and_a_schedule_is_the_number_of_noised_updates() -> None:
     """About 35 % (Kabra and Elenberg 2023, section 6.4): noise made for 5 epochs at epsilon 8, used
     in 6.7 % of the updates.
     """

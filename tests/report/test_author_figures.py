@@ -60,7 +60,7 @@ def file(author_study, run, name):
 
 
 # Levels
-# --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -234,7 +234,7 @@ def test_time_is_over_the_median_epoch_of_the_non_private_run(found, author_stud
 
 
 # Figures
-# -------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_exposure_panels_draw_each_run_at_each_level_hollow_where_it_is_not_reached(spec, found):
@@ -350,7 +350,7 @@ def test_a_study_without_authors_says_so(name, study, results):
 
 
 # Tables
-# --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_table_has_the_columns_of_authors_where_there_are_any(spec, found, results):

@@ -1,4 +1,6 @@
-"""Training with discrete noise: ledger, resuming, units, refusals; usual noise leaves no trace of the option."""
+"""Training with discrete noise: ledger, resuming, units, refusals; usual noise leaves no trace of
+the option.
+"""
 
 import copy
 import json
