@@ -396,7 +396,8 @@ and `confide release` refuses it.
 A small model needs many passes to learn six digits by heart, and an audit with digits then says
 little. Where a template has `{{token}}` in place of digits, each sentence has a token of its own
 that stands in no other text
-([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can leave a trace. The score is the token's log-probability at its place.
+([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can leave a trace. The
+score is the token's log-probability at its place.
 
 ```yaml
 tokenizers:
