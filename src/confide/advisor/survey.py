@@ -18,14 +18,10 @@ from confide.specs import LinesSpec, PolicySpec
 from confide.stages.split import pieces
 from confide.types import MASK, Span
 
-UNITS = (
-    "turn",
-    "sentence",
-    "dialogue",
-)  # cuts that init chooses from, smallest first where a line is a sentence or more
-SAMPLE = (
-    20_000  # training points, and held-out points with gold secrets, that policies are tried on
-)
+# cuts that init chooses from, smallest first where a line is a sentence or more
+UNITS = ("turn", "sentence", "dialogue")
+# training points, and held-out points with gold secrets, that policies are tried on
+SAMPLE = 20_000
 
 
 @dataclass(slots=True)
@@ -54,9 +50,7 @@ class Corpus:
 
 @dataclass(slots=True)
 class Found:
-    """What one policy does to a sample of the training points, and which held-out gold secrets it
-    hides.
-    """
+    """What one policy does to a sample of the training points, and what held-out ones it hides."""
 
     private: int = 0  # points with a span
     masked: int = 0  # words that redaction takes out
@@ -73,9 +67,8 @@ class Points:
     sampled_words: int = 0
     noisy: int = 0  # of the sample: points on which the conservative policy fires
     unguarded: int = 0  # held-out gold secrets in points on which it does not
-    held_out: Counter[str] = field(
-        default_factory=Counter
-    )  # gold secrets of the held-out sample, by label
+    # gold secrets of the held-out sample, by label
+    held_out: Counter[str] = field(default_factory=Counter)
     found: dict[str, Found] = field(default_factory=dict)  # by name of the policy
 
 
@@ -85,13 +78,17 @@ def corpus_of(spec: LinesSpec) -> Corpus:
     named = set()
     for record in read(spec):
         found.lines += 1
-        found.documents += record.doc.startswith(AUTOMATIC)
-        if not record.doc.startswith(AUTOMATIC):
+        if record.doc.startswith(AUTOMATIC):
+            found.documents += 1
+        else:
             named.add(record.doc)
         found.words += len(record.text.split())
-        found.nameless += record.author is None
-        found.authors |= {record.author} - {None}
-        found.domains |= {record.domain} - {None}
+        if record.author is None:
+            found.nameless += 1
+        else:
+            found.authors.add(record.author)
+        if record.domain is not None:
+            found.domains.add(record.domain)
         found.gold.update((span.label, record.split) for span in record.spans)
         for unit in UNITS:
             cut = [spans for _, spans in pieces(record, unit, 0)]
@@ -112,7 +109,7 @@ def points_of(
     fires = detector(conservative)
     finders = {name: policy(spec) for name, spec in policies.items()}
     found = Points(found={name: Found() for name in policies})
-    seen = set()
+    seen: set[bytes] = set()
     train = 0
     stride = -(-corpus.points[unit]["train"] // SAMPLE)
     for split, text, gold in _cut(spec, unit):
@@ -122,9 +119,9 @@ def points_of(
                 found.unguarded += 0 if fires(text) else len(gold)
             continue
         found.lengths.append(len(text.split()))
-        size = len(seen)
-        seen.add(hashlib.blake2b(text.encode(), digest_size=8).digest())
-        found.copies += len(seen) == size and MASK not in text
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        found.copies += digest in seen and MASK not in text
+        seen.add(digest)
         if train % stride == 0:
             found.noisy += fires(text)
             _sampled(found, finders, text)
