@@ -1,9 +1,9 @@
 """Content hash of a module and of every module of its package that it reaches, so that a workflow
 reruns on changed code.
 
-Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and a
-table m.csv beside m.py do. A package's `__init__` belongs to each of its modules, as Python runs
-it. Modules are parsed, never imported.
+Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and
+data files beside m.py that share its name, such as m.csv and m.yaml, do. A package's `__init__`
+belongs to each of its modules, as Python runs it. Modules are parsed, never imported.
 """
 
 import ast
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+DATA = (".csv", ".json", ".txt", ".yaml")  # endings of data files that belong to a module
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -63,12 +64,13 @@ def mentioned(node: ast.AST, package: str) -> Iterator[str]:
 
 @cache
 def module_hash(root: Path, module: str) -> str:
-    """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
-    found = hashlib.sha256("".join(canonical(parse(root, module))).encode())
-    table = file_of(root, module).with_suffix(".csv")
-    if table.is_file():
-        found.update(table.read_bytes())
-    return found.hexdigest()
+    """Hex SHA-256 of what the module says to Python and of the data files of its name."""
+    digest = hashlib.sha256("".join(canonical(parse(root, module))).encode())
+    for ending in DATA:
+        data = file_of(root, module).with_suffix(ending)
+        if data.is_file():
+            digest.update(f"{ending} {hashlib.sha256(data.read_bytes()).hexdigest()}".encode())
+    return digest.hexdigest()
 
 
 def canonical(value: object) -> Iterator[str]:
