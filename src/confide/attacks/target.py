@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import nn
-
 from confide import models
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer, load
 
 
@@ -14,13 +13,13 @@ from confide.text.tokenizer import Tokenizer, load
 class Target:
     """A model in evaluation mode on its device, and what is known of its training."""
 
-    model: nn.Module
+    model: LanguageModel
     tokenizer: Tokenizer
     points: Path
     canaries: Path | None = None  # None: the corpus has none planted
     shadows: Path | None = None  # scores of shadow models on the same candidates
     # A model with the same tokenizer that never saw the corpus, for scores that compare with it.
-    reference: nn.Module | None = None
+    reference: LanguageModel | None = None
     ledger: Path | None = None  # what training recorded, for the attack that repeats its updates
 
 
@@ -40,7 +39,7 @@ def opened(
     """
     vocabulary = load(tokenizer)
 
-    def fitting(weights: Path) -> nn.Module:
+    def fitting(weights: Path) -> LanguageModel:
         network = models.load(weights.parent)
         if network.vocab_size != vocabulary.vocab_size:
             sizes = f"{vocabulary.vocab_size} tokens, the model in {weights.parent}"

@@ -182,8 +182,8 @@ def codes_of(table: bytes) -> dict[int, str]:
     texts: dict[int, str] = {}
     for part in lists(table, b"bfchar"):
         codes = [unhex(code) for code in CODES.findall(part)]
-        for code, text in zip(codes[::2], codes[1::2], strict=False):
-            texts[int.from_bytes(code)] = utf_16(text)
+        for code, drawn_as in zip(codes[::2], codes[1::2], strict=False):
+            texts[int.from_bytes(code)] = utf_16(drawn_as)
     for part in lists(table, b"bfrange"):
         for first, last, start, listed in RANGE.findall(part):
             low = int.from_bytes(unhex(first))

@@ -59,7 +59,7 @@ def game(spec: GameSpec, target: Target) -> dict[str, Any]:
 def played(spec: GameSpec, target: Target, audit: dict[str, Any]) -> dict[str, Any]:
     """All numbers of one set."""
     coins = np.array(audit["coins"], dtype=bool)
-    metrics = {"coins": len(coins), "planted": int(coins.sum())}
+    metrics: dict[str, Any] = {"coins": len(coins), "planted": int(coins.sum())}
     if not audit["digits"]:
         scores = new_token_scores(target, audit)
         if not np.isfinite(scores).all():

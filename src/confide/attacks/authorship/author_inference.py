@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.authorship.authors import Sample, read_samples
 from confide.attacks.domains.proportions import CONFIDENCE, share
@@ -19,6 +18,7 @@ from confide.attacks.statistics.probe import Features, choose, hits
 from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.batches import by_length, padded
 from confide.specs import AuthorInferenceSpec
 from confide.text.tokenizer import Tokenizer
@@ -74,12 +74,12 @@ def labelled(
 
 
 @torch.inference_mode()
-def last_states(model: nn.Module, view: View) -> np.ndarray:
+def last_states(model: LanguageModel, view: View) -> np.ndarray:
     """Hidden state (N, d) float64 after the last token of each text.
 
     Of an empty text it is that after the begin token.
     """
-    device = next(model.parameters()).device
+    device = model.device
     lengths = torch.from_numpy(np.diff(view.starts))
     states = np.zeros((len(view), model.head.weight.shape[1]))
     for piece in by_length(view, np.arange(len(view)), BATCH):

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.domains.examples import veil, written
 from confide.attacks.domains.judges import GOLD, Verdicts, policies_of
@@ -40,11 +39,12 @@ from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import number
+from confide.models import LanguageModel
 from confide.specs import DomainLiraSpec
 
 
 def continuation(
-    network: nn.Module, given: Answers, chosen: np.ndarray
+    network: LanguageModel, given: Answers, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Total log-probability in nats (m,) of the chosen answers after their prompts.
 

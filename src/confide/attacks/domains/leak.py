@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.domains.examples import redactions, veil, written
 from confide.attacks.domains.judges import GOLD, Verdicts, policies_of, verdicts
@@ -23,6 +22,7 @@ from confide.attacks.domains.prompts import Prompt, Texts, read
 from confide.attacks.domains.proportions import Share, share
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.generation import Generation, ending, generate, room, uniforms
 from confide.specs import LeakSpec, PromptedSpec
 from confide.text.tokenizer import Tokenizer
@@ -52,7 +52,7 @@ class Answers:
 
 
 def fitting(
-    spec: PromptedSpec, tokenizer: Tokenizer, texts: Texts, *networks: nn.Module
+    spec: PromptedSpec, tokenizer: Tokenizer, texts: Texts, *networks: LanguageModel
 ) -> list[tuple[Prompt, list[int]]]:
     """Prompts, with their tokens, that leave each of the models room for an answer."""
     longest = min(room(network, spec.sampling) for network in networks)
@@ -68,7 +68,7 @@ def fitting(
 
 def answers(
     spec: PromptedSpec,
-    network: nn.Module,
+    network: LanguageModel,
     tokenizer: Tokenizer,
     texts: Texts,
     prompts: list[tuple[Prompt, list[int]]],

@@ -31,7 +31,10 @@ class Share(NamedTuple):
 
 
 def share(
-    flags: Sequence[bool], clusters: Sequence[object], units: Sequence[object], confidence: float
+    flags: Sequence[bool] | np.ndarray,
+    clusters: Sequence[object],
+    units: Sequence[object],
+    confidence: float,
 ) -> Share:
     """Share of flagged texts (n,), n > 0, in clusters (n,), which are drawn independently.
 

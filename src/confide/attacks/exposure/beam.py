@@ -6,22 +6,23 @@ tokens, and none has a token that cannot stand within a text (`banned`).
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.attacks.statistics.scoring import NOT_FINITE
+from confide.models import LanguageModel
 
 CELLS = 1 << 23  # log-probabilities held at once
 
 
 @torch.inference_mode()
 def continued(
-    model: nn.Module, first: Tensor, steps: int, width: int, banned: tuple[int, ...] = ()
+    model: LanguageModel, first: Tensor, steps: int, width: int, banned: tuple[int, ...] = ()
 ) -> Tensor:
     """The likeliest continuations found, (n, steps), after the begin token and first tokens (n,).
 
     Both are on the CPU. FloatingPointError where the model's probabilities are not finite.
     """
-    device = next(model.parameters()).device
+    device = model.device
     size = max(1, CELLS // (width * model.vocab_size))
     return torch.cat(
         [_searched(model, part.to(device), steps, width, banned) for part in first.split(size)]
@@ -29,7 +30,7 @@ def continued(
 
 
 def _searched(
-    model: nn.Module, first: Tensor, steps: int, width: int, banned: tuple[int, ...]
+    model: LanguageModel, first: Tensor, steps: int, width: int, banned: tuple[int, ...]
 ) -> Tensor:
     """The continuations of one batch; k beams of each prompt stand next to each other."""
     n = len(first)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 from tqdm import tqdm
 
 from confide.attacks.exposure.candidates import BATCH, distinct_tree, encode, texts
@@ -19,6 +18,7 @@ from confide.attacks.exposure.ranking import Sizes
 from confide.attacks.exposure.tree import PAD, read, sequence_log_probs
 from confide.attacks.statistics.scoring import NOT_FINITE, token_log_probs
 from confide.attacks.target import Target
+from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
 
 MOST_DIGITS = 6  # nothing is pruned, and all scores are held at once
@@ -79,7 +79,7 @@ def published_summary(ranks: np.ndarray | None, reason: str, candidates: int) ->
 
 
 def mean_log_probs(
-    model: nn.Module, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, chunk: int
+    model: LanguageModel, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, chunk: int
 ) -> np.ndarray:
     """Mean log-probability per token (10^digits,) float64 of each candidate's whole sentence.
 
@@ -101,7 +101,7 @@ def mean_log_probs(
 
 
 @torch.inference_mode()
-def first_log_probs(model: nn.Module) -> np.ndarray:
+def first_log_probs(model: LanguageModel) -> np.ndarray:
     """log p(token | begin token), (V,) float64, of all tokens."""
     hidden = read(model, (model.bos,), {}).hidden
     tokens = torch.arange(model.vocab_size, device=hidden.device)

@@ -12,11 +12,11 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from torch import nn
 from tqdm import tqdm
 
 from confide.attacks.exposure.candidates import distinct_tree, encoded
 from confide.attacks.exposure.tree import Roots, Tree, sequence_log_probs
+from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
 
 # nats; a float32 log-probability changes by about 1e-5 with the batch that it is computed in
@@ -106,7 +106,7 @@ class Census:
 
 
 def log_probs_apart(
-    model: nn.Module,
+    model: LanguageModel,
     tokenizer: Tokenizer,
     prefix: str,
     suffix: str,
@@ -123,7 +123,7 @@ def log_probs_apart(
 
 
 def ranks_among(
-    model: nn.Module,
+    model: LanguageModel,
     blocks: Iterable[Tree],
     secrets: np.ndarray,
     apart: np.ndarray,

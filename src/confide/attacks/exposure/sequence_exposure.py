@@ -15,7 +15,6 @@ from math import log2
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from confide.attacks.authorship.authors import read_samples
 from confide.attacks.exposure.sequence_samples import Samples, draw, estimate
@@ -24,6 +23,7 @@ from confide.attacks.exposure.summary import summary
 from confide.attacks.exposure.words import Space, read_words
 from confide.attacks.statistics.scoring import NOT_FINITE, row_log_probs
 from confide.attacks.target import Target
+from confide.models import LanguageModel
 from confide.specs import SequenceExposureSpec
 
 FITTED = "as published: extrapolated"
@@ -44,7 +44,7 @@ class Exposures:
 
 
 def exposures(
-    spec: SequenceExposureSpec, model: nn.Module, space: Space, places: np.ndarray
+    spec: SequenceExposureSpec, model: LanguageModel, space: Space, places: np.ndarray
 ) -> Exposures | None:
     """Exposures of sequences given as places (S, length), S > 0.
 

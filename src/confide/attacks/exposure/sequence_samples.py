@@ -14,12 +14,13 @@ from math import log
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.attacks.exposure.sequence_search import TIE
 from confide.attacks.exposure.words import Space
 from confide.attacks.statistics.metrics import TAILS
 from confide.attacks.statistics.scoring import word_log_probs
+from confide.models import LanguageModel
 
 TEMPERATURES = (1.0, 1.5, 2.0, 4.0, torch.inf)
 
@@ -43,9 +44,9 @@ def _drawn(logs: Tensor, numbers: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def draw(model: nn.Module, space: Space, count: int, chunk: int, seed: int) -> Samples:
+def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) -> Samples:
     """About `count` sequences; the numbers that decide them are the same on every device."""
-    device = next(model.parameters()).device
+    device = model.device
     each = max(1, count // len(TEMPERATURES))
     source = torch.Generator().manual_seed(seed % 2**63)
     numbers = torch.rand(
@@ -64,7 +65,7 @@ def draw(model: nn.Module, space: Space, count: int, chunk: int, seed: int) -> S
 
 
 def _continued(
-    model: nn.Module, first: Tensor, after: Tensor, numbers: Tensor, which: Tensor
+    model: LanguageModel, first: Tensor, after: Tensor, numbers: Tensor, which: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Places (n, length) that numbers (n, length) decide, their log-probabilities and densities.
 

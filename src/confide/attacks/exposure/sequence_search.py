@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.attacks.exposure.tree import STATE_BYTES, read
 from confide.attacks.exposure.words import Space
 from confide.attacks.statistics.scoring import word_log_probs
+from confide.models import LanguageModel
 
 TIE = 1e-4  # nats
 STEP = float(np.log(4))  # nats that the floor is lowered by: about four times the work
@@ -67,7 +68,7 @@ class _Spent(Exception):
 class _Walk:
     """What does not change during one walk."""
 
-    model: nn.Module
+    model: LanguageModel
     words: list[Tensor]  # of each depth, (V,) tokens on the model's device
     counts: Counts
     chunk: int
@@ -95,7 +96,7 @@ def _visit(walk: _Walk, depth: int, hidden: Tensor, state: Any, score: Tensor) -
 
 @torch.inference_mode()
 def count_above(
-    model: nn.Module, space: Space, targets: np.ndarray, floor: float, chunk: int, budget: float
+    model: LanguageModel, space: Space, targets: np.ndarray, floor: float, chunk: int, budget: float
 ) -> tuple[Counts, bool]:
     """All sequences at least as likely as `floor` (nats), counted.
 
@@ -115,7 +116,7 @@ def count_above(
 
 
 def search(
-    model: nn.Module, space: Space, targets: np.ndarray, chunk: int, budget: float
+    model: LanguageModel, space: Space, targets: np.ndarray, chunk: int, budget: float
 ) -> Counts:
     """The likeliest sequences, down to the least likely target (S,) or to the end of the budget.
 

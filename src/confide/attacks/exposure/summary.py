@@ -1,6 +1,6 @@
 """Exposures of several secrets in a few numbers, beside what they would be by chance."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,11 @@ from confide.attacks.exposure.null import null_band, null_tail
 from confide.attacks.statistics.metrics import TAILS
 
 RESAMPLES = 2_000
-STATISTICS = {"mean": np.mean, "median": np.median, "max": np.max}
+STATISTICS: dict[str, Callable[[list[float]], Any]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "max": np.max,
+}
 
 
 def mean_interval(bits: list[float]) -> tuple[float, float]:

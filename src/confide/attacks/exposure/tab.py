@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.authorship.authors import Sample, read_samples
 from confide.attacks.domains.proportions import CONFIDENCE, share
@@ -22,6 +21,7 @@ from confide.attacks.exposure.words import read_words
 from confide.attacks.statistics.scoring import row_log_probs
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.specs import TabSpec
 from confide.text.tokenizer import Tokenizer
 
@@ -43,7 +43,10 @@ class Real(NamedTuple):
 
 
 def regenerated(
-    model: nn.Module, sentences: Sequence[Sequence[int]], width: int, banned: tuple[int, ...] = ()
+    model: LanguageModel,
+    sentences: Sequence[Sequence[int]],
+    width: int,
+    banned: tuple[int, ...] = (),
 ) -> Answers:
     """Ask for sentences (n,) of at least two tokens each.
 
@@ -66,7 +69,11 @@ def regenerated(
 
 
 def hardest(
-    samples: Sequence[Sample], tokenizer: Tokenizer, reference: nn.Module, fewest: int, most: int
+    samples: Sequence[Sample],
+    tokenizer: Tokenizer,
+    reference: LanguageModel,
+    fewest: int,
+    most: int,
 ) -> list[Real]:
     """Of each author, the training sentence with the highest perplexity.
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.attacks.statistics.scoring import token_log_probs
+from confide.models import LanguageModel
 
 STATE_BYTES = 1 << 28  # states of one piece: a key-value cache is far larger than an LSTM state
 PAD = -1
@@ -116,7 +117,7 @@ def _tensors(state: Any) -> Iterator[Tensor]:
             yield from _tensors(part)
 
 
-def _after(model: nn.Module, above: Root | None, token: Tensor) -> Root:
+def _after(model: LanguageModel, above: Root | None, token: Tensor) -> Root:
     """What the model says after one more token (1,)."""
     if above is None:
         state = model.start(1)
@@ -131,12 +132,12 @@ def _after(model: nn.Module, above: Root | None, token: Tensor) -> Root:
 
 
 @torch.inference_mode()
-def read(model: nn.Module, context: tuple[int, ...], roots: Roots) -> Root:
+def read(model: LanguageModel, context: tuple[int, ...], roots: Roots) -> Root:
     """What the model says after a context, which begins with the begin token.
 
     It is read from the longest prefix that was read before; `roots` keeps every prefix.
     """
-    device = next(model.parameters()).device
+    device = model.device
     root = None
     for end in range(1, len(context) + 1):
         path = context[:end]
@@ -150,7 +151,7 @@ def read(model: nn.Module, context: tuple[int, ...], roots: Roots) -> Root:
 class _Walk:
     """What does not change during one walk."""
 
-    model: nn.Module
+    model: LanguageModel
     # token, first and leaf of each level, on the model's device
     levels: list[tuple[Tensor, Tensor, Tensor]]
     out: Tensor  # (R,) float64
@@ -199,7 +200,7 @@ def _visit(
 
 @torch.inference_mode()
 def sequence_log_probs(
-    model: nn.Module,
+    model: LanguageModel,
     tree: Tree,
     chunk: int,
     floor: float = -torch.inf,

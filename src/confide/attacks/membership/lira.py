@@ -148,7 +148,9 @@ def roc(inside: np.ndarray, outside: np.ndarray) -> dict[str, list[float]]:
     false = np.unique(np.concatenate([[0], np.geomspace(1, n, POINTS - 1).round().astype(int)]))
     bars = np.append(np.sort(outside)[::-1], -np.inf)[false]
     hits = m - np.searchsorted(np.sort(inside), bars, side="right")
-    low, high = (betabinom.ppf(tail, m, false[:-1] + 1, n - false[:-1]) / m for tail in TAILS)
+    low, high = (
+        np.asarray(betabinom.ppf(tail, m, false[:-1] + 1, n - false[:-1])) / m for tail in TAILS
+    )
     return {
         "fpr": (false / n).tolist(),
         "tpr": (hits / m).tolist(),

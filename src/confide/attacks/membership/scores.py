@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
 from confide.attacks.membership.members import Candidate, tokens_of
 from confide.attacks.statistics.scoring import token_log_probs
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.batches import by_length, padded, token_masks
 from confide.specs import MembershipSpec
 from confide.types import View
@@ -30,12 +31,12 @@ ROWS = 64  # distributions over the vocabulary held at once
 FLAT = 1e-4
 
 
-def secret_tokens(model: nn.Module, view: View) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+def secret_tokens(model: LanguageModel, view: View) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
     """All private tokens, batch by batch.
 
     For each there is its text (m,), the hidden state (m, d) before it, and its id (m,).
     """
-    device = next(model.parameters()).device
+    device = model.device
     with tqdm(total=len(view), desc="membership", unit="text", disable=None) as bar:
         for piece in by_length(view, np.arange(len(view)), BATCH):
             batch = padded(view, piece, model.bos)
@@ -47,7 +48,7 @@ def secret_tokens(model: nn.Module, view: View) -> Iterator[tuple[np.ndarray, Te
 
 
 @torch.inference_mode()
-def secret_log_probs(model: nn.Module, view: View) -> tuple[np.ndarray, np.ndarray]:
+def secret_log_probs(model: LanguageModel, view: View) -> tuple[np.ndarray, np.ndarray]:
     """Total log-probability in nats (N,) float64 and number (N,) of each text's private tokens."""
     total = np.zeros(len(view))
     count = np.zeros(len(view), dtype=np.int64)
@@ -59,7 +60,7 @@ def secret_log_probs(model: nn.Module, view: View) -> tuple[np.ndarray, np.ndarr
 
 
 @torch.inference_mode()
-def standardised(model: nn.Module, view: View) -> list[np.ndarray]:
+def standardised(model: LanguageModel, view: View) -> list[np.ndarray]:
     """Of each of N texts, its private tokens' standardised log-probabilities.
 
     Those are (log p - mean) / deviation of log p under the model's own distribution.

@@ -11,8 +11,9 @@ from functools import reduce
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from confide.models import LanguageModel
 from confide.types import View
 
 # contexts and tokens of a tile: 8 MiB of float32
@@ -32,7 +33,7 @@ def view_of(texts: Sequence[Sequence[int]], marks: Iterable[np.ndarray] | None =
     return View(ids, np.cumsum([0, *map(len, texts)]), private)
 
 
-def token_log_probs(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+def token_log_probs(model: LanguageModel, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
     """log p(tokens[j] | hidden[rows[j]]) in nats, (m,) float64.
 
     Shapes: hidden (n, d), rows (m,), tokens (m,).
@@ -44,7 +45,7 @@ def token_log_probs(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tens
     return wanted[rows, place].double() - log_sum_exp(hidden, weight, bias)[rows]
 
 
-def word_log_probs(model: nn.Module, hidden: Tensor, tokens: Tensor) -> Tensor:
+def word_log_probs(model: LanguageModel, hidden: Tensor, tokens: Tensor) -> Tensor:
     """log p(tokens[v] | hidden[j]) in nats, (n, v) float64, of each token after each context.
 
     Shapes: hidden (n, d), tokens (v,).
@@ -56,12 +57,12 @@ def word_log_probs(model: nn.Module, hidden: Tensor, tokens: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def row_log_probs(model: nn.Module, tokens: np.ndarray) -> np.ndarray:
+def row_log_probs(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
     """log p (n,) float64 in nats of rows of tokens (n, L) after the begin token.
 
     An end token is not scored.
     """
-    device = next(model.parameters()).device
+    device = model.device
     parts = []
     for rows in torch.from_numpy(tokens.astype(np.int64)).split(max(1, TOKENS // tokens.shape[1])):
         rows = rows.to(device)
