@@ -142,7 +142,7 @@ def advise(options: Sequence[Option], policies: Sequence[Policies], wish: Wish) 
         return Advice(ranked, None, [nothing, *obstacles(ranked)])
 
     def measured(option: Option) -> Policies:
-        return next(one for one in policies if one.dataset == option.dataset)
+        return next(each for each in policies if each.dataset == option.dataset)
 
     if covered == "caught" and measured(ranked[0]).gamma_upper is None:
         nothing = "nothing here covers more than secrets that the policy catches"

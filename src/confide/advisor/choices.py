@@ -74,12 +74,14 @@ class Choice(NamedTuple):
 
 def policies() -> dict[str, PolicySpec]:
     """The policies that are tried."""
-    found: dict[str, PolicySpec] = {}
+    built: dict[str, PolicySpec] = {}
     for name, tables in POLICIES.items():
-        parts: list[PolicySpec] = [RegexPolicySpec(kind="regex", patterns=one) for one in tables]
-        union = UnionPolicySpec(kind="union", policies=parts)
-        found[name] = parts[0] if len(parts) == 1 else union
-    return found
+        parts: list[PolicySpec] = [
+            RegexPolicySpec(kind="regex", patterns=patterns) for patterns in tables
+        ]
+        several = len(parts) > 1
+        built[name] = UnionPolicySpec(kind="union", policies=parts) if several else parts[0]
+    return built
 
 
 def doubtful() -> PolicySpec:
@@ -103,7 +105,7 @@ def unit_of(corpus: Corpus) -> tuple[str, str]:
     if not (cut := corpus.cut[unit]):
         return unit, why[unit]
     whole = next(
-        other for other in (*UNITS[UNITS.index(unit) :], "dialogue") if not corpus.cut[other]
+        larger for larger in (*UNITS[UNITS.index(unit) :], "dialogue") if not corpus.cut[larger]
     )
     return whole, f"a {unit} would cut {cut:,} known secrets in two"
 
@@ -117,7 +119,7 @@ def policy_of(points: Points) -> tuple[str, str]:
     if not known:
         what = "e-mails, links, codes, numbers; it does not look for names"
         return "identifiers", f"no held-out secrets are known: {what}"
-    hidden = {name: found.hidden.total() for name, found in points.found.items()}
+    hidden = {name: effect.hidden.total() for name, effect in points.found.items()}
     best = max(POLICIES, key=lambda name: hidden[name])  # the first of equals
     share = f"({hidden[best] / known:.1%})"
     return best, f"hides {hidden[best]:,} of {known:,} held-out secrets {share}"

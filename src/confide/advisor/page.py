@@ -44,10 +44,10 @@ def tried(points: Points, choice: Choice) -> Iterator[str]:
     """What each policy would do."""
     known = points.held_out.total()
     yield row("policy", "points hit", "words masked", "secrets hidden")
-    for name, found in points.found.items():
-        hidden = f"{found.hidden.total():,} of {known:,}" if known else "unknown"
-        hit = share(found.private, points.sampled)
-        masked = share(found.masked, points.sampled_words)
+    for name, effect in points.found.items():
+        hidden = f"{effect.hidden.total():,} of {known:,}" if known else "unknown"
+        hit = share(effect.private, points.sampled)
+        masked = share(effect.masked, points.sampled_words)
         yield row(f"{'>' if name == choice.policy else ' '} {name}", hit, masked, hidden)
     best = points.found[choice.policy].hidden
     if known:

@@ -37,7 +37,7 @@ class Flags(NamedTuple):
 
     def beside(self, other: "Flags") -> "Flags":
         """This and what is known of other strings."""
-        return Flags(*(one + two for one, two in zip(self, other, strict=True)))
+        return Flags(*(ours + theirs for ours, theirs in zip(self, other, strict=True)))
 
 
 class Shown(NamedTuple):

@@ -99,7 +99,7 @@ def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
     coins = {name: rng.random(spec.coins) < 0.5 for name in CLAIMS}
     scores = {}
     if made:
-        device = str(target.model.device)
+        device = str(next(target.model.parameters()).device)
         scores = scored(made, coins, seed=spec.seed, device=device)
     for name, (relation, unit) in CLAIMS.items():
         numbers: dict[str, Any] = {

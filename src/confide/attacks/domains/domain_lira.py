@@ -134,7 +134,7 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
     source = torch.Generator().manual_seed(spec.seed)
     networks = (target.model, target.reference)
     try:
-        given, other = (
+        given, reference = (
             answers(
                 spec,
                 network=network,
@@ -147,10 +147,13 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         )
     except FloatingPointError as error:
         return {"ranked": {}, "pairs": [], "reason": str(error)}
-    found = judged(spec, texts, given)
-    theirs = judged(spec, texts, other)
+    verdicts = judged(spec, texts, given)
+    reference_verdicts = judged(spec, texts, reference)
     metrics = described(texts, given) | {"confidence": spec.confidence}
-    metrics |= {"pairs": constants(spec, wanted, (given, found), (other, theirs)), "ranked": {}}
+    metrics |= {
+        "pairs": constants(spec, wanted, (given, verdicts), (reference, reference_verdicts)),
+        "ranked": {},
+    }
     written_tokens = [bool(generation.ids) for generation in given.generations]
     chosen = np.flatnonzero(given.filled & written_tokens)
     metrics["scored"] = len(chosen)
@@ -167,7 +170,7 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         "length_": count.astype(float),
     }
     clusters = np.array([given.prompts[place].dialogue for place in chosen])
-    leaking = {name: leaks(found, name, given) for name in [*spec.judges, GOLD]}
+    leaking = {name: leaks(verdicts, name, given) for name in [*spec.judges, GOLD]}
     for name, flags in leaking.items():
         metrics["ranked"][name] = told_apart(spec, scores, flags[chosen], clusters)
     if spec.examples:
@@ -192,13 +195,13 @@ def constants(
     C is "inf" where the reference's share is 0, and None where both are.
     """
     rows = []
-    for domain, other in wanted:
+    for domain_i, domain_j in wanted:
         for name in [*spec.judges, GOLD]:
             ours, theirs = (
-                rate(spec, found[other][name], given, given.asked == domain)
-                for given, found in (target, reference)
+                rate(spec, verdicts[domain_j][name], given, given.asked == domain_i)
+                for given, verdicts in (target, reference)
             )
-            row: dict[str, Any] = {"prompt": domain, "target": other, "judge": name}
+            row: dict[str, Any] = {"prompt": domain_i, "target": domain_j, "judge": name}
             if ours is not None and theirs is not None:
                 value, low, high = ratio(ours, theirs, spec.confidence)
                 row |= {

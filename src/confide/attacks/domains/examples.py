@@ -96,7 +96,7 @@ def written(
         prompt = prompts[place]
         context = show(prompt.text)
         row = {"prompt": prompt.domain, "context": context and ending_of(context)}
-        leaks = {judge: bool(found[place]) for judge, found in flags.items()}
+        leaks = {judge: bool(flagged[place]) for judge, flagged in flags.items()}
         rows.append(row | {"text": show(texts[place]), "leaks": leaks})
     return rows
 
@@ -116,6 +116,6 @@ def redactions(spec: PromptedSpec, points: Path, texts: Texts) -> list[dict[str,
         show = veil([judge], points, spec.min_secret)
         for domain, utterances in texts.held_out.items():
             long = [said.text for said in utterances if len(said.text.split()) >= WORDS]
-            some = long[: spec.examples]
-            rows += [{"domain": domain, "judge": name, "text": show(text)} for text in some]
+            shown = long[: spec.examples]
+            rows += [{"domain": domain, "judge": name, "text": show(text)} for text in shown]
     return rows

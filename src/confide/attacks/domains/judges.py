@@ -87,15 +87,15 @@ def verdicts(
     distinct = list(dict.fromkeys(texts))  # models repeat themselves
     place = {text: index for index, text in enumerate(distinct)}
     where = np.array([place[text] for text in texts], dtype=np.int64)
-    found = {}
+    flagged = {}
     for name, policy in spec.judges.items():
         flags = judge(name, policy, domain)(distinct)
-        found[name] = np.array(flags, dtype=bool)[where]
+        flagged[name] = np.array(flags, dtype=bool)[where]
     contexts = contexts or [""] * len(texts)
     held = {text: hits(secrets, text) for text in dict.fromkeys([*distinct, *contexts])}
     leaks = [bool(held[text] - held[said]) for text, said in zip(texts, contexts, strict=True)]
-    found[GOLD] = np.array(leaks, dtype=bool)
-    return found
+    flagged[GOLD] = np.array(leaks, dtype=bool)
+    return flagged
 
 
 def hits(secrets: Searcher, text: str) -> set[int]:

@@ -109,10 +109,10 @@ def judged(spec: PromptedSpec, texts: Texts, given: Answers) -> dict[str, Verdic
     }
 
 
-def leaks(found: dict[str, Verdicts], name: str, given: Answers) -> np.ndarray:
+def leaks(by_target: dict[str, Verdicts], name: str, given: Answers) -> np.ndarray:
     """(n,) bool: a judge finds some other domain than the prompt's in the answer."""
     return np.any(
-        [verdict[name] & (given.asked != domain) for domain, verdict in found.items()], axis=0
+        [verdict[name] & (given.asked != domain) for domain, verdict in by_target.items()], axis=0
     )
 
 
@@ -184,15 +184,15 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
         )
     except FloatingPointError as error:
         return {"pairs": [], "reason": str(error)}
-    found = judged(spec, texts, given)
-    leaking = {name: leaks(found, name, given) for name in [*spec.judges, GOLD]}
+    by_target = judged(spec, texts, given)
+    leaking = {name: leaks(by_target, name, given) for name in [*spec.judges, GOLD]}
     metrics = described(texts, given) | {"confidence": spec.confidence}
     for name, flags in leaking.items():
         metrics |= shown(rate(spec, flags, given, given.filled), f"{name}_")
     metrics["pairs"] = [
         row
-        for domain, other in wanted
-        for row in rows_of(spec, target.tokenizer, texts, given, found[other], domain, other)
+        for domain, leaked in wanted
+        for row in rows_of(spec, target.tokenizer, texts, given, by_target[leaked], domain, leaked)
     ]
     if spec.examples:
         longest = {prompt.dialogue: place for place, prompt in enumerate(given.prompts)}
@@ -208,7 +208,7 @@ def rows_of(
     tokenizer: Tokenizer,
     texts: Texts,
     given: Answers,
-    found: Verdicts,
+    by_judge: Verdicts,
     domain: str,
     target: str,
 ) -> Iterator[dict[str, Any]]:
@@ -216,7 +216,7 @@ def rows_of(
     floor = real(spec, tokenizer, texts, domain, target)
     ceiling = real(spec, tokenizer, texts, target, target)
     chosen = given.filled & (given.asked == domain)
-    for name, flags in found.items():
+    for name, flags in by_judge.items():
         row: dict[str, Any] = {"prompt": domain, "target": target, "judge": name}
         row |= shown(rate(spec, flags, given, chosen))
         yield row | shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_")

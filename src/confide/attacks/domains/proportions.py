@@ -84,15 +84,15 @@ class Ratio(NamedTuple):
     high: float
 
 
-def ratio(one: Share, other: Share, confidence: float) -> Ratio:
+def ratio(first: Share, second: Share, confidence: float) -> Ratio:
     """Share `one` over share `other`, as if they were independent.
 
     Guarantees: of texts from the same prompts, whose shares rise and fall together, the interval is
     if anything too wide.
     """
-    x = one.rate * one.effective
-    y = other.rate * other.effective
-    return koopman(x, one.effective, y, other.effective, confidence)
+    x = first.rate * first.effective
+    y = second.rate * second.effective
+    return koopman(x, first.effective, y, second.effective, confidence)
 
 
 def koopman(x: float, m: float, y: float, n: float, confidence: float) -> Ratio:

@@ -64,8 +64,9 @@ def encoded(
     )
     pieces = [encode(tokenizer, batch, len(suffix.encode())) for batch in batches]
     width = max(piece.shape[1] for piece in pieces)
+    padding = [((0, 0), (0, width - piece.shape[1])) for piece in pieces]
     return np.concatenate(
-        [np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=PAD) for p in pieces]
+        [np.pad(*parts, constant_values=PAD) for parts in zip(pieces, padding, strict=True)]
     )
 
 

@@ -116,7 +116,7 @@ def sequence_exposure(spec: SequenceExposureSpec, target: Target) -> dict[str, A
     _, numbers = read_samples(target.points)
     planted = read_words(target.canaries, target.tokenizer, numbers, spec.kind)
     places = np.concatenate([planted.canaries, planted.controls])
-    found = exposures(spec, target.model, planted.space, places) if len(places) else None
+    measured = exposures(spec, target.model, planted.space, places) if len(places) else None
     bits = log2(planted.space.size)
     metrics: dict[str, Any] = {
         "space_bits": bits,
@@ -124,16 +124,16 @@ def sequence_exposure(spec: SequenceExposureSpec, target: Target) -> dict[str, A
         "length": planted.space.length,
         "fitted_note": FITTED,
     }
-    if found is not None:
-        metrics |= {"states": found.states, "samples": found.samples}
+    if measured is not None:
+        metrics |= {"states": measured.states, "samples": measured.samples}
     count = len(planted.canaries)
-    metrics["canaries"] = judged(found, slice(0, count), bits)
+    metrics["canaries"] = judged(measured, slice(0, count), bits)
     metrics["canaries"] |= {"copies": planted.copies, "authors": planted.authors}
-    metrics["controls"] = judged(found, slice(count, len(places)), bits)
+    metrics["controls"] = judged(measured, slice(count, len(places)), bits)
     return metrics
 
 
-def judged(found: Exposures | None, group: slice, most: float) -> dict[str, Any]:
+def judged(measured: Exposures | None, group: slice, most: float) -> dict[str, Any]:
     """Exposures of one group with their mean and maximum.
 
     They are None, with a reason, where there are none.
@@ -141,16 +141,16 @@ def judged(found: Exposures | None, group: slice, most: float) -> dict[str, Any]
     count = group.stop - group.start
     if not count:
         return {"count": 0, "exposures": [], "reason": "none in this corpus"}
-    if found is None:
+    if measured is None:
         return {"count": count, "exposures": None, "reason": NOT_FINITE}
-    bits = found.value[group].tolist()
+    bits = measured.value[group].tolist()
     return {
         "count": count,
         "exposures": bits,
-        "low": found.low[group].tolist(),
-        "high": found.high[group].tolist(),
-        "exact": bool(found.exact[group].all()),
-        "exact_each": found.exact[group].tolist(),
-        "fitted": None if found.fitted is None else found.fitted[group].tolist(),
+        "low": measured.low[group].tolist(),
+        "high": measured.high[group].tolist(),
+        "exact": bool(measured.exact[group].all()),
+        "exact_each": measured.exact[group].tolist(),
+        "fitted": None if measured.fitted is None else measured.fitted[group].tolist(),
         "mean_most": most - float(np.log2(np.arange(1, count + 1)).mean()),
     } | summary(bits, ("mean", "max"), most)

@@ -85,14 +85,14 @@ def hardest(
             tokens = tokenizer.encode(sample.text)
             if fewest <= len(tokens) <= most:
                 by_length.setdefault(len(tokens), []).append((sample.author, tokens))
-    found: dict[int, Real] = {}
+    real: dict[int, Real] = {}
     for length, sentences in sorted(by_length.items()):
         rows = np.array([tokens for _, tokens in sentences])
         surprises = (-row_log_probs(reference, rows) / length).tolist()
         for (author, tokens), surprise in zip(sentences, surprises, strict=True):
-            if author not in found or surprise > found[author].surprise:
-                found[author] = Real(author, tokens, surprise)
-    return [found[author] for author in sorted(found)]
+            if author not in real or surprise > real[author].surprise:
+                real[author] = Real(author, tokens, surprise)
+    return [real[author] for author in sorted(real)]
 
 
 def judged(name: str, flags: Sequence[bool], authors: Sequence[int]) -> dict[str, float]:

@@ -101,8 +101,8 @@ def candidates_of(spec: MembershipSpec, points: Path) -> list[Candidate]:
     """
     rng = np.random.default_rng(spec.seed)
     if spec.non_members == "random":
-        found = occurrences(points, spec.label).values()
-        chosen = against_random([secret for secret in found if secret.member], spec.limit, rng)
+        secrets = occurrences(points, spec.label).values()
+        chosen = against_random([secret for secret in secrets if secret.member], spec.limit, rng)
     else:
         chosen = choose(first_occurrences(points, spec.label), spec.limit, rng)
     return chosen if spec.context == "text" else [bare(candidate) for candidate in chosen]
