@@ -46,9 +46,6 @@ class Planted:
     copies: list[int]  # (n,)
     authors: list[int]  # (n,) numbers, -1: none
 
-    def group(self, name: str) -> np.ndarray:
-        return self.canaries if name == "canaries" else self.controls
-
 
 def read_words(
     path: Path | None, tokenizer: Tokenizer, numbers: dict[str, int], attack: str
