@@ -27,7 +27,7 @@ from machine import machine
 from runner import arguments_of, shown
 from scipy.stats import mannwhitneyu, norm
 
-from confide.attacks.exposure.exposure import null_tail
+from confide.attacks.exposure.null import null_tail
 from confide.attacks.statistics.metrics import auc, auc_null, tpr_interval
 from confide.dp.accounting.audit_bounds import (
     best_lower,

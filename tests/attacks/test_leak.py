@@ -12,7 +12,7 @@ import torch
 from confide.attacks.domains.domain_lira import continuation, precision
 from confide.attacks.domains.examples import drawn, veil
 from confide.attacks.domains.judges import about, judge, verdicts
-from confide.attacks.domains.leak import answers, fitting
+from confide.attacks.domains.leak import Answers, answers, fitting, rate
 from confide.attacks.domains.prompts import read
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
@@ -339,3 +339,8 @@ def test_a_broken_model_gives_no_numbers_and_a_reason(points, tokenizer, make_mo
             read_json(tmp_path / "out.json")["reason"]
             and json.loads((tmp_path / "out.json").read_text())["pairs"] == []
         )
+
+
+def test_of_no_answers_there_is_no_rate():
+    nothing = np.zeros(0, dtype=bool)
+    assert rate(LEAK, nothing, Answers([], [], []), nothing) is None
