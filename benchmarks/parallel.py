@@ -80,8 +80,8 @@ def work(
         spec, corpus(vocab), model, 1.0, dict.fromkeys((False, True), 1_000_000), "cpu", None, group
     )
     if what in ("exact", "noised"):
-        return lambda: job.run(Step("original", "all", what == "noised"))
-    job.run(Step("original", "all", True))
+        return lambda: job.run(Step(view="original", pool="all", noisy=what == "noised"))
+    job.run(Step(view="original", pool="all", noisy=True))
     parts = {
         "noise": lambda: job.noise.add(job.clipper.flat, 1.0),
         "optimizer": job.optimizers[True].step,

@@ -94,7 +94,7 @@ def round_of(case: Case, method: str, device: str) -> Callable[[], None]:
 
     def updates_of_a_round() -> None:
         for _ in range(case.updates):
-            job.run(Step("original", "all", noisy, regulariser=kind))
+            job.run(Step(view="original", pool="all", noisy=noisy, regulariser=kind))
         job.losses.clear()
         if regulariser is not None:
             regulariser.metrics()

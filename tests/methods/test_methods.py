@@ -145,7 +145,13 @@ def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_o
     assert noisy / len(steps) == pytest.approx(1 / 15, rel=0.1)
 
     def spent(sigma: float, count: int) -> float:
-        release = Release(Step("original", "all", True), batch / size, sigma, 0.1, count)
+        release = Release(
+            step=Step(view="original", pool="all", noisy=True),
+            sample_rate=batch / size,
+            noise_multiplier=sigma,
+            max_grad_norm=0.1,
+            count=count,
+        )
         return epsilon([release], delta, "add_or_remove", "rdp")
 
     sigma = brentq(lambda one: spent(one, len(steps)) - 8, 0.35, 0.5, xtol=1e-4)
@@ -160,17 +166,42 @@ def test_regularised_methods_are_ordinary_training_with_a_regulariser_and_withou
     ordinary = [[replace(step, regulariser="none") for step in steps] for steps in epochs]
     assert ordinary == list(METHODS["nonprivate"](PLAN))
     assert {step.regulariser for steps in epochs for step in steps} == {name}
-    found = price([Release(epochs[0][0], 0.0, 0.0, 0.0, 10)])
+    found = price(
+        [
+            Release(
+                step=epochs[0][0],
+                sample_rate=0.0,
+                noise_multiplier=0.0,
+                max_grad_norm=0.0,
+                count=10,
+            )
+        ]
+    )
     assert found.record is None and found.missed is None and found.caught is None
 
 
 def test_crt_without_public_points_is_dpsgd_on_the_redacted_text() -> None:
-    plan = Plan(2, 2, 10, 16, {"all": 40, "public": 0, "private": 40})
+    plan = Plan(
+        epochs=2,
+        noisy_epochs=2,
+        batch_size=10,
+        noisy_batch_size=16,
+        sizes={"all": 40, "public": 0, "private": 40},
+    )
     assert all(step.noisy for steps in METHODS["crt"](plan) for step in steps)
 
 
 def test_an_exact_epoch_reads_every_point_once() -> None:
     assert len(PLAN.exact("original", "all")) == 10
     assert (
-        len(Plan(1, 1, 64, 1, {"all": 65, "public": 0, "private": 0}).exact("original", "all")) == 2
+        len(
+            Plan(
+                epochs=1,
+                noisy_epochs=1,
+                batch_size=64,
+                noisy_batch_size=1,
+                sizes={"all": 65, "public": 0, "private": 0},
+            ).exact("original", "all")
+        )
+        == 2
     )

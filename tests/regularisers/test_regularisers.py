@@ -232,7 +232,7 @@ def trained(
     rows = []
     for _ in range(epochs):
         for _ in range(10):
-            job.run(Step("original", "all", False, regulariser=kind))
+            job.run(Step(view="original", pool="all", noisy=False, regulariser=kind))
         rows.append(job.regulariser.metrics())
     return job, rows
 

@@ -33,7 +33,7 @@ __all__ = ["vocabulary"]
 BOUND = 0.05
 AUTHORS = 12
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=BOUND, unit="author")
-STEP = Step("original", "all", True, unit="author")
+STEP = Step(view="original", pool="all", noisy=True, unit="author")
 
 
 def written(data: Partition | None = None) -> Partition:

@@ -72,7 +72,7 @@ def test_metrics_say_what_the_regulariser_did_and_the_ledger_that_there_was_one(
         )
     releases = Ledger.from_file(made["ledger"]).releases()
     assert [(one.step, one.count) for one in releases] == [
-        (Step("original", "all", False, regulariser=kind), 6)
+        (Step(view="original", pool="all", noisy=False, regulariser=kind), 6)
     ] * 3
 
 

@@ -241,7 +241,13 @@ def corpora(params: Params) -> Iterator[Problem]:
 def demands(params: Params, name: str) -> Iterator[Problem]:
     """What the method of a row needs and the row does not have."""
     row = params.runs[name]
-    plan = Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1, "marked": 1})
+    plan = Plan(
+        epochs=1,
+        noisy_epochs=1,
+        batch_size=1,
+        noisy_batch_size=1,
+        sizes={"all": 2, "public": 1, "private": 1, "marked": 1},
+    )
     steps = [step for steps in METHODS[row.method](plan) for step in steps]
     state = params.recipes[row.recipe].private_state
     tells_apart = any(step.tokens in ("public", "private") for step in steps)

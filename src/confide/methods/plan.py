@@ -32,7 +32,7 @@ class Plan:
         self, view: ViewName, pool: PoolName, tokens: TokensName = "all", state: StateName = "reset"
     ) -> list[Step]:
         """One epoch of ordinary updates."""
-        return [Step(view, pool, False, tokens, state)] * math.ceil(
+        return [Step(view=view, pool=pool, noisy=False, tokens=tokens, state=state)] * math.ceil(
             self.sizes[pool] / self.batch_size
         )
 
@@ -51,4 +51,6 @@ class Plan:
         units = (self.authors or self.sizes)[pool]
         updates = max(1, round(self.noisy_epochs * units / self.noisy_batch_size))
         share = updates * (part + 1) // parts - updates * part // parts
-        return [Step(view, pool, True, tokens, state, unit=self.unit)] * share
+        return [
+            Step(view=view, pool=pool, noisy=True, tokens=tokens, state=state, unit=self.unit)
+        ] * share

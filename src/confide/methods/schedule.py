@@ -34,7 +34,7 @@ SCHEDULES: dict[str, Callable[[float, int, float], float]] = {
 def schedule(plan: Plan) -> Iterator[list[Step]]:
     """As many updates as `epochs` passes of ordinary training take, each with its coin."""
     (exact, *_), size = plan.exact("redacted", "all"), len(plan.exact("redacted", "all"))
-    noisy = Step("original", "all", noisy=True, unit=plan.unit)
+    noisy = Step(view="original", pool="all", noisy=True, unit=plan.unit)
     chance = SCHEDULES[plan.redaction_schedule]
     total = size * plan.epochs
     coins = np.random.default_rng([plan.seed, len("redaction schedule")]).random(total)

@@ -26,7 +26,9 @@ def selective(plan: Plan) -> Iterator[list[Step]]:
     for epoch in range(plan.epochs):
         if state == "published":  # one step a batch; how many updates that is, its text decides
             batches = math.ceil(plan.sizes["all"] / plan.noisy_batch_size)
-            yield [Step("original", "all", True, "private", state)] * batches
+            yield [
+                Step(view="original", pool="all", noisy=True, tokens="private", state=state)
+            ] * batches
             continue
         public = plan.exact("original", "all", "public", state)
         yield public + plan.noisy(

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import nullcontext, redirect_stderr
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -99,7 +100,7 @@ def train(
             group=group,
         )
         if packing is not None:
-            job.ledger.packed(*packing)
+            job.ledger.packed(**asdict(packing))
         fingerprint = fingerprint_of(spec, inputs)
         if (state := checkpoints.read(checkpoint, fingerprint)) is not None:
             job.restore(*state)

@@ -38,7 +38,7 @@ from confide.train.planning import Sizes
 from confide.train.pools import pool_sizes
 from confide.train.regularisers import Regulariser
 from confide.train.regularisers.update import Training
-from confide.types import POOLS, STATES, Partition, Release, Step, View
+from confide.types import POOLS, Partition, Release, StateRelease, Step, View
 
 OPTIMIZERS = {"adam": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
@@ -145,9 +145,13 @@ class Job:
         """What the ledger says of one such update."""
         step = step if self.spec.redact else replace(step, view="original")
         if not step.noisy:
-            return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=1)
+            return Release(step=step, count=1)
         return Release(
-            step, self.sample_rate(step), self.noise_multiplier, self.spec.privacy.max_grad_norm, 1
+            step=step,
+            sample_rate=self.sample_rate(step),
+            noise_multiplier=self.noise_multiplier,
+            max_grad_norm=self.spec.privacy.max_grad_norm,
+            count=1,
         )
 
     def _exact(self, step: Step) -> Tensor:
@@ -275,8 +279,10 @@ class Job:
         """
         count = state_releases(self.spec, self.partition)
         if count:
-            release = Release(
-                STATES, 1.0, self.noise_multiplier, self.spec.privacy.max_grad_norm, count
+            release = StateRelease(
+                noise_multiplier=self.noise_multiplier,
+                max_grad_norm=self.spec.privacy.max_grad_norm,
+                count=count,
             )
             self.ledger.append(release, self.random(self.states))
 
@@ -398,7 +404,7 @@ class Job:
             self.clipper.nonfinite.fill_(values["nonfinite"] if self.group.first else 0)
         self.noise_multiplier = values["noise_multiplier"]
         self.ledger = Ledger.load(values["ledger"])
-        if (states := self.ledger.states(besides=STATES)) and states[-1] != self.random():
+        if (states := self.ledger.states(updates_only=True)) and states[-1] != self.random():
             raise InputError(
                 "the checkpoint's noise does not continue that of its ledger; delete it to start over"
             )

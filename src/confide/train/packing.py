@@ -42,7 +42,7 @@ def pack(spec: TrainSpec, partition: Partition, end: int) -> tuple[Partition, Pa
         raise InputError(message, key="pack", value=spec.pack)
     views = sorted({step.view for step in steps} if spec.redact else {"original"})
     chunks, most = packed(partition, spec.pack, end, views)
-    return chunks, Packing(spec.pack, most, " ".join(views))
+    return chunks, Packing(tokens=spec.pack, most=most, views=" ".join(views))
 
 
 def packed(
@@ -136,7 +136,15 @@ def marks(mask: np.ndarray, places: Places) -> np.ndarray:
 
 def steps_of(method: str) -> set[Step]:
     """The kinds of steps that a method has, whatever the sizes."""
-    epochs = METHODS[method](Plan(10, 10, 1, 1, dict.fromkeys(POOLS, 100)))
+    epochs = METHODS[method](
+        Plan(
+            epochs=10,
+            noisy_epochs=10,
+            batch_size=1,
+            noisy_batch_size=1,
+            sizes=dict.fromkeys(POOLS, 100),
+        )
+    )
     return {step for steps in epochs for step in steps}
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate
 from confide.dp.accounting.price import epsilon
-from confide.dp.ledger import Ledger
+from confide.dp.ledger import Ledger, updates_of
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
 from confide.specs import TrainSpec
 from confide.train.pools import check_pools
-from confide.types import STATES, PoolName, Release, Step
+from confide.types import AnyRelease, PoolName, Release, StateRelease, Step
 
 Epochs = Sequence[Sequence[Step]]
 
@@ -139,9 +139,14 @@ def budgeted(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> dict[str, Any]:
     }
 
 
+def hands_on(step: Step) -> bool:
+    """Whether an update on public tokens reads states that private ones left behind, noised."""
+    return step.state == "noise" and not step.noisy
+
+
 def passes_that_hand_on(epochs: Epochs) -> int:
     """How many passes over public tokens hand on recurrent states, noised, after private ones."""
-    return sum(any(step.state == "noise" and not step.noisy for step in steps) for steps in epochs)
+    return sum(any(map(hands_on, steps)) for steps in epochs)
 
 
 def release_of(
@@ -150,35 +155,40 @@ def release_of(
     """What a ledger says of `count` updates of one kind."""
     step = step if spec.redact else replace(step, view="original")
     if not step.noisy:
-        return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=count)
-    sample_rate = spec.recipe.noisy_batch_size / sizes.units(step)
-    return Release(step, sample_rate, noise_multiplier, spec.privacy.max_grad_norm, count)
+        return Release(step=step, count=count)
+    return Release(
+        step=step,
+        sample_rate=spec.recipe.noisy_batch_size / sizes.units(step),
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=spec.privacy.max_grad_norm,
+        count=count,
+    )
 
 
 def planned(
     spec: TrainSpec, epochs: Epochs, *, noise_multiplier: float, sizes: Sizes
-) -> list[list[Release]]:
+) -> list[list[AnyRelease]]:
     """The releases of each epoch, those that are alike and consecutive counted together."""
     found = []
     for steps in epochs:
-        releases = [
+        releases: list[AnyRelease] = [
             release_of(spec, step, noise_multiplier=noise_multiplier, sizes=sizes) for step in steps
         ]
-        if sizes.states and passes_that_hand_on([steps]):
-            last = max(
-                place
-                for place, step in enumerate(steps)
-                if step.state == "noise" and not step.noisy
+        handed_on = [place for place, step in enumerate(steps) if hands_on(step)]
+        if sizes.states and handed_on:
+            shown = StateRelease(
+                noise_multiplier=noise_multiplier,
+                max_grad_norm=spec.privacy.max_grad_norm,
+                count=sizes.states,
             )
-            shown = Release(STATES, 1.0, noise_multiplier, spec.privacy.max_grad_norm, sizes.states)
-            releases.insert(last + 1, shown)
+            releases.insert(handed_on[-1] + 1, shown)
         found.append(counted(releases))
     return found
 
 
-def counted(releases: Iterable[Release]) -> list[Release]:
-    """The same with neighbours of one kind as one release, however many lines they stood in."""
-    found: list[Release] = []
+def counted(releases: Iterable[AnyRelease]) -> list[AnyRelease]:
+    """Neighbours of one kind as one release, however many lines of a ledger they stood in."""
+    found: list[AnyRelease] = []
     for release in releases:
         if found and replace(found[-1], count=release.count) == release:
             found[-1] = replace(release, count=found[-1].count + release.count)
@@ -196,7 +206,10 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
     """
     epochs = enumerate_steps(spec, sizes)
     if any(step.state == "published" for steps in epochs for step in steps):
-        if any(release.step.state != "published" for release in ledger.releases()):
+        releases = ledger.releases()
+        updates = updates_of(releases)
+        as_published = all(release.step.state == "published" for release in updates)
+        if not as_published or len(updates) < len(releases):
             raise InputError(
                 "holds updates that training as published does not make", file=file, key="release"
             )
@@ -226,7 +239,7 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
     the target epsilon needs.
     """
     noisy = [step for steps in epochs for step in steps if step.noisy]
-    found = {release.noise_multiplier for release in ledger.releases() if release.step.noisy}
+    found = {release.noise_multiplier for release in ledger.releases() if release.noisy}
     if not noisy and not found:
         return 0.0
     if len(found) != 1 or not noisy or spec.privacy is None:
@@ -255,9 +268,16 @@ def meets(spec: TrainSpec, noise_multiplier: float, budget: dict[str, Any]) -> b
     """Whether a noise multiplier is one that `calibrate` returns for the target: enough, and not
     more than it takes.
     """
-    noisy = Step("redacted", "private", noisy=True)
-    drawn = Release(noisy, budget["sample_rate"], noise_multiplier, 1.0, budget["steps"])
-    shown = replace(drawn, sample_rate=1.0, count=budget["shown"])
+    drawn = Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=budget["sample_rate"],
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=1.0,
+        count=budget["steps"],
+    )
+    shown = StateRelease(
+        noise_multiplier=noise_multiplier, max_grad_norm=1.0, count=budget["shown"]
+    )
     spent = epsilon([drawn, shown], spec.privacy.delta, budget["relation"])
     target = spec.privacy.epsilon
     enough = spent <= target

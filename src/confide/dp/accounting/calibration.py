@@ -3,11 +3,10 @@ epsilon (CRT A.3).
 """
 
 import math
-from dataclasses import replace
 
 from confide.dp.accounting.price import RELATIONS, epsilon
 from confide.errors import InputError
-from confide.types import Release, Step
+from confide.types import Release, StateRelease, Step
 
 SMALLEST = 1e-3
 LARGEST = 1e6
@@ -34,8 +33,15 @@ def calibrate(
     check_ranges(target, delta, sample_rate, steps, relation)
 
     def spent(sigma: float) -> float:
-        release = Release(Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps)
-        return epsilon([release, replace(release, sample_rate=1.0, count=shown)], delta, relation)
+        drawn = Release(
+            step=Step(view="redacted", pool="private", noisy=True),
+            sample_rate=sample_rate,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=steps,
+        )
+        states = StateRelease(noise_multiplier=sigma, max_grad_norm=1.0, count=shown)
+        return epsilon([drawn, states], delta, relation)
 
     low = high = 1.0
     while spent(high) > target:
