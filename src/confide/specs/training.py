@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from confide.methods import with_options
+from confide.spec_base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
-from confide.specs.base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.data import ReadSpec, TextSpec
 from confide.specs.policies import PolicySpec
 
@@ -59,9 +60,11 @@ class PrivacySpec(Spec):
     )
 
 
+@with_options
 class RecipeSpec(Spec):
-    """How to optimize. Exact and noisy updates keep separate optimizer states and learning
-    rates.
+    """How to optimize, and the options of every method, which its file in `methods/` declares.
+
+    Exact and noisy updates keep separate optimizer states and learning rates.
     """
 
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -89,23 +92,6 @@ class RecipeSpec(Spec):
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
-    # selective: the recurrent state after private text is set to zero, clipped and noised (and
-    # charged), or carried on (epsilon = infinity); published: training and counting as in the paper
-    # (epsilon = infinity, its number beside it)
-    private_state: Literal["reset", "noise", "carry", "published"] = "reset"
-    # schedule: how the probability of an update on redacted text falls from 1 to 0; eta is the
-    # temperature of the exp_ ones
-    redaction_schedule: Literal["linear", "step", "staircase", "exp_convex", "exp_concave"] = (
-        "exp_concave"
-    )
-    eta: Positive = 15.0
-    # adversarial, triplet: lambda, the weight of the privacy loss beside the mean token loss
-    regulariser_weight: Annotated[float, Field(ge=0)] | None = None
-    same_author: Fraction = (
-        0.5  # triplet: probability that a point is compared with one of its own author
-    )
-    discriminator_hidden: Natural = 1000  # adversarial, as is its learning rate, by Adam
-    discriminator_lr: Positive = 1e-3
 
 
 class DataSpec(TextSpec):

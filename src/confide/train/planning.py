@@ -59,8 +59,9 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     """The whole stream of steps, one list per epoch; InputError for a job that cannot run."""
     if spec.method not in METHODS:
         raise InputError(f"is not one of {', '.join(METHODS)}", key="method", value=spec.method)
-    if spec.method == "domain_only" and spec.domains is None:
-        raise InputError("are missing: domain_only needs some", key="domains")
+    method = METHODS[spec.method]
+    if method.needs_domains and spec.domains is None:
+        raise InputError(f"are missing: {spec.method} needs some", key="domains")
     if sizes.authors is not None and spec.data.dedup:
         raise InputError(AUTHORS_DEDUPLICATED, key="privacy.unit", value="author")
     if spec.pack is not None and spec.data.dedup:
@@ -72,13 +73,11 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         batch_size=recipe.batch_size,
         noisy_batch_size=recipe.noisy_batch_size,
         sizes=sizes.pools,
-        private_state=recipe.private_state,
-        redaction_schedule=recipe.redaction_schedule,
-        eta=recipe.eta,
-        seed=spec.seed,
         authors=sizes.authors,
+        recipe=recipe,
+        seed=spec.seed,
     )
-    epochs = list(METHODS[spec.method](plan))
+    epochs = list(method(plan))
     kinds = {step for steps in epochs for step in steps}
     tells_apart = any(step.tokens in ("public", "private") for step in kinds)
     if tells_apart and spec.model.kind != "lstm":
