@@ -24,7 +24,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup reproduce test test-fast lint schema docs lock sbom mlflow live unlock
+.PHONY: help setup reproduce test test-fast lint types schema docs lock sbom mlflow live unlock
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -71,6 +71,10 @@ lint: $(VENV)/.ok
 	ruff check .
 	ruff format --check .
 	snakefmt --check Snakefile workflow/rules
+	lint-imports
+
+types: $(VENV)/.ok
+	mypy
 
 schema: $(VENV)/.ok
 	python -m confide.config.params --write-schema

@@ -40,11 +40,10 @@ localrules:
     track,
 
 
-# Snakemake's limit of jobs per second, which only clusters need, wakes its scheduler once more per second for each job that
-# has ended: after a few hundred jobs that takes a core.
+# Before the first job of a run, and in no dry run.
 onstart:
-    if workflow.local_exec:
-        workflow.scheduler.job_rate_limiter = None
+    redate(Path.cwd())
+    snakemake_internals.lift_rate_limit(workflow)
 
 
 # Every deliverable is listed: one that only a later file needs would not be missed.

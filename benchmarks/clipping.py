@@ -25,7 +25,7 @@ QUICK = (
     "clipped",
     "clipped and noised",
 )
-SLOW = ("loop over examples", "Opacus hooks", "Opacus ghost", "Opacus functorch")
+SLOW = ("discrete noise", "loop over examples", "Opacus hooks", "Opacus ghost", "Opacus functorch")
 APART = ("usual, default malloc",)  # malloc's settings are the process'
 WIDE = ("plain", "clipped and noised")
 LARGE = ("Opacus hooks",)  # in the wide case: memory alone, and no more than LIMIT of it

@@ -13,8 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from confide.dp.mechanism.clipping import PerExampleClipper
-from confide.dp.mechanism.randomness import noise_of
-from confide.dp.mechanism.update import exact_gradient, noisy_gradient, per_example
+from confide.dp.mechanism.randomness import Stream, noise_of
+from confide.dp.mechanism.update import (
+    discrete_gradient,
+    exact_gradient,
+    noisy_gradient,
+    per_example,
+)
 from confide.models import build
 from confide.models.batches import Batch
 from confide.models.recurrence import LSTMLayer
@@ -110,6 +115,18 @@ def noisy(case: Case, noise: bool = True) -> Callable[[], object]:
 def clipped(case: Case) -> Callable[[], object]:
     """This engine without noise."""
     return noisy(case, noise=False)
+
+
+def discrete(case: Case) -> Callable[[], object]:
+    """This engine with discrete noise: each example alone, integers from there on."""
+    model, batch, source = model_of(case), batch_of(case), Stream(0, "noise")
+    optimizer, clipper = adam(model), PerExampleClipper(model, BOUND)
+
+    def step() -> None:
+        discrete_gradient(clipper, batch.split(1), SIGMA, case.batch, source, case.half)
+        optimizer.step()
+
+    return step
 
 
 def brute(case: Case) -> Callable[[], object]:
@@ -239,6 +256,7 @@ CONTENDERS: dict[str, Callable[[Case], Callable[[], object]]] = {
     "usual, default malloc": untuned,
     "clipped": clipped,
     "clipped and noised": noisy,
+    "discrete noise": discrete,
     "loop over examples": brute,
     "Opacus hooks": opacus_hooks,
     "Opacus ghost": opacus_ghost,

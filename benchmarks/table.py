@@ -31,6 +31,7 @@ CONTENDERS = {
     "usual, default malloc": "the same in a process whose C library gives pages back, as it does by default",
     "clipped": "clipped",
     "clipped and noised": "**clipped and noised**",
+    "discrete noise": "clipped and noised, of integers (`noise: discrete_gaussian`)",
     "loop over examples": "one backward pass per example",
     "Opacus hooks": "Opacus hooks",
     "Opacus ghost": "Opacus ghost",

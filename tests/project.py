@@ -15,7 +15,7 @@ XDG = {
     "XDG_DATA_HOME": ".local/share",
     "XDG_STATE_HOME": ".local/state",
 }
-PARTS = ("Snakefile", "workflow", "profiles", "src", "dvc.yaml", ".dvcignore")
+PARTS = ("Snakefile", "workflow", "profiles", "studies", "src", "dvc.yaml", ".dvcignore")
 
 
 class Project:

@@ -3,10 +3,13 @@ all that is downloaded.
 """
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distributions, requires
 from pathlib import Path
@@ -19,6 +22,7 @@ from packaging.utils import canonicalize_name
 
 OLDEST = "3.11.2"  # of Debian 12
 ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src"
 ENTRY = re.compile(
     r"^([\w.-]+)==(\S+)(?: ; ([^\n]*?))?((?: \\\n    --hash=sha256:[0-9a-f]{64})*)$", re.M
 )
@@ -157,3 +161,30 @@ def test_the_bill_of_materials_is_valid_and_lists_what_is_installed(tmp_path):
         and str(ROOT) not in text
         and all("purl" in one or one["name"] == "confide" for one in found["components"])
     )
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_all_that_the_package_reads(tmp_path):
+    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path)]
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    subprocess.run([*build, str(source)], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    names = ("*.py", "*.csv", "*.json", "*.yaml", "*.txt")
+    kept = {file.relative_to(SRC) for name in names for file in (SRC / "confide").rglob(name)}
+    assert len(kept) > 300
+    assert all((tmp_path / "installed" / file).is_file() for file in kept)
+    words = ["epsilon", "--sample_rate", "0.01", "--noise_multiplier", "1", "--steps", "100"]
+    told = subprocess.run(
+        [sys.executable, "-m", "confide.cli", *words, "--delta", "1e-5"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "replace_one" in told.stdout

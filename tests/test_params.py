@@ -581,6 +581,19 @@ def test_selective_training_wants_a_recurrent_model_and_known_noise_if_published
         match=r"runs\.crt\.privacy = 'eps3': protects authors, but selective tells tokens apart",
     ):
         load(selective(tmp_path, AUTHORS, ("privacy: eps3,", "privacy: eps3, dedup: false,")))
+    exact = ("{ epsilon: 3.0 }", "{ epsilon: 3.0, noise: discrete_gaussian }")
+    assert load(selective(tmp_path, exact)).privacy["eps3"].discrete
+    with pytest.raises(
+        InputError,
+        match=r"runs\.crt\.privacy = 'eps3': has discrete noise, and private_state: noise adds",
+    ):
+        load(
+            selective(
+                tmp_path,
+                exact,
+                ("noisy_batch_size: 64,", "noisy_batch_size: 64, private_state: noise,"),
+            )
+        )
     with pytest.raises(InputError, match=r"recipes\.quick\.private_state = 'kept'"):
         load(
             selective(

@@ -151,6 +151,8 @@ class Release:
     noise_multiplier: float = 0.0
     max_grad_norm: float = 0.0  # 0 for an exact step
     count: int
+    # how many numbers each update added discrete Gaussian noise to; 0: Gaussian noise
+    discrete_coordinates: int = 0
 
     @property
     def noisy(self) -> bool:
@@ -170,6 +172,7 @@ class StateRelease:
     count: int
     noisy: ClassVar[bool] = True
     sample_rate: ClassVar[float] = 1.0
+    discrete_coordinates: ClassVar[int] = 0  # its noise is Gaussian
 
 
 AnyRelease = Release | StateRelease

@@ -3,6 +3,7 @@ where it is not.
 """
 
 import sys
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -172,3 +173,21 @@ def test_the_same_every_time():
         assert np.array_equal(first[name], again[name]) and not np.array_equal(
             first[name], other[name]
         )
+
+
+def test_updates_with_discrete_noise_are_made_again_as_they_were(monkeypatch):
+    made, coins = [replace(updates(12.0), discrete_coordinates=7)], flips(0, 600)
+    monkeypatch.setattr(sys.modules[scored.__module__], "noisy_gradient", None)
+    found = scored(made, coins, seed=0, device="cpu")
+    usual = scored_as_usual(monkeypatch, made, coins)
+    for name, own in coins.items():
+        apart = [one[name][own].mean() - one[name][~own].mean() for one in (found, usual)]
+        assert apart[0] == pytest.approx(apart[1], rel=0.25) and apart[0] > 1
+
+
+def scored_as_usual(monkeypatch, made, coins):
+    """Of the same updates with Gaussian noise."""
+    monkeypatch.undo()
+    return scored(
+        [replace(one, discrete_coordinates=0) for one in made], coins, seed=0, device="cpu"
+    )

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from markdown_it import MarkdownIt
 from pages import ROOT
 
+from confide.config.params import load
+
 PAGE = ROOT / "docs/papers.md"
-STUDIES = yaml.safe_load((ROOT / "params.yaml").read_text())["studies"]
+STUDIES = load(ROOT / "params.yaml").studies
 NUMBERED: dict[str, dict[str, Iterable[int]]] = {  # what each paper has, by heading
     "Confidentially Redacted Training": {
         "Definition": (1, 2, 3, 4, 9),

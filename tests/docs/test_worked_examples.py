@@ -16,16 +16,8 @@ import yaml
 from pages import ROOT, blocks
 
 PAGES = {name: ROOT / f"docs/add_{name}.md" for name in ("method", "policy", "attack", "reader")}
-PARTS = (
-    "Snakefile",
-    "workflow",
-    "profiles",
-    "src",
-    "tests",
-    "pyproject.toml",
-    "params.yaml",
-    "dvc.yaml",
-)
+PARTS = ("Snakefile", "workflow", "profiles", "studies", "src", "tests", "pyproject.toml")
+PARTS += ("params.yaml", "dvc.yaml")
 
 
 def changed(text: str, diff: str) -> str:

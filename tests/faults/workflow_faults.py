@@ -26,7 +26,7 @@ from harness import (
 from project import Project
 from same import PLACES, differences
 
-from confide.provenance.records import record
+from confide.provenance.snakemake_internals import record
 
 STUDY = "results/studies/tiny"
 SHADOWS = "data/work/sim/shadows-few.safetensors"

@@ -14,7 +14,15 @@ import torch
 import yaml
 from hostile_corpora import CORPORA
 from hostile_signed import attestation, key, statement, statement_and_key
-from hostile_workflow import OTHER, as_layer, as_named_layer, as_parameters, workflow
+from hostile_workflow import (
+    OTHER,
+    STUDIES,
+    as_layer,
+    as_named_layer,
+    as_parameters,
+    in_parts,
+    workflow,
+)
 from hostile_world import (
     RUN,
     attack,
@@ -79,7 +87,7 @@ def others(folder: Path) -> None:
     from confide.policies.domain_classifier import Classifier
 
     params = yaml.safe_load((ROOT / "tests/params.tiny.yaml").read_text())
-    (folder / "params.yaml").write_text(json.dumps(params))
+    in_parts(folder, params)
     (folder / "regex.json").write_text(json.dumps({"kind": "regex", "patterns": PATTERNS}))
     (folder / "keywords.json").write_text(json.dumps({"A": ["seat", "a flight"], "B": ["cable"]}))
     (folder / "spec.json").write_text(
@@ -194,6 +202,12 @@ TARGETS: dict[str, Target] = {
     **{name: Target(name, kind, file, read) for name, (kind, file, _, read) in CORPORA.items()},
     "params.yaml": Target(
         "others", "yaml", "params.yaml", lambda folder: load_params(folder / "params.yaml"), short=8
+    ),
+    "studies": Target(
+        "others", "yaml", STUDIES, lambda folder: load_params(folder / "params.yaml"), short=8
+    ),
+    "studies: snakemake": Target(
+        "workflow", "orders", f"project/{STUDIES}", as_parameters, short=4
     ),
     "params.yaml: snakemake": Target(
         "workflow", "orders", "project/params.yaml", as_parameters, short=6

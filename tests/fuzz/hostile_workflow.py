@@ -14,14 +14,25 @@ from project import ROOT, project_in
 from confide.errors import InputError
 
 OTHER = "other.yaml"
+STUDIES = "studies/tiny.yaml"  # included
 
 
 def workflow(folder: Path) -> None:
-    """A project with the tiny parameters as JSON, and the same once more to be laid over them."""
+    """A project with the tiny parameters as JSON, a part of them included, and all once more to be
+    laid over them.
+    """
     made = project_in(folder / "project", {}).folder
-    params = json.dumps(yaml.safe_load((made / "params.yaml").read_text()))
-    (made / "params.yaml").write_text(params)
-    (made / OTHER).write_text(params)
+    params = yaml.safe_load((made / "params.yaml").read_text())
+    (made / OTHER).write_text(json.dumps(params))
+    in_parts(made, params)
+
+
+def in_parts(folder: Path, params: dict) -> None:
+    """Write parameters as JSON into params.yaml, some blocks into a file that it includes."""
+    moved = {block: params.pop(block) for block in ("policies", "attacks", "studies")}
+    (folder / STUDIES).parent.mkdir(exist_ok=True)
+    (folder / STUDIES).write_text(json.dumps(moved))
+    (folder / "params.yaml").write_text(json.dumps(params | {"include": [STUDIES]}))
 
 
 def planned(folder: Path, *arguments: str) -> None:

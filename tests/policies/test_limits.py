@@ -3,8 +3,11 @@
 import re
 import subprocess
 import sys
+from re import _parser as parser
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from confide.data.redaction import finder_of
 from confide.errors import InputError
@@ -28,11 +31,11 @@ def soon(monkeypatch):
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(?:a|aa)+$", r"(\w*)*\d", r"(a)\1*(a+)+$"])
 def test_a_text_that_takes_too_long_is_private(pattern):
     """As pi, as pi_c, alone and beside another pattern; the next text is searched as ever."""
-    for given in (
+    for policies in (
         {"policy": spec(pattern), "conservative": HARMLESS},
         {"policy": HARMLESS, "conservative": spec(pattern)},
     ):
-        find = finder_of(RedactSpec.model_validate(given))
+        find = finder_of(RedactSpec.model_validate(policies))
         assert find(TEXT) == {"spans": [], "conservative": True, "failed": True}
         assert find("so it is never.").get("failed") is None
     with pytest.raises(TimeoutError):
@@ -69,7 +72,14 @@ def test_a_clock_that_nobody_waits_for_stops_nothing():
             ("(?:a{2,}){5}", 10),
         ),
         *(
-            (r"(?x) (?: a{2} ) {5} | b{9}", 10),
+            (
+                r"(?x) (?: a{2} ) {5} | b{9}",
+                90,
+            ),  # of the verbose kind: all counts, comments among them
+            (r"(?x) (?: a{1000} # ) (\n ){1000}", 1_000_000),
+            (r"[)]{3}(?:\({2}[^](]){5}", 10),
+            ("(?:(?:a{2})(?#(){3}){7}", 42),
+            ("a{007}{", 7),
             ("(?=a{7})(?>b{8})c", 8),
             ("(x)?(?(1)a{11}|b)", 11),
             ("(?:(?:a?){100}){20}", 2000),
@@ -78,6 +88,67 @@ def test_a_clock_that_nobody_waits_for_stops_nothing():
 )
 def test_repeats_within_repeats_are_counted(pattern, count):
     assert repeats(pattern) == count
+
+
+PIECES = (
+    "a",
+    "(",
+    ")",
+    "[^]a{3}]",
+    "{3}",
+    "{2,5}",
+    "{,4}",
+    "{2,}",
+    "{}",
+    "{x}",
+    "*",
+    "+?",
+    "|",
+    r"\(",
+    r"\{",
+    r"\\",
+    "(?:",
+)
+REPEAT_KINDS = (parser.MAX_REPEAT, parser.MIN_REPEAT, parser.POSSESSIVE_REPEAT)
+PIECES += (
+    "(?=",
+    "(?#c)",
+    "(?P<n>",
+    "(?>",
+    "[(]",
+    "(?x:",
+    "(?x)",
+    "#",
+    "\n",
+    " ",
+    "(?s-i:",
+    r"\N{DIGIT ONE}",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+@settings(max_examples=500, suppress_health_check=list(HealthCheck))
+def test_no_count_is_missed(pattern):
+    """Against Python's own parser, which promises nobody to stay as it is."""
+    try:
+        tree = parser.parse(pattern)
+    except (re.error, OverflowError):
+        assume(False)
+    assert repeats(pattern) >= largest(tree)
+    assert "(?x" in pattern or repeats(pattern) == largest(tree)
+
+
+def largest(tree) -> int:
+    """The largest product of counts within one another in a tree of Python's parser."""
+    if not isinstance(tree, parser.SubPattern | tuple | list):
+        return 1
+    within = max((largest(part) for part in tree), default=1)
+    if isinstance(tree, tuple) and any(
+        tree[0] is kind for kind in REPEAT_KINDS
+    ):  # the kinds are integers, too
+        low, high, _ = tree[1]
+        return max(1, low if high is parser.MAXREPEAT else high) * within
+    return within
 
 
 def test_patterns_that_would_fill_the_memory_are_refused():

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from confide.config.params import load
 from confide.errors import InputError
 from confide.policies import POLICIES, detector, policy
 from confide.specs import EverythingPolicySpec, RegexPolicySpec
@@ -19,12 +19,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def table(name: str):
-    for file in ("params.yaml", "params.policies.yaml"):
-        if (ROOT / file).exists():
-            policies = yaml.safe_load((ROOT / file).read_text()).get("policies", {})
-            if name in policies:
-                return policy(RegexPolicySpec(**policies[name]))
-    pytest.fail(f"no policy {name}")
+    """A policy of params.yaml or of a file that it includes."""
+    return policy(load(ROOT / "params.yaml").policies[name])
 
 
 def regex(**patterns: str):

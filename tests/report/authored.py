@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import beta
-from studies import certificate, evaluation
 
 from confide.specs import ReportSpec
+from studies import certificate, evaluation
 
 EPOCHS = 8
 AUTHORS = 24

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from studies import DPT, write_study
 
 from confide.report.figures import style
 from confide.report.results import load
 from confide.report.verdicts.evidence import Study
 from confide.specs import ReportSpec
+from studies import DPT, write_study
 
 
 @pytest.fixture(scope="session")

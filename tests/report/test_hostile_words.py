@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import pytest
 from hostile_words import FORMULA, SCRIPT, SPELLED, TITLE, unseen
 from matplotlib.text import Text
-from studies import certificate
 
 from confide.output import escaping
 from confide.report.figures import style
@@ -22,6 +21,7 @@ from confide.report.results import load
 from confide.specs import ReportSpec, SummarySpec
 from confide.stages.report import report
 from confide.stages.summary import summary
+from studies import certificate
 
 OF_DOMAINS = ("leak", "domain_epsilon", "domain_roc")
 OF_AUTHORS = ("author_exposure", "tab", "subgroups", "train_time", "author_inference")

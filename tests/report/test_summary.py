@@ -9,7 +9,6 @@ from pathlib import Path
 
 from edited import attacked, changed, of
 from jinja2 import Environment
-from studies import write_study
 
 from confide.config.params import load as load_params
 from confide.config.studies import summary as summary_of
@@ -19,6 +18,7 @@ from confide.report.pages.summary import page
 from confide.report.verdicts import CLAIMS
 from confide.specs import SummarySpec
 from confide.stages.summary import summary
+from studies import write_study
 
 PARAMS = load_params(Path(__file__).parents[2] / "params.yaml")
 

@@ -162,7 +162,14 @@ def spec_of(**given):
 
 
 def files_of(
-    folder, releases, measured=None, start_ledgers=None, ledger=None, left_out=(), **given
+    folder,
+    releases,
+    measured=None,
+    start_ledgers=None,
+    ledger=None,
+    left_out=(),
+    weights=b"model",
+    **given,
 ):
     """Flags of a certify job whose input files now lie in the folder; `left_out`: stages that
     nothing names as read.
@@ -189,6 +196,7 @@ def files_of(
     noise = "system" if spec.train.noise_seed is None else "recorded"
     for name in HASHED:
         (folder / name).write_text(name)
+    (folder / "model").write_bytes(weights)
     ledger.start(
         spec.train.run,
         settings=settings_digest(spec.train.model_dump_json()),

@@ -72,6 +72,8 @@ def cases() -> dict[str, Case]:
     )
     found["gpt2"] = still(test_train.spec("crt").model_copy(update={"model": GPT2})), plain
     found["not finite"] = still(test_train.spec("dpsgd")), plain
+    discrete = test_train.PRIVACY.model_copy(update={"noise": "discrete_gaussian"})
+    found["discrete noise"] = still(test_train.spec("dpsgd", privacy=discrete)), plain
     found["bfloat16"] = still(test_train.spec("crt"), precision="bfloat16"), plain
     return found
 

@@ -73,11 +73,11 @@ def built_files(folder: Path) -> dict[str, Row | None]:
         "dvc.",
         "workflow/",
         "profiles/",
+        "studies/",
         "src/",
         "data/own/",
-        ".git/",
-        ".dvcignore",
     )
+    own += (".git/", ".dvcignore")
     paths = (
         str(path.relative_to(folder))
         for path in sorted(folder.rglob("*"))

@@ -58,6 +58,14 @@ def test_a_template_in_the_parameters_is_not_run(project):
     )
 
 
+def test_a_template_in_an_included_file_is_not_run(project):
+    text = (project.folder / "params.yaml").read_text()
+    (project.folder / "params.yaml").write_text(text + "include: [studies/bad.yaml]\n")
+    (project.folder / "studies/bad.yaml").write_text(RUNS_CODE)
+    line = refusal(project, file="studies/bad.yaml:1:")
+    assert "__use_yte__: makes a file a template, which may run any code" in line
+
+
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_template_is_not_run_whatever_names_the_file(project, route):
     (project.folder / "other.yaml").write_text(RUNS_CODE)

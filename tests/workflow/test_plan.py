@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from confide.provenance.records import record, unrecorded
+from confide.provenance.records import unrecorded
+from confide.provenance.snakemake_internals import record
 
 
 def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):

@@ -10,7 +10,8 @@ import pytest
 
 from confide.errors import InputError
 from confide.files.io import sha256
-from confide.provenance.records import altered, check_records, record, redate, unrecorded
+from confide.provenance.records import altered, check_records, redate, unrecorded
+from confide.provenance.snakemake_internals import record
 
 MADE = "models/a/model.safetensors"
 READER = "results/runs/a/game.json"

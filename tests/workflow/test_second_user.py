@@ -116,7 +116,7 @@ def test_what_dvc_keeps_is_closed_by_the_next_start(place, fresh):
     project.run(sys.executable, "-m", "dvc", "--cd", ".", "status")
     (project.folder / "docs").mkdir()
     project.run("sh", "-c", "cd docs && dvc status")
-    project.snakemake("-n")
+    project.snakemake("--list-rules")
     for name in (".dvc", ".dvc-state", ".snakemake", "docs/.dvc-state"):
         assert (project.folder / name).stat().st_mode & 0o777 == 0o700, name
     found = reach(project.folder, "-path", "*.dvc*", "(", "-readable", "-o", "-writable", ")")

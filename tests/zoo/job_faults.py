@@ -195,8 +195,8 @@ FAULTS = [
         edit(
             Job._noisy,
             (
-                "how)",
-                "how)\n    return torch.tensor(float(len(chosen)))",
+                "self.budget, *how)",
+                "self.budget, *how)\n    return torch.tensor(float(len(chosen)))",
             ),
         ),
     ),

@@ -1,41 +1,56 @@
 # The checked parameters, the jobs they ask for, and what several files of rules need.
-import json
+#
+# `snakemake -n` changes no file. What a run does before its first job stands under `onstart` in the Snakefile, and what every
+# job needs in `environment_of_jobs`.
 import os
+import re
 import shlex
 import sys
-
-from snakemake.common.configfile import load_configfile
-from snakemake.settings import types as snakemake_settings
 
 SRC = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SRC))
 
-from confide import access, jobs, outward, studies
-from confide.provenance.code_hash import code_hash
-from confide.errors import InputError
+from confide.config import jobs, studies
 from confide.config.params import FILE, load_layers
+from confide.errors import InputError
+from confide.files import permissions
+from confide.output import escaping
+from confide.provenance import snakemake_internals
+from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
 from confide.specs import FetchSpec
 
-# Jobs run this checkout, and the environment whose Snakemake this is, however that was called.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(SRC), os.environ.get("PYTHONPATH")])
-)
-os.environ["PATH"] = os.pathsep.join(
-    [str(Path(sys.executable).parent), os.environ["PATH"]]
-)
+
+def environment_of_jobs():
+    """What the shell of every job does first: it takes this checkout, and the environment whose Snakemake this is."""
+    own = {
+        "PATH": f"{shlex.quote(str(Path(sys.executable).parent))}:$PATH",
+        "PYTHONPATH": f"{shlex.quote(str(SRC))}${{PYTHONPATH:+:$PYTHONPATH}}",
+        **{name: shlex.quote(value) for name, value in permissions.variables().items()},
+    }
+    set_all = " ".join(f"{name}={value}" for name, value in own.items())
+    return f"set -euo pipefail; umask 077; export {set_all}; "
 
 
-access.private()  # logs, benchmarks and records, too
+# Braces are Snakemake's in a prefix.
+shell.prefix(environment_of_jobs().replace("{", "{{").replace("}", "}}"))
+
+# Snakemake's own logs, benchmarks, records and report are their owner's alone, too. It calls nothing of ours before it opens
+# some of them, or where it makes a report; this setting of its process is no change of a file.
+os.umask(0o077)
 
 
 def refuse(error):
-    """End with one line: an exception would reach the user as a report on the Snakefile. Snakemake's copies of these rules go."""
+    """End with one line: another exception would reach the user as a report on the Snakefile."""
     print(error, file=sys.stderr, flush=True)
-    for left in (workflow._snakemake_tmp_dir, workflow.sourcecache.runtime_cache):
-        if left is not None:
-            left.cleanup()
-    os._exit(2)
+    sys.exit(2)
+
+
+def is_dry_run():
+    """Whether the command line asks for a plan alone. Snakemake tells nobody so before the plan is made."""
+    # -n may stand behind other short flags, in one word
+    flag = re.compile(r"--dry-?run|-[Ffknpqr]*n.*")
+    return any(flag.fullmatch(word) for word in sys.argv[1:])
 
 
 def parameter_files():
@@ -44,8 +59,8 @@ def parameter_files():
     profiles/default keeps Snakemake from reading any of them, since its reader runs what a template says. Jobs that are
     Snakemakes of their own have no profile: they get no --configfile, but the names of the same files as `layers`.
     """
-    named = [Path(file) for file in workflow.overwrite_configfiles]
-    if named and snakemake_settings.load_configfile is load_configfile:
+    named = snakemake_internals.named_files(workflow)
+    if named and snakemake_internals.has_read_them():
         raise InputError(
             "was read by Snakemake itself, which runs what a template says: profiles/default prevents that, and was not in use; "
             "without it, use --config layers=[FILE]",
@@ -59,20 +74,14 @@ def parameter_files():
         raise InputError(problem, file="--config", key="layers", value=layers)
     named += [Path(layer) for layer in layers]
     if named:
-        listed = json.dumps([os.path.relpath(file) for file in named])
-        settings = workflow.config_settings
-        settings.config_args = [
-            *(settings.config_args or []),
-            shlex.quote(f"layers={listed}"),
-        ]
-        settings.configfiles = []
-    replaced = named and workflow.config_settings.replace_workflow_config
+        snakemake_internals.hand_on_to_jobs(workflow, named)
+    replaced = named and snakemake_internals.replaces_parameters(workflow)
     base = [] if replaced or (named and not FILE.exists()) else [FILE]
     return base + [Path(os.path.relpath(file)) for file in named]
 
 
 def checked_params():
-    """Params, or one line that says what is wrong with them (or with the results) and where."""
+    """Params and the files that they come from, or one line that says what is wrong with them (or with the results) and where."""
     repair = {
         "--touch",
         "-t",
@@ -82,21 +91,22 @@ def checked_params():
         "--delete-all-output",
     }
     try:
-        if workflow.is_main_process:
-            access.shut(Path.cwd())
-        if workflow.is_main_process and not repair & set(sys.argv):
-            redate(Path.cwd())
-            check_records(Path.cwd())
-        files = parameter_files()
-        values, params = load_layers(files, config)
+        if snakemake_internals.is_main_process(workflow):
+            if not is_dry_run():
+                # Not under onstart, which is passed over where no job is left: what `dvc pull` wrote would stay open.
+                permissions.shut(Path.cwd())
+            permissions.check_states(Path.cwd())
+            if not repair & set(sys.argv):
+                check_records(Path.cwd())
+        composed = load_layers(parameter_files(), config)
     except InputError as error:
         refuse(error)
-    config.update(values)  # for Snakemake's own records and its report
-    workflow.configfiles = [str(file) for file in files]
-    return params
+    config.update(composed.values)  # for Snakemake's own records and its report
+    snakemake_internals.name_files(workflow, composed.files)
+    return composed.params, [str(file) for file in composed.files]
 
 
-PARAMS = checked_params()
+PARAMS, PARAMETER_FILES = checked_params()
 RUNS = jobs.runs_of(PARAMS, PARAMS.studies)  # whatever may be asked for
 SELECTED = jobs.runs_of(PARAMS, PARAMS.select)
 SOURCES = jobs.sources(PARAMS)
@@ -133,7 +143,7 @@ def code(stage):
 
 def show(spec):
     """A specification as the command line has it."""
-    return outward.parameter(spec.model_dump_json())
+    return escaping.parameter(spec.model_dump_json())
 
 
 def growing(amount):

@@ -16,7 +16,7 @@ for study in PARAMS.studies:
             found=report(
                 f"results/studies/{study}/gate.csv",
                 caption="../report/gate.rst",
-                category=outward.category(PARAMS.studies[study].title),
+                category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "certificates against audits"},
             ),
             junit=f"results/studies/{study}/gate.xml",

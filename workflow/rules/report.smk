@@ -29,7 +29,7 @@ for study in PARAMS.studies:
                 report(
                     f"results/studies/{study}/{figure}.svg",
                     caption=f"../report/{figure}.rst",
-                    category=outward.category(PARAMS.studies[study].title),
+                    category=escaping.category(PARAMS.studies[study].title),
                     labels={"figure": figure.replace("_", " ")},
                 )
                 for figure in PARAMS.studies[study].figures
@@ -37,7 +37,7 @@ for study in PARAMS.studies:
             report(
                 f"results/studies/{study}/table.csv",
                 caption="../report/table.rst",
-                category=outward.category(PARAMS.studies[study].title),
+                category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "table"},
             ),
         log:

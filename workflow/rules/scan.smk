@@ -1,5 +1,5 @@
 # What a study releases, searched for the secrets of its private datasets: a leak fails the job, and the log says where.
-from confide import outgoing
+from confide.config import outgoing
 from confide.specs import ScanSpec
 
 
@@ -48,13 +48,17 @@ def measured_files(runs):
     return list(dict.fromkeys([*recall, *neighbours]))
 
 
+def own_parameter_files():
+    """Files of parameters in the project's folder: whoever reads its repository sees them."""
+    return [file for file in PARAMETER_FILES if not file.startswith(os.pardir)]
+
+
 def pushed_files():
     """What `dvc push` sends, or one line that says why that cannot be told."""
     try:
         return outgoing.pushed(Path(workflow.basedir) / "dvc.yaml")
     except InputError as error:
-        print(error, file=sys.stderr, flush=True)
-        os._exit(2)
+        refuse(error)
 
 
 PUSHED = pushed_files()
@@ -93,7 +97,7 @@ for study in PARAMS.studies:
             table=report(
                 f"results/studies/{study}/scan.csv",
                 caption="../report/scan.rst",
-                category=outward.category(PARAMS.studies[study].title),
+                category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "files searched for secrets"},
             ),
         log:
@@ -111,12 +115,13 @@ for study in PARAMS.studies:
                 for top in ("models", "results/runs")
             ]
             + [f"results/studies/{study}"],
+            parameters=own_parameter_files(),
             public=lambda w, input: flag("public", input.public),
             code=code("scan"),
         shell:
             "confide scan --spec {params.spec:q} --points {input.points} --canaries {input.canaries} {params.public} "
             "--files {params.folders} {input.tokenizers} {input.measured} "
-            "$(ls -d logs params.yaml dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
+            "{params.parameters:q} $(ls -d logs dvc.yaml dvc.lock mlflow.db 2> /dev/null) "
             "--output {output.counts} --table {output.table} 2>&1 | tee {log}"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from safetensors import SafetensorError, safe_open
 
 from confide.certify.author_claims import author_claims
 from confide.certify.chunk_claims import chunk_claims
@@ -38,12 +39,17 @@ EVERY_RUN_READS = (
     "policy",
 )  # stages of which a ledger has a line at least, public or not
 RATES = ("gamma", "gamma_upper", "delta2", "delta2_upper", "gamma_literal", "gamma_literal_upper")
+FLOATS = "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), floats for real numbers"
 ASSUMPTIONS = (
     "the attacker sees the released model and every update, but neither the noise nor the Poisson batches",
-    "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), floats for real numbers",
+    FLOATS,
     "policies, hyper-parameters and what is listed under public_constants do not depend on the protected text",
     "what is listed as public under reads and warm_start was made from no protected text, as whoever trained declares",
     "replace_one: (1-q)N(0,s2) + qN(1,s2) against (1-q)N(0,s2) + qN(-1,s2) dominates; the claim by RDP does not need that",
+)
+ON_INTEGERS = (
+    "pseudo-random numbers stand for randomness (AES-CTR; of dropout torch's generator), and a gradient that is computed alone "
+    "depends on its own unit and the weights; sums and noise are exact, of integers"
 )
 ROUNDED = "bounds of what the policy misses are public: rounded up to a grid, one secret moves them where it crosses a step"
 Files = dict[str, list[Path]]
@@ -66,6 +72,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     )
     before = [release for ledger in starts for release in ledger.releases()]
     releases = [*before, *ran.releases()]
+    check_size(spec, ran, paths["ledger"], paths["model"])
     measured = _measured(paths["recall"], spec)
     missed = _missed(paths["neighbours"])
     bound(measured, ran, paths["recall"], keys=TEXT, stages=("policy",))
@@ -110,7 +117,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         },
         "unaccounted": list(facts.unaccounted),
         "public_constants": public_constants(spec, ran.releases(), packing),
-        "assumptions": [*ASSUMPTIONS, *([ROUNDED] if missed.get("rounded") else [])],
+        "assumptions": [*assumptions(releases), *([ROUNDED] if missed.get("rounded") else [])],
         "noise_reproducible": reproducible,
         "release_note": RECORDED if reproducible else None,
         "asked": orjson.loads(spec.model_dump_json()),
@@ -200,6 +207,34 @@ def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[s
             "these weights are not the ones that this training ended with", file=path, key="weights"
         )
     return found[0]
+
+
+def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
+    """InputError unless discrete noise was added to as many numbers as the weights are.
+
+    With LoRA the file of weights holds others, too, and it may be fewer.
+    """
+    found = {
+        release.discrete_coordinates for release in ran.releases() if release.discrete_coordinates
+    }
+    if not found:
+        return
+    try:
+        with safe_open(model, "numpy") as stored:
+            held = sum(math.prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"cannot be read as safetensors: {error}", file=model) from None
+    in_part = getattr(spec.train.model, "lora_rank", 0) > 0
+    if not all(count == held or (in_part and count < held) for count in found):
+        message = f"is not the number of weights that were trained: their file holds {held}"
+        raise InputError(message, file=file, key="discrete_coordinates", value=max(found))
+
+
+def assumptions(releases: Sequence[AnyRelease]) -> list[str]:
+    """What every certificate assumes; floats do not stand for real numbers where all noise is discrete."""
+    exact = all(release.discrete_coordinates for release in releases if release.noisy)
+    noised = any(release.noisy for release in releases)
+    return [ON_INTEGERS if exact and noised and one == FLOATS else one for one in ASSUMPTIONS]
 
 
 def _check_reads(
@@ -496,6 +531,7 @@ def public_constants(
 ) -> dict[str, Any]:
     """Numbers that shape the updates and are taken as known to everybody."""
     noisy = [release for release in updates_of(releases) if release.noisy]
+    coordinates = {release.discrete_coordinates for release in noisy} - {0}
     sizes = sorted(
         {round(spec.train.recipe.noisy_batch_size / release.sample_rate) for release in noisy}
     )
@@ -507,6 +543,7 @@ def public_constants(
         else "pool_sizes": sizes,
         "noise_multipliers": sorted({release.noise_multiplier for release in noisy}),
         "max_grad_norms": sorted({release.max_grad_norm for release in noisy}),
+        **({"discrete_coordinates": sorted(coordinates)} if coordinates else {}),
         "number_of_updates": sum(release.count for release in releases),
         **(
             {"tokens_of_a_chunk": packing.tokens, "chunks_of_a_point": packing.most}
@@ -538,6 +575,8 @@ def kind_of(release: AnyRelease) -> str:
         kind += f", {step.regulariser} regulariser"
     if step.unit == "author":
         kind += ", drawn author by author"
+    if release.discrete_coordinates:
+        kind += ", discrete Gaussian noise"
     return kind
 
 

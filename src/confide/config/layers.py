@@ -1,8 +1,11 @@
-"""Parameters from several places, each laid over those before it, that remember where they come
-from: errors name the place.
+"""Parameters from several places that remember where they come from: errors name the place.
+
+A file may include others below its folder, which only define names that no other of these files
+defines. What comes from elsewhere (a further file, the command line) is laid over all of them.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +14,9 @@ from pydantic import ValidationError
 
 from confide.config.yaml_lines import KeyPath, compose, locate
 from confide.errors import InputError
+
+INCLUDE = "include"  # key of the files that belong to a file
+CHOICES = (INCLUDE, "select", "papers", "tracking")  # keys that define no names
 
 
 class Problem(NamedTuple):
@@ -37,6 +43,77 @@ def read_layer(file: Path) -> Layer:
     if not isinstance(values, dict):
         raise InputError("expected keys with values, such as `select: [NAME]`", file=file)
     return Layer(file, node, values)
+
+
+def read_layers(file: Path) -> list[Layer]:
+    """The layers of a file of parameters: those of the files that it includes, and then its own.
+
+    Raises InputError, with file, line and key, for an included file that is not below the folder of
+    `file`, that holds anything but definitions, or that defines a name which another one defines.
+    """
+    layer = read_layer(file)
+    paths = list(included(layer))
+    layer.values.pop(INCLUDE, None)
+    layers = [*map(read_definitions, paths), layer]
+    refuse_second_definitions(layers)
+    return layers
+
+
+def included(layer: Layer) -> Iterator[Path]:
+    """Paths of the files that a file includes; they are given as seen from its folder."""
+    listed = layer.values.get(INCLUDE, [])
+    if not isinstance(listed, list):
+        raise refused(Problem((INCLUDE,), listed, "expected a list of files"), [layer])
+    for index, name in enumerate(listed):
+        place = (INCLUDE, index)
+        if not isinstance(name, str):
+            raise refused(Problem(place, name, "expected the name of a file"), [layer])
+        if name in listed[:index]:
+            raise refused(Problem(place, name, "is listed twice"), [layer])
+        path = Path(layer.source).parent / name
+        if not is_below(path, Path(layer.source).parent):
+            problem = Problem(place, name, "is not below the folder of the file that includes it")
+            raise refused(problem, [layer])
+        if not os.path.isfile(path):  # which no name makes fail
+            raise refused(Problem(place, name, "there is no such file"), [layer])
+        yield path
+
+
+def is_below(path: Path, folder: Path) -> bool:
+    """Whether a path leads to something inside a folder once all links are followed."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def read_definitions(file: Path) -> Layer:
+    """The layer of a file that is included: blocks of names and what they stand for."""
+    layer = read_layer(file)
+    for key, value in layer.values.items():
+        if key in CHOICES:
+            problem = "only the file that includes this one may say that"
+            raise refused(Problem((key,), value, problem), [layer])
+        if not isinstance(value, dict):
+            raise refused(
+                Problem((key,), value, "expected names with what they stand for"), [layer]
+            )
+    return layer
+
+
+def refuse_second_definitions(layers: Sequence[Layer]) -> None:
+    """Raise InputError for a name that two layers define, with both places."""
+    seen: dict[KeyPath, Layer] = {}
+    for layer in layers:
+        for block, definitions in layer.values.items():
+            for name in (
+                definitions if isinstance(definitions, dict) and block not in CHOICES else ()
+            ):
+                other = seen.setdefault((block, name), layer)
+                if other is not layer:
+                    line = locate(other.node, (block, name))[0]
+                    problem = f"is defined in {other.source}:{line}, too"
+                    raise refused(Problem((block, name), None, problem), [layer])
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, Any]:

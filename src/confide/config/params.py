@@ -1,8 +1,8 @@
 """params.yaml: read once, by the workflow, and checked as a whole before any job is planned.
 
-Further files may be laid over it, and values from the command line over these. Nobody else reads
-these files first: Snakemake's own reader hands a file that asks for it to a template engine, which
-runs any Python.
+It may include files of further definitions (`include`). Further files may be laid over all that,
+and values from the command line over these. Nobody else reads these files first: Snakemake's own
+reader hands a file that asks for it to a template engine, which runs any Python.
 
 Errors are one line: file, line, key, value and what is wrong. Beyond the types of `specs.Params`,
 every name must be defined where it is used, and rows that could not run (no budget where a method
@@ -15,13 +15,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from pydantic import ValidationError
 
 from confide.config import jobs
-from confide.config.layers import Layer, Problem, merged, read_layer, refused, typed
+from confide.config.layers import Layer, Problem, merged, read_layers, refused, typed
 from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath, compose
 from confide.errors import InputError
@@ -29,7 +29,7 @@ from confide.methods import METHODS
 from confide.methods.regularised import RegularisedOptions
 from confide.output.escaping import warn
 from confide.report.published import sources
-from confide.specs import Params
+from confide.specs import Params, ParamsFile
 from confide.text.planted import NEW_TOKEN
 from confide.train.packing import problems as unpackable
 from confide.train.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
@@ -89,19 +89,28 @@ REFERENCES = (  # block, field, block that must define the value
 )
 
 
+class Composed(NamedTuple):
+    """Parameters of several files, laid over each other."""
+
+    values: dict[str, Any]  # plain
+    params: Params  # the same, checked
+    files: list[Path]  # that they come from, included ones among them
+
+
 def load(file: Path = FILE) -> Params:
-    """Read and check a file; InputError names the first problem."""
-    return check_layers([read_layer(file)])
+    """Read and check a file and those that it includes; InputError names the first problem."""
+    return check_layers(read_layers(file))
 
 
-def load_layers(files: Sequence[Path], given: Mapping[str, Any]) -> tuple[dict[str, Any], Params]:
-    """Files laid over each other, and over all of them the values that the command line gives: as
-    plain values, and checked.
+def load_layers(files: Sequence[Path], given: Mapping[str, Any]) -> Composed:
+    """Files, each laid over those before it, and over all of them the values that the command line
+    gives.
     """
-    layers = [read_layer(file) for file in files]
+    layers = [layer for file in files for layer in read_layers(file)]
+    sources = [Path(layer.source) for layer in layers]
     if given:
         layers.append(Layer("--config", None, dict(given)))
-    return merged(layers), check_layers(layers)
+    return Composed(values=merged(layers), params=check_layers(layers), files=sources)
 
 
 def check(config: Any, file: Path | None = FILE) -> Params:
@@ -245,6 +254,7 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
     method = METHODS[row.method]
     steps = method.kinds(recipe)
     tells_apart = any(step.tokens in ("public", "private") for step in steps)
+    noised_states = {step.state for step in steps} & {"noise", "published"}
     if method.needs_domains and row.domains is None:
         yield Problem(("runs", name, "domains"), None, f"are missing: {row.method} needs some")
     elif row.privacy is None and any(step.noisy for step in steps):
@@ -264,13 +274,19 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
         )
     elif (
         tells_apart
-        and any(step.state == "published" for step in steps)
+        and "published" in noised_states
         and params.privacy[row.privacy].noise_multiplier is None
     ):
         yield Problem(
             ("runs", name, "privacy"),
             row.privacy,
             "has no noise_multiplier, which published training needs",
+        )
+    elif tells_apart and noised_states and params.privacy[row.privacy].discrete:
+        yield Problem(
+            ("runs", name, "privacy"),
+            row.privacy,
+            f"has discrete noise, and private_state: {min(noised_states)} adds another",
         )
     elif tells_apart and params.privacy[row.privacy].unit == "author":
         yield Problem(
@@ -514,8 +530,12 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
 
 
 def schema() -> str:
-    """JSON schema of params.yaml, as YAML, for editors."""
-    return yaml.safe_dump(Params.model_json_schema(), sort_keys=True, width=120, allow_unicode=True)
+    """JSON schema of a file of parameters, as YAML, for editors. No key is required: other files
+    may have it.
+    """
+    found = ParamsFile.model_json_schema()
+    del found["required"]
+    return yaml.safe_dump(found, sort_keys=True, width=120, allow_unicode=True)
 
 
 def main() -> int:

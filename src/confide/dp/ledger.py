@@ -42,6 +42,7 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 USUAL = {("regulariser", "none"), ("unit", "point")}  # fields of a step that its line leaves out
 # how a line says that recurrent states were shown: as an update that no method has
 STATES = Step(view="original", pool="all", noisy=True, tokens="private", state="noise")
+GAUSSIAN = ("discrete_coordinates", 0)  # the same of a release
 EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
     "start": {"run": str, "settings": str, "code": str, "noise": str},
     "data": {"terms": dict, "pools": dict, "authors": dict | None, "states": int},
@@ -151,10 +152,7 @@ class Ledger:
         if self._open is None:
             return self._lines
         release, random = self._open
-        return [
-            *self._lines,
-            self._sealed(release=as_line(release), random=random),
-        ]
+        return [*self._lines, self._sealed(release=as_line(release), random=random)]
 
     def dump(self) -> str:
         """JSON lines; also the state to keep in a checkpoint."""
@@ -284,7 +282,8 @@ def as_line(release: AnyRelease) -> dict[str, Any]:
     """A release as a ledger line has it: what is usual for most methods is not said."""
     own = written(release)
     step = {name: value for name, value in asdict(own.step).items() if (name, value) not in USUAL}
-    return asdict(own) | {"step": step}
+    line = {name: value for name, value in asdict(own).items() if (name, value) != GAUSSIAN}
+    return line | {"step": step}
 
 
 def written(release: AnyRelease) -> Release:
@@ -373,6 +372,15 @@ def check_fields(release: Release) -> None:
         raise ValueError(f"only noise has another unit than the point: {step.unit}")
     if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
         raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")
+    discrete = release.discrete_coordinates
+    if (
+        type(discrete) is not int
+        or discrete < 0
+        or (discrete and (not step.noisy or step.state in ("noise", "published")))
+    ):
+        raise ValueError(
+            f"only noise on gradients alone can be discrete: discrete_coordinates = {discrete!r}"
+        )
     numbers = (release.sample_rate, release.noise_multiplier, release.max_grad_norm)
     inf = float("inf")
     if step.noisy and not (0 < numbers[0] <= 1 and 0 < numbers[1] < inf and 0 < numbers[2] < inf):

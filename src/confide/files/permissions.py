@@ -29,24 +29,31 @@ SHUT = (
 def private() -> None:
     """Whatever this process and its children create from now on is their owner's alone, and where
     nobody can wait for it.
+    """
+    os.umask(0o077)
+    for name, value in variables().items():
+        os.environ[name] = value
+
+
+def variables() -> dict[str, str]:
+    """Variables of the environment that keep a process from importing what somebody else may have
+    put somewhere.
 
     torch's compiler, which no stage calls, makes a folder on import: by default one of a known name
     in the system's folder of temporary files, where another user may have put compiled code before.
-    Children import nothing from the folder in which they work, as `python -m` would: it may be
+    Nothing is imported from the folder in which a process works, as `python -m` would: it may be
     somebody else's.
     """
-    os.umask(0o077)
-    os.environ["PYTHONSAFEPATH"] = "1"
     own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(own, "confide", "torchinductor"))
+    place = os.environ.get("TORCHINDUCTOR_CACHE_DIR", os.path.join(own, "confide", "torchinductor"))
+    return {"PYTHONSAFEPATH": "1", "TORCHINDUCTOR_CACHE_DIR": place}
 
 
 def shut(folder: Path) -> None:
     """Close a project's folders, those that there are, to all but their owner; InputError where
     that is another user.
     """
-    states = states_in(folder)
-    for path in [*(folder / name for name in SHUT), *states]:
+    for path in [*(folder / name for name in SHUT), *states_in(folder)]:
         try:
             if path.is_dir() and path.stat().st_mode & 0o077:
                 path.chmod(0o700)
@@ -54,7 +61,13 @@ def shut(folder: Path) -> None:
             raise InputError(
                 f"cannot be closed to other users: {error.strerror}", file=path
             ) from None
-    for state in states:
+
+
+def check_states(folder: Path) -> None:
+    """InputError where another user has put something into the DVC records of a project; changes
+    nothing.
+    """
+    for state in states_in(folder):
         refuse_planted(state, {os.geteuid(), folder.stat().st_uid})
 
 

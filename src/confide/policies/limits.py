@@ -9,15 +9,28 @@ and is then refused for the time that it took. Memory that grows in the meantime
 """
 
 import atexit
+import math
+import re
 import signal
 import time
-from collections.abc import Callable, Iterator
-from re import _parser as parser
+from collections.abc import Callable
 from typing import Any
 
 TICK = 0.25  # seconds of processor time
 TICKS = 40  # which a search may take
 REPEATS = 1_000_000  # product of the counts of repeats within repeats
+# What a pattern is made of, as far as its repeats go: a character after a backslash, a set, a
+# comment, a count, anything else.
+TOKEN = re.compile(
+    r"\\."
+    r"|\[\^?\]?(?:\\.|[^\]\\])*\]"
+    r"|\(\?\#[^)]*\)"
+    r"|\{(?:(?P<exactly>\d+)|(?P<least>\d*),(?P<most>\d*))\}"
+    r"|.",
+    re.DOTALL,
+)
+DIGITS = 12  # of a count; one of more is out of all bounds anyway
+VERBOSE = re.compile(r"\(\?[aiLmsu]*x")
 
 
 class _Clock:
@@ -68,25 +81,36 @@ def _tick(*_: object) -> None:
 def repeats(pattern: str) -> int:
     """Largest product of the counts of repeats that stand within one another; an unbounded one
     counts as its least.
+
+    `pattern` is one that `re` compiles. Where it is of the verbose kind, in which comments may hold
+    brackets, all counts are multiplied, which is never too little.
     """
-    return _repeats(parser.parse(pattern))
+    if VERBOSE.search(pattern):
+        return math.prod(map(_count, TOKEN.finditer(pattern)))
+    groups = [1]  # of each group that is open, the largest product so far
+    item = 1  # the same of what a repeat would repeat
+    for token in TOKEN.finditer(pattern):
+        text = token.group()
+        if text.startswith("(?#"):
+            continue
+        if text == "(":
+            groups.append(1)
+            item = 1
+        elif text == ")":
+            item = groups.pop()
+        elif text[0] in "{*+?":
+            item *= _count(token)
+        else:
+            item = 1
+        groups[-1] = max(groups[-1], item)
+    return groups[0]
 
 
-def _repeats(tree: parser.SubPattern) -> int:
-    found = 1
-    for kind, value in tree:
-        count = 1
-        if kind in (parser.MAX_REPEAT, parser.MIN_REPEAT, parser.POSSESSIVE_REPEAT):
-            low, high, _ = value
-            count = max(1, int(low if high is parser.MAXREPEAT else high))
-        found = max(found, count * max(map(_repeats, _parts(value)), default=1))
-    return found
-
-
-def _parts(value: Any) -> Iterator[parser.SubPattern]:
-    """Subpatterns of a node, however it holds them."""
-    if isinstance(value, parser.SubPattern):
-        yield value
-    elif isinstance(value, tuple | list):
-        for inner in value:
-            yield from _parts(inner)
+def _count(token: re.Match[str]) -> int:
+    """How often a repeat repeats at most, or at least where that is unbounded; 1 for what is no
+    repeat.
+    """
+    least = token["least"]
+    most = token["most"] or token["exactly"]
+    digits = (most or least or "").lstrip("0")
+    return int(digits[:DIGITS] or 1)

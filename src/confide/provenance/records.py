@@ -8,13 +8,13 @@ since a job read it would count as a new input.
 
 import os
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from confide.errors import InputError
 from confide.files.io import read_object, sha256
+from confide.provenance.snakemake_internals import FIELDS, record, recorded, states
 
 BUILT = (
     "data/work",
@@ -33,25 +33,11 @@ TEMPLATE = "is not as this workflow writes it, and Snakemake's report would run 
 REMAKE = "is not what jobs have read that came after it; delete it, and it is made anew"
 
 
-def record(folder: Path, output: str) -> Path:
-    """Where Snakemake keeps what it knows of an output: the name in base64, long ones cut into
-    folders.
-    """
-    length = os.pathconf(folder, "PC_NAME_MAX") - 1
-    name = urlsafe_b64encode(output.encode()).decode()
-    pieces = [name[start : start + length] for start in range(0, len(name), length)]
-    return folder.joinpath(*(f"@{piece}" for piece in pieces[:-1]), pieces[-1])
-
-
 def unrecorded(folder: Path) -> Iterator[str]:
     """Built files that neither have a record nor belong to an interrupted job (which is run again
     anyway).
     """
-    state = [
-        path
-        for name in ("metadata", "incomplete")
-        if (path := folder / ".snakemake" / name).is_dir()
-    ]
+    state = [path for path in states(folder) if path.is_dir()]
     for place in BUILT:
         for path in sorted((folder / place).rglob("*")):
             output = str(path.relative_to(folder))
@@ -91,13 +77,12 @@ def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Snakemake passes over such a record, and would see no change of parameters any more.
     """
-    made, begun = (folder / ".snakemake" / name for name in ("metadata", "incomplete"))
-    for path in sorted(path for path in made.rglob("*") if path.is_file()):
-        name = "".join(part.removeprefix("@") for part in path.relative_to(made).parts)
-        output = urlsafe_b64decode(name).decode()
-        if (folder / output).exists() and not (begun.is_dir() and record(begun, output).exists()):
+    finished, begun = states(folder)
+    for output, path in recorded(finished):
+        interrupted = begun.is_dir() and record(begun, output).exists()
+        if (folder / output).exists() and not interrupted:
             try:
-                yield output, read_object(path, "starttime", "endtime", "input_checksums")
+                yield output, read_object(path, *FIELDS)
             except InputError:
                 raise InputError(DAMAGED, file=output) from None
 

@@ -192,7 +192,7 @@ class TrackSpec(Spec):
 
 
 class Params(Spec):
-    """The whole of params.yaml: definitions are mappings, selections are lists."""
+    """All parameters, from whatever files: definitions are mappings, selections are lists."""
 
     corpora: dict[str, CorpusSpec]
     tokenizers: dict[str, TokenizerSpec]
@@ -211,3 +211,11 @@ class Params(Spec):
     select: Annotated[list[str], Field(min_length=1)]
     papers: list[str] = []  # studies that `snakemake all_papers` builds
     tracking: TrackingSpec = TrackingSpec()
+
+
+class ParamsFile(Params):
+    """A file of parameters: those, and the files below its folder whose definitions belong to
+    it.
+    """
+
+    include: list[str] = []

@@ -1,8 +1,8 @@
 """Models, training, and what is done with a trained model."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from confide.methods import with_options
 from confide.spec_base import Count, Fraction, Natural, Positive, Spec
@@ -58,6 +58,20 @@ class PrivacySpec(Spec):
     calibrate: Literal["drawn", "every_step"] = (
         "drawn"  # every_step: as if all updates were noisy (DPT as published)
     )
+    # discrete_gaussian: integers all the way, each unit's gradient on its own; exact, and many times slower
+    noise: Literal["gaussian", "discrete_gaussian"] = "gaussian"
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without `noise` where it is Gaussian, so that digests of settings stay what they were."""
+        found = usual(self)
+        if found.get("noise") == "gaussian":
+            del found["noise"]
+        return found
+
+    @property
+    def discrete(self) -> bool:
+        return self.noise == "discrete_gaussian"
 
 
 @with_options

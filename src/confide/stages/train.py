@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import nullcontext, redirect_stderr
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -38,7 +38,7 @@ from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
 from confide.train.job import Job, device_of, sizes_of
 from confide.train.packing import pack
-from confide.train.planning import Sizes, enumerate_steps, noise_for
+from confide.train.planning import Sizes, discrete, enumerate_steps, noise_for
 from confide.train.regularisers import regulariser_of
 from confide.types import SPLITS, Partition, Step
 
@@ -162,6 +162,10 @@ def prepare(
     width = network.head.weight.shape[1]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         regulariser = regulariser_of(kinds, spec, partition, width, device)
+    if discrete(spec):
+        sizes = replace(
+            sizes, coordinates=sum(one.numel() for one in network.parameters() if one.requires_grad)
+        )
     network = network.to(device).train()
     noise = noise_for(spec, epochs, sizes)
     job = Job(

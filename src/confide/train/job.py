@@ -26,7 +26,7 @@ from confide.dp.mechanism.randomness import (
     usual_generator,
 )
 from confide.dp.mechanism.sampling import by_author, generator, poisson, shuffled
-from confide.dp.mechanism.update import exact_gradient, noisy_gradient
+from confide.dp.mechanism.update import discrete_gradient, exact_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.models.batches import Batch, by_length, padded, public_counts, selected, unmasked
 from confide.models.lstm import State
@@ -34,7 +34,7 @@ from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
 from confide.train import checkpoint
-from confide.train.planning import Sizes
+from confide.train.planning import Sizes, discrete
 from confide.train.pools import pool_sizes
 from confide.train.regularisers import Regulariser
 from confide.train.regularisers.update import Training
@@ -101,7 +101,11 @@ class Job:
         # the private stream decides what the accountant assumes secret, so it is as fresh as the
         # noise and as no other run's: two models with the same noise would give it away
         self.sampler = Stream(noise_seed, f"{self.spec.run}: private batches")
-        self.noise = noise_of(noise_seed, f"{self.spec.run}: noise", self.device)
+        self.discrete = discrete(self.spec)
+        name = f"{self.spec.run}: noise"
+        self.noise = (
+            Stream(noise_seed, name) if self.discrete else noise_of(noise_seed, name, self.device)
+        )
         self.dropout = generator(noise_seed, f"{self.spec.run}: private dropout", self.device)
         # noise of recurrent states that are handed on, where they are
         self.states = noise_of(name=f"{self.spec.run}: states", seed=noise_seed, device=self.device)
@@ -152,6 +156,7 @@ class Job:
             noise_multiplier=self.noise_multiplier,
             max_grad_norm=self.spec.privacy.max_grad_norm,
             count=1,
+            discrete_coordinates=len(self.clipper.flat) if self.discrete else 0,
         )
 
     def _exact(self, step: Step) -> Tensor:
@@ -206,9 +211,13 @@ class Job:
         chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)
         expected = self.spec.recipe.noisy_batch_size
         batches = self._physical(step, chosen)
-        how = (self.noise, self.budget, self.half, self.group)
+        given = (self.clipper, batches, self.noise_multiplier, expected, self.noise)
+        how = (self.half, self.group)
         with self._dropout(noisy=True):
-            noisy_gradient(self.clipper, batches, self.noise_multiplier, expected, *how)
+            if self.discrete:
+                discrete_gradient(*given, *how)
+            else:
+                noisy_gradient(*given, self.budget, *how)
 
     def _dropout(self, noisy: bool) -> AbstractContextManager[None]:
         """Private batches have a generator of their own, and in a group each process has one for
@@ -222,11 +231,13 @@ class Job:
 
     def _physical(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
         view = self.view(step)
+        alone = step.noisy and self.discrete
+        size = 1 if alone else self.budget.size
         if step.unit == "author":
             given = drawn(
                 self.authors[step.pool], chosen, self.spec.recipe.author_points, self.sampler
             )
-            whole = packed(given, self._counts(step), self.budget.size, self.group.part)
+            whole = packed(given, self._counts(step), size, self.group.part)
             return (
                 replace(self._batch(step, view, points), units=units) for points, units in whole
             )
@@ -234,7 +245,7 @@ class Job:
         part = self.group.part
         return (
             self._batch(step, view, piece)
-            for piece in by_length(view, points, self.budget.size, self._counts(step), part)
+            for piece in by_length(view, points, size, self._counts(step), part)
         )
 
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:

@@ -13,6 +13,7 @@ from typing import Any
 
 from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate
 from confide.dp.accounting.price import epsilon
+from confide.dp.discrete import BITS, MOST
 from confide.dp.ledger import Ledger, updates_of
 from confide.errors import InputError
 from confide.methods import METHODS
@@ -35,6 +36,7 @@ class Sizes:
     states: int = (
         0  # recurrent states of one point that a pass over public tokens hands on, noised, at most
     )
+    coordinates: int = 0  # trained numbers of the model, where its noise is discrete; else 0
 
     def of(self, epochs: Epochs) -> "Sizes":
         """Only what these steps draw from: how large another pool is, may depend on a secret, and
@@ -89,6 +91,9 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     if tells_apart and sizes.authors is not None:
         message = f"{spec.method} tells the tokens of a point apart: its noise protects points"
         raise InputError(message, key="privacy.unit", value="author")
+    if discrete(spec) and any(step.state in ("noise", "published") for step in kinds):
+        message = "is for gradients alone, and these settings add noise to recurrent states, too"
+        raise InputError(message, key="privacy.noise", value=spec.privacy.noise)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     return epochs
 
@@ -103,7 +108,23 @@ CHUNKS_DEDUPLICATED = (
 )
 
 
+def discrete(spec: TrainSpec) -> bool:
+    """Whether noise is asked to be discrete."""
+    return spec.privacy is not None and spec.privacy.discrete
+
+
 def noise_for(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
+    """The noise multiplier of the enumerated steps; InputError where a sum in steps of its grid could be too large."""
+    found = asked_noise(spec, epochs, sizes)
+    if discrete(spec) and found:
+        most = max(sizes.units(step) for steps in epochs for step in steps if step.noisy)
+        if most * 2.0**BITS > found * MOST:
+            message = f"is too little for discrete noise on the sum of at most {most} contributions"
+            raise InputError(message, key="privacy.noise_multiplier", value=found)
+    return found
+
+
+def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
     """The given noise_multiplier, or the smallest that keeps the enumerated noisy steps within the
     target epsilon.
     """
@@ -135,6 +156,7 @@ def budgeted(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> dict[str, Any]:
         "steps": count,
         "relation": spec.privacy.relation,
         "shown": passes_that_hand_on(epochs) * sizes.states,
+        "coordinates": sizes.coordinates,
     }
 
 
@@ -161,6 +183,7 @@ def release_of(
         noise_multiplier=noise_multiplier,
         max_grad_norm=spec.privacy.max_grad_norm,
         count=count,
+        discrete_coordinates=sizes.coordinates,
     )
 
 
@@ -203,6 +226,7 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
     Of training as Selective-DP was published nothing can be planned: how many updates a batch
     makes, its text decides. Nothing finite is claimed of it either.
     """
+    sizes = replace(sizes, coordinates=check_coordinates(spec, ledger, file))
     epochs = enumerate_steps(spec, sizes)
     if any(step.state == "published" for steps in epochs for step in steps):
         releases = ledger.releases()
@@ -231,6 +255,18 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
         if counted(releases) != expected:
             message = f"epoch {number} does not hold the updates that the settings ask for"
             raise InputError(message, file=file, key="release")
+
+
+def check_coordinates(spec: TrainSpec, ledger: Ledger, file: Path) -> int:
+    """How many numbers discrete noise was added to, 0 where it is Gaussian; InputError unless it is what was asked for."""
+    found = {release.discrete_coordinates for release in ledger.releases() if release.noisy}
+    if len(found) > 1 or any((count > 0) is not discrete(spec) for count in found):
+        asked = spec.privacy.noise if spec.privacy is not None else None
+        message = (
+            "the noised updates do not all have the noise that was asked for, on as many numbers"
+        )
+        raise InputError(message, file=file, key="discrete_coordinates", value=asked)
+    return max(found, default=0)
 
 
 def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, file: Path) -> float:
@@ -273,6 +309,7 @@ def meets(spec: TrainSpec, noise_multiplier: float, budget: dict[str, Any]) -> b
         noise_multiplier=noise_multiplier,
         max_grad_norm=1.0,
         count=budget["steps"],
+        discrete_coordinates=budget["coordinates"],
     )
     shown = StateRelease(
         noise_multiplier=noise_multiplier, max_grad_norm=1.0, count=budget["shown"]

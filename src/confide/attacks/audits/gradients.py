@@ -14,7 +14,7 @@ attack on a finished model has. It does not look at the model's own layers or we
 states that were released are left out.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from confide.dp.ledger import Ledger, updates_of
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream, noise_of
 from confide.dp.mechanism.sampling import poisson
-from confide.dp.mechanism.update import noisy_gradient
+from confide.dp.mechanism.update import discrete_gradient, noisy_gradient
 from confide.errors import InputError
 from confide.models.batches import Batch
 from confide.models.head import Head
@@ -115,7 +115,7 @@ def repeatable(release: Release) -> bool:
 
 
 def scored(
-    made: Iterable[Release], coins: dict[str, np.ndarray], *, seed: int, device: str
+    made: Sequence[Release], coins: dict[str, np.ndarray], *, seed: int, device: str
 ) -> dict[str, np.ndarray]:
     """Make the updates and score every coin by all of them: scores (m,) by set.
 
@@ -129,7 +129,9 @@ def scored(
     )  # which target: which side
     model = Directions(len(replaced) + len(present)).to(device)
     sampler = Stream(seed, "audit of gradients: batches")
-    noise = noise_of(seed, "audit of gradients: noise", device)
+    name = "audit of gradients: noise"
+    discrete = any(release.discrete_coordinates for release in made)
+    noise = Stream(seed, name) if discrete else noise_of(seed, name, device)
     budget = Budget(PIECE)
     totals = {name: np.zeros(len(own)) for name, own in coins.items()}
     clipper = PerExampleClipper(model, max_grad_norm=1.0)
@@ -141,14 +143,16 @@ def scored(
             batches = batch_of(
                 records[chosen], signs[chosen], by_unit=release.step.unit == "author"
             )
-            noisy_gradient(
-                clipper,
-                batches=batches,
-                noise_multiplier=release.noise_multiplier,
-                expected_batch_size=expected,
-                noise=noise,
-                budget=budget,
-            )
+            given = {
+                "batches": batches,
+                "noise_multiplier": release.noise_multiplier,
+                "expected_batch_size": expected,
+                "noise": noise,
+            }
+            if release.discrete_coordinates:
+                discrete_gradient(clipper, **given)
+            else:
+                noisy_gradient(clipper, budget=budget, **given)
             seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
             parts = np.split(seen, [len(replaced)])
             for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):

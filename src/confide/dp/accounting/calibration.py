@@ -22,8 +22,11 @@ def calibrate(
     steps: int,
     relation: str = "replace_one",
     shown: int = 0,
+    coordinates: int = 0,
 ) -> float:
     """Noise multiplier for `steps` noisy updates and `shown` releases that are not sampled.
+
+    coordinates: numbers that each update adds discrete Gaussian noise to, 0 where it is Gaussian.
 
     InputError where no noise reaches the target or a value is out of range.
 
@@ -39,6 +42,7 @@ def calibrate(
             noise_multiplier=sigma,
             max_grad_norm=1.0,
             count=steps,
+            discrete_coordinates=coordinates,
         )
         states = StateRelease(noise_multiplier=sigma, max_grad_norm=1.0, count=shown)
         return epsilon([drawn, states], delta, relation)

@@ -27,6 +27,9 @@ def google(mechanisms: Mechanisms, relation: Relation, delta: float) -> float | 
     """
     if not mechanisms:
         return 0.0
+    mechanisms = tuple(
+        one._replace(distance=0.0) for one in mechanisms
+    )  # of discrete noise the Gaussian that it stands for
     curve = pld_curve(mechanisms, relation)
     if curve.epsilon is None or (ours := curve.epsilon(delta)) == math.inf:
         return None
@@ -50,7 +53,7 @@ def _epsilon(mechanisms: Mechanisms, relation: Relation, delta: float) -> float:
     }
     interval = max(FINEST, grid(mechanisms, relation))
     composed = distributions.identity(interval)
-    for rate, sigma, count in mechanisms:
+    for rate, sigma, count, _ in mechanisms:
         one = distributions.from_gaussian_mechanism(
             sigma,
             value_discretization_interval=interval,

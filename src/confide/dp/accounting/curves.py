@@ -26,6 +26,9 @@ Conversion = Literal["improved", "classic"]
 ORDERS = (*(1 + x / 10 for x in range(1, 100)), *range(11, 64), 128, 256, 512, 1024)
 SPAN = 2000.0  # losses of one update beyond this: closed form instead of a grid
 FINEST = 1e-12  # grid interval, for losses that floats cannot tell from 0
+SHARES = tuple(
+    4.0**-place for place in range(1, 26)
+)  # of exp(epsilon) times a distance: where to look
 ROUNDING = 1e-12  # added to every log moment
 
 
@@ -47,6 +50,9 @@ class Mechanism(NamedTuple):
     sample_rate: float
     noise_multiplier: float
     count: int
+    distance: float = (
+        0.0  # total variation, at most, of one update from what Gaussian noise would give
+    )
 
 
 Mechanisms = tuple[Mechanism, ...]
@@ -75,9 +81,31 @@ def unsampled_curve(mechanisms: Mechanisms, relation: Relation, group: int = 1) 
     bounds that from above.
     """
     size = shift(relation, group)
-    return gaussian_curve(
-        math.sqrt(sum(count * (size / sigma) ** 2 for _, sigma, count in mechanisms))
-    )
+    total = sum(one.count * (size / one.noise_multiplier) ** 2 for one in mechanisms)
+    return at_distance(gaussian_curve(math.sqrt(total)), mechanisms)
+
+
+def at_distance(curve: Curve, mechanisms: Mechanisms) -> Curve:
+    """The curve of updates each of which is within its `distance` of one that the given curve is of.
+
+    All together are at most the sum t of the distances away, whatever is chosen in between (couple
+    them update by update). An event of probability x has at most x + t under the other, on both
+    sides, so that (e, d) becomes (e, d + (1 + exp(e)) t). What holds at an epsilon holds at a larger
+    one, so where exp(e) t outgrows d, smaller epsilons are looked at, too.
+    """
+    total = sum(one.count * one.distance for one in mechanisms)
+    if total == 0:
+        return curve
+    lasts = {max(0.0, math.log(share / total)) for share in SHARES}
+
+    def at(epsilon: float) -> float:
+        added = math.log(total) + float(np.logaddexp(0.0, epsilon))
+        return min(0.0, float(np.logaddexp(curve.log_delta(epsilon), added)))
+
+    def log_delta(epsilon: float) -> float:
+        return min(at(min(epsilon, last)) for last in lasts)
+
+    return Curve(log_delta)
 
 
 def pld_curve(
@@ -114,7 +142,7 @@ def pld_curve(
             else math.inf
         )
 
-    return Curve(log_delta, epsilon)
+    return at_distance(Curve(log_delta, epsilon), mechanisms)
 
 
 def pair_of(mechanism: Mechanism, relation: Relation, group: int) -> pairs.Pair:
@@ -132,7 +160,7 @@ def grid(mechanisms: Mechanisms, relation: Relation, group: int = 1) -> float:
     and for no curve of more than a million, nor one update of more than 200,000 (a group's:
     10,000).
     """
-    total = sum(count for _, _, count in mechanisms)
+    total = sum(one.count for one in mechanisms)
     scales = [pairs.scale(pair_of(one, relation, group)) for one in mechanisms]
     variance = sum(
         one.count * spread**2 for one, (_, spread) in zip(mechanisms, scales, strict=True)
@@ -153,7 +181,10 @@ def rdp_curve(
     if not mechanisms:
         return FREE
     alphas = np.asarray(orders, float)
-    divergence = sum(count * renyi(rate, sigma, tuple(orders)) for rate, sigma, count in mechanisms)
+    divergence = sum(
+        one.count * renyi(one.sample_rate, one.noise_multiplier, tuple(orders))
+        for one in mechanisms
+    )
 
     def log_delta(epsilon: float) -> float:
         exponents = (alphas - 1) * (divergence - epsilon)
@@ -161,7 +192,7 @@ def rdp_curve(
             exponents = exponents + (alphas - 1) * np.log1p(-1 / alphas) - np.log(alphas)
         return min(0.0, float(exponents.min()))
 
-    return Curve(log_delta)
+    return at_distance(Curve(log_delta), mechanisms)
 
 
 @lru_cache(maxsize=64)

@@ -26,6 +26,7 @@ from confide.dp.accounting.curves import (
     rdp_curve,
     unsampled_curve,
 )
+from confide.dp.discrete import DISTANCE
 from confide.dp.ledger import check_release, updates_of
 from confide.types import AnyRelease, Release, StateRelease
 
@@ -59,12 +60,15 @@ ACCOUNTANTS = {"pld": pld, "rdp": rdp}
 
 def mechanisms_of(releases: Iterable[AnyRelease]) -> Mechanisms:
     """The noised updates, those of one kind counted together."""
-    counts: dict[tuple[float, float], int] = {}
+    counts: dict[tuple[float, float, int], int] = {}
     for release in releases:
         if release.noisy and release.count:
-            key = (release.sample_rate, release.noise_multiplier)
+            key = (release.sample_rate, release.noise_multiplier, release.discrete_coordinates)
             counts[key] = counts.get(key, 0) + release.count
-    return tuple(Mechanism(*key, count) for key, count in counts.items())
+    return tuple(
+        Mechanism(rate, sigma, count, size * DISTANCE)
+        for (rate, sigma, size), count in counts.items()
+    )
 
 
 def epsilon(
@@ -150,7 +154,7 @@ def agree(releases: Sequence[AnyRelease], delta: float, relation: Relation) -> d
     # 1)
     size = 2.0 if relation == "replace_one" else 1.0
     least = max(
-        (rate * (2 * float(ndtr(size / (2 * sigma))) - 1) for rate, sigma, _ in mechanisms),
+        (rate * (2 * float(ndtr(size / (2 * sigma))) - 1) for rate, sigma, *_ in mechanisms),
         default=0.0,
     )
     positive = found["pld"] > 0 or (found["pld"] == 0 and least <= delta)

@@ -19,6 +19,8 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from torch import Tensor
 
+from confide.dp.discrete import discrete_gaussian
+
 BLOCK = 1 << 18  # numbers made at once
 LOW_BITS = 2**63 - 1  # all bits of an int64 but its sign
 
@@ -113,6 +115,14 @@ class Stream(Noise):
     def pairs(self, count: int) -> Tensor:
         """The next uniform bits (count, 2) int64, one block of the keystream for each pair."""
         return self.bits(2 * count, np.int64).view(count, 2)
+
+    def discrete(self, count: int, bits: int) -> Tensor:
+        """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, exactly (`dp.discrete`)."""
+        return torch.from_numpy(
+            discrete_gaussian(
+                count, bits, lambda size: self.bits(size, np.int64).numpy().view(np.uint64)
+            )
+        )
 
     def get_state(self) -> Tensor:
         """Key and place (32,) uint8: secret as long as what was drawn is."""

@@ -3,17 +3,23 @@ guarantee needs.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from confide.dp.discrete import BITS
 from confide.dp.mechanism.authors import TOGETHER
 from confide.dp.mechanism.clipping import PerExampleClipper
-from confide.dp.mechanism.randomness import Noise
+from confide.dp.mechanism.randomness import Noise, Stream
 from confide.models.batches import Batch, token_losses
 from confide.models.head import IGNORE
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
+
+SHORTER = (
+    2.0**-20
+)  # of a contribution's length, before it is cut to the grid: more than floats are off
 
 
 def exact_gradient(
@@ -94,6 +100,63 @@ def noisy_gradient(
         budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)
     group.sum([clipper.flat])
     clipper.finish(noise_multiplier, expected_batch_size, noise)
+
+
+def discrete_gradient(
+    clipper: PerExampleClipper,
+    batches: Iterable[Batch],
+    noise_multiplier: float,
+    expected_batch_size: float,
+    noise: Stream,
+    half: bool = False,
+    group: Group = ALONE,
+) -> None:
+    """The same of integers: each unit's clipped gradient is cut to a grid by itself, and noise is a
+    discrete Gaussian.
+
+    One step of the grid is noise_multiplier * C / 2^BITS. Each of `batches` holds one unit, padded
+    to its own length.
+    Guarantees: a unit is read alone, so that what it adds does not depend on others; that is a
+    vector of integers, no longer than C in steps; integers are added up exactly, in any order; the
+    noise is sampled exactly; what is released is a function of the integers that come of it. Each
+    unit's own gradient is arithmetic of floats, but of any gradient all of this holds.
+    """
+    step = noise_multiplier * clipper.max_grad_norm * 2.0**-BITS
+    total = torch.zeros_like(clipper.flat, dtype=torch.int64)
+    for batch in batches:
+        units = Budget(1).run(
+            partial(in_steps, clipper, noise_multiplier=noise_multiplier, step=step, half=half),
+            batch,
+        )
+        for steps in units:
+            total.add_(steps)
+    group.sum([total])
+    total.add_(noise.discrete(len(total), BITS).to(total.device))
+    clipper.flat.copy_(total).mul_(step)
+    clipper.finish(0.0, expected_batch_size, noise)
+
+
+def in_steps(
+    clipper: PerExampleClipper, unit: Batch, *, noise_multiplier: float, step: float, half: bool
+) -> Tensor:
+    """The clipped gradient (d,) int64 of one unit, in steps of the grid, cut towards zero.
+
+    Cutting makes nothing longer. The length is looked at once more in what is added; were it more
+    than C, it would be zero.
+    """
+    clipper.reset()
+    pieces = unit.split(TOGETHER, whole=False)
+    clipper.add_unit(
+        [
+            lambda piece=piece: per_example(clipper.model, piece, half) / len(unit)
+            for piece in pieces
+        ]
+    )
+    steps = clipper.flat.mul_((1 - SHORTER) / step).trunc_()
+    longest = 2.0**BITS / noise_multiplier  # C in steps
+    if torch.linalg.vector_norm(steps) > longest * (1 - SHORTER / 2):
+        steps.zero_()
+    return steps.long()
 
 
 def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> None:
