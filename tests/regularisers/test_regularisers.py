@@ -71,7 +71,15 @@ def job_of(data: Partition, kind: str, model: str = "lstm", **recipe: Any) -> Jo
     torch.manual_seed(0)
     network = build(spec.model, VOCAB, BOS).train()
     regulariser = regulariser_of({kind}, spec, data, network.head.weight.shape[1], "cpu")
-    return Job(spec, data, network, 0.0, {True: 0, False: 100}, "cpu", regulariser)
+    return Job(
+        spec,
+        data,
+        network,
+        noise_multiplier=0.0,
+        updates={True: 0, False: 100},
+        device="cpu",
+        regulariser=regulariser,
+    )
 
 
 def one_by_one(model: nn.Module, view: View, points: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -271,7 +279,9 @@ def test_texts_without_an_author_are_read_and_not_regularised() -> None:
         for one in (job, plain):
             rows = one.regulariser.rows(data.original, np.arange(8), BOS)
             one.regulariser.gradient(
-                Training(one.model, one.spec.recipe.regulariser_weight, None, one.budget, False),
+                Training(
+                    one.model, one.spec.recipe.regulariser_weight, None, one.batches.budget, False
+                ),
                 [rows],
             )
         for own, other in zip(job.model.parameters(), plain.model.parameters(), strict=True):

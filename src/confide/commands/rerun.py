@@ -37,9 +37,10 @@ from confide.stages.dedup import dedup
 from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.stages.tokenizer import tokenizer
-from confide.stages.train import COSTS, train
+from confide.stages.train import train
 from confide.text.tokenizer import load
 from confide.train.evaluation import evaluate_points
+from confide.train.metrics import COSTS
 from confide.train.pools import pool_sizes
 from confide.types import AnyRelease
 
