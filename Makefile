@@ -1,5 +1,8 @@
 # make reproduce   everything that params.yaml selects, and results/report.html
-# make test        all tests that this machine can run
+# make test        the tests that every change must pass: minutes
+# make test-all    these and the nightly ones: what a release must pass, on a machine with Slurm
+# make test-fast   tests that take less than ten seconds each
+# make lint        the linters
 # make docs        the documentation as a site, in site/
 # make sbom        what is installed, as CycloneDX, in results/sbom.json
 # make lock        pin all packages again, with hashes
@@ -24,7 +27,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup reproduce test test-fast lint types schema docs lock sbom mlflow live unlock
+.PHONY: help setup reproduce test test-all test-fast lint types schema docs lock sbom mlflow live unlock
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -62,10 +65,13 @@ reproduce: $(VENV)/.ok
 	echo 'See results/studies and results/report.html'
 
 test: $(VENV)/.ok
-	OMP_NUM_THREADS=1 python -m pytest -q $(WORKERS)
+	OMP_NUM_THREADS=1 python -m pytest -q $(WORKERS) -m 'not nightly'
+
+test-all: $(VENV)/.ok
+	OMP_NUM_THREADS=1 python -m pytest -q $(WORKERS) -m ''
 
 test-fast: $(VENV)/.ok
-	OMP_NUM_THREADS=1 python -m pytest -q $(WORKERS) -m 'not slow'
+	OMP_NUM_THREADS=1 python -m pytest -q $(WORKERS) -m 'not slow and not nightly'
 
 lint: $(VENV)/.ok
 	ruff check .

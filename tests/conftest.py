@@ -13,13 +13,61 @@ from project import Project, environment_in, homes_in, project_in
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
+SECONDS = "confide/seconds"  # the key in pytest's cache
+SLOW = 10  # seconds that a test marked as slow is taken for
 
-def pytest_collection_modifyitems(items):
-    """Files with many slow tests come first, so that processes that take a file each end at about
-    the same time.
+
+def pytest_configure(config):
+    """Keep how long each file of tests takes, for the order in which the next run takes them."""
+    if not hasattr(
+        config, "workerinput"
+    ):  # in the process that starts the others, if there are any
+        config.pluginmanager.register(Stopwatch(config), "stopwatch")
+
+
+class Stopwatch:
+    """Adds up the seconds of each file of tests and keeps them in pytest's cache."""
+
+    def __init__(self, config):
+        self.cache = getattr(config, "cache", None)
+        self.known: dict[str, float] = self.cache.get(SECONDS, {}) if self.cache else {}
+        self.measured: Counter[str] = Counter()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node):
+        """Give a process of xdist what is known: all must put the tests into the same order."""
+        node.workerinput["seconds"] = self.known
+
+    def pytest_runtest_logreport(self, report):
+        """Add a phase of a test to the seconds of its file."""
+        self.measured[file_of(report.nodeid)] += report.duration
+
+    def pytest_sessionfinish(self):
+        """Lay what was measured over what is known of other files."""
+        if self.cache:
+            self.cache.set(SECONDS, self.known | self.measured)
+
+
+def file_of(nodeid: str) -> str:
+    """The file of a test, as pytest names it."""
+    return nodeid.partition("::")[0]
+
+
+def pytest_collection_modifyitems(config, items):
+    """Files that take long come first, so that processes that take a file each end at about the
+    same time.
+
+    How long a file took is known from the run before. Else it counts how many of its tests are
+    marked as slow.
     """
-    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    items.sort(key=lambda item: -slow[item.path])
+    if hasattr(config, "workerinput"):
+        known = config.workerinput["seconds"]
+    else:
+        known = config.pluginmanager.get_plugin("stopwatch").known
+    slow = Counter(file_of(item.nodeid) for item in items if item.get_closest_marker("slow"))
+    seconds = {file_of(item.nodeid): 0.0 for item in items}
+    seconds |= {file: known.get(file, SLOW * slow[file]) for file in seconds}
+    items.sort(key=lambda item: -seconds[file_of(item.nodeid)])
 
 
 @pytest.fixture(scope="session")

@@ -155,6 +155,7 @@ def result(folder: Path, run: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_new_method_is_trained_and_priced(built: Path) -> None:
     certificate = result(built, "late", "certificate")
     assert {"exact redacted public", "noisy redacted private"} == set(certificate["updates"])
@@ -162,6 +163,7 @@ def test_the_new_method_is_trained_and_priced(built: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_new_policy_redacts(built: Path) -> None:
     certificate = result(built, "cards", "certificate")
     assert (certificate["policy"]["gamma"], certificate["policy"]["secrets"]) == (0, 3)
@@ -171,6 +173,7 @@ def test_the_new_policy_redacts(built: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_new_attack_answers(built: Path) -> None:
     found = result(built, "asked", "extraction")
     assert (found["attack"], found["samples"]) == ("extraction", 200)
@@ -178,6 +181,7 @@ def test_the_new_attack_answers(built: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_new_reader_is_read_and_trained_on(built: Path) -> None:
     rows = list(
         map(json.loads, (built / "data/work/tickets-turn/points.jsonl").read_text().splitlines())

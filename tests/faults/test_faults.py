@@ -1,5 +1,5 @@
-"""A part of the table of faults in every run of the tests; `python tests/faults/table.py` has the
-whole of it.
+"""A part of the table of faults in the tests, most of it nightly; `python tests/faults/table.py` has
+the whole of it.
 """
 
 import os
@@ -8,7 +8,7 @@ import shutil
 import signal
 
 import pytest
-from harness import RUN, half_done
+from harness import RUN, half_done, without
 from same import differences
 from training_faults import killed_anywhere, killed_while_writing
 from workflow_faults import cut, damaged_record, dated, ended, full_disk, killed
@@ -17,11 +17,21 @@ pytestmark = pytest.mark.slow
 MOUNTS = os.geteuid() == 0 and shutil.which("mount") is not None
 
 
+def test_a_workflow_that_is_killed_ends_with_the_same_bytes(built, tmp_path):
+    """One model without attacks, so that what is left to do after the kill is short."""
+    run = "jft/g0-s0"
+    project = without(built, tmp_path / "project", f"models/{run}", f"results/runs/{run}")
+    row = killed(project, built, tmp_path, 1)
+    assert row.lost == [] and row.times == 1
+
+
+@pytest.mark.nightly
 def test_a_workflow_that_is_killed_twice_ends_with_the_same_bytes(built, tmp_path):
     row = killed(half_done(built, tmp_path / "project"), built, tmp_path, 2)
     assert row.lost == [] and row.times == 2
 
 
+@pytest.mark.nightly
 def test_a_workflow_that_gets_sigterm_ends_with_the_same_bytes(built, tmp_path):
     assert ended(half_done(built, tmp_path / "project"), built, tmp_path, signal.SIGTERM).lost == []
 
@@ -31,10 +41,12 @@ def test_a_training_job_that_is_killed_anywhere_ends_with_the_same_bytes(built, 
     assert row.lost == [] and row.times == 2
 
 
+@pytest.mark.nightly
 def test_no_output_of_a_killed_training_job_changes_any_more(built, tmp_path):
     assert [row.lost for row in killed_while_writing(built, tmp_path, 2)] == [[], []]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not MOUNTS, reason="a small disk needs root, to mount one")
 def test_a_full_disk_is_one_line_and_costs_nothing_but_time(built, tmp_path):
     assert full_disk(built, tmp_path, "results").lost == []

@@ -168,6 +168,7 @@ def command(folder: Path, vocabulary: Path, wanted: TrainSpec, *more: str) -> li
     ]
 
 
+@pytest.mark.nightly
 def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(
     tmp_path: Path, vocabulary: Path
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from same import differences
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.cluster]
 
 SCRIPTS = Path(__file__).parents[1] / "cluster"
 PROFILE = ("--profile", "profiles/slurm")

@@ -132,6 +132,7 @@ def test_a_clone_without_records_does_not_sign_stale_results(clone):
     assert (clone.folder / "dvc.lock").read_text() == before
 
 
+@pytest.mark.nightly
 def test_repro_after_a_change_runs_what_it_touches_and_records_it(pulled):
     pulled.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
     output = pulled.dvc("repro")

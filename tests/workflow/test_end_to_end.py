@@ -17,52 +17,19 @@ SHOWN = {"report_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1}
 AUDITED = SHOWN | {"gate_tiny": 1}
 ALONG = {"trajectory": 1}
 ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}
-CHANGES = [  # where, from, to, the jobs that it touches
+# Where, from, to, the jobs that it touches. The rest of them, CHANGES_TOO, are nightly.
+CHANGES = [
     (
         "params.yaml",
         "{ kind: exposure }",
         "{ kind: exposure, chunk: 100 }",
         {"attack": 5, **ALONG, **SHOWN},
     ),
-    ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 5, **SHOWN}),
-    ("params.yaml", "title: Tiny", "title: Small", {**SHOWN}),
-    ("params.yaml", "experiment: tiny", "experiment: small", {}),
-    (
-        "params.yaml",
-        "pretrain: { lr: 0.02",
-        "pretrain: { lr: 0.03",
-        {
-            "train": 2,
-            "certify": 2,
-            "evaluate": 2,
-            "attack": 5,
-            **ALONG,
-            **AUDITED,
-        },  # and what has it for a reference
-    ),
     (
         "params.yaml",
         "epsilon: 3.0",
         "epsilon: 2.0",
         {"train": 4, "certify": 4, "evaluate": 4, "attack": 12, **ALONG, **AUDITED},
-    ),
-    (
-        "params.yaml",
-        "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick,",
-        "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick, seeds: [0, 1],",
-        {"train": 1, "certify": 1, "evaluate": 1, "attack": 4, **AUDITED},
-    ),
-    (
-        "params.yaml",
-        "gammas: [0.1], attacks",
-        "gammas: [0.2], attacks",
-        {"redact": 1, "recall": 1, "partition": 1, "neighbours": 1},
-    ),
-    (
-        "params.yaml",
-        "vocab_size: 300",
-        "vocab_size: 320",
-        {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 7, **ALL},
     ),
     (
         "params.yaml",
@@ -86,6 +53,42 @@ CHANGES = [  # where, from, to, the jobs that it touches
         "def certify(",
         "NEW = 1\n\n\ndef certify(",
         {"certify": 7, **AUDITED},
+    ),
+]
+CHANGES_TOO = [
+    ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 5, **SHOWN}),
+    ("params.yaml", "title: Tiny", "title: Small", {**SHOWN}),
+    ("params.yaml", "experiment: tiny", "experiment: small", {}),
+    (
+        "params.yaml",
+        "pretrain: { lr: 0.02",
+        "pretrain: { lr: 0.03",
+        {
+            "train": 2,
+            "certify": 2,
+            "evaluate": 2,
+            "attack": 5,
+            **ALONG,
+            **AUDITED,
+        },  # and what has it for a reference
+    ),
+    (
+        "params.yaml",
+        "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick,",
+        "dpsgd: { dataset: sim, model: lstm, method: dpsgd, recipe: quick, seeds: [0, 1],",
+        {"train": 1, "certify": 1, "evaluate": 1, "attack": 4, **AUDITED},
+    ),
+    (
+        "params.yaml",
+        "gammas: [0.1], attacks",
+        "gammas: [0.2], attacks",
+        {"redact": 1, "recall": 1, "partition": 1, "neighbours": 1},
+    ),
+    (
+        "params.yaml",
+        "vocab_size: 300",
+        "vocab_size: 320",
+        {"tokenizer": 1, "partition": 3, "neighbours": 3, "train": 7, **ALL},
     ),
     (
         "src/confide/attacks/exposure/exposure.py",
@@ -148,7 +151,10 @@ def test_nothing_to_be_done_afterwards_whatever_the_dates_or_processes(project):
     assert "Nothing to be done" in project.snakemake("-n")
 
 
-@pytest.mark.parametrize(("file", "old", "new", "jobs"), CHANGES)
+@pytest.mark.parametrize(
+    ("file", "old", "new", "jobs"),
+    [*CHANGES, *(pytest.param(*change, marks=pytest.mark.nightly) for change in CHANGES_TOO)],
+)
 def test_a_change_reruns_what_it_touches(project, file, old, new, jobs):
     project.edit(file, old, new)
     planned = project.planned()
@@ -216,6 +222,7 @@ def test_html_report_works_offline(project):
     )
 
 
+@pytest.mark.nightly
 def test_same_numbers_in_a_second_run(project):
     """Training is reproducible: forget the models, train again, same bytes."""
     models = sorted(project.folder.glob("models/*/*/model.safetensors"))
@@ -224,6 +231,7 @@ def test_same_numbers_in_a_second_run(project):
     assert len(models) == 7 and [path.read_bytes() for path in models] == before
 
 
+@pytest.mark.nightly
 def test_tracking_is_idempotent_and_hears_of_a_dead_server(project):
     import sqlite3
 

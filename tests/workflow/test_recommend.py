@@ -55,6 +55,7 @@ def test_the_command_says_the_same_from_anywhere_and_changes_nothing(built, tmp_
     assert sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*")) == before
 
 
+@pytest.mark.nightly
 def test_a_corpus_that_names_no_secrets_is_told_nothing_of_what_is_missed(fresh, tmp_path):
     """Dialogues with names and account numbers, and no spans: what the tool plants and finds
     measures no policy.

@@ -138,6 +138,7 @@ def test_what_another_user_has_planted_is_refused(place, fresh, folder):
     )
 
 
+@pytest.mark.nightly
 def test_a_run_by_dvc_can_be_neither_read_nor_changed(place, fresh):
     """`dvc repro` of the data stages: text, canaries, caches, records, temporary files."""
     project = checkout(place, fresh)

@@ -84,6 +84,7 @@ def test_lines_are_compared():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tutorial_does_what_it_says(fresh, tmp_path):
     project = fresh.copy(tmp_path / "project")
     page = blocks(PAGE.read_text())

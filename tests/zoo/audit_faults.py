@@ -2,10 +2,6 @@
 
 from mutation import Fault, edit
 
-from confide.attacks.statistics import metrics
-from confide.certify import gate
-from confide.dp.accounting import audit_power, tradeoff
-
 RINGS, CLOSED = (
     "the_gate_rings_for_what_is_certified_of_these_weights",
     "a_claim_is_refuted_as_in_the_closed_form",
@@ -15,38 +11,48 @@ OFTEN, COVER = "an_audit_rings_as_often_as_it_says", "intervals_of_rates_cover_t
 FAULTS = [
     Fault(
         "a bound that the gate ignores",
-        "The gate looks at a certificate's one pair of epsilon and delta, though its curve refutes far more.",
+        "The gate looks at a certificate's one pair of epsilon and delta, though its curve "
+        "refutes far more.",
         RINGS,
-        edit(gate.points_claimed, ('certified.get("curves", {}).get(claim["name"], [])', "[]")),
+        edit(
+            "confide.certify.gate:points_claimed",
+            ('certified.get("curves", {}).get(claim["name"], [])', "[]"),
+        ),
     ),
     Fault(
         "an audit of other weights",
         "The gate takes an audit by the name of its run, though the model was trained again since.",
         RINGS,
-        edit(gate.strange, ('if audited != files[0]["sha256"]:', "if False:")),
+        edit(
+            "confide.certify.gate:strange",
+            ('audited != files[0]["sha256"]', "False"),
+        ),
     ),
     Fault(
         "a curve without its delta",
         "Each pair of a certificate's curve is taken for pure privacy: audits refute what is true.",
         CLOSED,
         edit(
-            tradeoff.trade_off,
+            "confide.dp.accounting.tradeoff:trade_off",
             ("-delta * math.exp(-epsilon)", "0.0"),
-            ("1 - delta - math.exp(epsilon)", "1 - math.exp(epsilon)"),
+            ("1 - delta", "1"),
         ),
     ),
     Fault(
         "every guess right",
         "How likely an audit rings is said as if no guess were ever wrong.",
         OFTEN,
-        edit(audit_power.power, ("right_guesses(scores, flips, tried)", "np.array([tried])")),
+        edit(
+            "confide.dp.accounting.audit_power:power",
+            ("right_guesses(scores, flips, tried)", "np.array([tried])"),
+        ),
     ),
     Fault(
         "a threshold taken for known",
         "The interval of a true positive rate leaves out that its threshold was estimated.",
         COVER,
         edit(
-            metrics.tpr_interval,
+            "confide.attacks.statistics.metrics:tpr_interval",
             ("rng.binomial(len(other), fpr, size=DRAWS)", "np.full(DRAWS, int(fpr * len(other)))"),
         ),
     ),

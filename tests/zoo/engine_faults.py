@@ -2,16 +2,6 @@
 
 from mutation import Fault, both, edit
 
-from confide.dp.mechanism import gradients, randomness, update
-from confide.dp.mechanism.clipping import PerExampleClipper, vectors_of
-from confide.dp.mechanism.randomness import Noise
-from confide.models import batches
-from confide.models.gpt2 import GPT2Model
-from confide.models.recurrence import Recurrence
-from confide.runtime.memory import Budget
-from confide.stages import train
-from confide.train import evaluation
-
 LOOP, MOVES, NOISE = (
     "clipped_sum_is_that_of_a_loop",
     "one_example_moves_the_sum_by_at_most_2c",
@@ -21,8 +11,6 @@ UNITS, FITS = "units_are_clipped_whole", "a_batch_that_does_not_fit_counts_once"
 STORED, COMPANY = "stored_contributions_never_exceed_c", "an_example_adds_the_same_in_any_company"
 TAIL, TRAINS = "noise_reaches_as_far_as_a_gaussian", "every_update_trains"
 STATES, BLIND = "states_are_reset_as_in_a_loop", "public_losses_are_blind_to_private_tokens"
-SCALE = "(self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)"
-DRAW = "noise.add(self.flat, noise_multiplier * self.max_grad_norm)"
 
 FAULTS = [
     # clipping
@@ -30,56 +18,80 @@ FAULTS = [
         "no clipping",
         "Gradients are summed as they are.",
         MOVES,
-        edit(PerExampleClipper._scale, (SCALE, "torch.ones_like(norms)")),
+        edit(
+            "confide.dp.mechanism.clipping:PerExampleClipper._scale",
+            (
+                "(self.max_grad_norm / (slack * norms).clamp(min=1e-300)).clamp(max=1.0)",
+                "torch.ones_like(norms)",
+            ),
+        ),
     ),
     Fault(
         "clipping per batch",
         "The sum over a batch is clipped to C, not each example.",
         LOOP,
         edit(
-            PerExampleClipper.add, ("self._scale(most)", "self._scale(most.sum().expand_as(most))")
+            "confide.dp.mechanism.clipping:PerExampleClipper.add",
+            ("self._scale(most)", "self._scale(most.sum().expand_as(most))"),
         ),
     ),
     Fault(
         "clipping bound ignored",
         "Gradients are clipped to norm 1 whatever C is.",
         MOVES,
-        edit(PerExampleClipper._scale, ("self.max_grad_norm / (slack", "1.0 / (slack")),
+        edit(
+            "confide.dp.mechanism.clipping:PerExampleClipper._scale",
+            ("self.max_grad_norm", "1.0"),
+        ),
     ),
     Fault(
         "gradients that are not finite pass",
         "One example with a NaN destroys the sum instead of counting for nothing.",
         MOVES,
         both(
-            edit(PerExampleClipper._scale, ("torch.where(finite, scale, 0.0)", "scale")),
-            edit(gradients.Formed.add_weighted, ("if clean else", "if True else")),
-            edit(gradients.Factored.add_weighted, ("if not clean", "if False")),
+            edit(
+                "confide.dp.mechanism.clipping:PerExampleClipper._scale",
+                ("torch.where(finite, scale, 0.0)", "scale"),
+            ),
+            edit(
+                "confide.dp.mechanism.gradients:Formed.add_weighted",
+                ("clean", "True"),
+            ),
+            edit(
+                "confide.dp.mechanism.gradients:Factored.add_weighted",
+                ("not clean", "False"),
+            ),
         ),
     ),
     Fault(
         "biases left out of the norm",
-        "Biases and LayerNorm are trained on, but their gradients do not count when norms are taken.",
+        "Biases and LayerNorm are trained on, but their gradients do not count when norms are "
+        "taken.",
         LOOP,
         edit(
-            PerExampleClipper.add,
+            "confide.dp.mechanism.clipping:PerExampleClipper.add",
             (
-                "for found in gradients.values()",
-                "for one, found in gradients.items() if one.dim() > 1",
+                "[found.squares(together) for found in gradients.values()]",
+                "[found.squares(together) for one, found in gradients.items() if one.dim() > 1]",
             ),
         ),
     ),
     Fault(
         "LayerNorm gradient wrong",
-        "The weight of a LayerNorm takes the gradient of its input as it was before it was normalised.",
+        "The weight of a LayerNorm takes the gradient of its input as it was before it was "
+        "normalised.",
         LOOP,
-        edit(vectors_of, ("grad * normal.view_as(grad)", "grad * inputs.view_as(grad)")),
+        edit(
+            "confide.dp.mechanism.clipping:vectors_of",
+            ("normal.view_as", "inputs.view_as"),
+        ),
     ),
     Fault(
         "tied weight, one use dropped",
         "Of an embedding tied to the output layer only one of the two uses counts.",
         LOOP,
         edit(
-            PerExampleClipper._collect,
+            "confide.dp.mechanism.clipping:PerExampleClipper._collect",
             (
                 "uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))",
                 "uses[module.weight] = [use_of(module, inputs, grad)]",
@@ -90,14 +102,20 @@ FAULTS = [
         "tied weight, no cross term",
         "The norms of the two uses of a tied weight are added as if the uses were orthogonal.",
         LOOP,
-        edit(gradients.Factored.squares, ("squared + 2 * torch.mul", "squared + 0 * torch.mul")),
+        edit(
+            "confide.dp.mechanism.gradients:Factored.squares",
+            (
+                "2 * torch.mul(*grams(use, other)).sum((1, 2))",
+                "0 * torch.mul(*grams(use, other)).sum((1, 2))",
+            ),
+        ),
     ),
     Fault(
         "repeated tokens count apart",
         "An embedding's norm is taken token by token, as if no token stood twice in a text.",
         LOOP,
         edit(
-            gradients.grams,
+            "confide.dp.mechanism.gradients:grams",
             (
                 "(one.left.unsqueeze(2) == other.left.unsqueeze(1)).double()",
                 "torch.eye(one.left.shape[1]).expand_as(right)",
@@ -106,11 +124,15 @@ FAULTS = [
     ),
     Fault(
         "one row of positions for all examples",
-        "Position embeddings are looked up once per batch, so that their gradient belongs to no example.",
+        "Position embeddings are looked up once per batch, so that their gradient belongs to no "
+        "example.",
         LOOP,
         edit(
-            GPT2Model.hidden,
-            (".expand(ids.shape)", "[None]"),
+            "confide.models.gpt2:GPT2Model.hidden",
+            (
+                "torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)",
+                "torch.arange(ids.shape[1], device=ids.device)[None]",
+            ),
             ("repeated(positions, ends)", "positions"),
         ),
     ),
@@ -118,35 +140,57 @@ FAULTS = [
         "accumulator not emptied",
         "A step starts from the clipped sum, and the noise, of the step before.",
         LOOP,
-        edit(update.noisy_gradient, ("clipper.reset()", "pass")),
+        edit(
+            "confide.dp.mechanism.update:noisy_gradient",
+            ("clipper.reset()", "pass"),
+        ),
     ),
     Fault(
         "units ignored",
         "Every example of an author is clipped on its own, so that an author counts many times.",
         UNITS,
-        edit(update.clipped, ("/ sizes, units)", "/ sizes, None)")),
+        edit(
+            "confide.dp.mechanism.update:clipped",
+            (
+                "clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, units)",
+                "clipper.add(lambda: per_example(clipper.model, batch, half) / sizes, None)",
+            ),
+        ),
     ),
     Fault(
         "large unit not clipped",
         "An author who does not fit into one pass is summed up, but not clipped.",
         UNITS,
-        edit(PerExampleClipper.add_unit, ("self.spare * scale", "self.spare")),
+        edit(
+            "confide.dp.mechanism.clipping:PerExampleClipper.add_unit",
+            ("self.spare * scale", "self.spare"),
+        ),
     ),
     Fault(
         "a batch that did not fit counts twice",
         "After memory ran out, a part that was divided is summed up again.",
         FITS,
-        edit(Budget.run, ("for piece in waiting for", "for piece in [waiting[0], *waiting] for")),
+        edit(
+            "confide.runtime.memory:Budget.run",
+            (
+                "[half for piece in waiting for half in piece.split(self.size)]",
+                "[half for piece in [waiting[0], *waiting] for half in piece.split(self.size)]",
+            ),
+        ),
     ),
     Fault(
         "clipping without slack",
-        "The factor C / norm is rounded, and so are norm and product: half of all contributions end a little above C.",
+        "The factor C / norm is rounded, and so are norm and product: half of all contributions "
+        "end a little above C.",
         STORED,
         both(
-            edit(PerExampleClipper.add, ("found.most for found in", "found.norms for found in")),
             edit(
-                PerExampleClipper._scale,
-                ("slack = 1 + 4 * torch.finfo(self.spare.dtype).eps", "slack = 1.0"),
+                "confide.dp.mechanism.clipping:PerExampleClipper.add",
+                ("found.most", "found.norms"),
+            ),
+            edit(
+                "confide.dp.mechanism.clipping:PerExampleClipper._scale",
+                ("1 + 4 * torch.finfo(self.spare.dtype).eps", "1.0"),
             ),
         ),
     ),
@@ -155,33 +199,51 @@ FAULTS = [
         "The clipping factor is stored in bfloat16: a contribution may be half a per cent above C.",
         STORED,
         edit(
-            PerExampleClipper._scale,
-            (".to(self.spare.dtype)\n", ".bfloat16().to(self.spare.dtype)\n"),
+            "confide.dp.mechanism.clipping:PerExampleClipper._scale",
+            ("torch.where(finite, scale, 0.0)", "torch.where(finite, scale, 0.0).bfloat16()"),
         ),
     ),
     Fault(
         "padding reads foreign weights",
-        "A short text is padded with positions that only its longest companion reaches; one bad weight there silences both.",
+        "A short text is padded with positions that only its longest companion reaches; one bad "
+        "weight there silences both.",
         COMPANY,
-        edit(GPT2Model.hidden, ("repeated(positions, ends)", "positions")),
+        edit(
+            "confide.models.gpt2:GPT2Model.hidden",
+            ("repeated(positions, ends)", "positions"),
+        ),
     ),
     Fault(
         "slack by company",
-        "How far below C a text is clipped depends on how its norm is computed, and that on the longest text of its batch.",
+        "How far below C a text is clipped depends on how its norm is computed, and that on the "
+        "longest text of its batch.",
         COMPANY,
-        edit(gradients.gradients_of, (".flatten(1), terms)", ".flatten(1))")),
+        edit(
+            "confide.dp.mechanism.gradients:gradients_of",
+            (
+                "Formed((use.left.mT @ use.right).flatten(1), terms)",
+                "Formed((use.left.mT @ use.right).flatten(1))",
+            ),
+        ),
     ),
     Fault(
         "model left in evaluation mode",
-        "After the first evaluation dropout stays off: what trains is another model than the settings say.",
+        "After the first evaluation dropout stays off: what trains is another model than the "
+        "settings say.",
         TRAINS,
-        edit(evaluation.score, ("model.train(training)", "pass")),
+        edit(
+            "confide.train.evaluation:score",
+            ("model.train(training)", "pass"),
+        ),
     ),
     Fault(
         "model never put into training mode",
         "A model with adapters, or a pretrained one, is trained as it came: without dropout.",
         TRAINS,
-        edit(train.prepare, ("network.to(device).train()", "network.to(device).eval()")),
+        edit(
+            "confide.stages.train:prepare",
+            ("network.to(device).train", "network.to(device).eval"),
+        ),
     ),
     # noise
     Fault(
@@ -189,20 +251,25 @@ FAULTS = [
         "The sum is divided first, and then gets the noise that is meant for the sum.",
         NOISE,
         edit(
-            PerExampleClipper.finish,
-            ("\n    self.flat.div_(expected_batch_size)\n", "\n"),
-            ("noise.add(self.flat,", "noise.add(self.flat.div_(expected_batch_size),"),
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
+            ("self.flat.div_(expected_batch_size)", ""),
+            (
+                "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
+                "noise.add(self.flat.div_(expected_batch_size), noise_multiplier * "
+                "self.max_grad_norm)",
+            ),
         ),
     ),
     Fault(
         "radii of 32 bits",
-        "No noise lies beyond 6.8 deviations: in a long training of a large model that shows which of two texts was there.",
+        "No noise lies beyond 6.8 deviations: in a long training of a large model that shows "
+        "which of two texts was there.",
         TAIL,
         edit(
-            randomness.box_muller,
+            "confide.dp.mechanism.randomness:box_muller",
             (
-                "(bits[:, 0] & LOW_BITS).double().add_(0.5).mul_(2.0**-63)",
-                "(bits[:, 0] >> 31).double().add_(0.5).mul_(2.0**-32)",
+                "(bits[:, 0] & LOW_BITS).double().add_(0.5).mul_(2.0 ** (-63))",
+                "(bits[:, 0] >> 31).double().add_(0.5).mul_(2.0 ** (-32))",
             ),
         ),
     ),
@@ -210,20 +277,30 @@ FAULTS = [
         "no noise",
         "The clipped sum is released as it is.",
         NOISE,
-        edit(PerExampleClipper.finish, ("noise_multiplier > 0", "False")),
+        edit(
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
+            ("noise_multiplier > 0", "False"),
+        ),
     ),
     Fault(
         "noise divided twice",
         "The noise is divided by the batch size before the sum is.",
         NOISE,
-        edit(PerExampleClipper.finish, (DRAW, f"{DRAW[:-1]} / expected_batch_size)")),
+        edit(
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
+            (
+                "noise_multiplier * self.max_grad_norm",
+                "noise_multiplier * self.max_grad_norm / expected_batch_size",
+            ),
+        ),
     ),
     Fault(
         "noise not scaled by C",
         "The noise multiplier is taken for the standard deviation.",
         NOISE,
         edit(
-            PerExampleClipper.finish, ("noise_multiplier * self.max_grad_norm", "noise_multiplier")
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
+            ("noise_multiplier * self.max_grad_norm", "noise_multiplier"),
         ),
     ),
     Fault(
@@ -231,10 +308,10 @@ FAULTS = [
         "Every step adds the same noise.",
         NOISE,
         edit(
-            Noise.add,
+            "confide.dp.mechanism.randomness:Noise.add",
             (
-                "for part in values.split(BLOCK):",
-                "self.place = 0\n    for part in values.split(BLOCK):",
+                "for part in values.split(BLOCK):\n    ...",
+                "self.place = 0\nfor part in values.split(BLOCK):\n    ...",
             ),
         ),
     ),
@@ -243,11 +320,13 @@ FAULTS = [
         "A logical step in three pieces gets its noise three times, and not what the ledger says.",
         NOISE,
         edit(
-            update.noisy_gradient,
+            "confide.dp.mechanism.update:noisy_gradient",
             (
                 "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)",
-                "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)\n"
-                "        noise.add(clipper.flat, noise_multiplier * clipper.max_grad_norm)",
+                (
+                    "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)\n"
+                    "noise.add(clipper.flat, noise_multiplier * clipper.max_grad_norm)"
+                ),
             ),
         ),
     ),
@@ -256,8 +335,11 @@ FAULTS = [
         "Only a few coordinates are noised.",
         NOISE,
         edit(
-            PerExampleClipper.finish,
-            ("noise.add(self.flat,", "noise.add(self.flat[:9],"),
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
+            (
+                "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
+                "noise.add(self.flat[:9], noise_multiplier * self.max_grad_norm)",
+            ),
         ),
     ),
     Fault(
@@ -265,10 +347,11 @@ FAULTS = [
         "The same number is added to every coordinate: their differences are exact.",
         NOISE,
         edit(
-            PerExampleClipper.finish,
+            "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             (
-                DRAW,
-                "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * self.max_grad_norm))",
+                "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
+                "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * "
+                "self.max_grad_norm))",
             ),
         ),
     ),
@@ -277,7 +360,7 @@ FAULTS = [
         "Noise has the right variance, but not the tails of a Gaussian.",
         NOISE,
         edit(
-            Noise.add,
+            "confide.dp.mechanism.randomness:Noise.add",
             (
                 "box_muller(self.pairs((len(part) + 1) // 2))[: len(part)]",
                 "(self.uniform(len(part)) - 0.5) * 12**0.5",
@@ -289,14 +372,17 @@ FAULTS = [
         "padding in the loss",
         "Where a text is shorter than its companions, its end token is predicted again and again.",
         LOOP,
-        edit(batches.padded, ("np.full_like(inputs, IGNORE)", "np.full_like(inputs, bos)")),
+        edit(
+            "confide.models.batches:padded",
+            ("np.full_like(inputs, IGNORE)", "np.full_like(inputs, bos)"),
+        ),
     ),
     Fault(
         "loss over the batch's tokens",
         "An example's loss is divided by the number of tokens of all examples of the batch.",
         LOOP,
         edit(
-            update.per_example,
+            "confide.dp.mechanism.update:per_example",
             ("(batch.targets != IGNORE).sum(1)", "(batch.targets != IGNORE).sum()"),
         ),
     ),
@@ -305,14 +391,17 @@ FAULTS = [
         "The recurrence starts from the mean state that the batch before left behind.",
         LOOP,
         edit(
-            Recurrence.forward,
+            "confide.models.recurrence:Recurrence.forward",
             (
-                "hidden, cell = pre.new_zeros(2, batch, width)",
-                "hidden, cell = pre.new_zeros(2, batch, width) + getattr(weight, 'left', 0.0)",
+                "pre.new_zeros(2, batch, width)",
+                'pre.new_zeros(2, batch, width) + getattr(weight, "left", 0.0)',
             ),
             (
-                "ctx.save_for_backward(",
-                "weight.left = torch.stack([hidden, cell]).mean(1, keepdim=True)\n    ctx.save_for_backward(",
+                "ctx.save_for_backward(weight, keep, activations, cells, squashed, outputs)",
+                (
+                    "weight.left = torch.stack([hidden, cell]).mean(1, keepdim=True)\n"
+                    "ctx.save_for_backward(weight, keep, activations, cells, squashed, outputs)"
+                ),
             ),
         ),
     ),
@@ -321,26 +410,27 @@ FAULTS = [
         "The recurrent state is not set to zero where public text follows private text.",
         STATES,
         edit(
-            Recurrence.forward,
-            (
-                "keep = None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)",
-                "keep = None",
-            ),
+            "confide.models.recurrence:Recurrence.forward",
+            ("None if keep is None else keep.t().unsqueeze(-1).to(pre.dtype)", "None"),
         ),
     ),
     Fault(
         "reset missing in the gradient",
         "Per-example gradients of the recurrent weight see the state as if it had not been reset.",
         STATES,
-        edit(PerExampleClipper._record, ("previous = previous * inputs[1].unsqueeze(-1)", "pass")),
+        edit(
+            "confide.dp.mechanism.clipping:PerExampleClipper._record",
+            ("previous = previous * inputs[1].unsqueeze(-1)", "pass"),
+        ),
     ),
     Fault(
         "public text read in private state",
-        "Selective training reads all text for its public losses, and does not reset the state after private text.",
+        "Selective training reads all text for its public losses, and does not reset the state "
+        "after private text.",
         BLIND,
         edit(
-            batches.selected,
-            ('if tokens == "public" and state == "reset":', "if False:"),
+            "confide.models.batches:selected",
+            ('tokens == "public" and state == "reset"', "False"),
             ('keep[:, :end] if state == "reset" else None', "None"),
         ),
     ),
@@ -349,8 +439,8 @@ FAULTS = [
         "A position counts as public though the token that it reads is private.",
         BLIND,
         edit(
-            batches.private_positions,
-            ("return predicts | F.pad(predicts[:, :-1], (1, 0))", "return predicts"),
+            "confide.models.batches:private_positions",
+            ("predicts | F.pad(predicts[:, :-1], (1, 0))", "predicts"),
         ),
     ),
 ]

@@ -232,9 +232,9 @@ def ledger_prices_what_ran() -> None:
     ran: list[tuple[bool, float]] = []
     exact, noisy = training.exact_gradient, training.noisy_gradient
 
-    def seen_exact(*given: Any) -> Any:
+    def seen_exact(*given: Any, **named: Any) -> Any:
         ran.append((False, 0.0))
-        return exact(*given)
+        return exact(*given, **named)
 
     def seen_noisy(*given: Any) -> Any:
         ran.append((True, given[2]))

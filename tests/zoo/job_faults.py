@@ -2,12 +2,6 @@
 
 from mutation import Fault, both, edit
 
-from confide import terms
-from confide.dp.mechanism import randomness, sampling, sequential
-from confide.train import checkpoint, planning
-from confide.train import job as training
-from confide.train.job import Job
-
 POISSON, UPDATES, LEDGER = (
     "batches_are_poisson_at_the_recorded_rate",
     "updates_are_those_of_the_ledger",
@@ -18,13 +12,13 @@ HANDED, WHOLE = (
     "authors_are_drawn_and_clipped_whole",
 )
 FRESH, RESUMED = "private_randomness_is_fresh", "resumed_equals_uninterrupted"
-BATCH = "torch.nonzero(source.uniform(size) < sample_rate).flatten()"
-APPEND = "self.ledger.append(self.release(step), self.random() if step.noisy else None)"
 SKIP = edit(
-    Job._noisy,
+    "confide.train.job:Job._noisy",
     (
-        "expected, batches =",
-        "if not len(chosen):\n        return self.model.zero_grad()\n    expected, batches =",
+        "expected = self.spec.recipe.noisy_batch_size",
+        "if not len(chosen):\n"
+        "    return self.model.zero_grad()\n"
+        "expected = self.spec.recipe.noisy_batch_size",
     ),
 )
 
@@ -35,7 +29,11 @@ FAULTS = [
         "Batches have a fixed size, and the accountant takes them for Poisson samples.",
         POISSON,
         edit(
-            sampling.poisson, (BATCH, "source.uniform(size).argsort()[: round(size * sample_rate)]")
+            "confide.dp.mechanism.sampling:poisson",
+            (
+                "torch.nonzero(source.uniform(size) < sample_rate).flatten()",
+                "source.uniform(size).argsort()[: round(size * sample_rate)]",
+            ),
         ),
     ),
     Fault(
@@ -43,7 +41,7 @@ FAULTS = [
         "Two neighbouring points are always in the same batch.",
         POISSON,
         edit(
-            sampling.poisson,
+            "confide.dp.mechanism.sampling:poisson",
             ("source.uniform(size)", "source.uniform((size + 1) // 2).repeat_interleave(2)[:size]"),
         ),
     ),
@@ -52,11 +50,8 @@ FAULTS = [
         "Points are drawn at twice the rate in the ledger.",
         POISSON,
         edit(
-            Job._noisy,
-            (
-                "poisson(self.units(step), self.sample_rate(step)",
-                "poisson(self.units(step), 2 * self.sample_rate(step)",
-            ),
+            "confide.train.job:Job._noisy",
+            ("self.sample_rate(step)", "2 * self.sample_rate(step)"),
         ),
     ),
     Fault(
@@ -64,11 +59,8 @@ FAULTS = [
         "The ledger has the batch size over all points; drawn is from the smaller private pool.",
         POISSON,
         edit(
-            Job.release,
-            (
-                "Release(step, self.sample_rate(step)",
-                "Release(step, self.sample_rate(replace(step, pool='all'))",
-            ),
+            "confide.train.job:Job.release",
+            ("self.sample_rate(step)", 'self.sample_rate(replace(step, pool="all"))'),
         ),
     ),
     Fault(
@@ -76,48 +68,73 @@ FAULTS = [
         "A batch is summed up in pieces, and the noise is calibrated as if a piece were the batch.",
         LEDGER,
         edit(
-            planning.budgeted,
-            (
-                '"sample_rate": spec.recipe.noisy_batch_size /',
-                '"sample_rate": spec.recipe.physical_batch_size /',
-            ),
+            "confide.train.planning:budgeted",
+            ("spec.recipe.noisy_batch_size", "spec.recipe.physical_batch_size"),
         ),
     ),
     Fault(
         "batches from a constant seed",
         "Which points are read is the same in every run, and known to everybody.",
         FRESH,
-        edit(Job.__post_init__, ("Stream(noise_seed, f", "Stream(0, f")),
+        edit(
+            "confide.train.job:Job.__post_init__",
+            (
+                'Stream(noise_seed, f"{self.spec.run}: private batches")',
+                'Stream(0, f"{self.spec.run}: private batches")',
+            ),
+        ),
     ),
     Fault(
         "batches from the public seed",
         "Which points are read follows from the seed that is published with the run.",
         FRESH,
-        edit(Job.__post_init__, ("Stream(noise_seed, f", "Stream(seed, f")),
+        edit(
+            "confide.train.job:Job.__post_init__",
+            (
+                'Stream(noise_seed, f"{self.spec.run}: private batches")',
+                'Stream(seed, f"{self.spec.run}: private batches")',
+            ),
+        ),
     ),
     Fault(
         "noise from the public seed",
         "Noise can be computed, and taken off again, from the seed that is published with the run.",
         FRESH,
-        edit(Job.__post_init__, ("noise_of(noise_seed,", "noise_of(seed,")),
+        edit(
+            "confide.train.job:Job.__post_init__",
+            (
+                "noise_of(noise_seed, name, self.device)",
+                "noise_of(seed, name, self.device)",
+            ),
+        ),
     ),
     Fault(
         "one noise for all runs",
         "Two models that are trained with one seed have the same noise: their difference has none.",
         FRESH,
-        edit(Job.__post_init__, ('f"{self.spec.run}: noise"', '"noise"')),
+        edit(
+            "confide.train.job:Job.__post_init__",
+            ('f"{self.spec.run}: noise"', '"noise"'),
+        ),
     ),
     Fault(
         "one keystream for batches and noise",
         "The numbers that choose the batch are the noise, too.",
         FRESH,
-        edit(randomness.key_of, ('f"{seed}/{name}"', 'f"{seed}"')),
+        edit(
+            "confide.dp.mechanism.randomness:key_of",
+            ('f"{seed}/{name}"', 'f"{seed}"'),
+        ),
     ),
     Fault(
         "one dropout for all",
-        "Private batches and exact updates share a generator for dropout: the latter know how much the former drew.",
+        "Private batches and exact updates share a generator for dropout: the latter know how "
+        "much the former drew.",
         FRESH,
-        edit(Job._noisy, ("with self._dropout(noisy=True):", "if True:")),
+        edit(
+            "confide.train.job:Job._noisy",
+            ("with self._dropout(noisy=True):\n    ...", "if True:\n    ..."),
+        ),
     ),
     # updates
     Fault(
@@ -125,22 +142,20 @@ FAULTS = [
         "The sum is divided by the number of points drawn, which is private.",
         UPDATES,
         edit(
-            Job._noisy,
-            (
-                "self.spec.recipe.noisy_batch_size, self._physical",
-                "max(1, len(chosen)), self._physical",
-            ),
+            "confide.train.job:Job._noisy",
+            ("self.spec.recipe.noisy_batch_size", "max(1, len(chosen))"),
         ),
     ),
     Fault(
         "normaliser from the data set's size",
-        "The divisor is the size of the pool over the number of batches: it changes when a point is added.",
+        "The divisor is the size of the pool over the number of batches: it changes when a point "
+        "is added.",
         UPDATES,
         edit(
-            Job._noisy,
+            "confide.train.job:Job._noisy",
             (
-                "self.spec.recipe.noisy_batch_size, self._physical",
-                "int(self.units(step) / math.ceil(1 / self.sample_rate(step))), self._physical",
+                "self.spec.recipe.noisy_batch_size",
+                "int(self.units(step) / math.ceil(1 / self.sample_rate(step)))",
             ),
         ),
     ),
@@ -157,10 +172,11 @@ FAULTS = [
         both(
             SKIP,
             edit(
-                Job.run,
+                "confide.train.job:Job.run",
                 (
                     "self._move(step.noisy)",
-                    "if next(self.model.parameters()).grad is None:\n        return\n    self._move(step.noisy)",
+                    "if next(self.model.parameters()).grad is None:\n    "
+                    "return\nself._move(step.noisy)",
                 ),
             ),
         ),
@@ -170,22 +186,26 @@ FAULTS = [
         "Updates run with half the noise multiplier in the ledger.",
         UPDATES,
         edit(
-            Job._noisy, ("self.noise_multiplier, expected", "self.noise_multiplier / 2, expected")
+            "confide.train.job:Job._noisy",
+            ("self.noise_multiplier", "self.noise_multiplier / 2"),
         ),
     ),
     Fault(
         "original text for redacted",
         "Updates read the original view and are recorded as updates on the redacted one.",
         UPDATES,
-        edit(Job.view, ('step.view if self.spec.redact else "original"', '"original"')),
+        edit(
+            "confide.train.job:Job.view",
+            ('step.view if self.spec.redact else "original"', '"original"'),
+        ),
     ),
     Fault(
         "points of another pool",
         "Noisy updates draw from the first points of all instead of the private pool.",
         UPDATES,
         edit(
-            Job._physical,
-            ("self.pools[step.pool][chosen.numpy()]", 'self.pools["all"][chosen.numpy()]'),
+            "confide.train.job:Job._physical",
+            ("self.pools[step.pool]", 'self.pools["all"]'),
         ),
     ),
     Fault(
@@ -193,10 +213,10 @@ FAULTS = [
         "The log of training shows how many points each private batch had.",
         UPDATES,
         edit(
-            Job._noisy,
+            "confide.train.job:Job._noisy",
             (
-                "self.budget, *how)",
-                "self.budget, *how)\n    return torch.tensor(float(len(chosen)))",
+                "with self._dropout(noisy=True):\n    ...",
+                "with self._dropout(noisy=True):\n    ...\nreturn torch.tensor(float(len(chosen)))",
             ),
         ),
     ),
@@ -206,29 +226,45 @@ FAULTS = [
         "The ledger says that noise hides authors; points are drawn, and clipped one by one.",
         WHOLE,
         both(
-            edit(Job._noisy, ("poisson(self.units(step)", "poisson(len(self.pools[step.pool])")),
-            edit(Job._physical, ('if step.unit == "author":', "if False:")),
+            edit(
+                "confide.train.job:Job._noisy",
+                ("self.units(step)", "len(self.pools[step.pool])"),
+            ),
+            edit(
+                "confide.train.job:Job._physical",
+                ('step.unit == "author"', "False"),
+            ),
         ),
     ),
     Fault(
         "an author clipped point by point",
         "Authors are drawn, but each of their points adds a vector of norm C.",
         WHOLE,
-        edit(Job._physical, ("units=units)", "units=None)")),
+        edit(
+            "confide.train.job:Job._physical",
+            (
+                "replace(self._batch(step, view, points), units=units)",
+                "replace(self._batch(step, view, points), units=None)",
+            ),
+        ),
     ),
     Fault(
         "prolific authors drawn more often",
         "An author is in the batch if any of his points is drawn.",
         WHOLE,
         edit(
-            Job._noisy,
+            "confide.train.job:Job._noisy",
             (
                 "chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)",
-                "chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step), self.sampler)\n"
-                "    if step.unit == 'author':\n"
-                "        drawn_points = set(self.pools[step.pool][chosen.numpy()].tolist())\n"
-                "        whose = [bool(drawn_points & set(own.tolist())) for own in self.authors[step.pool]]\n"
-                "        chosen = torch.tensor(whose).nonzero().flatten()",
+                (
+                    "chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step), "
+                    "self.sampler)\n"
+                    'if step.unit == "author":\n'
+                    "    drawn_points = set(self.pools[step.pool][chosen.numpy()].tolist())\n"
+                    "    whose = [bool(drawn_points & set(own.tolist())) for own in "
+                    "self.authors[step.pool]]\n"
+                    "    chosen = torch.tensor(whose).nonzero().flatten()"
+                ),
             ),
         ),
     ),
@@ -237,11 +273,8 @@ FAULTS = [
         "The ledger has the rate of one point among all points; drawn are authors.",
         WHOLE,
         edit(
-            Job.release,
-            (
-                "Release(step, self.sample_rate(step)",
-                "Release(step, self.sample_rate(replace(step, unit='point'))",
-            ),
+            "confide.train.job:Job.release",
+            ("self.sample_rate(step)", 'self.sample_rate(replace(step, unit="point"))'),
         ),
     ),
     # ledger
@@ -249,16 +282,23 @@ FAULTS = [
         "a step not recorded",
         "Every second update is missing in the ledger.",
         LEDGER,
-        edit(Job.run, (APPEND, f"if self.done % 2 == 0:\n        {APPEND}")),
+        edit(
+            "confide.train.job:Job.run",
+            (
+                "self.ledger.append(self.release(step), self.random() if step.noisy else None)",
+                "if self.done % 2 == 0:\n    self.ledger.append(self.release(step), self.random() "
+                "if step.noisy else None)",
+            ),
+        ),
     ),
     Fault(
         "an exact step recorded as noisy",
         "Updates without noise are in the ledger as if they had some.",
         LEDGER,
         edit(
-            Job.run,
+            "confide.train.job:Job.run",
             (
-                APPEND,
+                "self.ledger.append(self.release(step), self.random() if step.noisy else None)",
                 "self.ledger.append(self.release(Step(step.view, step.pool, True)), self.random())",
             ),
         ),
@@ -268,55 +308,82 @@ FAULTS = [
         "Every second noisy update is made without clipping and noise.",
         LEDGER,
         edit(
-            Job.run,
+            "confide.train.job:Job.run",
             (
-                "self._noisy(step) if step.noisy else",
-                "self._noisy(step) if step.noisy and self.done % 2 else",
+                "self._noisy(step) if step.noisy else self._exact(step)",
+                "self._noisy(step) if step.noisy and self.done % 2 else self._exact(step)",
             ),
             (
-                "self.losses.append(",
-                "self.queue.clear()\n    self.losses.append(",
-            ),  # its batches are of another pool
+                "self.losses.append(self._noisy(step) if step.noisy and self.done % 2 else "
+                "self._exact(step))",
+                (
+                    "self.queue.clear()\n"
+                    "self.losses.append(self._noisy(step) if step.noisy and self.done % 2 else "
+                    "self._exact(step))"
+                ),
+            ),
         ),
     ),
     Fault(
         "noise calibrated to half the steps",
         "The noise multiplier is chosen for half as many updates as are made.",
         LEDGER,
-        edit(planning.budgeted, ('"steps": count', '"steps": count // 2')),
+        edit(
+            "confide.train.planning:budgeted",
+            ("count", "count // 2"),
+        ),
     ),
     Fault(
         "private vocabulary called public",
         "The tokenizer was trained on protected text; the ledger says that it was public.",
         LEDGER,
-        edit(terms.read_before, ('"public": made.public', '"public": True')),
+        edit(
+            "confide.provenance.terms:read_before",
+            (
+                '{"stage": made.stage, "source": made.source, "public": made.public, "digest": digest}',
+                '{"stage": made.stage, "source": made.source, "public": True, "digest": digest}',
+            ),
+        ),
     ),
     Fault(
         "recurrent states not recorded",
         "States are noised and handed on, and the ledger does not know.",
         HANDED,
-        edit(Job._charge_states, ("if count:", "if False:")),
+        edit(
+            "confide.train.job:Job._charge_states",
+            ("if count:\n    ...", "if False:\n    ..."),
+        ),
     ),
     Fault(
         "one state for two",
         "Of the two states of a layer, hidden and cell, one is counted.",
         HANDED,
-        edit(training.state_releases, ("2 * spec.model.layers", "spec.model.layers")),
+        edit(
+            "confide.train.job:state_releases",
+            ("2 * spec.model.layers", "spec.model.layers"),
+        ),
     ),
     Fault(
         "states not clipped",
         "Noise for a state of norm C is added to one of any norm.",
         HANDED,
-        edit(sequential.released, ("exact * scale", "exact")),
+        edit(
+            "confide.dp.mechanism.sequential:released",
+            ("exact * scale", "exact"),
+        ),
     ),
     # resume
     Fault(
         "noise of another place",
-        "A resumed job draws its noise from the beginning again, and does not compare it with its ledger.",
+        "A resumed job draws its noise from the beginning again, and does not compare it with its "
+        "ledger.",
         RESUMED,
         edit(
-            Job.restore,
-            ("source.set_state(", 'name == "noise" or source.set_state('),
+            "confide.train.job:Job.restore",
+            (
+                'source.set_state(tensors[f"random.{name}"])',
+                'name == "noise" or source.set_state(tensors[f"random.{name}"])',
+            ),
             ("states[-1] != self.random()", "False"),
         ),
     ),
@@ -324,24 +391,42 @@ FAULTS = [
         "another job's checkpoint",
         "A job continues whatever checkpoint it finds, with other settings or other noise.",
         RESUMED,
-        edit(checkpoint.read, ('if values["fingerprint"] != fingerprint', "if False")),
+        edit(
+            "confide.train.checkpoint:read",
+            ('values["fingerprint"] != fingerprint', "False"),
+        ),
     ),
     Fault(
         "ledger empty after a resume",
         "What was spent before a job was killed is forgotten.",
         RESUMED,
-        edit(Job.restore, ('Ledger.load(values["ledger"])', "self.ledger")),
+        edit(
+            "confide.train.job:Job.restore",
+            ('Ledger.load(values["ledger"])', "self.ledger"),
+        ),
     ),
     Fault(
         "noise repeated after a resume",
         "A resumed job draws the noise of its first updates again.",
         RESUMED,
-        edit(Job._sources, (', "noise": self.noise', "")),
+        edit(
+            "confide.train.job:Job._sources",
+            (
+                '{"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}',
+                '{"shuffle": self.shuffle, "sampler": self.sampler}',
+            ),
+        ),
     ),
     Fault(
         "batches repeated after a resume",
         "A resumed job draws the batches of its first updates again.",
         RESUMED,
-        edit(Job._sources, ('"sampler": self.sampler, ', "")),
+        edit(
+            "confide.train.job:Job._sources",
+            (
+                '{"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}',
+                '{"shuffle": self.shuffle, "noise": self.noise}',
+            ),
+        ),
     ),
 ]

@@ -2,12 +2,6 @@
 
 from mutation import Fault, both, edit
 
-from confide.certify import author_claims, certificate, claims, confidentiality, literal, rounding
-from confide.dp.accounting import audit_bounds, bounds, curves, pld
-from confide.dp.accounting import price as accounting
-from confide.dp.ledger import Ledger
-from confide.train import planning
-
 CLOSED, PUBLISHED = (
     "epsilon_is_never_below_the_closed_form",
     "epsilon_is_that_of_published_settings",
@@ -23,14 +17,17 @@ FAULTS = [
         "add_or_remove for replace_one",
         "The accountant prices one record more or less and calls it the price of replacing one.",
         CLOSED,
-        edit(curves.pair_of, ('relation == "replace_one"', "False")),
+        edit(
+            "confide.dp.accounting.curves:pair_of",
+            ('relation == "replace_one"', "False"),
+        ),
     ),
     Fault(
         "optimistic grid",
         "Privacy losses are rounded down to the grid.",
         CLOSED,
         edit(
-            pld.spread,
+            "confide.dp.accounting.pld:spread",
             ("np.append(upper - moved, 0.0) + np.append(0.0, moved)", "np.append(upper, 0.0)"),
         ),
     ),
@@ -38,32 +35,44 @@ FAULTS = [
         "one hop for two",
         "Replacing is one removal and one addition; the Renyi accountant prices only one of them.",
         CLOSED,
-        edit(accounting.rdp, ('2 if relation == "replace_one" else 1', "1")),
+        edit(
+            "confide.dp.accounting.price:rdp",
+            ('2 if relation == "replace_one" else 1', "1"),
+        ),
     ),
     Fault(
         "lines of a ledger not added up",
         "Of updates that stand in several lines, only the last line is priced.",
         CLOSED,
-        edit(accounting.mechanisms_of, ("counts.get(key, 0) + release.count", "release.count")),
+        edit(
+            "confide.dp.accounting.price:mechanisms_of",
+            ("counts.get(key, 0) + release.count", "release.count"),
+        ),
     ),
     Fault(
         "amplification squared",
         "Moments of a sampled update are taken at the square of its rate.",
         PUBLISHED,
-        edit(curves.integer_moment, ("j * math.log(rate)", "2 * j * math.log(rate)")),
+        edit(
+            "confide.dp.accounting.curves:integer_moment",
+            ("j * math.log(rate)", "2 * j * math.log(rate)"),
+        ),
     ),
     Fault(
         "delta divided twice",
         "The mechanism is read at delta / gamma^2.",
         BINOMIAL,
-        edit(confidentiality.spend, ("left / gamma", "left / gamma**2")),
+        edit(
+            "confide.certify.confidentiality:spend",
+            ("left / gamma", "left / gamma**2"),
+        ),
     ),
     Fault(
         "an estimate for a bound",
         "The share seen in a sample stands for the upper bound of the share.",
         BINOMIAL,
         edit(
-            bounds.clopper_pearson,
+            "confide.dp.accounting.bounds:clopper_pearson",
             ("float(betaincinv(events + 1, trials - events, confidence))", "events / trials"),
         ),
     ),
@@ -72,10 +81,10 @@ FAULTS = [
         "The p-value of an audit is that of one more right guess: it refutes what is true.",
         BINOMIAL,
         edit(
-            audit_bounds.p_value,
+            "confide.dp.accounting.audit_bounds:p_value",
             (
-                "betainc(correct, guesses - correct + 1,",
-                "betainc(correct + 1, max(1, guesses - correct),",
+                "betainc(correct, guesses - correct + 1, math.exp(right))",
+                "betainc(correct + 1, max(1, guesses - correct), math.exp(right))",
             ),
         ),
     ),
@@ -83,14 +92,17 @@ FAULTS = [
         "audit without its delta",
         "The p-value of an audit charges delta once instead of for every coin.",
         BINOMIAL,
-        edit(audit_bounds.p_value, ("2 * coins * delta", "2 * delta")),
+        edit(
+            "confide.dp.accounting.audit_bounds:p_value",
+            ("2 * coins", "2"),
+        ),
     ),
     Fault(
         "group of one",
         "A secret in many points is priced as if it stood in one.",
         FOLLOWS,
         edit(
-            claims.group_claims,
+            "confide.certify.claims:group_claims",
             ("group(missed, facts.delta, size)", "group(missed, facts.delta, 1)"),
         ),
     ),
@@ -98,14 +110,21 @@ FAULTS = [
         "group shifts by its square root",
         "Without sampling, a group of k is taken to shift the sum by the square root of k.",
         GROUPS,
-        edit(curves.shift, ("return group *", "return group**0.5 *")),
+        edit(
+            "confide.dp.accounting.curves:shift",
+            (
+                'group * (2.0 if relation == "replace_one" else 1.0)',
+                'group**0.5 * (2.0 if relation == "replace_one" else 1.0)',
+            ),
+        ),
     ),
     Fault(
         "starts on other terms added up",
-        "What was trained on other text, by other policies or for another unit is priced as if it were the same.",
+        "What was trained on other text, by other policies or for another unit is priced as if it "
+        "were the same.",
         INFINITE,
         edit(
-            certificate.unaccounted,
+            "confide.certify.certificate:unaccounted",
             ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", ""),
         ),
     ),
@@ -114,17 +133,18 @@ FAULTS = [
         "That an ancestor's noise can be drawn again is not said of its descendants.",
         INFINITE,
         edit(
-            certificate.certificate,
-            ("any(recorded(ledger) for ledger in history)", "recorded(ran)"),
+            "confide.certify.certificate:certificate",
+            ("any((recorded(ledger) for ledger in history))", "recorded(ran)"),
         ),
     ),
     Fault(
         "authors and copies",
-        "Deduplication lets one author's text decide what another's holds, and each is still priced alone.",
+        "Deduplication lets one author's text decide what another's holds, and each is still "
+        "priced alone.",
         INFINITE,
         edit(
-            certificate.unaccounted,
-            ('and line["authors"] is not None for line in data', "and False for line in data"),
+            "confide.certify.certificate:unaccounted",
+            ('line["authors"] is not None', "False"),
         ),
     ),
     Fault(
@@ -132,7 +152,7 @@ FAULTS = [
         "The certificate does not compare the weights with those that its ledger ends with.",
         INFINITE,
         edit(
-            certificate._started,
+            "confide.certify.certificate:_started",
             ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
         ),
     ),
@@ -141,11 +161,8 @@ FAULTS = [
         "A start counts as public text though its own ledger says otherwise.",
         INFINITE,
         edit(
-            certificate.lineage,
-            (
-                'if start["public"] is not all(saw_public_text(ledger) for ledger in before)',
-                "if False",
-            ),
+            "confide.certify.certificate:lineage",
+            ('start["public"] is not all((saw_public_text(ledger) for ledger in before))', "False"),
         ),
     ),
     Fault(
@@ -153,7 +170,7 @@ FAULTS = [
         "Verification looks at the kinds of updates, not at how many there are.",
         PLANNED,
         edit(
-            planning.check_ledger,
+            "confide.train.planning:check_ledger",
             (
                 "counted(releases) != expected",
                 "{r.step for r in releases} != {r.step for r in expected}",
@@ -162,48 +179,60 @@ FAULTS = [
     ),
     Fault(
         "too much noise believed",
-        "A ledger may claim more noise than its settings ask for, and so a smaller epsilon than they do.",
+        "A ledger may claim more noise than its settings ask for, and so a smaller epsilon than "
+        "they do.",
         PLANNED,
-        edit(planning.meets, ("enough and (no_more or", "enough and (True or")),
+        edit(
+            "confide.train.planning:meets",
+            ("no_more", "True"),
+        ),
     ),
     Fault(
         "warm start ignored",
         "What the starting weights have cost is not in the certificate.",
         FOLLOWS,
         edit(
-            certificate.certificate,
-            ("releases = [*before, *ran.releases()]", "releases = ran.releases()"),
+            "confide.certify.certificate:certificate",
+            ("[*before, *ran.releases()]", "ran.releases()"),
         ),
     ),
     Fault(
         "simulated miss rate claimed",
         "The certificate takes the miss rate that was asked for, not the one that was measured.",
         FOLLOWS,
-        edit(certificate.facts_of, ('missed["gamma"],', "spec.miss_rate,")),
+        edit(
+            "confide.certify.certificate:facts_of",
+            ('missed["gamma"]', "spec.miss_rate"),
+        ),
     ),
     Fault(
         "no miss rate is none missed",
         "Where no secret is known, the policy is taken to miss none.",
         INFINITE,
-        edit(certificate.facts_of, ('missed["gamma"],', 'missed["gamma"] or 0.0,')),
+        edit(
+            "confide.certify.certificate:facts_of",
+            ('missed["gamma"]', 'missed["gamma"] or 0.0'),
+        ),
     ),
     Fault(
         "exact updates are free",
         "Updates without noise on private text cost nothing.",
         INFINITE,
         edit(
-            accounting.price, ('not release.step.noisy and release.step.pool != "public"', "False")
+            "confide.dp.accounting.price:price",
+            ('not release.step.noisy and release.step.pool != "public"', "False"),
         ),
     ),
     Fault(
         "public tokens are no secrets",
-        "Exact updates on the tokens that the policy calls public cost nothing, whatever it misses.",
+        "Exact updates on the tokens that the policy calls public cost nothing, whatever it "
+        "misses.",
         INFINITE,
         edit(
-            accounting.price,
+            "confide.dp.accounting.price:price",
             (
-                'release.step.pool != "public"]',
-                '"public" not in (release.step.pool, release.step.tokens)]',
+                'release.step.pool != "public"',
+                '"public" not in (release.step.pool, release.step.tokens)',
             ),
         ),
     ),
@@ -211,65 +240,89 @@ FAULTS = [
         "private tokens taken for public ones",
         "Exact updates on private tokens cost a secret that the policy catches nothing.",
         INFINITE,
-        edit(accounting.price, ('release.step.tokens != "public"', 'release.step.tokens == "all"')),
+        edit(
+            "confide.dp.accounting.price:price",
+            ('release.step.tokens != "public"', 'release.step.tokens == "all"'),
+        ),
     ),
     Fault(
         "a carried state is free",
-        "Public text is read in the state that private text left behind, and the certificate does not mind.",
+        "Public text is read in the state that private text left behind, and the certificate does "
+        "not mind.",
         INFINITE,
-        edit(accounting.unbounded, ('release.step.state == "carry" and', "False and")),
+        edit(
+            "confide.dp.accounting.price:unbounded",
+            ('release.step.state == "carry"', "False"),
+        ),
     ),
     Fault(
         "published training priced",
         "Batches that exact updates have read are priced as if they were secret.",
         INFINITE,
-        edit(accounting.unbounded, ('if "published" in states', "if False")),
+        edit(
+            "confide.dp.accounting.price:unbounded",
+            ('"published" in states', "False"),
+        ),
     ),
     Fault(
         "noised states are free",
         "What is released without sampling, such as recurrent states, is left out of the price.",
         FOLLOWS,
         edit(
-            accounting.mechanisms_of,
-            ("and release.count:", "and release.count and release.step.pool != 'all':"),
+            "confide.dp.accounting.price:mechanisms_of",
+            (
+                "release.step.noisy and release.count",
+                'release.step.noisy and release.count and (release.step.pool != "all")',
+            ),
         ),
     ),
     Fault(
         "points and authors composed",
-        "Noise that hid points and noise that hid authors are priced together, as if both hid the same.",
+        "Noise that hid points and noise that hid authors are priced together, as if both hid the "
+        "same.",
         INFINITE,
-        edit(accounting.unbounded, ("if len(units) > 1", "if False")),
+        edit(
+            "confide.dp.accounting.price:unbounded",
+            ("len(units) > 1", "False"),
+        ),
     ),
     Fault(
         "one point more is one contribution more",
-        "Where noise hides authors, adding a point is priced as adding an author; it replaces his mean.",
+        "Where noise hides authors, adding a point is priced as adding an author; it replaces his "
+        "mean.",
         FOLLOWS,
         edit(
-            author_claims.author_claims,
-            ("spent(facts.price.record)", "spent(facts.price.record, 'add_or_remove')"),
+            "confide.certify.author_claims:author_claims",
+            ("spent(facts.price.record)", 'spent(facts.price.record, "add_or_remove")'),
         ),
     ),
     Fault(
         "missed secrets priced as caught ones",
         "The Bayesian epsilon of selective training is that of a secret that the policy catches.",
         INFINITE,
-        edit(claims.bayesian_epsilon, ("if facts.price.caught_alone:", "if False:")),
+        edit(
+            "confide.certify.claims:bayesian_epsilon",
+            ("facts.price.caught_alone", "False"),
+        ),
     ),
     Fault(
         "unaccounted reads ignored",
         "A tokenizer made of protected text does not spoil the certificate.",
         INFINITE,
-        edit(certificate.unaccounted, ('if not line["public"]', "if False")),
+        edit(
+            "confide.certify.certificate:unaccounted",
+            ('not line["public"]', "False"),
+        ),
     ),
     Fault(
         "reads of a start ignored",
         "A warm start from a model that is not accounted for launders it.",
         INFINITE,
         edit(
-            certificate.unaccounted,
+            "confide.certify.certificate:unaccounted",
             (
-                "reads = [line for ledger in history for",
-                "reads = [line for ledger in history[-1:] for",
+                '[line for ledger in history for line in ledger.events("read") if not line["public"]]',
+                '[line for ledger in history[-1:] for line in ledger.events("read") if not line["public"]]',
             ),
         ),
     ),
@@ -278,68 +331,99 @@ FAULTS = [
         "The last epochs of a ledger may be missing: the rest is priced as if it were all.",
         INFINITE,
         both(
-            edit(certificate._ledger, ("if not ledger.ended()", "if False")),
             edit(
-                certificate._started,
+                "confide.certify.certificate:_ledger",
+                ("not ledger.ended()", "False"),
+            ),
+            edit(
+                "confide.certify.certificate:_started",
                 ('[line["weights"] for line in ran.events("end")] != [weights]', "False"),
             ),
         ),
     ),
     Fault(
         "another policy's recall",
-        "The certificate takes what another policy misses, or what was measured on another text, for its own.",
+        "The certificate takes what another policy misses, or what was measured on another text, "
+        "for its own.",
         INFINITE,
-        edit(certificate.bound, ('if terms[key] != data["terms"][key]', "if False")),
+        edit("confide.certify.certificate:bound", ('terms[key] != data["terms"][key]', "False")),
     ),
     Fault(
         "measured with another model",
         "What a policy's model misses counts for another model of that name, which the run had.",
         INFINITE,
-        edit(certificate.bound, ('if found["reads"] != ', "if False and found != ")),
+        edit(
+            "confide.certify.certificate:bound",
+            (
+                'found["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]',
+                "False",
+            ),
+        ),
     ),
     Fault(
         "reads left out",
-        "A ledger may leave out what its tokenizer and its policies were made of, where the settings do, too.",
+        "A ledger may leave out what its tokenizer and its policies were made of, where the "
+        "settings do, too.",
         INFINITE,
         edit(
-            certificate._check_reads,
-            ('if stage not in {read["stage"] for read in reads}', "if False"),
+            "confide.certify.certificate:_check_reads",
+            ('stage not in {read["stage"] for read in reads}', "False"),
         ),
     ),
     Fault(
         "misaligned neighbours ignored",
         "That masking one secret changed several points does not spoil the certificate.",
         INFINITE,
-        edit(certificate.unaccounted, ('if missed["misaligned"]', "if False")),
+        edit(
+            "confide.certify.certificate:unaccounted",
+            ('if missed["misaligned"]:\n    ...', "if False:\n    ..."),
+        ),
     ),
     Fault(
         "repeated noise overlooked",
         "The same noise drawn twice does not spoil the certificate.",
         INFINITE,
-        edit(certificate.unaccounted, ("if len(set(states)) < len(states)", "if False")),
+        edit(
+            "confide.certify.certificate:unaccounted",
+            ("len(set(states)) < len(states)", "False"),
+        ),
     ),
     Fault(
         "a copy that comes back is free",
         "Masking one copy of a caught secret alone is priced as if all its copies were masked.",
         ONE_COPY,
-        edit(literal.records_changed, ("return 1 if caught", "return 0 if caught")),
+        edit(
+            "confide.certify.literal:records_changed",
+            ("1", "0"),
+        ),
     ),
     Fault(
         "two records priced as one",
-        "A missed secret of which one copy alone is masked is priced as one record, though two change.",
+        "A missed secret of which one copy alone is masked is priced as one record, though two "
+        "change.",
         ONE_COPY,
-        edit(literal.records_changed, ("else max(2, facts.points_literal)", "else 1")),
+        edit(
+            "confide.certify.literal:records_changed",
+            ("max(2, facts.points_literal)", "1"),
+        ),
     ),
     Fault(
         "bounds rounded to the nearest",
-        "A release rounds what the policy misses to the nearest step of its grid, which may lie below.",
+        "A release rounds what the policy misses to the nearest step of its grid, which may lie "
+        "below.",
         ROUNDED,
-        edit(rounding.rate_up, ("if one >= value)", "if one >= 0.8 * value)")),
+        edit(
+            "confide.certify.rounding:rate_up",
+            ("one >= value", "one >= 0.8 * value"),
+        ),
     ),
     Fault(
         "altered ledger accepted",
         "Lines of a ledger are not held against their hashes.",
         INFINITE,
-        edit(Ledger._take, ('if line["hash"] != digest(content)', "if False")),
+        edit(
+            "confide.dp.ledger:Ledger._take",
+            ('line["hash"] != digest(content)', "False"),
+        ),
     ),
 ]

@@ -2,19 +2,17 @@
 
 from mutation import Fault, edit
 
-from confide.certify import together
-from confide.signing import checked, envelope
-
 SIGNED, THIS = "signatures_are_over_payload_and_type", "an_attestation_is_of_this_certificate"
 TOGETHER = "models_of_one_corpus_cost_what_took_place"
 
 FAULTS = [
     Fault(
         "signature over the payload alone",
-        "What is signed does not hold the payload's type: a document of one kind passes for another.",
+        "What is signed does not hold the payload's type: a document of one kind passes for "
+        "another.",
         SIGNED,
         edit(
-            envelope.pae,
+            "confide.signing.envelope:pae",
             ('b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)', "payload"),
         ),
     ),
@@ -22,15 +20,18 @@ FAULTS = [
         "a key id for a signature",
         "A statement counts as signed by whom its key id names, whatever the signature.",
         SIGNED,
-        edit(envelope._holds, ("return False", "return True")),
+        edit(
+            "confide.signing.envelope:_holds",
+            ("False", "True"),
+        ),
     ),
     Fault(
         "attestation of another certificate",
         "The digest that was signed is not compared with the certificate's.",
         THIS,
         edit(
-            checked.check_certificate,
-            ("if subjects[roles[CERTIFICATE][0]] != sha256(certificate)", "if False"),
+            "confide.signing.checked:check_certificate",
+            ("subjects[roles[CERTIFICATE][0]] != sha256(certificate)", "False"),
         ),
     ),
     Fault(
@@ -38,25 +39,27 @@ FAULTS = [
         "Digests of the certificate's files are not compared with those that were signed.",
         THIS,
         edit(
-            checked.check_certificate, ("if role in roles and signed !=", "if False and signed !=")
+            "confide.signing.checked:check_certificate",
+            ("role in roles", "False"),
         ),
     ),
     Fault(
         "predicate not compared",
         "The claims that a statement repeats need not be the certificate's.",
         THIS,
-        edit(checked.check_certificate, ("if predicate[key] != found[key]", "if False")),
+        edit(
+            "confide.signing.checked:check_certificate",
+            ("predicate[key] != found[key]", "False"),
+        ),
     ),
     Fault(
         "a common start counted twice",
-        "What two models have started from is in their sum as often as it is in their certificates.",
+        "What two models have started from is in their sum as often as it is in their "
+        "certificates.",
         TOGETHER,
         edit(
-            together.total,
-            (
-                "{ledger.head: ledger for model in priced",
-                "{(model.run, ledger.head): ledger for model in priced",
-            ),
+            "confide.certify.together:total",
+            ("ledger.head", "(model.run, ledger.head)"),
         ),
     ),
     Fault(
@@ -64,17 +67,18 @@ FAULTS = [
         "Of a model that started from another one, only its own updates are counted.",
         TOGETHER,
         edit(
-            together.total,
-            ("for ledger in model.history or ()}", "for ledger in (model.history or ())[-1:]}"),
+            "confide.certify.together:total",
+            ("model.history or ()", "(model.history or ())[-1:]"),
         ),
     ),
     Fault(
         "deltas of claims spent twice",
-        "What is left of delta for the updates is not reduced by what the claims without ledgers use.",
+        "What is left of delta for the updates is not reduced by what the claims without ledgers "
+        "use.",
         TOGETHER,
         edit(
-            together.total,
-            ("left = at - sum(model.stated(name).delta for model in worded)", "left = at"),
+            "confide.certify.together:total",
+            ("at - sum((model.stated(name).delta for model in worded))", "at"),
         ),
     ),
     Fault(
@@ -82,8 +86,8 @@ FAULTS = [
         "Two trainings that drew the same noise are composed as if each had its own.",
         TOGETHER,
         edit(
-            together.hopeless,
-            ("return TWICE if len(set(states)) < len(states) else None", "return None"),
+            "confide.certify.together:hopeless",
+            ("TWICE if len(set(states)) < len(states) else None", "None"),
         ),
     ),
 ]

@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_json
@@ -23,6 +24,8 @@ from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, parse
 from confide.specs.files import ConfigFile
 
 settle()
+
+INITIALISERS = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}
 
 MODELS: dict[str, Callable[..., nn.Module]] = {"lstm": LSTMModel, "gpt2": GPT2Model}
 SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec]] = {"lstm": LSTMSpec, "gpt2": GPT2Spec}
@@ -93,6 +96,19 @@ def load(folder: Path) -> nn.Module:
     return model.eval()
 
 
+class Undrawn(TorchFunctionMode):
+    """Leaves out the functions that give new parameters their first values.
+
+    On the meta device they change nothing, and would load torch's compiler, which takes a second.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """What a function returns; an initialiser returns None."""
+        if function in INITIALISERS:
+            return None
+        return function(*args, **(kwargs or {}))
+
+
 def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: Path) -> None:
     """InputError unless the weights that are there are of such a model's sizes: nothing is
     allocated before that.
@@ -106,7 +122,7 @@ def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: P
             value=spec.layers,
         )
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), Undrawn():
             model = build(spec, config["vocab_size"], config["bos"])
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
         if isinstance(error, InputError):

@@ -39,15 +39,35 @@ def closure(root: Path, module: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@cache
 def imports(root: Path, module: str) -> tuple[str, ...]:
-    """Names that may be modules of the same package and that the module's import statements
-    mention, wherever they stand.
+    """Modules of the same package that the module's import statements mention, wherever they
+    stand.
     """
-    tree = parse(root, module)
-    package = module if is_package(root, module) else module.rpartition(".")[0]
-    names = (name for node in ast.walk(tree) for name in mentioned(node, package))
-    return tuple(name for name in names if name.split(".")[0] == module.split(".")[0])
+    return read(root, module)[0]
+
+
+def module_hash(root: Path, module: str) -> str:
+    """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
+    return read(root, module)[1]
+
+
+@cache
+def read(root: Path, module: str) -> tuple[tuple[str, ...], str]:
+    """What the module imports, and its hash.
+
+    Its tree is not kept: a few hundred of them take longer to keep than to make.
+    """
+    file = file_of(root, module)
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    text, statements = canonical(ast.parse(file.read_bytes()))
+    names = dict.fromkeys(name for node in statements for name in mentioned(node, package))
+    top = module.split(".")[0]
+    found = hashlib.sha256(text.encode())
+    table = file.with_suffix(".csv")
+    if table.is_file():
+        found.update(table.read_bytes())
+    own = (name for name in names if name.split(".")[0] == top and is_module(root, name))
+    return tuple(own), found.hexdigest()
 
 
 def mentioned(node: ast.AST, package: str) -> Iterator[str]:
@@ -61,45 +81,42 @@ def mentioned(node: ast.AST, package: str) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-@cache
-def module_hash(root: Path, module: str) -> str:
-    """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
-    found = hashlib.sha256("".join(canonical(parse(root, module))).encode())
-    table = file_of(root, module).with_suffix(".csv")
-    if table.is_file():
-        found.update(table.read_bytes())
-    return found.hexdigest()
+def canonical(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
+    """Syntax tree as text, and the import statements in it.
 
-
-def canonical(value: object) -> Iterator[str]:
-    """Syntax tree as text, without docstrings, positions and empty fields (which differ between
-    versions of Python).
+    The text has no docstrings, positions or empty fields (which differ between versions of Python).
     """
-    if isinstance(value, list):
-        yield "["
-        for item in value:
-            yield from canonical(item)
-        yield "]"
-    elif isinstance(value, ast.AST):
-        yield f"({type(value).__name__}"
-        for name, content in ast.iter_fields(value):
-            if (
-                name == "body"
-                and isinstance(value, DOCUMENTED)
-                and ast.get_docstring(value, clean=False) is not None
-            ):
-                content = content[1:]
-            if (content is not None and content != []) or isinstance(value, ast.Constant):
-                yield f" {name}="
-                yield from canonical(content)
-        yield ")"
-    else:
-        yield repr(value)
+    pieces: list[str] = []
+    statements: list[ast.Import | ast.ImportFrom] = []
 
+    def write(value: object) -> None:
+        """Add a part of the tree to the pieces."""
+        if isinstance(value, ast.AST):
+            pieces.append(f"({type(value).__name__}")
+            for name in value._fields:
+                content = getattr(value, name, None)
+                if (
+                    name == "body"
+                    and isinstance(value, DOCUMENTED)
+                    and ast.get_docstring(value, clean=False) is not None
+                ):
+                    content = content[1:]
+                if (content is not None and content != []) or isinstance(value, ast.Constant):
+                    pieces.append(f" {name}=")
+                    write(content)
+            pieces.append(")")
+            if isinstance(value, ast.Import | ast.ImportFrom):
+                statements.append(value)
+        elif isinstance(value, list):
+            pieces.append("[")
+            for item in value:
+                write(item)
+            pieces.append("]")
+        else:
+            pieces.append(repr(value))
 
-@cache
-def parse(root: Path, module: str) -> ast.Module:
-    return ast.parse(file_of(root, module).read_bytes())
+    write(tree)
+    return "".join(pieces), statements
 
 
 def file_of(root: Path, module: str) -> Path:
@@ -110,7 +127,3 @@ def file_of(root: Path, module: str) -> Path:
 
 def is_module(root: Path, module: str) -> bool:
     return bool(module) and file_of(root, module).is_file()
-
-
-def is_package(root: Path, module: str) -> bool:
-    return file_of(root, module).name == "__init__.py"
