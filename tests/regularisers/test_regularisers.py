@@ -263,7 +263,7 @@ def test_triplet_training_makes_authors_overlap() -> None:
         job, rows = trained("triplet", weight)
         assert (rows[-1]["regulariser"] is None) == (weight == 0)
         with torch.no_grad():
-            states = one_by_one(job.model.eval(), job.partition.original, np.arange(160))[1]
+            states = one_by_one(job.model.eval(), job.batches.partition.original, np.arange(160))[1]
         distances = torch.cdist(states, states)
         same = torch.arange(160)[:, None] % 4 == torch.arange(160) % 4
         apart = ~torch.eye(160, dtype=torch.bool)
@@ -303,7 +303,7 @@ def test_bfloat16_gives_the_same_gradient_roughly() -> None:
         for half in (False, True):
             job = job_of(data, kind)
             rows = [job.regulariser.rows(data.original, np.arange(8), BOS)]
-            job.regulariser.gradient(Training(job.model, 1.0, None, job.budget, half), rows)
+            job.regulariser.gradient(Training(job.model, 1.0, None, job.batches.budget, half), rows)
             found.append(
                 torch.cat([parameter.grad.flatten() for parameter in job.model.parameters()])
             )
