@@ -13,7 +13,7 @@ import hashlib
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -101,8 +101,8 @@ class Ledger:
         self,
         terms: dict[str, Any],
         *,
-        pools: dict[str, int],
-        authors: dict[str, int] | None,
+        pools: Mapping[PoolName, int],
+        authors: Mapping[PoolName, int] | None,
         states: int,
     ) -> None:
         """What text was trained on, and on which terms (`DataSpec`); sizes of what batches are

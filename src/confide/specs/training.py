@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from confide.errors import InputError
 from confide.methods import with_options
 from confide.spec_base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
@@ -58,7 +59,8 @@ class PrivacySpec(Spec):
     calibrate: Literal["drawn", "every_step"] = (
         "drawn"  # every_step: as if all updates were noisy (DPT as published)
     )
-    # discrete_gaussian: integers all the way, each unit's gradient on its own; exact, and many times slower
+    # discrete_gaussian: integers all the way, each unit's gradient on its own; exact, and many
+    # times slower
     noise: Literal["gaussian", "discrete_gaussian"] = "gaussian"
 
     @model_serializer(mode="wrap")
@@ -113,7 +115,7 @@ class DataSpec(TextSpec):
     so, too.
 
     A run that starts from another one is composed with it only where all of this is the same. What
-    policies miss counts for it only if it was measured on the same terms (`confide.provenance.terms`).
+    policies miss counts for it only if measured on the same terms (`confide.provenance.terms`).
     """
 
     public: bool = False  # nothing in it needs protection: the dataset says so
@@ -155,6 +157,13 @@ class TrainSpec(Spec):
     device: str = "auto"  # auto: cuda where there is one, else cpu
     checkpoint_every: Natural = 50  # updates
     every_epoch: bool = False  # the weights after every epoch are released, too
+
+    @property
+    def protection(self) -> PrivacySpec:
+        """How noise is made and what it protects; InputError for a job that says nothing of it."""
+        if self.privacy is None:
+            raise InputError(f"is missing: {self.method} adds noise", key="privacy")
+        return self.privacy
 
 
 class CertifySpec(Spec):

@@ -73,9 +73,7 @@ def train(
         check_vocabulary(partition, words.vocab_size, original, redacted)
         if spec.domains is not None:
             partition = within(partition, spec.domains, redacted)
-        packing = None
-        if spec.pack is not None:
-            partition, packing = pack(spec, partition, words.bos_id)
+        partition, packing = pack(spec, partition, words.bos_id)
         check_authors(spec, partition)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
@@ -108,7 +106,7 @@ def train(
         write_jsonl(metrics, job.metrics.rows)
         with atomic(ledger) as temporary:
             temporary.write_text(job.history.ledger.dump())
-        # last: while the checkpoint is there, a killed job needs the weights of its epochs to finish
+        # last: while the checkpoint is there, a killed job needs its epochs' weights to finish
         checkpoints.clear(checkpoint)
         snapshots.clear(checkpoint)
 
@@ -221,7 +219,7 @@ def prepare(
         group=group,
     )
     open_ledger(job, sizes, tokenizer)
-    if init is not None:
+    if init is not None and init_ledger is not None:
         check_start(init, init_ledger)
         text = init_ledger.read_text()
         job.history.ledger.init(spec.init, public=spec.init_public, ledger=text)

@@ -1,4 +1,4 @@
-"""What each update reads: points drawn by chance for noisy steps, every point in turn for exact ones.
+"""What each update reads: points drawn by chance for noisy steps, all in turn for exact ones.
 
 The generators are part of the checkpoint, as are the batches that are left of a pass.
 """
@@ -73,7 +73,7 @@ class Batches:
         return poisson(self.units(step), self.sample_rate(step), self.sampler)
 
     def next_of_pass(self, step: Step, size: int) -> Tensor:
-        """Positions (n,) of the next batch of a pass, `size` or fewer; a new pass where one ends."""
+        """Positions (n,) of the next batch of a pass, `size` or fewer; where one ends, of a new."""
         if not self.left:
             self.left = self._pass(step, size)
         return self.left.pop()

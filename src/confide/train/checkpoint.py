@@ -1,9 +1,9 @@
 """Training state on disk: one safetensors file, written whole or not at all, read back only by the
 job that wrote it.
 
-Every part of a job (`Part`) gives its state and takes it back: weights, both optimizers, every random
-generator, the batches left of a pass, the ledger and the metrics so far. A killed job continues to
-the same weights, bit for bit, and to the same ledger.
+Every part of a job (`Part`) gives its state and takes it back: weights, both optimizers, every
+random generator, the batches left of a pass, the ledger and the metrics so far. A killed job
+continues to the same weights, bit for bit, and to the same ledger.
 """
 
 import fcntl
@@ -72,7 +72,7 @@ def write(folder: Path, fingerprint: str, states: dict[str, State]) -> None:
 
 
 def read(folder: Path, fingerprint: str) -> dict[str, State] | None:
-    """States of the parts, or None where there is no checkpoint or that of another configuration."""
+    """States of the parts; None where there is no checkpoint, or that of another configuration."""
     path = folder / NAME
     if not path.exists():
         return None

@@ -210,12 +210,12 @@ def backoff(masked: dict[str, float | None], tokens: int, vocab_size: int) -> fl
     never saw the text behind masks is tested on what it was trained never to predict (Selective-DP
     Figure 5).
     """
-    if not tokens or masked["ppl_private"] is None:
+    ppl = masked["ppl_private"]
+    if not tokens or ppl is None:
         return None
-    return (
-        math.exp(min(math.log(masked["ppl_private"]) * masked["tokens_private"] / tokens, 700.0))
-        * vocab_size
-    )
+    masks = masked["tokens_private"] or 0
+    of_masks = math.exp(min(math.log(ppl) * masks / tokens, 700.0))
+    return of_masks * vocab_size
 
 
 def share_of(view: View, points: np.ndarray) -> float | None:

@@ -44,11 +44,11 @@ class Gradients:
         regulariser: Regulariser | None,
         noise_seed: int,
         noise_multiplier: float,
-        clips: bool,
+        updates: dict[bool, int],
         device: str,
         group: Group,
     ) -> None:
-        """`clips`: whether there will be noisy steps."""
+        """`updates`: how many exact (False) and noisy (True) ones there will be."""
         self.spec = spec
         self.model = model
         self.batches = batches
@@ -59,17 +59,24 @@ class Gradients:
         self.group = group
         self.budget = batches.budget
         self.half = spec.recipe.precision == "bfloat16"
-        self.clipper = PerExampleClipper(model, spec.privacy.max_grad_norm) if clips else None
+        self.clipper: PerExampleClipper | None = None
+        if updates[True]:
+            self.clipper = PerExampleClipper(model, spec.protection.max_grad_norm)
         name = f"{spec.run}: noise"
-        self.noise: Noise = (
-            Stream(noise_seed, name) if discrete(spec) else noise_of(noise_seed, name, device)
-        )
+        self.integers = Stream(noise_seed, name) if discrete(spec) else None  # discrete noise
+        self.noise: Noise = self.integers or noise_of(noise_seed, name, device)
         self.dropout = generator(noise_seed, f"{spec.run}: private dropout", device)
 
     @property
     def coordinates(self) -> int:
         """How many numbers get discrete noise, 0 where noise is Gaussian."""
-        return len(self.clipper.flat) if discrete(self.spec) else 0
+        return 0 if self.integers is None else len(self.clips().flat)
+
+    def clips(self) -> PerExampleClipper:
+        """What clips gradients; ValueError in a job that was to make exact updates alone."""
+        if self.clipper is None:
+            raise ValueError("this job was to make no noisy update")
+        return self.clipper
 
     def of(self, step: Step) -> Iterator[tuple[Step, Tensor | None]]:
         """Leave each gradient of a step in .grad in turn; yields what it is of, and its loss.
@@ -82,7 +89,7 @@ class Gradients:
                 step,
                 model=self.model,
                 batches=self.batches,
-                clipper=self.clipper,
+                clipper=self.clips(),
                 noise=self.noise,
                 states=self.states,
             )
@@ -115,12 +122,13 @@ class Gradients:
         """Of a Poisson batch: clipped unit by unit, noised, divided by a public constant."""
         pieces = self.batches.pieces(step, self.batches.poisson(step))
         expected = self.spec.recipe.noisy_batch_size
-        given = (self.clipper, pieces, self.noise_multiplier, expected, self.noise)
+        given = (self.clips(), pieces, self.noise_multiplier, expected)
+        how = (self.half, self.group)
         with self._dropout(noisy=True):
-            if discrete(self.spec):
-                discrete_gradient(*given, half=self.half, group=self.group)
+            if self.integers is not None:
+                discrete_gradient(*given, self.integers, *how)
             else:
-                noisy_gradient(*given, budget=self.budget, half=self.half, group=self.group)
+                noisy_gradient(*given, self.noise, self.budget, *how)
 
     def nonfinite(self) -> int:
         """How many gradients were not finite so far, in all processes."""
@@ -151,6 +159,9 @@ class Gradients:
             self.clipper.nonfinite.fill_(state["nonfinite"] if self.group.first else 0)
 
     def _regularised(self, step: Step, chosen: Tensor) -> Tensor:
+        weight = RegularisedOptions.of(self.spec.recipe).regulariser_weight
+        if self.regulariser is None or weight is None:
+            raise ValueError("this job was to make no update with a regulariser")
         view = self.batches.view(step)
         pieces = [
             self.regulariser.rows(view, piece, self.batches.bos)
@@ -158,7 +169,7 @@ class Gradients:
         ]
         training = Training(
             self.model,
-            weight=RegularisedOptions.of(self.spec.recipe).regulariser_weight,
+            weight=weight,
             max_norm=self.spec.recipe.exact_clip,
             budget=self.budget,
             half=self.half,

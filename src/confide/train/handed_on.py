@@ -30,7 +30,7 @@ class HandedOn:
 
     def passed(self, states: State) -> State:
         """States (n, H) as public text reads them."""
-        bound = self.spec.privacy.max_grad_norm
+        bound = self.spec.protection.max_grad_norm
         return sequential.released(states, bound, self.noise_multiplier, self.noise)
 
     def gradient(self, model: nn.Module, batches: Batches, step: Step, chosen: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ class HandedOn:
             return None
         return StateRelease(
             noise_multiplier=self.noise_multiplier,
-            max_grad_norm=self.spec.privacy.max_grad_norm,
+            max_grad_norm=self.spec.protection.max_grad_norm,
             count=count,
         )
 

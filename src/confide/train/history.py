@@ -41,7 +41,7 @@ class History:
             step=step,
             sample_rate=self.batches.sample_rate(step),
             noise_multiplier=self.gradients.noise_multiplier,
-            max_grad_norm=spec.privacy.max_grad_norm,
+            max_grad_norm=spec.protection.max_grad_norm,
             count=1,
             discrete_coordinates=self.gradients.coordinates,
         )

@@ -47,8 +47,9 @@ class Job:
         group: Group = ALONE,
     ) -> None:
         """`updates`: how many exact (False) and noisy (True) ones there will be."""
-        fresh = spec.noise_seed is None
-        noise_seed = group.same(fresh_seed()) if fresh else spec.noise_seed
+        noise_seed = spec.noise_seed
+        if noise_seed is None:
+            noise_seed = group.same(fresh_seed())
         self.spec = spec
         self.model = model
         self.device = device
@@ -74,7 +75,7 @@ class Job:
             regulariser=regulariser,
             noise_seed=noise_seed,
             noise_multiplier=noise_multiplier,
-            clips=updates[True] > 0,
+            updates=updates,
             device=device,
             group=group,
         )

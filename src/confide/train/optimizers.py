@@ -47,10 +47,10 @@ class Optimizers:
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""
-        tensors = {}
+        found: dict[str, Any] = {"counts": [self.counts[False], self.counts[True]]}
         for noisy, optimizer in self.each.items():
-            tensors |= optimizer_tensors(optimizer, _name(noisy))
-        return tensors | {"counts": [self.counts[False], self.counts[True]]}
+            found |= optimizer_tensors(optimizer, _name(noisy))
+        return found
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's state."""

@@ -27,20 +27,22 @@ Places = list[
 ]  # of each point: where its tokens stand in the ids of a view; -1: the end token
 
 
-def pack(spec: TrainSpec, partition: Partition, end: int) -> tuple[Partition, Packing]:
-    """The partition that a packed training job reads, and what its ledger says of it; InputError
-    where it cannot be packed.
+def pack(spec: TrainSpec, partition: Partition, end: int) -> tuple[Partition, Packing | None]:
+    """The partition as a training job reads it, and what its ledger says of its chunks, if any.
 
+    InputError where it cannot be packed.
     Guarantees: chunks of a view that alone is read, and their number, are a function of that view's
     points and their domains.
     """
+    if spec.pack is None:
+        return partition, None
     steps = METHODS[spec.method].kinds(spec.recipe)
     if (why := obstacle(steps, spec.recipe, spec.privacy)) is not None:
         raise InputError(f"cannot be: {why}", key="pack", value=spec.pack)
     if not partition.private[partition.pool("all")].all():
         message = "needs every training point private (conservative policy: everything): " + MIXED
         raise InputError(message, key="pack", value=spec.pack)
-    views = sorted({step.view for step in steps} if spec.redact else {"original"})
+    views: list[ViewName] = sorted({step.view for step in steps}) if spec.redact else ["original"]
     chunks, most = packed(partition, spec.pack, end, views)
     return chunks, Packing(tokens=spec.pack, most=most, views=" ".join(views))
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate
+from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate, paid_for
 from confide.dp.accounting.price import epsilon
 from confide.dp.discrete import BITS, MOST
 from confide.dp.ledger import Ledger, updates_of
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
-from confide.specs import TrainSpec
+from confide.specs import PrivacySpec, TrainSpec
 from confide.train.pools import check_pools
 from confide.types import AnyRelease, PoolName, Release, StateRelease, Step
 
@@ -53,7 +53,7 @@ class Sizes:
 
     def units(self, step: Step) -> int:
         """How many units, points or authors, a noisy step draws its batch from."""
-        counts = self.authors if step.unit == "author" else self.pools
+        counts = self.pools if step.unit == "point" else self.authors or {}
         return counts[step.pool]
 
 
@@ -93,7 +93,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         raise InputError(message, key="privacy.unit", value="author")
     if discrete(spec) and any(step.state in ("noise", "published") for step in kinds):
         message = "is for gradients alone, and these settings add noise to recurrent states, too"
-        raise InputError(message, key="privacy.noise", value=spec.privacy.noise)
+        raise InputError(message, key="privacy.noise", value=spec.protection.noise)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     return epochs
 
@@ -114,7 +114,10 @@ def discrete(spec: TrainSpec) -> bool:
 
 
 def noise_for(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
-    """The noise multiplier of the enumerated steps; InputError where a sum in steps of its grid could be too large."""
+    """The noise multiplier of the enumerated steps.
+
+    InputError where discrete noise is so little that a sum in steps of its grid could overflow.
+    """
     found = asked_noise(spec, epochs, sizes)
     if discrete(spec) and found:
         most = max(sizes.units(step) for steps in epochs for step in steps if step.noisy)
@@ -131,11 +134,12 @@ def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
     noisy = [step for steps in epochs for step in steps if step.noisy]
     if not noisy:
         return 0.0
-    privacy = spec.privacy
-    if privacy is None or (privacy.epsilon is None) == (privacy.noise_multiplier is None):
+    target = None if spec.privacy is None else spec.privacy.epsilon
+    given = None if spec.privacy is None else spec.privacy.noise_multiplier
+    if given is not None and target is None:
+        return given
+    if target is None or given is not None:
         raise InputError(f"{spec.method} needs either epsilon or noise_multiplier", key="privacy")
-    if privacy.noise_multiplier is not None:
-        return privacy.noise_multiplier
     if len({step.pool for step in noisy}) > 1:
         raise InputError(
             "noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon"
@@ -144,17 +148,18 @@ def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
         raise InputError(
             "has no meaning for published training: give noise_multiplier", key="privacy.epsilon"
         )
-    return calibrate(privacy.epsilon, privacy.delta, **budgeted(spec, epochs, sizes))
+    privacy = spec.protection
+    budget = budgeted(spec, epochs, sizes)
+    return calibrate(target, privacy.delta, relation=privacy.relation, **budget)
 
 
 def budgeted(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> dict[str, Any]:
-    """What the target epsilon has to pay for, as `calibrate` takes it."""
+    """What the target epsilon has to pay for, as `calibrate` and `paid_for` take it."""
     noisy = [step for steps in epochs for step in steps if step.noisy]
-    count = len(noisy) if spec.privacy.calibrate == "drawn" else sum(map(len, epochs))
+    count = len(noisy) if spec.protection.calibrate == "drawn" else sum(map(len, epochs))
     return {
         "sample_rate": spec.recipe.noisy_batch_size / sizes.units(noisy[0]),
         "steps": count,
-        "relation": spec.privacy.relation,
         "shown": passes_that_hand_on(epochs) * sizes.states,
         "coordinates": sizes.coordinates,
     }
@@ -181,7 +186,7 @@ def release_of(
         step=step,
         sample_rate=spec.recipe.noisy_batch_size / sizes.units(step),
         noise_multiplier=noise_multiplier,
-        max_grad_norm=spec.privacy.max_grad_norm,
+        max_grad_norm=spec.protection.max_grad_norm,
         count=count,
         discrete_coordinates=sizes.coordinates,
     )
@@ -200,7 +205,7 @@ def planned(
         if sizes.states and handed_on:
             shown = StateRelease(
                 noise_multiplier=noise_multiplier,
-                max_grad_norm=spec.privacy.max_grad_norm,
+                max_grad_norm=spec.protection.max_grad_norm,
                 count=sizes.states,
             )
             releases.insert(handed_on[-1] + 1, shown)
@@ -258,7 +263,10 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
 
 
 def check_coordinates(spec: TrainSpec, ledger: Ledger, file: Path) -> int:
-    """How many numbers discrete noise was added to, 0 where it is Gaussian; InputError unless it is what was asked for."""
+    """How many numbers discrete noise was added to, 0 where it is Gaussian.
+
+    InputError unless it is the noise that was asked for.
+    """
     found = {release.discrete_coordinates for release in ledger.releases() if release.noisy}
     if len(found) > 1 or any((count > 0) is not discrete(spec) for count in found):
         asked = spec.privacy.noise if spec.privacy is not None else None
@@ -285,11 +293,15 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
         )
     noise_multiplier = found.pop()
     given = spec.privacy.noise_multiplier
-    if given is not None and noise_multiplier != given:
+    target = spec.privacy.epsilon
+    if given is not None:
+        fits = noise_multiplier == given
         asked = f"noise_multiplier = {given}"
-    elif given is None and not meets(spec, noise_multiplier, budgeted(spec, epochs, sizes)):
-        asked = f"epsilon = {spec.privacy.epsilon}"
     else:
+        budget = budgeted(spec, epochs, sizes)
+        fits = target is not None and meets(target, spec.privacy, noise_multiplier, budget)
+        asked = f"epsilon = {target}"
+    if fits:
         return noise_multiplier
     raise InputError(
         f"is not the noise that {asked} asks for",
@@ -299,25 +311,18 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
     )
 
 
-def meets(spec: TrainSpec, noise_multiplier: float, budget: dict[str, Any]) -> bool:
-    """Whether a noise multiplier is one that `calibrate` returns for the target: enough, and not
-    more than it takes.
+def meets(
+    target: float, privacy: PrivacySpec, noise_multiplier: float, budget: dict[str, Any]
+) -> bool:
+    """Whether a noise multiplier is one that `calibrate` returns for the target epsilon.
+
+    That is enough, and not more than it takes.
     """
-    drawn = Release(
-        step=Step(view="redacted", pool="private", noisy=True),
-        sample_rate=budget["sample_rate"],
-        noise_multiplier=noise_multiplier,
-        max_grad_norm=1.0,
-        count=budget["steps"],
-        discrete_coordinates=budget["coordinates"],
-    )
-    shown = StateRelease(
-        noise_multiplier=noise_multiplier, max_grad_norm=1.0, count=budget["shown"]
-    )
-    spent = epsilon([drawn, shown], spec.privacy.delta, budget["relation"])
-    target = spec.privacy.epsilon
-    enough = spent <= target
-    no_more = spent >= target * (1 - 2 * RELATIVE) or noise_multiplier <= 2 * SMALLEST
-    return enough and (
-        no_more or math.isclose(noise_multiplier, calibrate(target, spec.privacy.delta, **budget))
-    )
+    relation = privacy.relation
+    spent = epsilon(paid_for(noise_multiplier, **budget), privacy.delta, relation)
+    if spent > target:
+        return False
+    if spent >= target * (1 - 2 * RELATIVE) or noise_multiplier <= 2 * SMALLEST:
+        return True
+    needed = calibrate(target, privacy.delta, relation=relation, **budget)
+    return math.isclose(noise_multiplier, needed)

@@ -19,7 +19,7 @@ from confide.specs import TrainSpec
 from confide.train.regularisers.adversarial import Adversarial
 from confide.train.regularisers.pairs import AuthorPairs
 from confide.train.regularisers.triplet import Triplet
-from confide.types import Partition
+from confide.types import Partition, RegulariserName
 
 Regulariser = Adversarial | Triplet
 
@@ -36,17 +36,17 @@ def author_classes(partition: Partition) -> np.ndarray:
 
 
 def regulariser_of(
-    kinds: set[str], spec: TrainSpec, partition: Partition, width: int, device: str
+    kinds: set[RegulariserName], spec: TrainSpec, partition: Partition, width: int, device: str
 ) -> Regulariser | None:
     """What the steps of a job need, None if nothing; InputError where the recipe or the corpus does
     not suffice.
 
     width: of the encoder's states.
     """
-    kinds = kinds - {"none"}
-    if not kinds:
+    asked = [kind for kind in kinds if kind != "none"]
+    if not asked:
         return None
-    (kind,) = kinds
+    (kind,) = asked
     weight = RegularisedOptions.of(spec.recipe).regulariser_weight
     if weight is None:
         raise InputError(f"is missing: {spec.method} needs one", key="recipe.regulariser_weight")

@@ -101,7 +101,8 @@ class Adversarial:
         (
             F.cross_entropy(scores, authors, ignore_index=-1, reduction="sum") / texts.clamp(min=1)
         ).backward()
-        group.sum([parameter.grad for parameter in self.discriminator.parameters()])
+        weights = self.discriminator.parameters()
+        group.sum([weight.grad for weight in weights if weight.grad is not None])
         self.optimizer.step()
         return hits, texts
 

@@ -63,7 +63,7 @@ class Triplet:
         """Sum () over pairs of +- mean (h_x - h_a)^2, + for different authors: states (2B, d),
         partners last.
         """
-        if rows.partners is None:
+        if rows.others is None:
             return states.new_zeros(())
         if not self.bounded:
             states = F.rms_norm(states, states.shape[-1:])

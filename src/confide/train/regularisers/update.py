@@ -33,23 +33,22 @@ class Rows:
         return len(self.batch)
 
     def __getitem__(self, part: slice) -> "Rows":
-        return self._each(lambda rows: rows[part])
+        if self.partners is None or self.others is None:
+            return Rows(self.batch[part], self.authors[part])
+        return Rows(self.batch[part], self.authors[part], self.partners[part], self.others[part])
 
     def split(self, size: int) -> "list[Rows]":
         """Pieces that read at most `size` points in one pass (or one pair, if that is more)."""
         size = size if self.partners is None else max(1, size // 2)
-        parts = [self.batch.split(size), self.authors.split(size)]
-        if self.partners is not None:
-            parts += [self.partners.split(size), self.others.split(size)]
-        return [Rows(*piece) for piece in zip(*parts, strict=True)]
+        return [self[start : start + size] for start in range(0, len(self), size)]
 
     def to(self, device: torch.device) -> "Rows":
-        """The same on a device."""
-        return self._each(lambda rows: rows.to(device))
-
-    def _each(self, change: Callable[[Batch | Tensor], Batch | Tensor]) -> "Rows":
-        parts = (self.batch, self.authors, self.partners, self.others)
-        return Rows(*(None if part is None else change(part) for part in parts))
+        """These rows on a device."""
+        batch = self.batch.to(device)
+        authors = self.authors.to(device)
+        if self.partners is None or self.others is None:
+            return Rows(batch, authors)
+        return Rows(batch, authors, self.partners.to(device), self.others.to(device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +128,9 @@ def regularised_gradient(
         found = [(parameters[0].new_zeros(()), parameters[0].new_zeros(()))]
         no_gradient(parameters)
     loss, extra = (torch.stack(parts).sum() for parts in zip(*found, strict=True))
-    training.group.sum([*(parameter.grad for parameter in parameters), loss, extra])
-    torch._foreach_div_([parameter.grad for parameter in parameters], tokens)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    training.group.sum([*gradients, loss, extra])
+    torch._foreach_div_(gradients, tokens)
     if training.max_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, training.max_norm)
     return loss / tokens, extra / owned if owned else extra * float("nan")
