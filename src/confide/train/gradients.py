@@ -20,7 +20,6 @@ from confide.dp.mechanism.sampling import generator
 from confide.dp.mechanism.update import discrete_gradient, exact_gradient, noisy_gradient
 from confide.methods.regularised import RegularisedOptions
 from confide.models.batches import by_length
-from confide.runtime.parallel import Group
 from confide.specs import TrainSpec
 from confide.train.batches import Batches
 from confide.train.handed_on import HandedOn
@@ -43,10 +42,8 @@ class Gradients:
         states: HandedOn,
         regulariser: Regulariser | None,
         noise_seed: int,
-        noise_multiplier: float,
         updates: dict[bool, int],
         device: str,
-        group: Group,
     ) -> None:
         """`updates`: how many exact (False) and noisy (True) ones there will be."""
         self.spec = spec
@@ -54,9 +51,9 @@ class Gradients:
         self.batches = batches
         self.states = states
         self.regulariser = regulariser
-        self.noise_multiplier = noise_multiplier
+        self.noise_multiplier = states.noise_multiplier
         self.device = device
-        self.group = group
+        self.group = batches.group
         self.budget = batches.budget
         self.half = spec.recipe.precision == "bfloat16"
         self.clipper: PerExampleClipper | None = None
@@ -120,7 +117,8 @@ class Gradients:
 
     def noisy(self, step: Step) -> None:
         """Of a Poisson batch: clipped unit by unit, noised, divided by a public constant."""
-        pieces = self.batches.pieces(step, self.batches.poisson(step))
+        chosen = self.batches.poisson(step)
+        pieces = self.batches.pieces(step, chosen)
         expected = self.spec.recipe.noisy_batch_size
         given = (self.clips(), pieces, self.noise_multiplier, expected)
         how = (self.half, self.group)

@@ -74,10 +74,8 @@ class Job:
             states=self.states,
             regulariser=regulariser,
             noise_seed=noise_seed,
-            noise_multiplier=noise_multiplier,
             updates=updates,
             device=device,
-            group=group,
         )
         self.optimizers = Optimizers(spec.recipe, model.parameters(), updates)
         self.history = History(self.batches, self.gradients)
