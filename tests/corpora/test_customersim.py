@@ -10,12 +10,8 @@ from collections import Counter
 import pytest
 
 from confide.corpora import READERS
-from confide.corpora.simulated.customersim import dialogue
-from confide.corpora.simulated.customersim_intents import INTENTS
-from confide.corpora.simulated.customersim_templates import FILLERS, PRIVATE, PUBLIC, SECRETS
-from confide.corpora.simulated.customersim_values import user_tables
-from confide.corpora.simulated.customersim_words import PRIVATE as PRIVATE_WORDS
-from confide.corpora.simulated.customersim_words import PUBLIC as PUBLIC_WORDS
+from confide.corpora.simulated.customersim import SECRETS, SENTENCES, dialogue
+from confide.corpora.simulated.customersim_values import WORDS, user_tables
 from confide.errors import InputError
 from confide.specs import CustomerSimSpec, Sizes
 
@@ -136,7 +132,7 @@ def test_slot_and_separator_and_address_shares(corpora):
 
 
 def test_numbers_of_variants_are_the_published_ones():
-    counts = {move: len(options) for move, options in PRIVATE.items()}
+    counts = {move: len(options) for move, options in SENTENCES.private.items()}
     assert counts == {
         "open": 3, "greet": 3, "request": 8, "ask name": 3, "name": 7, "ask phone": 2, "ask order": 3, "ask address": 2,
         "phone": 5, "order": 5, "address": 5, "tracking": 3, "close": 4, "satisfied": 5, "user bye": 3, "bye": 4,
@@ -205,13 +201,15 @@ def test_same_in_another_process():
 
 
 def test_public_variant_shares_no_sentence_and_no_value_word_with_the_private_one(corpora):
-    flat = [o for i in INTENTS for o in (*i.requests, *i.questions, *i.answers, *i.endings)]
-    public = {text for options in PUBLIC.values() for text in options} | set(flat)
-    private = {text for options in PRIVATE.values() for text in options}
+    flat = [
+        o for i in SENTENCES.intents for o in (*i.requests, *i.questions, *i.answers, *i.endings)
+    ]
+    public = {text for options in SENTENCES.public.values() for text in options} | set(flat)
+    private = {text for options in SENTENCES.private.values() for text in options}
     assert not public & private and len(public) >= 200
     for field in ("first", "last", "streets", "city_stems", "city_ends"):
-        assert not set(getattr(PRIVATE_WORDS, field)) & set(getattr(PUBLIC_WORDS, field))
-    known = set(SECRETS) | set(FILLERS)
+        assert not set(getattr(WORDS["private"], field)) & set(getattr(WORDS["public"], field))
+    known = set(SECRETS) | set(SENTENCES.fillers)
     assert all(
         slot in known for text in public | private for slot in re.findall(r"\{(\w*)\}", text)
     )

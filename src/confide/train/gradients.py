@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import (
@@ -20,6 +20,7 @@ from confide.dp.mechanism.sampling import generator
 from confide.dp.mechanism.update import discrete_gradient, exact_gradient, noisy_gradient
 from confide.methods.regularised import RegularisedOptions
 from confide.models.batches import by_length
+from confide.models.language_model import LanguageModel
 from confide.specs import TrainSpec
 from confide.train.batches import Batches
 from confide.train.handed_on import HandedOn
@@ -36,7 +37,7 @@ class Gradients:
     def __init__(
         self,
         spec: TrainSpec,
-        model: nn.Module,
+        model: LanguageModel,
         *,
         batches: Batches,
         states: HandedOn,

@@ -6,12 +6,13 @@ point of a batch, so each process of a group computes all of it.
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.dp.mechanism import sequential
 from confide.dp.mechanism.randomness import noise_of
 from confide.methods.selective import SelectiveOptions
 from confide.models.batches import by_length
+from confide.models.language_model import LanguageModel
 from confide.models.lstm import State
 from confide.specs import TrainSpec
 from confide.train.batches import Batches
@@ -33,7 +34,9 @@ class HandedOn:
         bound = self.spec.protection.max_grad_norm
         return sequential.released(states, bound, self.noise_multiplier, self.noise)
 
-    def gradient(self, model: nn.Module, batches: Batches, step: Step, chosen: Tensor) -> Tensor:
+    def gradient(
+        self, model: LanguageModel, batches: Batches, step: Step, chosen: Tensor
+    ) -> Tensor:
         """Leave the gradient of a batch's public losses in .grad; returns their mean ()."""
         view = batches.view(step)
         pieces = list(by_length(view, batches.points(step, chosen), batches.budget.size))

@@ -6,10 +6,10 @@ stages/train.py is the story around it.
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from confide.dp.mechanism.authors import authors_of, protects_authors
 from confide.dp.mechanism.randomness import fresh_seed
+from confide.models.language_model import LanguageModel
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
@@ -38,7 +38,7 @@ class Job:
         self,
         spec: TrainSpec,
         partition: Partition,
-        model: nn.Module,
+        model: LanguageModel,
         *,
         noise_multiplier: float,
         updates: dict[bool, int],

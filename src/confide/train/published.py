@@ -9,11 +9,12 @@ that the ledger has is the one that the paper accounts for. Each process of a gr
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.dp.mechanism import sequential
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Noise
+from confide.models.language_model import LanguageModel
 from confide.train.batches import Batches
 from confide.train.handed_on import HandedOn
 from confide.types import Step
@@ -22,7 +23,7 @@ from confide.types import Step
 def updates_of_batch(
     step: Step,
     *,
-    model: nn.Module,
+    model: LanguageModel,
     batches: Batches,
     clipper: PerExampleClipper,
     noise: Noise,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.dp.mechanism.update import no_gradient
 from confide.models.batches import Batch
 from confide.models.head import IGNORE
+from confide.models.language_model import LanguageModel
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 
@@ -55,7 +56,7 @@ class Rows:
 class Training:
     """What both regularisers need of the job."""
 
-    model: nn.Module
+    model: LanguageModel
     weight: float  # lambda
     max_norm: float | None  # of the gradient
     budget: Budget
@@ -72,7 +73,7 @@ def tokens_of(batch: Batch) -> Tensor:
     return (batch.targets != IGNORE).sum(1)
 
 
-def read(model: nn.Module, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
+def read(model: LanguageModel, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
     """One pass: token losses (B, L) of the batch, and last states of its points, then of their
     partners (B or 2B, d).
     """
