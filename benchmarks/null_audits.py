@@ -276,7 +276,15 @@ def white_box(runs: int) -> dict[str, Any]:
 
     sigma = noise_of(CERTIFIED)
     finish = PerExampleClipper.finish
-    made = [Release(Step("original", "all", True), RATE, sigma, 1.0, UPDATES)]
+    made = [
+        Release(
+            step=Step(view="original", pool="all", noisy=True),
+            sample_rate=RATE,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=UPDATES,
+        )
+    ]
     found: dict[str, Any] = {}
     try:
         for name, share in (("right", 1.0), ("half the noise", 0.5)):

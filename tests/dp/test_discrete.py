@@ -219,7 +219,16 @@ def test_the_price_bounds_what_the_discrete_mechanism_tells(
 
 
 def noised(coordinates: int, count: int = 400) -> list[Release]:
-    return [Release(Step("redacted", "private", True), 0.02, 0.9, 1.0, count, coordinates)]
+    return [
+        Release(
+            step=Step(view="redacted", pool="private", noisy=True),
+            sample_rate=0.02,
+            noise_multiplier=0.9,
+            max_grad_norm=1.0,
+            count=count,
+            discrete_coordinates=coordinates,
+        )
+    ]
 
 
 @pytest.mark.parametrize("relation", ["add_or_remove", "replace_one"])
@@ -243,7 +252,14 @@ def test_calibration_pays_for_the_distance() -> None:
     given = (3.0, 8e-5, 0.02, 400)
     sigma = calibrate(*given, coordinates=10**17)
     assert sigma > calibrate(*given)
-    release = Release(Step("redacted", "private", True), 0.02, sigma, 1.0, 400, 10**17)
+    release = Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=0.02,
+        noise_multiplier=sigma,
+        max_grad_norm=1.0,
+        count=400,
+        discrete_coordinates=10**17,
+    )
     assert 2.99 < epsilon([release], 8e-5) <= 3.0
 
 

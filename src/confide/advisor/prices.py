@@ -15,7 +15,7 @@ from confide.errors import InputError
 from confide.specs import CertifySpec, PrivacySpec, TrainSpec
 from confide.train.job import sizes_of
 from confide.train.planning import enumerate_steps, noise_for, planned
-from confide.types import Partition, Release, UnitName
+from confide.types import AnyRelease, Partition, UnitName
 
 # the others certify nothing
 PRICED = ("crt", "dpsgd", "selective", "jft", "schedule", "redacted", "nonprivate")
@@ -81,7 +81,7 @@ def asked(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpe
     return spec.model_copy(update={"train": train})
 
 
-def planned_updates(spec: TrainSpec, partition: Partition) -> list[Release]:
+def planned_updates(spec: TrainSpec, partition: Partition) -> list[AnyRelease]:
     """The updates that a job would make; InputError where it could not."""
     if spec.pack is not None:
         message = "chunks of text are not priced before training"

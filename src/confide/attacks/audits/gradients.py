@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from confide.attacks.audits.game import against_coins
 from confide.attacks.target import Target
 from confide.dp.accounting.pairs import Pair, loss
-from confide.dp.ledger import Ledger
+from confide.dp.ledger import Ledger, updates_of
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream, noise_of
 from confide.dp.mechanism.sampling import poisson
@@ -34,7 +34,7 @@ from confide.models.batches import Batch
 from confide.models.head import Head
 from confide.runtime.memory import Budget
 from confide.specs import GradientsSpec
-from confide.types import STATES, Release
+from confide.types import Release
 
 # what a bound is compared with: the relation and the unit of a claim
 CLAIMS = {
@@ -88,7 +88,7 @@ def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
     if target.ledger is None:
         raise InputError("needs the ledger of the run", key="attack", value=spec.kind)
     ledger = Ledger.from_file(target.ledger)
-    made = [release for release in ledger.releases() if repeatable(release)]
+    made = [release for release in updates_of(ledger.releases()) if repeatable(release)]
     metrics: dict[str, Any] = {
         "delta": spec.delta,
         "confidence": spec.confidence,
@@ -118,12 +118,7 @@ def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
 
 def repeatable(release: Release) -> bool:
     """Whether it is of updates that clip, sample and noise gradients."""
-    return (
-        release.step.noisy
-        and release.step != STATES
-        and release.step.state != "published"
-        and release.count > 0
-    )
+    return release.noisy and release.step.state != "published" and release.count > 0
 
 
 def scored(
