@@ -27,7 +27,7 @@ from machine import machine
 from runner import arguments_of, shown
 from scipy.stats import mannwhitneyu, norm
 
-from confide.attacks.exposure.exposure import null_tail
+from confide.attacks.exposure.null import null_tail
 from confide.attacks.statistics.metrics import auc, auc_null, tpr_interval
 from confide.dp.accounting.audit_bounds import (
     best_lower,
@@ -276,7 +276,15 @@ def white_box(runs: int) -> dict[str, Any]:
 
     sigma = noise_of(CERTIFIED)
     finish = PerExampleClipper.finish
-    made = [Release(Step("original", "all", True), RATE, sigma, 1.0, UPDATES)]
+    made = [
+        Release(
+            step=Step(view="original", pool="all", noisy=True),
+            sample_rate=RATE,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=UPDATES,
+        )
+    ]
     found: dict[str, Any] = {}
     try:
         for name, share in (("right", 1.0), ("half the noise", 0.5)):
@@ -347,54 +355,57 @@ def intervals(runs: int) -> dict[str, float]:
     return found
 
 
-PAGE = """# Audits: do they cry wolf, and how likely do they ring?
+PAGE = """# Audits
 
-An audit is an alarm bell. Two things matter: how often it rings without a fire, and how likely it rings with one. Both are
-simulated here by `python benchmarks/null_audits.py`, which writes this page.
+Read this before you trust an audit, or its silence. An audit is an attack that may show that a
+certificate is wrong. It should seldom raise an alarm when the certificate is right, and often when
+it is wrong. `python benchmarks/null_audits.py` simulates both and writes this page.
 
-## What is measured
+## How an audit works
 
-Before training, fair coins decide about planted sentences or records. Whoever sees the trained model guesses the coins. A model
-that keeps to its certificate does not let more of them be guessed than a bound allows.
+Before training, fair coins are thrown for planted sentences or records. Afterwards an attacker
+guesses the coins. A model that keeps to its certificate lets no more of them be guessed than a
+bound allows.
 
-| audit | what a coin decides | who guesses |
-| --- | --- | --- |
-| `game`, set `game` | whether a sentence holds its secret or `<MASK>` (replace one secret) | who has the finished model |
-| `game`, set `inclusion` | whether a sentence is planted (add or remove one record) | the same |
-| `gradients`, set `replacement` | which of two opposite gradients a record has (replace one) | who sees every noised update |
-| `gradients`, set `inclusion` | whether that record is there (add or remove one) | the same |
+| audit | a coin decides | the attacker sees |
+|---|---|---|
+| `game`, set `game` | whether a sentence holds its secret or `<MASK>` | the finished model |
+| `game`, set `inclusion` | whether a sentence is planted | the finished model |
+| `gradients`, set `replacement` | which of two opposite gradients it is | every noised update |
+| `gradients`, set `inclusion` | whether that record is there | every noised update |
 
-**The gate** tests the certificate's own claim: not one pair (ε, δ), but ε at forty values of δ, from the same privacy loss
-distribution. The test is that of [Mahloujifar, Melis and Chaudhuri 2024](https://arxiv.org/abs/2410.22235) for any trade-off
-curve. How many coins are guessed is settled by the claim and the number of coins alone, so nothing is picked after the fact.
-“Measured at least” is the ε at which that curve, stretched, would just not be refuted.
+- **`game`** ranks each secret among all that it could have been, by the model's own probabilities.
+- **`gradients`** makes a run's noised updates again as its ledger says, by the functions that
+  trained it. Its records have very long gradients, each in a direction of its own. It finds faults
+  of the engine, and looks neither at the finished weights nor at the gradients of the model's
+  layers.
+- **Exposure** (exact among all 10⁶ values of a secret) and **membership** (AUC against the null
+  band) raise alarms of their own. They bound no ε.
 
-It prints how likely it rings: the share of simulated trainings in which an **ideal** attacker refutes the certificate, were the
-true ε 2, 3 and 5 times what is certified. Whoever has the finished model alone is weaker than that. An audit that would ring
-in less than half of the trainings at 5 times the certified ε is *inconclusive*, and fails the workflow. An audit of other
-weights than those certified fails it, too (*of other weights*). A run that certifies something finite and has no audit is a
-row of gate.csv and a warning (*not audited*), and `confide release` refuses such a model.
+**The gate** holds audits against certificates. It tests ε at forty values of δ, from the
+certificate's own privacy loss distribution, by the test of [Mahloujifar, Melis and Chaudhuri
+2024](https://arxiv.org/abs/2410.22235). The claim and the number of coins settle how many coins are
+guessed, so nothing is picked after the fact. “Measured at least” is the ε at which that curve,
+stretched, would just not be refuted. `audit_secret` in a table is this bound where something finite
+is certified, else the bound for [(ε, δ) alone](https://arxiv.org/abs/2305.08846).
 
-**`game`** ranks each secret among all that it could have been, by the model's own probabilities: the likelier, the rather it
-was there.
+The workflow fails where an audit
 
-**`gradients`** makes a run's noised updates again, as many as its ledger says and with its rates, noise and clipping, by the
-functions that trained it: Poisson sampling, clipping, noise. Its records have gradients far too long, each in a direction of
-its own, so that after clipping nothing could be easier to see. It finds faults of the engine; it does not look at the finished
-model's weights, nor at the gradients of its layers.
+- *refutes* its certificate;
+- is *of other weights*;
+- is *inconclusive*: even an ideal attacker, who sees more than the finished model, would refute the
+  certificate in less than half of the trainings if the true ε were 5 times the certified one.
 
-Beside these, no bounds on ε but alarms of their own: **exposure**, exact among all 10⁶ values that a secret could have had, and
-**membership**, AUC against the band that scores without any knowledge have.
-
-A table's `audit_secret` is the gate's bound where something finite is certified, else the bound for
-[(ε, δ) alone](https://arxiv.org/abs/2305.08846).
+A run with a finite certificate and no audit is *not audited*: a row of `gate.csv` and a warning,
+and `confide release` refuses it.
 
 ## New tokens
 
-A small model needs many passes to learn six digits by heart, and an audit with digits then says little. Where a template has
-`{{token}}` in place of digits, each sentence has a token of its own that stands in no other text
-([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): only this sentence ever has it for a target, so that one pass can leave
-a trace. The score is the token's log-probability at its place.
+A small model needs many passes to learn six digits by heart, and an audit with digits then says
+little. Where a template has `{{token}}` in place of digits, each sentence has a token of its own
+that stands in no other text
+([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can leave a trace. The
+score is the token's log-probability at its place.
 
 ```yaml
 tokenizers:
@@ -404,66 +415,61 @@ canaries:
     game: {{ template: "The access code is {{token}}", count: 160 }}
     inclusion: {{ template: "The order code was {{token}}", count: 80 }}
 datasets:
-  mine: {{ corpus: mine, canaries: tokens, policy: identifiers, conservative: everything, tokenizer: roomy }}
+  mine: {{ corpus: mine, canaries: tokens, tokenizer: roomy, conservative: everything }}
 ```
 
-The number of new tokens is a setting: the vocabulary is as large however the coins fall. In planted text a character of
-Unicode's private use (U+F0000 onwards) stands for a token; in any other text the same character is read byte by byte, as it
-always was. These sentences are planted ones like all others: no γ, recall or multiplicity counts them.
+The number of new tokens is a setting: the vocabulary is as large however the coins fall. A
+character of Unicode's private use (U+F0000 onwards) stands for a token in planted text; elsewhere
+it is read byte by byte. Use them where noise or few passes leave digits at chance. They are good
+for a bound on ε, and no measure of how much real text leaks: nothing else moves such a token. A
+policy of patterns does not find them, so the gate compares with the claim for missed secrets.
 
-Use them where noise or few passes leave digits at chance. They say what is kept of a token that nothing else moves, which is
-more than what is kept of a secret made of ordinary words: good for a bound on ε, no measure of how much real text leaks. A
-policy of patterns does not know them unless one of its patterns finds that character; the neighbour test then counts them as
-missed, and the gate compares with the claim for missed secrets.
+Refused in one line, before anything runs: a `game` on a model with `lora_rank`, whose embeddings
+are frozen, or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer new tokens than coins;
+a warm start from a run that learnt new tokens of another dataset; and the set `inclusion` where
+`conservative` is not `everything`.
 
-Refused in one line, before anything runs: a `game` on a model with `lora_rank`, whose embeddings are frozen (the attack refuses
-it again), or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer new tokens than coins; a warm start from a run that
-learnt new tokens of another dataset; and the set `inclusion` where `conservative` is not `everything`, since a sentence that no
-policy notices could be trained on without noise.
+## False alarms
 
-## Nothing leaked
-
-{runs:,} runs of each. At 5 %, a correct audit rings in at most 5 % of runs, give or take {error} (three binomial errors).
+Share of runs in which an audit raises an alarm though nothing was given away ({runs:,} runs of
+each). At most 5 % is right, give or take {error} (three binomial errors):
 
 {nulls}
 
-## A known ε leaked: bounds above it, or true certificates refuted
+True certificates that are refuted, where a known ε was given away ({fewer:,} runs of DP-SGD):
 
 {known}
 
-Of DP-SGD {fewer:,} runs. A bound by Gaussian DP says nothing of a mechanism that is (ε, δ)-DP and no more, such as randomized
-response; the gate assumes nothing of the noise.
+In at most {bounds} of such runs an audit bounds ε by more than the truth.
 
-## How likely the gate rings
+## True alarms
 
-Per cent of trainings in which an ideal attacker refutes the certificate where ε is 2 / 3 / 5 times what is certified, at
-δ = {delta:g}; where 0 is certified, at an ε of 2 / 3 / 5.
+Per cent of trainings in which an ideal attacker refutes the certificate, at δ = {delta:g}:
 
 {chances}
 
-Certified 3, and the noise is smaller than it should be (Gaussian mechanism, ideal attacker; the first row is as it should be).
-The last column is the test of (ε, δ) alone:
+The same, certified 3, where the noise is smaller than it should be (Gaussian mechanism):
 
 {too_small}
 
 ## The audit of noised updates, by the real code
 
-DP-SGD with a rate of {rate:g} and {updates} updates; certified {certified:g} (replace one) and {removed:.2f} (add or remove);
-{many:,} coins of each set, {white_runs} runs of each row, {seconds:.0f} seconds a run on one core:
+DP-SGD, rate {rate:g}, {updates} updates, certified {certified:g} (replacement) and {removed:.2f}
+(inclusion); {many:,} coins, {white_runs} runs of each row, {seconds:.0f} seconds a run on one core:
 
 {white}
 
 ## Intervals of a true positive rate
 
-The threshold at 1 % or 0.1 % false positives is itself estimated. Share of {interval_runs:,} runs in which the “95 %” interval
-of `lira` and `membership` holds the true rate; with few false positives it holds more often than it says:
-
-{intervals}
+The threshold at 1 % or 0.1 % false positives is itself an estimate. The “95 %” intervals of `lira`
+and `membership` held the true rate in {intervals} of {interval_runs:,} simulated runs, depending on
+the number of members.
 """
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * len(head), *rows))
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -477,28 +483,32 @@ def page(results: dict[str, Any]) -> str:
         rows = [
             (
                 audit,
-                f"{row['alarms']} of {row['runs']:,}",
-                percent(row["share"]),
-                "yes" if row["within"] else "**no**",
+                percent(row["share"])
+                if row["within"]
+                else f"**{percent(row['share'])}: too many**",
             )
             for audit in audits
-            if (row := results[name][audit])
+            if (row := results[name][audit]) and "bound by" not in audit
         ]
-        tables[name] = table(
-            ("audit", "alarms", "share", "at most 5 %, give or take the error"), rows
-        )
-    epsilons, counts = (
-        sorted({name.split(", ")[place] for name in results["chances"]}, key=float)
-        for place in (0, 1)
-    )
+        tables[name] = table(("audit", "alarms"), rows)
+    epsilons = sorted({name.split(", ")[0] for name in results["chances"]}, key=float)
+    counts = ("80", str(COINS), "240", "1000")
     rows = []
     for epsilon in epsilons:
         rings = [results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts]
-        rows.append(
-            (epsilon, *(" / ".join(f"{100 * chance:.0f}" for chance in row) for row in rings))
-        )
-    tables["chances"] = table(("certified ε", *(f"{int(coins):,} coins" for coins in counts)), rows)
-    columns = ("80", str(COINS), "1000", str(MANY))
+        for place, times in enumerate((2, 3, 5)):
+            true_epsilon = times * float(epsilon) or times
+            rows.append(
+                (
+                    epsilon,
+                    f"{true_epsilon:g}",
+                    *(f"{100 * chances[place]:.0f}" for chances in rings),
+                )
+            )
+    tables["chances"] = table(
+        ("certified ε", "true ε", *(f"{int(coins):,} coins" for coins in counts)), rows
+    )
+    columns = (str(COINS), "1000")
     head = (
         "too small by",
         "true ε",
@@ -526,18 +536,14 @@ def page(results: dict[str, Any]) -> str:
         for name in ("replacement", "inclusion")
     ]
     tables["white"] = table(("updates", "set", "measured at least, mean", "refuted"), rows)
-    head = ("members and non-members each", "false positives", "shift of 1", "2", "3")
-    found = results["intervals"]
-    rows = []
-    for start in dict.fromkeys(name.rsplit(", ", 1)[0] for name in found):
-        count, rate = start.split(", ")
-        rows.append(
-            (count, percent(float(rate)), *(percent(found[f"{start}, {shift}"]) for shift in "123"))
-        )
-    tables["intervals"] = table(head, rows)
+    covered = results["intervals"].values()
+    tables["intervals"] = f"{percent(min(covered))} to {percent(max(covered))}"
     runs = max(row["runs"] for row in results["nulls"].values())
     facts = {
         "runs": runs,
+        "bounds": percent(
+            max(row["share"] for audit, row in results["known"].items() if "bound by" in audit)
+        ),
         "fewer": min(row["runs"] for row in results["known"].values()),
         "error": percent(3 * math.sqrt(LEVEL * (1 - LEVEL) / runs)),
         "delta": DELTA,

@@ -14,28 +14,27 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks
 
-What privacy costs in time and memory, as measured. Contenders take turns, round by round; a ratio is the median of those
-within rounds, so that a busy machine disturbs it little; peak memory is that of a process of its own, above the libraries'.
-Each table says how to measure it again. `python benchmarks/table.py` writes this page from `benchmarks/*.json`.
+Read this to know what privacy costs in time and memory, before you choose a model, a batch size or
+a machine.
+
+Contenders take turns, round by round, and a ratio is the median of those within rounds, so a busy
+machine disturbs it little. Peak memory is that of a process of its own, above what the libraries
+need. `python benchmarks/table.py` writes this page from `benchmarks/*.json`, which also hold what
+is left out here; each table says how to measure it again.
 """
 CASES = {
-    "gpt2": "GPT-2, 4 layers of width 256, tied, vocabulary 4,096, batch 32, length 128 (ratios to the plain step)",
-    "lstm": "LSTM, embedding and hidden size 200, vocabulary 8,000, batch 32, length 64 (ratios to the plain step)",
-    "wide": "LSTM 200, vocabulary 50,257, batch 64, length 64",
+    "gpt2": "GPT-2, 4 layers of width 256, tied, vocabulary 4,096, batch 32, length 128",
+    "lstm": "LSTM, embedding and hidden size 200, vocabulary 8,000, batch 32, length 64",
     "gpt2-small": "GPT-2 small, bfloat16, vocabulary 50,257, batch 64, length 512",
 }
 CONTENDERS = {
-    "plain": "plain: not private, our loss head, fastest LSTM kernel",
-    "plain, open recurrence": "plain, on the open recurrence that clipping needs",
-    "usual": "usual: not private, torch's or transformers' own model and loss",
-    "usual, default malloc": "the same in a process whose C library gives pages back, as it does by default",
-    "clipped": "clipped",
+    "plain": "not private, ours",
+    "usual": "not private, torch's or transformers' own",
     "clipped and noised": "**clipped and noised**",
     "discrete noise": "clipped and noised, of integers (`noise: discrete_gaussian`)",
     "loop over examples": "one backward pass per example",
     "Opacus hooks": "Opacus hooks",
     "Opacus ghost": "Opacus ghost",
-    "Opacus functorch": "Opacus functorch",
 }
 
 
@@ -63,63 +62,31 @@ def hardware(found: dict[str, Any]) -> str:
         if name in about
     )
     device = about.get("gpu") or f"{about['cores']} cores of {about['cpu']}"
-    return f"Measured on {device}; {versions}; load {about['load']:.1f} at the start of the report."
+    return f"Measured on {device}; {versions}; load {about['load']:.1f}."
 
 
-def steps(name: str, title: str, command: str) -> Iterator[str]:
+def steps(name: str, heading: str, command: str) -> Iterator[str]:
     """The tables of one clipping.json."""
     found = load(name)
     if found is None:
         return
-    yield from (f"## {title}", "", f"`{command}`. {hardware(found)}", "")
-    for case, rows in found["cases"].items():
-        yield from (f"**{CASES[case]}**", "")
+    yield from (f"## {heading}", "", f"`{command}`. {hardware(found)}", "")
+    for case, title in CASES.items():
+        if case not in found["cases"]:
+            continue
+        rows = found["cases"][case]
+        yield from (f"**{title}**", "")
         lines = []
         for contender, label in CONTENDERS.items():
             if contender not in rows:
                 continue
             row = rows[contender]
             if "refused" in row:
-                lines.append((label, f"refuses: {row['refused']}", "", "", ""))
+                lines.append((label, "refuses", "", ""))
                 continue
             median = f"{row['milliseconds']:,.0f} ms" if "milliseconds" in row else "–"
-            memory = f"{row['peak_mib']:,.0f} MiB"
-            lines.append(
-                (label, median, times(row.get("ratio")), memory, times(row.get("memory_ratio")))
-            )
-        yield from table(("step", "median", "time", "peak memory", "memory"), lines)
-
-
-def growth() -> Iterator[str]:
-    found = load("growth")
-    if found is None:
-        return
-    yield from (
-        "## Growth of a clipped and noised step",
-        "",
-        f"`python benchmarks/growth.py`. {hardware(found)}",
-        "",
-    )
-    for case, rows in found["cases"].items():
-        lines = [
-            (
-                f"{name} doubled",
-                f"{row['milliseconds']:,.0f} ms",
-                times(row["ratio"]),
-                times(row["memory_ratio"]),
-            )
-            for name, row in rows.items()
-            if name != "base"
-        ]
-        yield from (
-            f"**{case}**: {rows['base']['milliseconds']:,.0f} ms, {rows['base']['peak_mib']:,.0f} MiB at the start",
-            "",
-        )
-        yield from table(("what", "median", "time", "memory"), lines)
-
-
-def memory(row: dict[str, float]) -> tuple[str, str]:
-    return f"{row['peak_mib']:,.0f} MiB", times(row["memory_ratio"])
+            lines.append((label, median, times(row.get("ratio")), f"{row['peak_mib']:,.0f} MiB"))
+        yield from table(("step", "median", "ratio", "peak memory"), lines)
 
 
 def selective() -> Iterator[str]:
@@ -134,9 +101,14 @@ def selective() -> Iterator[str]:
     )
     rows = sorted(found["cases"]["lstm"].items(), key=lambda item: item[1]["ratio"])
     yield from table(
-        ("epoch", "median", "time", "peak memory", "memory"),
+        ("epoch", "median", "ratio", "peak memory"),
         [
-            (name, f"{row['milliseconds'] / 1000:.1f} s", times(row["ratio"]), *memory(row))
+            (
+                name,
+                f"{row['milliseconds'] / 1000:.1f} s",
+                times(row["ratio"]),
+                f"{row['peak_mib']:,.0f} MiB",
+            )
             for name, row in rows
         ],
     )
@@ -156,67 +128,53 @@ def exposure() -> Iterator[str]:
     header = (
         "model, 10⁶ candidates",
         "all ranked",
-        "brute force",
-        "ratio",
-        "by branch and bound, secrets known by heart",
+        "brute force, extrapolated",
+        "branch and bound, secrets known by heart",
     )
     lines = []
     for name, row in rows.items():
-        seconds = (
-            f"{row['unpruned_seconds']:.2f} s",
-            f"{row['brute_seconds_extrapolated']:,.0f} s (extrapolated)",
-        )
-        lines.append(
-            (name, *seconds, f"{row['brute_over_unpruned']:.0f}×", f"{row['pruned_seconds']:.2f} s")
-        )
+        seconds = f"{row['unpruned_seconds']:.2f} s", f"{row['brute_seconds_extrapolated']:,.0f} s"
+        lines.append((name, *seconds, f"{row['pruned_seconds']:.2f} s"))
     yield from table(header, lines)
-    streams = [(name, row) for name, row in found["results"].items() if name.startswith("stream")]
-    lines = [
-        (
-            name.removeprefix("stream-"),
-            f"{row['seconds']:.1f} s",
-            f"{row['peak_mebibytes']:.0f} MiB",
-        )
-        for name, row in streams
-    ]
-    yield from table(("candidates (LSTM 200, V 1,024)", "time", "peak memory of the search"), lines)
 
 
-POINTS = {
-    "turn": "Turns of 54 bytes: the price is per point",
-    "dialogue": "Dialogues of 640 bytes, five secrets in each",
-}
+POINTS = {"turn": "turns of 54 bytes", "dialogue": "dialogues of 640 bytes, five secrets in each"}
 ESTIMATED = 10_000  # megabytes
 CORES = 16
 
 
 def data_stages() -> Iterator[str]:
-    """Speed per core and peak memory of each stage at each size, and what 10 GB would take, from
-    the largest size.
+    """Speed per core and peak memory of each stage at the largest size, and what 10 GB would take
+    by that.
     """
     found = load("data_stages")
     if found is None or "cases" not in found:
         return
+    yield from ("## Data stages", "", f"`python benchmarks/data_stages.py`. {hardware(found)}", "")
+    largest = {
+        point: max(sizes.values(), key=lambda case: case["megabytes"])
+        for point, sizes in found["cases"].items()
+    }
+    size = min(case["megabytes"] for case in largest.values())
     yield from (
-        "## Data stages, from small to large",
-        "",
-        f"`python benchmarks/data_stages.py`. {hardware(found)}",
+        f"Speed of each stage on one core, and its peak memory, at {size:,.0f} MB of text:",
         "",
     )
-    yield f"Processes of a stage: {found['threads']}. MB of text per second of processor time, peak memory of the largest."
+    cells = {
+        name: [
+            cell
+            for case in largest.values()
+            for row in [case["stages"][name]]
+            for cell in (f"{row['mb_per_cpu_s']:.1f} MB/s", f"{row['peak_mb']:,.0f} MB")
+        ]
+        for name in next(iter(largest.values()))["stages"]
+    }
+    header = ("stage", *(cell for point in largest for cell in (POINTS[point], "memory")))
+    yield from table(header, [(name, *row) for name, row in cells.items()])
+    yield from (
+        f"- {POINTS[point].capitalize()}. {estimate(case)}" for point, case in largest.items()
+    )
     yield ""
-    for point, sizes in found["cases"].items():
-        yield from (f"**{POINTS[point]}**", "")
-        stages = next(iter(sizes.values()))["stages"]
-        header = ("stage", *(f"{case['megabytes']:,.0f} MB" for case in sizes.values()))
-        cells = {
-            name: [f"{row['mb_per_cpu_s']:.1f} MB/s, {row['peak_mb']:,.0f} MB" for row in rows]
-            for name in stages
-            if (rows := [case["stages"][name] for case in sizes.values()])
-        }
-        yield from table(header, [(name, *row) for name, row in cells.items()])
-        yield estimate(max(sizes.values(), key=lambda case: case["megabytes"]))
-        yield ""
 
 
 def estimate(case: dict[str, Any]) -> str:
@@ -231,8 +189,9 @@ def estimate(case: dict[str, Any]) -> str:
         / 1000
     )
     return (
-        f"On paper, 10 GB of such text on {CORES} cores: {seconds / 60:.0f} minutes for all stages one after the other, "
-        f"{case['disk_mb'] * times_larger / 1000:.0f} GB of disk, {memory:.1f} GB of memory for all processes together."
+        f"On paper, 10 GB of such text on {CORES} cores: "
+        f"{seconds / 60:.0f} minutes for all stages in turn, "
+        f"{case['disk_mb'] * times_larger / 1000:.0f} GB of disk, {memory:.1f} GB of memory."
     )
 
 
@@ -244,7 +203,6 @@ def page() -> str:
             "clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"
         ),
         *selective(),
-        *growth(),
         *exposure(),
         *data_stages(),
     ]

@@ -25,9 +25,19 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that lie beside docs/."""
     for name, page in BESIDES.items():
         files.append(
-            File.generated(config, page, content=(ROOT / name).read_text().replace("](docs/", "]("))
+            File.generated(config, page, content=_beside_the_others((ROOT / name).read_text()))
         )
     return files
+
+
+def _beside_the_others(text: str) -> str:
+    """A page whose links lead to its neighbours on the site, where those in the repository lead to
+    docs/ and beside it.
+    """
+    text = text.replace("](docs/", "](")
+    for name, page in BESIDES.items():
+        text = text.replace(f"]({name}", f"]({page}")
+    return text
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

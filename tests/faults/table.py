@@ -3,11 +3,13 @@
 """
 
 import argparse
+import re
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from harness import RUN, Row, half_done
@@ -27,6 +29,7 @@ from workflow_faults import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
+MESSAGE = re.compile(r"“(?:confide \w+: error: |ERROR: )?(.+?)(?: \([^)]*\)?)?”")
 CUT = {  # file: whether it is also deleted and made again, which may be half of the study
     "data/work/sim/points.jsonl": False,
     "data/work/sim/g0.1-dedup/redacted.safetensors": False,
@@ -37,14 +40,19 @@ CUT = {  # file: whether it is also deleted and made again, which may be half of
 }
 HEAD = """# Faults
 
-Is anything lost when a run is killed, starved, crowded or confused? Each fault here is injected into real runs of the tiny
-study (`tests/params.tiny.yaml`, {jobs} jobs). What the next `snakemake --unlock; snakemake` ends with is compared with a run
-that nothing happened to, file by file and byte by byte, but for the time and memory that epochs took and, in the list of files
-that were searched for secrets, the sizes of files that hold such numbers. A temporary file that stays behind counts as lost,
-and so does a second rerun that finds something to do. `python tests/faults/table.py --points 20` does all this and writes this
-page; every run of the tests does a part of it.
+Read this if a run was killed, ran out of disk or was started twice, and you want to know what is
+lost. The last column says it.
 
-| fault | injected at | outcome | times tried |
+**After a crash:** `make unlock; snakemake`. Training goes on from its last checkpoint, to the same
+weights bit for bit and the same ε. A built file that was cut short is refused by name.
+
+Each fault was injected into real runs of the tiny study (`tests/params.tiny.yaml`, {jobs} jobs when
+this was written). The files of the next run were compared, byte for byte, with those of a run
+without the fault; only times and memory of epochs may differ, and sizes of files that hold them. A
+temporary file left behind counts as lost, and so does a second rerun that finds something to do.
+`python tests/faults/table.py --points 20` writes this page.
+
+| fault | injected at | the user reads | lost |
 |---|---|---|---|
 """
 
@@ -72,9 +80,24 @@ def rows(reference: Project, fresh: Project, folder: Path, points: int) -> Itera
     yield from remote_that_vanishes(reference.copy(folder / "recorded"), reference, folder)
 
 
-def line(row: Row) -> str:
-    """A row as the page has it."""
-    return f"| {row.fault} | {row.where} | {row.outcome.replace('|', '/')} | {row.times} |\n"
+def table(rows: list[Row]) -> Iterator[str]:
+    """Lines of the table: one for all rows of a fault, with the first of the messages that the user
+    reads.
+    """
+    for fault in dict.fromkeys(row.fault for row in rows):
+        same = [row for row in rows if row.fault == fault]
+        places = ", ".join(row.where.removesuffix(" of a training job") for row in same)
+        messages = [match[1] for row in same if (match := MESSAGE.search(row.outcome))]
+        lost = [name for row in same for name in row.lost]
+        times = sum(row.times for row in same)
+        said = f"“{messages[0]}”" if messages else "–"
+        cells = (
+            f"{fault} ({times}×)",
+            places,
+            said,
+            f"**{'; '.join(lost[:5])}**" if lost else "nothing",
+        )
+        yield "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |\n"
 
 
 def main() -> int:
@@ -92,18 +115,13 @@ def main() -> int:
         jobs = sum(fresh.planned().values())
         reference = fresh.copy(folder / "reference")
         reference.snakemake()
-        lines = [HEAD.format(jobs=jobs)]
+        found: list[Row] = []
         started = time.monotonic()
         for row in rows(reference, fresh, folder, points):
-            lines.append(line(row).replace(f"{folder}/", ""))
+            found.append(replace(row, outcome=row.outcome.replace(f"{folder}/", "")))
             lost += bool(row.lost)
-            print(
-                f"{time.monotonic() - started:.0f} s: {lines[-1]}",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-    PAGE.write_text("".join(lines))
+            print(f"{time.monotonic() - started:.0f} s: {found[-1]}", file=sys.stderr, flush=True)
+    PAGE.write_text(HEAD.format(jobs=jobs) + "".join(table(found)))
     return lost
 
 

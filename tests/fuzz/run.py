@@ -14,17 +14,50 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hostile_cases import Case
+from hostile_corpora import CORPORA
 from hostile_targets import TARGETS, built
 
 MEMORY = 16 << 30  # bytes of this process: what asks for more is a fault
 BAD = ("fault", "hang", "leak")
 COLUMNS = ("target", "cases", "accepted", "refused", "stopped", "bad", "slowest")
+FAMILIES = {  # a row of the page: names of the targets that it adds up begin with one of these
+    "corpora and archives": (*CORPORA,),
+    "parameters, read by us": ("params.yaml", "specification"),
+    "parameters, through `snakemake -n`": ("params.yaml: snakemake", "configfile", "layers"),
+    "policies and tokenizers": ("policy", "vocab.json", "merges.txt", "tokenizer.json"),
+    "prepared text": ("points", "copies", "spans", "original", "redacted"),
+    "weights, checkpoints, ledgers": (
+        "checkpoint",
+        "model",
+        "config.json",
+        "epochs",
+        "ledger",
+        "shadows",
+    ),
+    "canaries, measurements, certificates": (
+        "recall",
+        "neighbours",
+        "certificate",
+        "game",
+        "canaries",
+        "figure",
+    ),
+    "attestations and keys": ("attestation", "public key"),
+    "results, for a report": (
+        "metrics",
+        "certificate.json: report",
+        "evaluate",
+        "exposure",
+        "membership",
+    ),
+}
 BEGIN = "<!-- table -->"
 END = "<!-- end of table -->"
 
@@ -57,9 +90,35 @@ def row(name: str, folder: Path, cases: int, seconds: float, seed: int) -> tuple
     return (name, *map(str, numbers), f"{slowest:.1f} s")
 
 
+def family(target: str) -> str:
+    """The row of the page that a target belongs to: of all beginnings of its name, the longest
+    decides.
+    """
+    beginnings = [
+        (len(start), name)
+        for name, starts in FAMILIES.items()
+        for start in starts
+        if target.startswith(start)
+    ]
+    return max(beginnings)[1]
+
+
+def added_up(rows: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """One row for each family: its name, its number of targets, sums of the counts, and the slowest
+    case.
+    """
+    for name in FAMILIES:
+        same = [row for row in rows if family(row[0]) == name]
+        if same:
+            counts = [sum(int(row[place]) for row in same) for place in range(1, len(COLUMNS) - 1)]
+            slowest = max(float(row[-1].removesuffix(" s")) for row in same)
+            yield (name, str(len(same)), *(f"{count:,}" for count in counts), f"{slowest:.1f} s")
+
+
 def write(path: Path, rows: list[tuple[str, ...]]) -> None:
     """Put the table between its marks."""
-    lines = [f"| {' | '.join(one)} |" for one in (COLUMNS, ("---",) * len(COLUMNS), *rows)]
+    head = ("files", "targets", *COLUMNS[1:])
+    lines = [f"| {' | '.join(one)} |" for one in (head, ("---",) * len(head), *added_up(rows))]
     before, rest = path.read_text().split(BEGIN)
     path.write_text("\n".join([before + BEGIN, "", *lines, "", END + rest.split(END)[1]]))
 

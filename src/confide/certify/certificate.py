@@ -24,13 +24,13 @@ from confide.certify.claims import Claim, all_claims, epoch_claims, headline
 from confide.certify.facts import UNKNOWN, Facts
 from confide.certify.literal_claims import literal_claims
 from confide.certify.token_claims import token_claims
-from confide.dp.ledger import EVENTS, Ledger, settings_digest
+from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.files import NeighboursFile, RecallFile
-from confide.types import STATES, Packing, Release
+from confide.types import AnyRelease, Packing, Release
 
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
@@ -264,12 +264,12 @@ def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
         raise InputError(message, file=file, key="discrete_coordinates", value=max(counts))
 
 
-def assumptions(releases: Sequence[Release]) -> list[str]:
+def assumptions(releases: Sequence[AnyRelease]) -> list[str]:
     """What a certificate assumes.
 
     Floats do not stand for real numbers where all noise is discrete.
     """
-    noised = [release for release in releases if release.step.noisy]
+    noised = [release for release in releases if release.noisy]
     exact = noised and all(release.discrete_coordinates for release in noised)
     return [ON_INTEGERS if exact and text == FLOATS else text for text in ASSUMPTIONS]
 
@@ -355,7 +355,9 @@ def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
 
     InputError where its ledger says otherwise than its settings, or chunks mix pools.
     """
-    packings = [Packing(*(line[key] for key in Packing._fields)) for line in ran.events("packed")]
+    packings = [
+        Packing(**{key: line[key] for key in EVENTS["packed"]}) for line in ran.events("packed")
+    ]
     expected = [] if spec.train.pack is None else [spec.train.pack]
     if [packing.tokens for packing in packings] != expected:
         message = "the ledger does not say once that points were read in such chunks"
@@ -412,7 +414,7 @@ def saw_public_text(ledger: Ledger) -> bool:
 
 def recorded(ledger: Ledger) -> bool:
     """Whether a run drew noise from a seed that is written down."""
-    noisy = any(release.step.noisy for release in ledger.releases())
+    noisy = any(release.noisy for release in ledger.releases())
     return noisy and any(line["noise"] != "system" for line in ledger.events("start"))
 
 
@@ -480,7 +482,7 @@ def terms_of(ledger: Ledger) -> dict[str, Any]:
 
 def facts_of(
     spec: CertifySpec,
-    releases: list[Release],
+    releases: list[AnyRelease],
     measured: dict[str, Any],
     missed: dict[str, Any],
     reasons: Sequence[str],
@@ -541,10 +543,10 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
 
 
 def public_constants(
-    spec: CertifySpec, releases: Sequence[Release], packing: Packing | None
+    spec: CertifySpec, releases: Sequence[AnyRelease], packing: Packing | None
 ) -> dict[str, Any]:
     """Numbers that shape the updates and are taken as known to everybody."""
-    noisy = [release for release in releases if release.step.noisy and release.step != STATES]
+    noisy = [release for release in updates_of(releases) if release.noisy]
     batch = spec.train.recipe.noisy_batch_size
     coordinates = {release.discrete_coordinates for release in noisy} - {0}
     by_author = any(release.step.unit == "author" for release in noisy)
@@ -565,7 +567,7 @@ def public_constants(
     }
 
 
-def updates(releases: Sequence[Release]) -> dict[str, int]:
+def updates(releases: Sequence[AnyRelease]) -> dict[str, int]:
     """How many updates of each kind ran, warm starts not counted."""
     counts: Counter[str] = Counter()
     for release in releases:
@@ -573,11 +575,11 @@ def updates(releases: Sequence[Release]) -> dict[str, int]:
     return dict(counts)
 
 
-def kind_of(release: Release) -> str:
-    """What sort of update a release is, in words."""
-    step = release.step
-    if step == STATES:
+def kind_of(release: AnyRelease) -> str:
+    """What a release is, in words."""
+    if not isinstance(release, Release):
         return "noised recurrent states of one point, not sampled"
+    step = release.step
     kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
     if step.tokens != "all":
         kind += f", {step.tokens} tokens, state {step.state}"

@@ -11,13 +11,13 @@ from confide.certify.facts import Facts
 from confide.dp.accounting.curves import Relation, pld_curve
 from confide.dp.accounting.price import mechanisms_of
 from confide.dp.accounting.tradeoff import Points, points_of
-from confide.types import Release
+from confide.types import AnyRelease
 
 
 def claim_curves(facts: Facts) -> dict[str, Points]:
     """Curves by the name of their claim; none where nothing finite is claimed."""
     price = facts.price
-    wanted: dict[str, tuple[Sequence[Release] | None, Relation]] = {
+    wanted: dict[str, tuple[Sequence[AnyRelease] | None, Relation]] = {
         "record_add_or_remove_pld": (price.record, "add_or_remove"),
         "record_replace_one_pld": (price.record, "replace_one"),
     }

@@ -22,7 +22,7 @@ from confide.dp.accounting.price import (
     rounded_up,
     solve,
 )
-from confide.types import Release
+from confide.types import AnyRelease
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one")
 BUT_FOR_MISSES = "Confidentiality of a random secret but for the chance that the policy misses it"
@@ -78,7 +78,7 @@ def claim(
 
 
 def spent(
-    releases: Sequence[Release] | None,
+    releases: Sequence[AnyRelease] | None,
     relation: Relation = "replace_one",
     interval: float | None = None,
 ) -> EpsilonAt:
@@ -91,7 +91,7 @@ def spent(
 
 def spent_on_secret(
     facts: Facts,
-    releases: Sequence[Release] | None,
+    releases: Sequence[AnyRelease] | None,
     relation: Relation = "replace_one",
     interval: float | None = None,
 ) -> EpsilonAt:
@@ -383,7 +383,7 @@ def governing(facts: Facts) -> float | None:
 
 
 def epoch_claims(
-    facts: Facts, before: Sequence[Release], epochs: Sequence[tuple[int, Sequence[Release]]]
+    facts: Facts, before: Sequence[AnyRelease], epochs: Sequence[tuple[int, Sequence[AnyRelease]]]
 ) -> list[dict[str, Any]]:
     """record_epsilon and bayesian_epsilon after each epoch.
 

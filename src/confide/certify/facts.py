@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from confide.dp.accounting.price import Price, price
-from confide.types import Packing, Release
+from confide.types import AnyRelease, Packing
 
 UNITS = {
     "turn": "one turn of a dialogue",
@@ -54,7 +54,7 @@ class Facts:
     were not counted.
     """
 
-    releases: Sequence[Release]
+    releases: Sequence[AnyRelease]
     delta: float
     point: str = "turn"
     # as measured; None: the corpus names no secrets, or only the bound is told
@@ -92,7 +92,7 @@ class Facts:
         return [f"none can help: {reason}" for reason in reasons]
 
     def unless_infinite(
-        self, epsilon: float, reached: Sequence[Release] | None, conditions: list[str]
+        self, epsilon: float, reached: Sequence[AnyRelease] | None, conditions: list[str]
     ) -> list[str]:
         """The conditions of a claim about whom these releases reach; where it is infinite, why."""
         if epsilon < math.inf:
