@@ -1,5 +1,6 @@
-"""`confide init CORPUS`: look at a corpus of the user's own and write a first params.yaml for it,
-with the reasons.
+"""`confide init CORPUS`: count what a corpus holds and write a first params.yaml for it.
+
+The file gives the reasons for each choice.
 
 Nothing of its text is printed or written, only counts and the names of its labels.
 """
@@ -62,8 +63,9 @@ def check(corpus: Corpus, unit: str, file: Path) -> None:
 
 
 def seen_from(folder: Path, file: Path) -> str:
-    """Path of a file for who works in a folder: relative only below it, so that both can be moved
-    together.
+    """Path of a file as seen from a folder.
+
+    It is relative only below the folder, so that both can be moved together.
     """
     file = file.resolve()
     folder = folder.resolve()

@@ -1,5 +1,4 @@
-"""`confide recommend FOLDER`: which policies and which method fit a target epsilon, priced from
-what was measured there.
+"""`confide recommend FOLDER`: which policies and method fit a target epsilon, with prices.
 
 FOLDER is where Snakemake was told to work (`-d`), after `snakemake prepare` at least. Only counts
 and rates are read.

@@ -1,5 +1,6 @@
-"""The whole chain on two neighbouring corpora, many times: does anything but the noised updates
-tell them apart?
+"""Repeat the whole chain on two neighbouring corpora, and compare all that comes out.
+
+Does anything but the noised updates tell them apart?
 
 A certificate speaks of the noised updates alone. Here everything from raw points to a released
 model runs on D and on D' (one secret masked), tokenizer included, with the same fresh noise for
@@ -67,8 +68,9 @@ class Ran(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The event that tells the sides apart: value >= cut (above) or < cut; likelier on the side
-    `likelier`.
+    """The event that tells the sides apart: value >= cut (above) or < cut.
+
+    It is likelier on the side `likelier`.
     """
 
     bound: float
@@ -88,8 +90,10 @@ def rerun(
     init: Path | None = None,
     init_ledger: Path | None = None,
 ) -> None:
-    """Write rerun.json. `public`: points that the tokenizer is trained on; without them the
-    confidential ones themselves.
+    """Write rerun.json: what of a released model tells the two corpora apart, and how far.
+
+    `public`: points that the tokenizer is trained on; without them the confidential ones
+    themselves.
 
     Work files hold the corpus: they lie in a hidden folder beside `points`, which is removed.
     Guarantees: only names of artefacts, counts and bounds are written, never text.
@@ -205,8 +209,9 @@ def look(folder: Path, secret: Secret) -> Ran:
 
 
 def unchained(ledger: Ledger) -> list[dict[str, Any]]:
-    """Lines of a ledger without their hashes, and without the digest of the weights: these are
-    compared by themselves.
+    """Lines of a ledger without their hashes and the digest of the weights.
+
+    These are compared by themselves.
     """
     apart = ("hash", "previous", "weights")
     return [
@@ -245,8 +250,9 @@ def found(
 
 
 def differing(one: Ran, other: Ran) -> set[str]:
-    """Names of what differs; weights and metrics count only where training read the same text, with
-    the same noise.
+    """Names of what differs between two runs.
+
+    Weights and metrics count only where training read the same text, with the same noise.
     """
     first, second = (
         {**ran.public, **(ran.noised if one.read == other.read else {})} for ran in (one, other)
@@ -255,8 +261,9 @@ def differing(one: Ran, other: Ran) -> set[str]:
 
 
 def certified(kind: str, releases: list[Release], delta: float, *, packed: bool = False) -> float:
-    """Epsilon (replace_one) that the ledger gives a secret which leaves no trace, one private
-    trace, or an exposed one.
+    """Epsilon (replace_one) that the ledger gives a secret, by the trace that it leaves.
+
+    `kind`: same (no trace), private (one private trace), or exposed.
 
     packed: points are read end to end, where a mask, which is not as long as the secret, moves all
     that is behind it.
@@ -273,8 +280,9 @@ def certified(kind: str, releases: list[Release], delta: float, *, packed: bool 
 
 
 def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[str, float]:
-    """What an attacker may look at: metrics of every epoch, and the final model's mean loss on the
-    secret's tokens.
+    """What an attacker may look at, by name, in numbers.
+
+    These are the metrics of every epoch, and the final model's mean loss on the secret's tokens.
     """
     values = {
         f"{name} of epoch {row['epoch']}": value
@@ -305,8 +313,9 @@ def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[st
 def best_bound(
     values: list[list[dict[str, float]]], delta: float, confidence: float
 ) -> dict[str, Any]:
-    """Scalar and threshold chosen on the first half of the repetitions, epsilon's lower bound from
-    the second half alone.
+    """Epsilon's lower bound from half of the repetitions, and what it is read from.
+
+    Scalar and threshold are chosen on the other half.
 
     Guarantees: at most the true epsilon with chance `confidence`, if repetitions are independent.
     """
@@ -339,9 +348,7 @@ def best_bound(
 
 
 def choose(table: np.ndarray, delta: float, confidence: float) -> Threshold:
-    """The event with the largest bound on (2, n) values, among all thresholds, directions and
-    sides.
-    """
+    """The event with the largest bound on (2, n) values, of all thresholds and directions."""
     size = table.shape[1]
     spread = float(table.std(1).sum())
     effect = float(abs(np.diff(table.mean(1))[0])) / spread if spread else 0.0
@@ -357,8 +364,9 @@ def choose(table: np.ndarray, delta: float, confidence: float) -> Threshold:
 
 
 def bound(often: int, seldom: int, trials: int, delta: float, confidence: float) -> float:
-    """Lower bound on epsilon from an event seen `often` times on one side and `seldom` on the
-    other, Clopper-Pearson twice.
+    """Lower bound on epsilon from an event that one side shows more often, Clopper-Pearson twice.
+
+    It is seen `often` times on that side and `seldom` on the other, in as many trials on each.
     """
     if not trials:
         return 0.0

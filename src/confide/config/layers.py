@@ -28,8 +28,9 @@ class Problem(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """Values from one source, a later one laid over earlier ones; the nodes of a file know their
-    lines.
+    """Values from one source, of which a later one is laid over earlier ones.
+
+    The nodes of a file know their lines.
     """
 
     source: Path | str
@@ -117,8 +118,9 @@ def refuse_second_definitions(layers: Sequence[Layer]) -> None:
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, Any]:
-    """Values of all layers: mappings are merged key by key, of anything else the last one
-    counts.
+    """Values of all layers, whose mappings are merged key by key.
+
+    Of anything else the last one counts.
     """
     together: dict[str, Any] = {}
     for layer in layers:
@@ -144,8 +146,9 @@ def nearest(layers: Sequence[Layer], path: KeyPath) -> Layer | None:
 
 
 def known(values: Any, path: KeyPath) -> int:
-    """How many parts of a path some values have; the tags of alternatives, which no file has, are
-    passed over.
+    """How many parts of a path some values have.
+
+    The tags of alternatives, which no file has, are passed over.
     """
     found = 0
     for part in path:

@@ -97,8 +97,9 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
 
 
 def schema() -> str:
-    """JSON schema of a file of parameters, as YAML, for editors. No key is required: other files
-    may have it.
+    """JSON schema of a file of parameters, as YAML, for editors.
+
+    No key is required, since other files may have it.
     """
     document = ParamsFile.model_json_schema()
     del document["required"]

@@ -20,8 +20,9 @@ TEMPLATE = (
 
 
 def compose(file: Path) -> tuple[yaml.Node | None, Any]:
-    """A YAML file as nodes that know their lines, and as plain values. InputError if it is
-    malformed or repeats a key.
+    """A YAML file as nodes that know their lines, and as plain values.
+
+    InputError if it is malformed or repeats a key.
 
     Guarantees: only plain values are built, whatever tags the file has; aliases that refer to
     aliases do not fill the memory; no key is one of those by which a file has Snakemake's template
@@ -60,6 +61,7 @@ def compose(file: Path) -> tuple[yaml.Node | None, Any]:
 
 def written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
     """How many nodes there are with a copy in place of each alias; `sizes`: of nodes seen.
+
     ValueError in a circle.
     """
     if id(node) not in sizes:
@@ -74,8 +76,9 @@ def written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Paths and lines of keys that stand twice in one mapping; YAML itself would let the last one
-    win.
+    """Paths and lines of keys that stand twice in one mapping.
+
+    YAML itself would let the last one win.
     """
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
@@ -104,8 +107,9 @@ def templated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 def locate(node: yaml.Node | None, path: KeyPath) -> tuple[int | None, str]:
-    """Line of the deepest node of a path that the file has, and the path without the tags of
-    alternatives.
+    """Line of the deepest node of a path that the file has, and the path as a user would write it.
+
+    That is without the tags of alternatives, which are no keys of the file.
     """
     line = 1 if node is not None else None
     shown = []

@@ -1,5 +1,6 @@
-"""Finding what is alike in files of any size: digests go to buckets by their first bytes, so that
-like ones meet in one.
+"""Finding what is alike in files of any size.
+
+Digests go to buckets by their first bytes, so that like ones meet in one.
 
 A bucket is a file without a name, which vanishes with the process, however that ends. Of what is
 alike in a shard only one goes to a bucket: no bucket grows with how often the same thing stands in
@@ -31,9 +32,7 @@ Look = Callable[
 
 
 class Buckets:
-    """Records with a field "digest", in unnamed files in `folder`, as many as a corpus of this size
-    needs.
-    """
+    """Records with a field "digest", in unnamed files, as many as a corpus of this size needs."""
 
     def __init__(self, folder: Path, size: int, dtype: np.dtype):
         self.dtype = dtype
@@ -57,8 +56,9 @@ class Buckets:
 
 
 class Offsets:
-    """Ascending runs of byte offsets in an unnamed file; few runs, so that those of a stretch are
-    found by bisection.
+    """Ascending runs of byte offsets in an unnamed file.
+
+    They are few, so that those of a stretch are found by bisection.
     """
 
     def __init__(self, folder: Path):
@@ -93,8 +93,9 @@ class Offsets:
 def repeats(
     make: Callable[[], Look], shards: Sequence[Range], folder: Path, threads: int
 ) -> Iterator[np.ndarray]:
-    """Records KEYED of all that `make()` finds in the shards and whose digest was found before, in
-    pieces ascending by `at`.
+    """Records KEYED of all that was found in shards with a digest that was found before.
+
+    `make()` makes the function that looks; the records come in pieces, each ascending by `at`.
     """
     buckets = Buckets(folder, size_of(shards[0].path), KEYED)
     for first, others in scatter(lambda: partial(apart, make()), shards, threads):

@@ -1,6 +1,4 @@
-"""Files in and out: JSON lines with errors that name file and line, and writes that appear whole or
-not at all.
-"""
+"""Files in and out: JSON whose errors name file and line, and writes that are whole or absent."""
 
 import glob
 import hashlib
@@ -28,8 +26,9 @@ LONGEST = 1 << 27  # bytes of a line of text
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it into place on success, remove it on any
-    failure.
+    """Yield a temporary path beside `path`, which takes its place on success.
+
+    On any failure it is removed.
 
     What has its final name is on disk, so that a loss of power leaves the old file or the new one.
     """
@@ -43,8 +42,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder; move its files into `folder` on success, each whole, remove it on
-    any failure.
+    """Yield a temporary folder, whose files are moved into `folder` on success, each whole.
+
+    On any failure it is removed.
     """
     with _beside(folder) as temporary:
         temporary.mkdir()
@@ -60,9 +60,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A name for what will become `path`, free of what killed processes have left under such
-    names.
-    """
+    """A name for what will become `path`, free of what killed processes have left."""
     prefix = f".{path.name}.{platform.node()}."
     temporary = path.with_name(f"{prefix}{os.getpid()}.tmp")
     try:
@@ -118,8 +116,9 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_json(path: str | Path) -> Any:
-    """Parsed JSON file; InputError names the file where it is truncated, malformed, nested too
-    deep, or has a key twice.
+    """Parsed JSON file.
+
+    InputError names a file that is cut short, malformed, nested too deep, or has a key twice.
     """
     return parse_json(read_bytes(path), path)
 
@@ -146,8 +145,9 @@ def read_object(path: Path, *keys: str) -> dict[str, Any]:
 
 
 def read_file(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
-    """A JSON object that has the fields of `kind`, as it is; InputError names the first that is
-    wrong, not its value.
+    """A JSON object that has the fields of `kind`, as it is.
+
+    InputError names the first that is wrong, not its value.
     """
     value = read_json(path)
     try:
@@ -162,8 +162,9 @@ def read_file(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write sorted, indented JSON atomically (numpy scalars and arrays allowed). NaN and infinity:
-    see `number`.
+    """Write sorted, indented JSON atomically; numpy's scalars and arrays are allowed.
+
+    NaN and infinity have no place in JSON: see `number`.
     """
     options = (
         orjson.OPT_INDENT_2
@@ -176,15 +177,14 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def number(value: float) -> float | str:
-    """JSON has no infinity: an unbounded epsilon is written as the string "inf", and read back by
-    float().
-    """
+    """A number as JSON has it: an unbounded epsilon is "inf", which float() reads back."""
     return "inf" if value == float("inf") else value
 
 
 class Range(NamedTuple):
-    """Whole lines of a file: those that begin from byte `start` on and before `end` (None: to its
-    end).
+    """Whole lines of a file, those that begin from byte `start` on and before `end`.
+
+    None stands for the end of the file.
     """
 
     path: Path
@@ -193,8 +193,9 @@ class Range(NamedTuple):
 
 
 def read_lines(source: str | Path | Range) -> Iterator[tuple[int, bytes]]:
-    """Lines, streamed, each with the byte at which it begins; InputError for one of more than
-    LONGEST bytes.
+    """Lines, streamed, each with the byte at which it begins.
+
+    InputError for one of more than LONGEST bytes.
     """
     path, at, end = source if isinstance(source, Range) else Range(Path(source))
     try:
@@ -223,8 +224,9 @@ def size_of(path: Path) -> int:
 
 
 def line_from(file: BinaryIO, place: int) -> int:
-    """Byte at which the first line begins that does not begin before `place`; where the file then
-    stands.
+    """Byte at which the first line begins that does not begin before `place`.
+
+    The file then stands there.
     """
     file.seek(max(place - 1, 0))
     while place and (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
@@ -245,15 +247,17 @@ def count_lines(path: Path, start: int, end: int) -> int:
 
 
 def line_number(path: Path, at: int) -> int:
-    """Number of the line that begins at a byte; for errors, since it reads all that stands
-    before.
+    """Number of the line that begins at a byte.
+
+    For errors, since it reads all that stands before.
     """
     return count_lines(path, 0, at) + 1
 
 
 def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
-    """One object per line, streamed; blank lines are skipped; errors name file and line, never the
-    text.
+    """One object per line, streamed; blank lines are skipped.
+
+    Errors name file and line, never the text.
     """
     path = source.path if isinstance(source, Range) else Path(source)
     for at, line in read_lines(source):

@@ -1,5 +1,4 @@
-"""JSON that says one thing: no key stands twice in an object, and nothing is nested deeper than any
-file of ours.
+"""JSON that says one thing: no key twice in an object, and little depth.
 
 The standard leaves open what a second key means; parsers let the last one win, and so gold secrets
 could vanish behind an empty list that another program does not see. The parsers here are orjson and
@@ -48,8 +47,7 @@ def check(raw: bytes, value: Any) -> None:
 
 
 def in_order(line: bytes, keys: int) -> bool:
-    """Whether a line, an object of so many different keys with no other object in it, surely has
-    none of them twice.
+    """Whether a line, an object of so many keys and no other object, surely has none twice.
 
     Where no colon follows white space, each key is followed by a quote and a colon: one that stands
     twice is counted twice.

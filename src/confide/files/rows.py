@@ -1,6 +1,4 @@
-"""Points, copies and findings as JSON lines: fields of declared types, the bytes at which lines
-begin, and a merge-join.
-"""
+"""Points, copies and findings as JSON lines of declared types, and a merge-join of them."""
 
 import math
 import os
@@ -48,8 +46,9 @@ class Copy(Struct, gc=False):
 
 
 class Found(Struct, gc=False):
-    """What the policies say of a point: spans of pi, whether pi_c fires, whether one of them
-    raised.
+    """What the policies say of a point.
+
+    That is the spans of pi, whether pi_c fires, and whether one of them raised.
     """
 
     key: str
@@ -59,8 +58,9 @@ class Found(Struct, gc=False):
 
 
 def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]]:
-    """The given fields of each line, as a tuple (a bare value for one field), with the byte at
-    which the line begins.
+    """The given fields of each line, with the byte at which the line begins.
+
+    They are a tuple, or a bare value for one field.
 
     InputError names a field that is missing, of another type than it has to be, or has spans beyond
     the text.
@@ -80,8 +80,9 @@ def _kind(fields: tuple[str, ...]) -> type[Struct]:
 
 
 def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, Any]]:
-    """Lines as objects of a kind, with the byte at which they begin; blank lines are skipped;
-    errors never quote the text.
+    """Lines as objects of a kind, with the byte at which they begin; blank lines are skipped.
+
+    Errors never quote the text.
     """
     decode = Decoder(kind).decode
     names = kind.__struct_fields__
@@ -130,8 +131,9 @@ def _wrong(message: str, source: Path | Range, at: int, name: str | None = None)
 
 
 def stretch(path: Path, points: Range) -> Range:
-    """Where the lines of a file of findings lie that belong to a range of the points: each names
-    the byte of its point, "at".
+    """Where the lines of a file of findings lie that belong to a range of the points.
+
+    Each line names the byte of its point, "at".
 
     The stretches of adjoining ranges adjoin, so that no line is passed over, whatever order the
     lines are in.
@@ -170,8 +172,9 @@ def _point(path: Path, place: int) -> float:
 
 
 class Join(Generic[Keyed]):
-    """Merge-join of keyed rows, of a file or `rows`, with the points: ask for each point's key in
-    turn, then `finish`.
+    """Merge-join of keyed rows, of a file or `rows`, with the points.
+
+    Ask for each point's key in turn, then `finish`.
     """
 
     def __init__(

@@ -1,5 +1,4 @@
-"""Scatter and gather: a function over shards of a file of lines, in several processes, its results
-in order.
+"""Scatter and gather: a function over shards of a file of lines, results in order.
 
 Shards are of fixed size, so that neither results nor the memory of a process depend on how many
 processes there are. Results come back through pipes, so nothing of them is left on a disk.
@@ -40,6 +39,7 @@ made: Callable[[], Callable[[Any], Any]]  # in a process of a pool: what it runs
 
 def shards(path: Path) -> list[Range]:
     """The file in ranges of SIZE bytes, each on to the end of its last line; at least one.
+
     InputError if it cannot be read.
     """
     try:
@@ -56,8 +56,9 @@ def shards(path: Path) -> list[Range]:
 def scatter(
     make: Callable[[], Callable[[Item], Result]], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
-    """Results of the function that `make` returns, in the order of the items; `make` runs once in
-    each of `threads` processes.
+    """Results of the function that `make` returns, in the order of the items.
+
+    `make` runs once in each of `threads` processes.
 
     At most 2 * threads results wait, so the memory does not grow with the items.
     Errors: what the function raises is raised here; InputError where a process was killed.
@@ -85,8 +86,9 @@ def scatter(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No search for cycles meanwhile: the many small objects of a shard are in none, and it would
-    take a fifth of the time.
+    """Meanwhile nothing searches for cycles, which would take a fifth of the time.
+
+    The many small objects of a shard are in none.
     """
     collects = gc.isenabled()
     gc.disable()

@@ -1,5 +1,4 @@
-"""Digests of what was made elsewhere and is in a model: a pretrained model, a pipeline, a list of
-keywords.
+"""Digests of what was made elsewhere and is in a model, such as pretrained weights.
 
 Whoever trains declares that such an artefact saw no protected text; the digest says which one is
 meant.
@@ -15,8 +14,9 @@ from confide.files.io import sha256
 
 
 def digest_of(artefact: str | None) -> str | None:
-    """SHA-256 of a file, or over the names and digests of all files of a folder; None where there
-    is no such artefact.
+    """SHA-256 of a file, or over the names and digests of all files of a folder.
+
+    None where there is no such artefact.
 
     `artefact`: a path, an installed package, or the name of a model of the Hugging Face hub that is
     in its cache.

@@ -1,5 +1,6 @@
-"""Content hash of a module and of every module of its package that it reaches, so that a workflow
-reruns on changed code.
+"""Content hash of a module and of all that it imports of its package.
+
+A workflow then reruns what changed code has made.
 
 Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and a
 table m.csv beside m.py do. A package's `__init__` belongs to each of its modules, as Python runs
@@ -16,17 +17,16 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code_hash(root: Path, module: str) -> str:
-    """Twelve hex digits for dotted `module` below the folder `root` and all that it imports of the
-    same package.
+    """Twelve hex digits for a dotted module and all that it imports of the same package.
+
+    It lies below the folder `root`.
     """
     parts = (f"{name} {module_hash(root, name)}" for name in sorted(closure(root, module)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def closure(root: Path, module: str) -> frozenset[str]:
-    """Dotted names of the module and of all modules of its top package that it imports, directly or
-    not.
-    """
+    """Dotted names of a module and of all that it imports of its package, directly or not."""
     found: set[str] = set()
     waiting = [module]
     while waiting:
@@ -40,9 +40,7 @@ def closure(root: Path, module: str) -> frozenset[str]:
 
 
 def imports(root: Path, module: str) -> tuple[str, ...]:
-    """Modules of the same package that the module's import statements mention, wherever they
-    stand.
-    """
+    """Modules of the same package that the import statements of a module mention."""
     return read(root, module)[0]
 
 

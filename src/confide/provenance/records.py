@@ -1,5 +1,6 @@
-"""Results without a record of how they were made, or that are no more what was made: the workflow
-must refuse them.
+"""Results that have no record of how they were made, or are no more what was made.
+
+The workflow must refuse them.
 
 Snakemake finds changed parameters and code through its records alone; a copy of the results that
 came without them would count as up to date whatever params.yaml says. A file that was cut short
@@ -34,8 +35,9 @@ REMAKE = "is not what jobs have read that came after it; delete it, and it is ma
 
 
 def unrecorded(folder: Path) -> Iterator[str]:
-    """Built files that neither have a record nor belong to an interrupted job (which is run again
-    anyway).
+    """Built files that have no record and belong to no interrupted job.
+
+    Such a job is run again anyway.
     """
     state = [path for path in states(folder) if path.is_dir()]
     for place in BUILT:
@@ -51,8 +53,7 @@ def unrecorded(folder: Path) -> Iterator[str]:
 
 
 def check_opening(page: Path) -> None:
-    """InputError unless a page that opens Snakemake's report is one block of raw HTML without
-    braces.
+    """InputError unless a page that opens Snakemake's report is raw HTML without braces.
 
     The report reads it as a template, which runs what stands in braces, then as reStructuredText,
     which may read other files.
@@ -72,8 +73,9 @@ def check_opening(page: Path) -> None:
 
 
 def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Outputs of finished jobs that are there, with what Snakemake knows of them; InputError for a
-    record that is damaged.
+    """Outputs of finished jobs that are there, with what Snakemake knows of them.
+
+    InputError for a record that is damaged.
 
     Snakemake passes over such a record, and would see no change of parameters any more.
     """
@@ -88,8 +90,9 @@ def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def altered(folder: Path) -> Iterator[str]:
-    """Built files that have another date than when they were made, and another content than when
-    they were last read.
+    """Built files that are no more what was made.
+
+    They have another date than then, and another content than when they were last read.
     """
     made = dict(records(folder))
     changed = {name for name in made if (folder / name).stat().st_mtime != made[name]["endtime"]}
@@ -101,8 +104,9 @@ def altered(folder: Path) -> Iterator[str]:
 
 
 def redate(folder: Path) -> None:
-    """Give built files that a clock has dated in the future the date of now; else Snakemake refuses
-    what is made from them.
+    """Give built files that are dated in the future the date of now.
+
+    Else Snakemake refuses what is made from them.
     """
     now = time.time()
     for place in BUILT:

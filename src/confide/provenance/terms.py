@@ -31,8 +31,9 @@ def digest_of_specs(*specs: Spec) -> str:
 def terms(
     text: TextSpec, redact: RedactSpec, partition: PartitionSpec | None = None
 ) -> dict[str, Any]:
-    """Terms by the names that `DataSpec` has for them; those of TEXT alone where nothing was
-    partitioned.
+    """Terms by the names that `DataSpec` has for them.
+
+    Where nothing was partitioned these are those of TEXT alone.
     """
     found = text.model_dump()
     found["policies"] = digest_of_specs(redact)
@@ -43,8 +44,9 @@ def terms(
 def read_before(
     reads: Iterable[ReadSpec], tokenizer: Path | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Stage, source, whether it is public, and digest of each product of an earlier stage: the
-    `read` lines of a ledger.
+    """The `read` lines of a ledger, one for each product of an earlier stage.
+
+    Each has stage, source, whether it is public, and digest.
 
     InputError where one is declared public and is not there, since nothing could then say which one
     was meant.

@@ -1,5 +1,4 @@
-"""Several processes that make every update of one model together, each reading its part of the
-batch.
+"""Several processes that make every update of one model together, each reading its part.
 
 torchrun starts them (`confide train --processes 2`). All draw the same batches and the same noise
 from the same streams, each computes every n-th example, and sums are added up before anything is
@@ -31,8 +30,9 @@ class Lost(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """This process among those that train one model: alone by default, and then nothing here does
-    anything.
+    """This process among those that train one model; by default it is alone.
+
+    Then nothing here does anything.
     """
 
     rank: int = 0
@@ -46,8 +46,9 @@ class Group:
 
     @property
     def part(self) -> slice:
-        """Which of a batch's examples, in order of length, this process computes: each has as many,
-        of like lengths.
+        """Which of a batch's examples, in order of length, this process computes.
+
+        Each process has as many, of like lengths.
         """
         return slice(self.rank, None, self.size)
 
@@ -104,8 +105,9 @@ ALONE = Group()
 
 @contextmanager
 def joined(device: str) -> Iterator[Group]:
-    """The group that this process was started in, until it is left; a process that was started
-    alone is one of its own.
+    """The group that this process was started in, until it is left.
+
+    A process that was started alone is one of its own.
 
     Where several processes fail, one raises the InputError and the others just end.
     """

@@ -1,5 +1,4 @@
-"""MLflow behind a handful of functions, for the track stage and the live mirror; training jobs
-never import it.
+"""MLflow for the stage `track` and the live mirror; training jobs never import it.
 
 A tracking server is a convenience: one that cannot be reached is a one-line error after seconds,
 not minutes of silence.
@@ -56,8 +55,9 @@ def reachable(uri: str) -> Iterator[None]:
 
 
 def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
-    """A client that has answered, and the experiment's id. A database is created if there is none
-    (seconds).
+    """A client that has answered, and the experiment's id.
+
+    A database is created if there is none (seconds).
     """
     for name, value in {**PATIENCE, **SILENCE}.items():
         os.environ.setdefault(name, value)

@@ -1,5 +1,4 @@
-"""Write the certificate of a run: what is guaranteed, of what unit, to whom, on which condition, in
-numbers and in words.
+"""Write the certificate of a run: what is guaranteed, of what unit, to whom, on which condition.
 
 Nothing here trusts the training job: claims follow from its verified ledger and from what was
 measured of the policy. Nor our own accountants: before anything is written, Google's dp-accounting

@@ -1,5 +1,4 @@
-"""List later copies of training texts (CRT Algorithm 1, deduplication): the first occurrence stays,
-the rest are named.
+"""List later copies of training texts (CRT Algorithm 1), of which the first is kept.
 
 Only keys of points are written.
 """
@@ -22,8 +21,9 @@ WARNING = "dedup: warning: plain SHA-1 digests of short secrets can be guessed b
 
 
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
-    """Write one line {"key", "at"} per later copy in the train split, in file order; "at" is the
-    byte at which its line begins.
+    """Write one line {"key", "at"} per later copy in the train split, in file order.
+
+    "at" is the byte at which its line begins.
 
     Guarantees: the key of the digests exists only in memory; no text is written, and digests under
     that key only in files without a name while the stage runs.

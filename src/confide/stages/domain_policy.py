@@ -1,5 +1,4 @@
-"""Fit a policy of domains (Domain Private Transformers, section 5.1): mine keywords, or train a
-classifier.
+"""Fit a policy of domains (Domain Private Transformers, section 5.1): keywords or a classifier.
 
 Fits on the train split, tunes the threshold z of a classifier on the valid split, and scores the
 product on the test split. Keywords, and the vocabulary of a classifier, ARE text of the corpus: it
@@ -30,8 +29,9 @@ Find = Callable[[Sequence[str]], list[list[Span]]]
 
 
 def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores: Path) -> None:
-    """Write the keywords (JSON) or the classifier (safetensors), and the scores; `points` are those
-    of a corpus of domains.
+    """Write the keywords (JSON) or the classifier (safetensors), and the scores.
+
+    `points` are those of a corpus of domains.
 
     Guarantees: fits on the train split, tunes z on the valid split; give it public or held-out
     text.
@@ -73,8 +73,9 @@ def each(policy: Policy) -> Find:
 
 
 def read(spec: DomainPolicySpec, points: Path, split: str) -> Texts:
-    """Points of a split by domain and document, domains in order; InputError where a domain has
-    nothing to learn from.
+    """Points of a split by domain and document, domains in order.
+
+    InputError where a domain has nothing to learn from.
     """
     found: Texts = {}
     for text, domain, doc, theirs in read_rows(points, "text", "domain", "doc", "split"):
@@ -103,8 +104,9 @@ def read(spec: DomainPolicySpec, points: Path, split: str) -> Texts:
 
 
 def remembering(model: Classifier) -> Probabilities:
-    """The model's probabilities, each window computed once: dialogue repeats itself, and every
-    domain asks the same.
+    """The model's probabilities, with each window computed once.
+
+    Dialogue repeats itself, and every domain asks the same.
     """
     known: dict[str, np.ndarray] = {}
 
@@ -137,8 +139,7 @@ def tuned(
     precision: float | None = None,
     recall: float | None = None,
 ) -> float:
-    """The smallest z with this precision, or, where only a recall is wanted, the largest z that has
-    it.
+    """The smallest z with this precision, or else the largest z with this recall.
 
     Guarantees: with both, either holds; InputError where no z does it.
     """
@@ -152,8 +153,10 @@ def tuned(
 
 
 def rates(scores: np.ndarray, truth: np.ndarray, z: np.ndarray) -> dict[str, np.ndarray]:
-    """At each z, of the windows that are flagged the share of the right domain, and the share of
-    all windows that these are.
+    """Precision and recall of the windows that are flagged at each z.
+
+    Precision is the share of the flagged ones that are of the right domain, recall the share of all
+    windows that these are.
 
     Not a number where nothing is flagged, or there is nothing.
     """
@@ -184,9 +187,7 @@ def accuracy(scores: np.ndarray, truth: np.ndarray, domains: list[str]) -> dict[
 
 
 def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, dict[str, float | None]]:
-    """Of each domain's text the share of characters that the policy of each domain flags, markers
-    aside.
-    """
+    """Share of each domain's characters that each domain's policy flags, markers aside."""
     found: dict[str, dict[str, float | None]] = {}
     for domain, documents in texts.items():
         lines = [text for points in documents.values() for text in points]

@@ -1,6 +1,4 @@
-"""Perplexity and accuracy of a trained model on held-out points: original text, and the masked text
-beside it.
-"""
+"""Measure a trained model on held-out points, as they were and masked: perplexity, accuracy."""
 
 from pathlib import Path
 
@@ -33,8 +31,9 @@ TRAINED = 2000  # training points, at most, that are scored beside the held-out 
 def evaluate(
     spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, points: Path, output: Path
 ) -> None:
-    """Write overall, public-token and private-token figures; private = gold secrets, whatever the
-    policy saw.
+    """Write overall, public-token and private-token figures.
+
+    Private tokens are gold secrets, whatever the policy saw.
 
     `domains`: the same figures of each domain's points alone, where the corpus has domains.
     `ppl_marked`: on the tokens that the policy marks; `ppl_marked_backoff`: the same where the
@@ -85,8 +84,9 @@ def evaluate(
 
 
 def planted(points: Path, partition: Partition) -> np.ndarray:
-    """(N,) bool: points that were planted, by their documents' names; InputError unless the file
-    has the partition's points.
+    """(N,) bool: points that were planted, by their documents' names.
+
+    InputError unless the file has the partition's points.
     """
     found = np.array([is_planted(doc) for doc in read_rows(points, "doc")], bool)
     if len(found) != len(partition.split):

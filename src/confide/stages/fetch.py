@@ -1,5 +1,4 @@
-"""Fetch a published corpus: from the folder CONFIDE_MIRROR if the file is there, else over HTTPS
-from its publisher.
+"""Fetch a published corpus: from the folder CONFIDE_MIRROR, or over HTTPS from its publisher.
 
 Nothing is unpacked to disk: members are read in memory, matched by name, size and type, verified
 against the recorded digest, and written as canonical JSON lines {"path", "text"}, the same bytes
@@ -33,8 +32,9 @@ TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz")
 
 
 def fetch(spec: FetchSpec, *, output: Path) -> None:
-    """Write the archive's members as JSON lines. InputError where it cannot be had or a digest
-    differs.
+    """Write the archive's members as JSON lines.
+
+    InputError where it cannot be had or a digest differs.
 
     Guarantees: `output` holds exactly the content whose SHA-256 is recorded, or is not written.
     """
@@ -124,8 +124,9 @@ def _open_url(url: str) -> IO[bytes]:
 
 
 def _open_tar(path: Path, place: str | None = None) -> Iterator[tuple[str, bytes | None]]:
-    """Names of all members in turn, with the bytes of regular files within the limits, and None for
-    anything else.
+    """Names of all members in turn, with the bytes of regular files within the limits.
+
+    Anything else has None.
     """
     total = 0
     try:

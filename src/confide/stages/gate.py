@@ -1,6 +1,4 @@
-"""The gate of a study: every certificate against the audit of its model; the study fails where one
-does not stand.
-"""
+"""Hold every certificate of a study against its model's audit; fail where one does not stand."""
 
 from pathlib import Path
 

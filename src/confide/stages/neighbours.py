@@ -1,5 +1,6 @@
-"""Mask sampled gold secrets in the raw text, one at a time, and see what the data stages make of it
-(the neighbour test).
+"""Mask gold secrets in the raw text one at a time, and see what training would read then.
+
+This is the neighbour test.
 
 gamma is the share of secrets whose masking changes what training reads: missed by the policy, or
 covered by it and yet unstable (the policy then changes its mind elsewhere, or its span reaches
@@ -57,8 +58,9 @@ EVENTS = {
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of tested secrets: all, those that leave a trace, a trace in public, a trace though
-    the policy covers them.
+    """Counts of tested secrets: all, and those that leave a trace of one kind or another.
+
+    different: a trace; exposed: one in public; unstable: one though the policy covers the secret.
 
     literal, doubled: those that leave a trace if they alone are masked, and one in more than one
     point.
@@ -92,8 +94,9 @@ class Count:
 
 
 def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: Path) -> None:
-    """Write neighbours.json for gold secrets of the train split; all its bounds hold together with
-    spec.confidence.
+    """Write neighbours.json for gold secrets of the train split.
+
+    All its bounds hold together with spec.confidence.
 
     It says on what terms it was measured, and with which tokenizer and models, as recall.json does.
 
@@ -180,15 +183,17 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
 
 
 def badness(row: dict[str, Any]) -> tuple[float, float]:
-    """What labels are compared by: the rate, then its bound; all of one that was not tested may be
-    missed.
+    """What labels are compared by: the rate, then its bound.
+
+    All of a label that was not tested may be missed.
     """
     return (1.0, 1.0) if row["gamma"] is None else (row["gamma"], row["gamma_upper"])
 
 
 def worst(labels: dict[str, dict[str, Any]], name: str) -> float | None:
-    """The largest of the labels' rates or bounds, 1 for a label of which none was tested; None
-    where there is no label.
+    """The largest of the labels' rates or bounds; None where there is no label.
+
+    It is 1 for a label of which none was tested.
     """
     return max((1.0 if row[name] is None else row[name] for row in labels.values()), default=None)
 
@@ -202,8 +207,9 @@ def unique_of(count: Count, label: str) -> Tally:
 
 
 def together(tallies: Any) -> dict[str, int]:
-    """Counts of several labels in one; no rates, for rare labels are sampled more often than
-    frequent ones.
+    """Counts of several labels in one.
+
+    They give no rates, for rare labels are sampled more often than frequent ones.
     """
     found = Counter({name: 0 for name in Tally.__slots__})
     for tally in tallies:

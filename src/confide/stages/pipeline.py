@@ -37,8 +37,9 @@ def pipeline(
     treebank: Path | None = None,
     points: Path | None = None,
 ) -> None:
-    """Write the pipeline and its scores; `treebank` is the fetched archive, `points` those of a
-    corpus with gold spans.
+    """Write the pipeline and its scores.
+
+    `treebank` is the fetched archive, `points` those of a corpus with gold spans.
 
     Guarantees: reads the train splits (and the test splits for scores) of what it is given; give it
     public text.
@@ -93,8 +94,9 @@ def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", dict[str, An
 
 
 def entities(spec: PipelineSpec, points: Path) -> tuple["Language", dict[str, Any]]:
-    """The entity recogniser, with its scores. InputError where no training point has a gold
-    span.
+    """The entity recogniser, with its scores.
+
+    InputError where no training point has a gold span.
     """
     nlp = blank(spec)
     nlp.add_pipe("ner", config={"model": transitions("ner", vectors(spec))})
@@ -123,9 +125,7 @@ def blank(spec: PipelineSpec) -> "Language":
 
 
 def vectors(spec: PipelineSpec) -> dict[str, Any]:
-    """Settings of the vectors: hashed words and a convolution over their neighbours, nothing
-    pretrained.
-    """
+    """Settings of the vectors: hashed words convolved with their neighbours, none pretrained."""
     return {
         "@architectures": "spacy.HashEmbedCNN.v2",
         "width": spec.width,
@@ -176,8 +176,9 @@ def parsed(nlp: "Language", tree: Tree) -> "Example | None":
 
 
 def tagged(nlp: "Language", text: str, gold: Iterable[list[Any]]) -> "Example":
-    """A text with its gold spans as an example; spans grow to whole words, and the longest of
-    overlapping ones counts.
+    """A text with its gold spans as an example.
+
+    Spans grow to whole words, and the longest of overlapping ones counts.
     """
     from spacy.training import Example
     from spacy.util import filter_spans
@@ -198,8 +199,9 @@ def learn(
     unseen: Iterable["Example | None"],
     names: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Train in place with spaCy's own updates; the scores on unseen examples, null where there are
-    none to score.
+    """Train in place with spaCy's own updates; the scores on unseen examples.
+
+    They are null where there are none to score.
     """
     from spacy.util import minibatch
 

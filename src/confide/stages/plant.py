@@ -1,5 +1,4 @@
-"""Plant canaries: random secrets in a fixed sentence, copied into the training points at random
-places (CRT section 5).
+"""Plant canaries, random secrets in fixed sentences, among the training points (CRT section 5).
 
 Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and
 show what an attack scores on text that was not trained on. Canaries of words belong to authors
@@ -73,8 +72,9 @@ def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]
 def draw_audits(
     spec: CanarySpec | WordCanarySpec, taken: list[str], tokenizer: Path | None
 ) -> dict[str, dict[str, Any]]:
-    """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets)
-    and its coins.
+    """The sentence, the secrets and the coins of each set of audit canaries.
+
+    No secret is one of `taken`, and none is in both sets.
 
     `tokenizer` is read for new tokens alone; InputError if it has too few.
     """
@@ -171,8 +171,9 @@ def _count_train(points: Path) -> int:
 def _interleave(
     points: Path, train: int, places: list[int], canaries: Iterator[Any]
 ) -> Iterator[Any]:
-    """Points in order, with canaries at the given places (ascending) of the training sequence that
-    results.
+    """Points in order, with canaries at given places of the training sequence that results.
+
+    The places are ascending.
 
     One that is left out (None) takes up its place all the same: where the others stand does not
     depend on the coins.
@@ -197,8 +198,9 @@ def _interleave(
 
 
 class Planted(NamedTuple):
-    """Canaries that are planted for certain: what canaries.json says of them, and the copies, as
-    (index, copy).
+    """Canaries that are planted for certain.
+
+    They are what canaries.json says of them, and the copies, as (index, copy).
     """
 
     facts: dict[str, Any]
@@ -250,8 +252,7 @@ def plant(
     canaries: Path,
     tokenizer: Path | None = None,
 ) -> None:
-    """Write the points with all copies of canaries and the audit canaries among the training ones,
-    and canaries.json.
+    """Write the points with canaries among the training ones, and canaries.json.
 
     `tokenizer` is read for canaries of words and of new tokens alone.
     Guarantees: other points keep their order and content, and turning one coin changes, adds or

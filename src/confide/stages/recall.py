@@ -1,5 +1,6 @@
-"""Measure a policy against gold secrets: recall, precision, and how large its miss rate may be (CRT
-section 3.2).
+"""Measure a policy against gold secrets: recall, precision, and bounds on what it misses.
+
+CRT section 3.2 names them.
 
 gamma is the share of gold secrets that the policy misses; delta2 the share that it misses in a
 point on which the conservative policy is silent too, so that they reach the public pool. Both are
@@ -37,9 +38,7 @@ BOUNDED = ("miss_rate", "delta2", "delta2_given_miss")
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of gold secrets: all, missed by the policy, and missed without a conservative hit in
-    their point.
-    """
+    """Counts of gold secrets: all, missed, and missed without a conservative hit in their point."""
 
     secrets: int = 0
     missed: int = 0
@@ -81,8 +80,9 @@ class Count:
 
 
 def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads: int = 1) -> None:
-    """Write recall.json for the train split, before deduplication; bounds hold with probability
-    spec.confidence.
+    """Write recall.json for the train split, before deduplication.
+
+    Its bounds hold together with probability spec.confidence.
 
     It says on what terms it was measured, and with which models, so that no certificate takes it
     for that of another run.
@@ -116,8 +116,9 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
 
 
 def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Byte at which the training points with gold spans begin, and digest of their texts, where
-    they can be copies.
+    """Where the training points with gold spans begin, and digests of their texts.
+
+    Points that cannot be copies are left out.
     """
     rows = located_rows(shard, "text", "split", "gold")
     return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
@@ -126,9 +127,7 @@ def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tup
 def counted(
     digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, shard: Range
 ) -> tuple[Count, np.ndarray]:
-    """What is counted over the training points of a shard, and the records of their secret
-    strings.
-    """
+    """What is counted over the training points of a shard, and records of their secret strings."""
     count = Count()
     strings = Strings()
     later = frozenset(copies.within(shard).tolist())
@@ -152,8 +151,9 @@ def counted(
 def tally(
     count: Count, text: str, gold: list[Any], finding: Found | None, *, planted: bool
 ) -> dict[tuple[str, str], tuple[bool, bool]]:
-    """Add one training point; for each of its secret strings, with its label, whether one is
-    missed, and one unprotected.
+    """Add one training point to a count.
+
+    For each of its secret strings, with its label: whether one is missed, and one unprotected.
     """
     private = finding is not None or MASK in text
     count.pools["private" if private else "public"] += 1

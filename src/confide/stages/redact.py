@@ -1,5 +1,4 @@
-"""Find the spans of every point: the policy pi and whether the conservative policy pi_c fires (CRT
-section 3.2).
+"""Find what the policy pi flags in every point, and where pi_c fires (CRT section 3.2).
 
 Spans are stored beside the text, which stays as it is. A policy that fails on a text makes the text
 private: its line says conservative and failed, and the number of failures goes to stderr.
@@ -27,8 +26,9 @@ Rows = Iterator[tuple[int, tuple[str, str]]]  # byte at which the point begins, 
 
 
 def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) -> None:
-    """Write {"key", "spans", "conservative", "at"} for each point that has a span or a conservative
-    hit, in file order.
+    """Write {"key", "spans", "conservative", "at"} for each point of which a policy says something.
+
+    That is a span or a conservative hit; lines are in file order.
 
     "at" is the byte of the points' file at which the point begins. `threads`: processes, each with
     policies of its own.
@@ -48,8 +48,9 @@ def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) ->
 
 
 def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
-    """A function of a shard of the points: its lines of the output, and how many texts a policy
-    failed on.
+    """A function of a shard of the points that finds its lines of the output.
+
+    It also counts the texts that a policy failed on.
     """
     together = batch_finder_of(spec)
     find = remembering(finder_of(spec)) if together is None else None
@@ -76,8 +77,9 @@ def findings(rows: Rows, find: Callable[[str], Finding]) -> Iterator[Finding]:
 
 
 def batches(rows: Rows, find: Callable[[Sequence[str]], list[Finding]]) -> Iterator[Finding]:
-    """The same with a batched policy; within a batch a text is looked at once, and short ones are
-    remembered.
+    """Lines of the output with a batched policy, which looks at a text once in each batch.
+
+    Short texts are remembered.
 
     But not from shard to shard: what a process saw before may show in the last digits of what a
     model says of a batch.

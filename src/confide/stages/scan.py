@@ -1,5 +1,4 @@
-"""Search what a study releases for the secrets of its private datasets, in many forms; a leak fails
-the job.
+"""Search what a study releases for the secrets of its private datasets; one that is found fails it.
 
 Files are read as raw bytes and as what they contain (`leaks.containers`). The report names files,
 labels, kinds of variants and indices of secrets (`leaks.secrets`), never a text. A clean scan shows
@@ -45,8 +44,9 @@ def scan(
     output: Path,
     table: Path | None = None,
 ) -> None:
-    """Search files and folders; write counts to `output`, a line per file to `table`, then raise
-    Failure if there is a leak.
+    """Search files and folders; raise Failure if a secret is found.
+
+    Counts go to `output`, a line per file to `table`.
 
     Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or
     stands in `public` points. Where that leaves none though there are private points, the counts
@@ -121,8 +121,9 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
 def searched(
     searcher: Searcher, path: Path, number: int, size: int, known: set[int], label_of: list[str]
 ) -> dict[str, Any]:
-    """What was found in one file, its name included. A name with a secret in it is replaced by the
-    file's number.
+    """What was found in one file, its name included.
+
+    A name with a secret in it is replaced by the file's number.
     """
     kinds: Counter[str] = Counter()
     labels: Counter[str] = Counter()

@@ -1,5 +1,4 @@
-"""Shadow models of one dataset: K small language models, each with a random half of the attacked
-secrets in its training set.
+"""Train shadow models of a dataset, each with a random half of the attacked secrets in its text.
 
 They are what an attacker with data of the same kind trains at home (Carlini et al. 2022): on the
 text as it was, without redaction and without noise, whatever was done for the model under attack.
@@ -85,8 +84,9 @@ def training_set(
     background: float,
     rng: np.random.Generator,
 ) -> tuple[list[str], np.ndarray]:
-    """Texts and who learns each, (K, N) bool: a point with candidates is learnt by the models that
-    are to see all of them.
+    """Texts, and which model learns each, (K, N) bool.
+
+    A point with candidates is learnt by the models that are to see all of them.
 
     Of the other points, a share of those for training is learnt by all; held-out points without
     candidates by none.
@@ -113,8 +113,9 @@ def encoded(texts: list[str], tokenizer: Tokenizer) -> View:
 
 
 def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
-    """The views and bos in a vocabulary of the tokens that occur, and its size: most of the cost is
-    per token of vocabulary.
+    """The views and bos in a vocabulary of the tokens that occur, and its size.
+
+    Most of the cost is per token of vocabulary.
 
     Of a token that occurs nowhere a model would only learn to leave it out.
     """
@@ -138,9 +139,7 @@ def trained(
     candidates: View,
     processes: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores (K, M) and token counts (M,) of the candidates, and the losses (epochs, K) of
-    training.
-    """
+    """Scores (K, M) and token counts (M,) of the candidates, and losses of training (epochs, K)."""
     (view, candidates), bos, size = compact([view, candidates], words.bos_id)
     torch.manual_seed(spec.seed)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]

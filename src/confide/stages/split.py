@@ -1,5 +1,4 @@
-"""Split documents into points, the unit of deduplication, sampling and privacy, before anything
-else (CRT A.6).
+"""Split documents into points, the unit of deduplication, sampling and privacy (CRT A.6).
 
 A point is a line (turn), a document (dialogue), a natural sentence or a window of words. Blanks
 around a point are not part of it and blank points are skipped. Gold spans move with their text; one
@@ -71,9 +70,7 @@ def sentences(text: str, window: int) -> Iterator[Range]:
 
 
 def _ends(text: str, start: int, match: re.Match[str]) -> bool:
-    """Whether a single period closes a sentence rather than an abbreviation, an initial or an
-    ordinal.
-    """
+    """Whether a single period closes a sentence, and no abbreviation, initial or ordinal."""
     before = text[max(start, match.start() - 40) : match.start()].lower()
     token = BEFORE.search(before)[0]
     if not token:
@@ -141,8 +138,9 @@ def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Spa
 def points(
     spec: SplitSpec, record: Record, counts: dict[str, int], seen: Counter[str]
 ) -> list[dict[str, Any]]:
-    """Fields of each Point of a record; `counts`: points so far of documents that may come again,
-    `seen`: of each split.
+    """Fields of each Point of a record.
+
+    `counts`: points so far of documents that may come again; `seen`: of each split.
     """
     first = counts.get(record.doc, 0)
     rows = [
@@ -167,8 +165,9 @@ def points(
 def cut(
     spec: SplitSpec, plan: lines.Plan, shard: lines.Shard
 ) -> tuple[list[bytes | Record], Counter[str]]:
-    """Lines of the output for a shard, and how many of each split; records, still, of documents
-    that other shards hold, too.
+    """Lines of the output for a shard, and how many of each split.
+
+    Documents that other shards hold, too, are still records.
     """
     counts: dict[str, int] = {}
     found: list[bytes | Record] = []
@@ -186,8 +185,9 @@ def cut(
 def cuts(
     spec: SplitSpec, raw: Path | None, folder: Path, threads: int
 ) -> Iterator[tuple[Iterable[bytes | Record], Counter[str]]]:
-    """What `cut` gives for each shard of a file of lines; any other corpus is read from one end to
-    the other.
+    """What `cut` gives for each shard of a file of lines.
+
+    Any other corpus is read from one end to the other.
     """
     if not isinstance(spec.corpus, LinesSpec):
         yield READERS[spec.corpus.reader](spec.corpus, raw), Counter()

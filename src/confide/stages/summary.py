@@ -1,6 +1,4 @@
-"""One page over all studies: every model, the best for each need, and a verdict on every claim of
-the papers.
-"""
+"""Write one page over all studies: every model, the best for each need, verdicts on the papers."""
 
 import re
 from pathlib import Path
@@ -23,8 +21,9 @@ INSIDE = (
 def summary(
     spec: SummarySpec, *, results: Path, models: Path, claims: Path, page: Path, opening: Path
 ) -> None:
-    """Write claims.csv, the page for a browser, and the same as the opening of Snakemake's report
-    (reStructuredText).
+    """Write claims.csv, the page for a browser, and the opening of Snakemake's report.
+
+    The opening is the same page as reStructuredText.
 
     What a claim asks for and was not measured is its verdict. InputError names a missing run's
     file.

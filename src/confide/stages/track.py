@@ -1,5 +1,4 @@
-"""Load settings, learning curves, certificates, attacks and figures of the selected studies into
-MLflow.
+"""Load settings, learning curves, certificates, attacks and figures of studies into MLflow.
 
 A run's key is the hash of its content: what is there and finished is skipped, what was interrupted
 is replaced, and a run whose files changed is added beside its past. Nothing is read but files that
@@ -36,8 +35,9 @@ TEXTS = "examples.md"
 
 
 def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None:
-    """Bring the server up to date; `output` lists the ids. InputError where it does not answer or a
-    file is missing.
+    """Bring the server up to date; `output` lists the ids.
+
+    InputError where it does not answer or a file is missing.
 
     Guarantees: a second call with the same files adds nothing.
     """
