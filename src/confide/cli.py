@@ -135,7 +135,7 @@ def read_spec(classes: list[type["Spec"]], text: str) -> "Spec":
 
     Of several classes it is of the one whose `kind` it names, or of the first.
     """
-    from confide.files.io import read_bytes
+    from confide.files.io import REFUSED, read_bytes, refused_json
     from confide.specs import parse
 
     file = text[1:] if text.startswith("@") else None
@@ -144,10 +144,8 @@ def read_spec(classes: list[type["Spec"]], text: str) -> "Spec":
     try:
         value = json.loads(content)
         jsons.check(content, value)
-    except (jsons.Repeated, jsons.Nested) as error:
-        raise InputError(str(error), file=place, key=getattr(error, "key", None)) from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"malformed JSON: {error.msg}", file=place, line=error.lineno) from None
+    except REFUSED as error:
+        raise refused_json(error, place) from None
     except (ValueError, RecursionError) as error:
         # not UTF-8, a number of thousands of digits, nested too deep
         raise InputError(f"malformed JSON ({type(error).__name__})", file=place) from None

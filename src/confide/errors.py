@@ -31,9 +31,8 @@ class InputError(ValueError):
             parts.append(f"{key} = {shown}" if value is not None else key)
         elif value is not None:
             parts.append(shown)
-        super().__init__(
-            terminal(": ".join([*parts, message]))
-        )  # names of files and keys may hold line breaks
+        # names of files and keys may hold line breaks
+        super().__init__(terminal(": ".join([*parts, message])))
 
 
 def _shown(value: object) -> str:

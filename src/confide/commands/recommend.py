@@ -213,8 +213,12 @@ def described(one: Policies) -> str:
     head = f"{one.dataset}: policy {one.policy}, conservative policy {one.conservative}; {pools}"
     if one.gamma is None:
         return f"{head}. What the policies miss is {UNKNOWN}."
-    missed = f"misses {one.gamma:.2%} of the secrets that it finds worst ({plain(one.label or 'of one label')}; "
-    missed += f"{one.secrets:,} of all labels tested), with 95 % confidence at most {one.gamma_upper:.2%} of any"
+    label = plain(one.label or "of one label")
+    missed = (
+        f"misses {one.gamma:.2%} of the secrets that it finds worst ({label}; "
+        f"{one.secrets:,} of all labels tested), "
+        f"with 95 % confidence at most {one.gamma_upper:.2%} of any"
+    )
     public = (
         f"; at most {one.delta2_upper:.2%} show in points read without noise"
         if one.private < one.points

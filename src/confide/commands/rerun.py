@@ -24,6 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from confide import models
+from confide.config.jobs import MODEL_FILES
 from confide.data.neighbours import Outcome, Secret, compare, neighbour, secrets_of
 from confide.data.partition_files import load_partition
 from confide.data.partitioning import Raw, Row, build
@@ -44,17 +45,9 @@ from confide.train.evaluation import evaluate_points
 from confide.train.pools import pool_sizes
 from confide.types import Release
 
-NUMBERS = re.compile(
-    r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan"
-)  # seconds and perplexities in the lines of a log
+# Seconds and perplexities in the lines of a log.
+NUMBERS = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan")
 SIDES = ("D", "D'")
-RELEASED = (
-    "model.safetensors",
-    "config.json",
-    "metrics.jsonl",
-    "ledger.jsonl",
-    "epochs.safetensors",
-)
 
 
 class Ran(NamedTuple):
@@ -156,21 +149,31 @@ def chain(
     folder.mkdir()
     copies = folder / "copies"
     spans = folder / "spans"
-    words = {"tokenizer": folder / "tokenizer.json"}
-    views = {name: folder / name for name in ("original", "redacted")}
-    made = {Path(name).stem: folder / name for name in RELEASED} | {
-        "checkpoint": folder / "checkpoint"
-    }
+    vocabulary = folder / "tokenizer.json"
+    original = folder / "original"
+    redacted = folder / "redacted"
+    made = {Path(name).stem: folder / name for name in MODEL_FILES}
+    seeded = spec.train.model_copy(update={"noise_seed": noise_seed})
     log = io.StringIO()
     with contextlib.redirect_stderr(log):
-        tokenizer(spec.tokenizer, points=public or points, output=words["tokenizer"])
+        tokenizer(spec.tokenizer, points=public or points, output=vocabulary)
         dedup(spec.dedup, points=points, output=copies)
         redact(spec.redact, points=points, output=spans)
-        partition(spec.partition, points=points, copies=copies, spans=spans, **words, **views)
+        partition(
+            spec.partition,
+            points=points,
+            copies=copies,
+            spans=spans,
+            tokenizer=vocabulary,
+            original=original,
+            redacted=redacted,
+        )
         train(
-            spec.train.model_copy(update={"noise_seed": noise_seed}),
-            **views,
-            **words,
+            seeded,
+            original=original,
+            redacted=redacted,
+            tokenizer=vocabulary,
+            checkpoint=folder / "checkpoint",
             **start,
             **made,
         )
@@ -188,7 +191,9 @@ def look(folder: Path, secret: Secret) -> Ran:
     ]
     sizes = pool_sizes(load_partition(folder / "original", folder / "redacted"))
     drawn = {one.step.pool for one in releases}
-    public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")}
+    public: dict[str, Any] = {
+        name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")
+    }
     public["ledger.jsonl"] = unchained(ledger)
     public |= {
         "number of updates": sum(release.count for release in releases),

@@ -20,15 +20,13 @@ from confide.files.io import Range, size_of, unnamed
 from confide.files.shards import scatter
 
 DIGEST = 20  # bytes
-KEYED = np.dtype(
-    [("digest", f"S{DIGEST}"), ("at", np.int64)]
-)  # of equal length, so the zeros that S leaves out do not matter
+# Digests are of equal length, so the zeros that S leaves out do not matter.
+KEYED = np.dtype([("digest", f"S{DIGEST}"), ("at", np.int64)])
 SHARE = 128 << 20  # bytes of the corpus to a bucket
 MOST = 256  # buckets: each is an open file
 
-Look = Callable[
-    [Any], Iterable[tuple[int, bytes]]
-]  # of a shard: where something stands in it, and its digest, in order
+# Of a shard: where something stands in it, and its digest, in order.
+Look = Callable[[Any], Iterable[tuple[int, bytes]]]
 
 
 class Buckets:
@@ -40,10 +38,8 @@ class Buckets:
 
     def add(self, records: np.ndarray) -> None:
         """Append each record to the bucket of its digest."""
-        first = np.ascontiguousarray(records["digest"]).view(np.uint16)[
-            :: DIGEST // 2
-        ]  # two bytes of each
-        bucket = first % len(self.files)
+        pairs = np.ascontiguousarray(records["digest"]).view(np.uint16)
+        bucket = pairs[:: DIGEST // 2] % len(self.files)  # by two bytes of each digest
         order = np.argsort(bucket, kind="stable")
         parts = np.split(records[order], np.searchsorted(bucket[order], range(1, len(self.files))))
         for file, part in zip(self.files, parts, strict=True):
@@ -106,9 +102,8 @@ def repeats(
 
 def later(buckets: Buckets, threads: int) -> Iterator[np.ndarray]:
     """Of each bucket all records but the first of each digest, in order."""
-    return scatter(
-        lambda: lambda index: _later(buckets.read(index)), range(len(buckets.files)), threads
-    )
+    indices = range(len(buckets.files))
+    return scatter(lambda: lambda index: _later(buckets.read(index)), indices, threads)
 
 
 def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:

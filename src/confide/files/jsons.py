@@ -7,6 +7,7 @@ alone that could have a key twice.
 """
 
 import json
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -19,9 +20,8 @@ class Repeated(ValueError):
 
     def __init__(self, key: str):
         super().__init__("stands twice, and only one of them would be read")
-        self.key = (
-            key if key.isidentifier() and len(key) <= 40 else None
-        )  # what is no name might be text
+        is_name = key.isidentifier() and len(key) <= 40
+        self.key = key if is_name else None  # what is no name might be text
 
 
 class Nested(ValueError):
@@ -69,10 +69,10 @@ def nested(value: Any) -> bool:
     for _ in range(DEEPEST):
         if not level:
             return False
-        inner = (
-            one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)
+        parts = chain.from_iterable(
+            outer.values() if isinstance(outer, dict) else outer for outer in level
         )
-        level = [one for one in inner if isinstance(one, dict | list)]
+        level = [part for part in parts if isinstance(part, dict | list)]
     return bool(level)
 
 

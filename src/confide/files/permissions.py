@@ -13,18 +13,12 @@ from pathlib import Path
 from confide.errors import InputError
 
 STATE = ".dvc-state"  # of DVC: it unpickles what lies there
+# fmt: off
 SHUT = (
-    "data",
-    "models",
-    "results",
-    "logs",
-    ".checkpoints",
-    ".snakemake",
-    ".dvc",
-    STATE,
-    "mlruns",
+    "data", "models", "results", "logs", ".checkpoints", ".snakemake", ".dvc", STATE, "mlruns",
     "mlartifacts",
 )
+# fmt: on
 
 
 def private() -> None:
@@ -91,5 +85,8 @@ def refuse_planted(state: Path, owners: set[int]) -> None:
     """
     for path in [state, *state.rglob("*")]:
         if path.lstat().st_uid not in owners:
-            problem = f"belongs to another user, and DVC runs what it holds: delete {state}, which is only a cache"
+            problem = (
+                "belongs to another user, and DVC runs what it holds: "
+                f"delete {state}, which is only a cache"
+            )
             raise InputError(problem, file=path)

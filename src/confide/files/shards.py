@@ -21,15 +21,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from confide.errors import InputError
-from confide.files.io import Range, line_from
+from confide.files.io import Range, line_from, readable
 
-SIZE = (
-    4 << 20
-)  # bytes of a shard; some policies see the texts of one in batches, so it is the same on every machine
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}  # in each process of a pool
+# Bytes of a shard. Some policies see the texts of one in batches: it is the same everywhere.
+SIZE = 4 << 20
+# In each process of a pool.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 PR_SET_PDEATHSIG = 1  # prctl.h
 
 Item = TypeVar("Item")
@@ -42,14 +39,11 @@ def shards(path: Path) -> list[Range]:
 
     InputError if it cannot be read.
     """
-    try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            edges = [0]
-            while edges[-1] + SIZE < size:
-                edges.append(line_from(file, edges[-1] + SIZE))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    with readable(path), open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        edges = [0]
+        while edges[-1] + SIZE < size:
+            edges.append(line_from(file, edges[-1] + SIZE))
     return [Range(path, *edge) for edge in zip(edges, [*edges[1:], None], strict=True)]
 
 
@@ -103,9 +97,8 @@ def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
     """Nothing is made before the first item: an error of `make` has to reach the one who asked."""
     global made
     libc = ctypes.CDLL(None)
-    if hasattr(
-        libc, "prctl"
-    ):  # Linux: a process does not outlive the one that started it, however that ends
+    if hasattr(libc, "prctl"):
+        # Linux: a process does not outlive the one that started it, however that ends
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ.update(ONE_THREAD)
     made = cache(make)

@@ -38,7 +38,8 @@ def place_of(artefact: str) -> Path | None:
         return Path(artefact)
     if artefact.isidentifier() and (package := importlib.util.find_spec(artefact)) is not None:
         folders = list(package.submodule_search_locations or [])
-        return Path(folders[0]) if folders else Path(package.origin)
+        path = folders[0] if folders else package.origin
+        return None if path is None else Path(path)
     return cached(artefact)
 
 

@@ -27,16 +27,16 @@ def code_hash(root: Path, module: str) -> str:
 
 def closure(root: Path, module: str) -> frozenset[str]:
     """Dotted names of a module and of all that it imports of its package, directly or not."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in found or not is_module(root, name):
+        if name in reached or not is_module(root, name):
             continue
-        found.add(name)
+        reached.add(name)
         waiting += imports(root, name)
         waiting.append(name.rpartition(".")[0])
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def imports(root: Path, module: str) -> tuple[str, ...]:
@@ -60,12 +60,12 @@ def read(root: Path, module: str) -> tuple[tuple[str, ...], str]:
     text, statements = canonical(ast.parse(file.read_bytes()))
     names = dict.fromkeys(name for node in statements for name in mentioned(node, package))
     top = module.split(".")[0]
-    found = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(text.encode())
     table = file.with_suffix(".csv")
     if table.is_file():
-        found.update(table.read_bytes())
+        digest.update(table.read_bytes())
     own = (name for name in names if name.split(".")[0] == top and is_module(root, name))
-    return tuple(own), found.hexdigest()
+    return tuple(own), digest.hexdigest()
 
 
 def mentioned(node: ast.AST, package: str) -> Iterator[str]:
@@ -93,12 +93,8 @@ def canonical(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]
             pieces.append(f"({type(value).__name__}")
             for name in value._fields:
                 content = getattr(value, name, None)
-                if (
-                    name == "body"
-                    and isinstance(value, DOCUMENTED)
-                    and ast.get_docstring(value, clean=False) is not None
-                ):
-                    content = content[1:]
+                if name == "body" and isinstance(value, DOCUMENTED):
+                    content = value.body[ast.get_docstring(value, clean=False) is not None :]
                 if (content is not None and content != []) or isinstance(value, ast.Constant):
                     pieces.append(f" {name}=")
                     write(content)

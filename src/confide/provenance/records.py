@@ -26,11 +26,14 @@ BUILT = (
     "results/summary",
 )
 REPAIR = (
-    "has no record of how it was made: `dvc pull` brings the records; deleting the file makes it anew; if nothing has changed "
-    "since it was made, `snakemake --touch --forceall` records that"
+    "has no record of how it was made: `dvc pull` brings the records; deleting the file makes it "
+    "anew; if nothing has changed since it was made, `snakemake --touch --forceall` records that"
 )
 DAMAGED = "has a damaged record of how it was made; delete the file, and it is made anew"
-TEMPLATE = "is not as this workflow writes it, and Snakemake's report would run what it holds; delete it, and it is made anew"
+TEMPLATE = (
+    "is not as this workflow writes it, and Snakemake's report would run what it holds; "
+    "delete it, and it is made anew"
+)
 REMAKE = "is not what jobs have read that came after it; delete it, and it is made anew"
 
 
@@ -44,11 +47,8 @@ def unrecorded(folder: Path) -> Iterator[str]:
         for path in sorted((folder / place).rglob("*")):
             output = str(path.relative_to(folder))
             hidden = "/." in output  # left by a killed job: a file, or in a folder
-            if (
-                path.is_file()
-                and not hidden
-                and not any(record(known, output).exists() for known in state)
-            ):
+            known = any(record(records_of, output).exists() for records_of in state)
+            if path.is_file() and not hidden and not known:
                 yield output
 
 
@@ -62,13 +62,9 @@ def check_opening(page: Path) -> None:
         first, second, *rest = page.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
         raise InputError(TEMPLATE, file=page) from None
-    indented = all(not line.strip() or line.startswith("   ") for line in rest)
-    if (
-        first != ".. raw:: html"
-        or second
-        or not indented
-        or any("{" in line or "}" in line for line in rest)
-    ):
+    is_one_block = all(not line.strip() or line.startswith("   ") for line in rest)
+    has_braces = any("{" in line or "}" in line for line in rest)
+    if first != ".. raw:: html" or second or not is_one_block or has_braces:
         raise InputError(TEMPLATE, file=page)
 
 
@@ -117,7 +113,7 @@ def redate(folder: Path) -> None:
 
 def check_records(folder: Path) -> None:
     """InputError names the first built file that has no record, or is not what was made."""
-    for found, message in ((unrecorded, REPAIR), (altered, REMAKE)):
-        first = next(found(folder), None)
+    for suspects, message in ((unrecorded, REPAIR), (altered, REMAKE)):
+        first = next(suspects(folder), None)
         if first is not None:
             raise InputError(message, file=first)

@@ -18,7 +18,7 @@ FIELDS = ("starttime", "endtime", "input_checksums")
 
 
 # The process
-# -----------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def is_main_process(workflow: Any) -> bool:
@@ -42,7 +42,7 @@ def lift_rate_limit(workflow: Any) -> None:
 
 
 # Files of parameters
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def named_files(workflow: Any) -> list[Path]:
@@ -89,7 +89,7 @@ def name_files(workflow: Any, files: Sequence[Path]) -> None:
 
 
 # Records of jobs
-# -------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # Reason: Snakemake finds changed parameters and code through its records alone, and passes over one
 # that is missing or damaged: its results would count as up to date. No command of Snakemake's says
 # which files have no record, and none shows the digests of what a job has read.

@@ -15,11 +15,8 @@ from confide.files.io import sha256
 from confide.provenance.artefacts import digest_of
 from confide.specs import PartitionSpec, ReadSpec, RedactSpec, Spec, TextSpec
 
-TEXT = (
-    *TextSpec.model_fields,
-    "policies",
-    "everything_private",
-)  # what findings on the raw text depend on
+# What findings on the raw text depend on.
+TEXT = (*TextSpec.model_fields, "policies", "everything_private")
 PARTITION = tuple(PartitionSpec.model_fields)  # what processed text depends on, too
 
 
@@ -52,9 +49,13 @@ def read_before(
     was meant.
     """
     for made in reads:
-        of_tokenizer = made.stage == "tokenizer" and tokenizer is not None
-        digest = sha256(tokenizer) if of_tokenizer else digest_of(made.artefact)
+        digest = digest_of(made.artefact)
+        if made.stage == "tokenizer" and tokenizer is not None:
+            digest = sha256(tokenizer)
         if made.public and made.artefact is not None and digest is None:
-            message = "is declared public, but was not found, so that the certificate could not name its digest"
+            message = (
+                "is declared public, but was not found, "
+                "so that the certificate could not name its digest"
+            )
             raise InputError(message, key=f"reads.{made.stage}", value=made.artefact)
         yield {"stage": made.stage, "source": made.source, "public": made.public, "digest": digest}

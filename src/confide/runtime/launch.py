@@ -25,22 +25,12 @@ def launch(processes: int, arguments: list[str]) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
-    os.environ["OMP_NUM_THREADS"] = str(
-        max(1, int(os.environ.get("OMP_NUM_THREADS", 1)) // processes)
-    )
+    threads = int(os.environ.get("OMP_NUM_THREADS", 1)) // processes
+    os.environ["OMP_NUM_THREADS"] = str(max(1, threads))
     logging.disable()  # of this process: torchrun tells of every process that it ends
+    torchrun = ["--standalone", f"--nproc-per-node={processes}", "--module", "confide.cli"]
     try:
-        run(
-            parse_args(
-                [
-                    "--standalone",
-                    f"--nproc-per-node={processes}",
-                    "--module",
-                    "confide.cli",
-                    *arguments,
-                ]
-            )
-        )
+        run(parse_args([*torchrun, *arguments]))
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:

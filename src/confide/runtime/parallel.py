@@ -19,9 +19,8 @@ from torch import Tensor
 from confide.errors import InputError
 from confide.runtime.launch import LAUNCHED
 
-TIMEOUT = timedelta(
-    hours=2
-)  # for the slowest to come to where all meet; a process that ends is noticed at once
+# For the slowest to come to where all meet; a process that ends is noticed at once.
+TIMEOUT = timedelta(hours=2)
 
 
 class Lost(RuntimeError):
@@ -56,9 +55,8 @@ class Group:
         """Replace tensors by their sums over all processes, in every process the same bits."""
         if self.size == 1:
             return
-        pairs = [
-            (tensor, tensor.contiguous()) for tensor in tensors
-        ]  # what is sent is memory, whatever its layout
+        # what is sent is memory, whatever its layout
+        pairs = [(tensor, tensor.contiguous()) for tensor in tensors]
         with _together():
             for work in [torch.distributed.all_reduce(sent, async_op=True) for _, sent in pairs]:
                 work.wait()
@@ -87,17 +85,14 @@ class Group:
             return
         digest = hashlib.sha256(history.encode())
         for tensor in weights:
-            digest.update(tensor.detach().cpu().contiguous().numpy())
+            digest.update(tensor.detach().cpu().numpy().tobytes())
         own = torch.tensor(list(digest.digest()), dtype=torch.uint8, device=self.device)
-        found = [torch.empty_like(own) for _ in range(self.size)]
+        digests = [torch.empty_like(own) for _ in range(self.size)]
         with _together():
-            torch.distributed.all_gather(found, own)
-        if not all(torch.equal(one, own) for one in found):
-            raise InputError(
-                "no longer have the same weights or the same ledger",
-                key="processes",
-                value=self.size,
-            )
+            torch.distributed.all_gather(digests, own)
+        if not all(torch.equal(other, own) for other in digests):
+            message = "no longer have the same weights or the same ledger"
+            raise InputError(message, key="processes", value=self.size)
 
 
 ALONE = Group()

@@ -17,7 +17,10 @@ from confide.output.escaping import warn
 from confide.specs import DedupSpec
 from confide.text.deduplication import digest, digests
 
-WARNING = "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; hmac-sha1 is the safe choice"
+WARNING = (
+    "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; "
+    "hmac-sha1 is the safe choice"
+)
 
 
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
@@ -39,10 +42,8 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
 
 
 def _digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    return digests(
-        ((at, text, split) for at, (_, text, split) in located_rows(shard, "key", "text", "split")),
-        digested,
-    )
+    rows = located_rows(shard, "key", "text", "split")
+    return digests(((at, text, split) for at, (_, text, split) in rows), digested)
 
 
 def _keys(later: Offsets, shard: Range) -> bytes:

@@ -55,7 +55,10 @@ def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores:
         if fit.precision is not None or fit.recall is not None:
             z = tuned(*valid, precision=fit.precision, recall=fit.recall)
         if len(valid[1]) and not (valid[0].max(1) > z).any():
-            message = "nothing of the valid split is flagged at it: train longer (fit.epochs), or tune it (fit.precision)"
+            message = (
+                "nothing of the valid split is flagged at it: "
+                "train longer (fit.epochs), or tune it (fit.precision)"
+            )
             raise InputError(message, key="fit.threshold", value=z)
         save(model._replace(threshold=z), output)
         policies = {

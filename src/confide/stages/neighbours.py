@@ -46,7 +46,10 @@ from confide.provenance.terms import read_before, terms
 from confide.specs import NeighboursSpec
 from confide.text.tokenizer import load
 
-NO_GOLD = "the corpus names no secrets, so nobody can say what the policy misses: gamma and delta2 are unknown"
+NO_GOLD = (
+    "the corpus names no secrets, so nobody can say what the policy misses: "
+    "gamma and delta2 are unknown"
+)
 CACHE_TEXTS = 1 << 14
 EVENTS = {
     "gamma": "different",
@@ -85,9 +88,8 @@ class Count:
     """What the test counts of the secrets of the corpus, or of those that were planted."""
 
     labels: dict[str, Tally] = field(default_factory=dict)  # by gold label
-    unique: dict[str, dict[str, tuple[bool, ...]]] = field(
-        default_factory=dict
-    )  # label -> string -> flags, in any occurrence
+    # label -> string -> flags, in any occurrence
+    unique: dict[str, dict[str, tuple[bool, ...]]] = field(default_factory=dict)
     misaligned: int = 0  # more than one point differs
     exposed: int = 0  # by the literal neighbour
     points: int = 0  # that differ at most by the literal neighbour
@@ -105,9 +107,8 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
     there = counted(secrets_of(read(points)))
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
-        wanted |= quotas(
-            {kind: count for kind, count in there.items() if kind.planted == planted}, spec.sample
-        )
+        alike = {kind: count for kind, count in there.items() if kind.planted == planted}
+        wanted |= quotas(alike, spec.sample)
     drawn = draw(secrets_of(read(points)), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
@@ -228,12 +229,11 @@ def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(occurrences, name) for name in Tally.__slots__}
     found["unique"] = {name: getattr(unique, name) for name in Tally.__slots__}
     for name, event in EVENTS.items():
-        found[name] = (
-            getattr(occurrences, event) / occurrences.secrets if occurrences.secrets else None
-        )
-        bounds = (
-            clopper_pearson(getattr(one, event), one.secrets, confidence)
-            for one in (occurrences, unique)
-        )
-        found[f"{name}_upper"] = max(bounds) if occurrences.secrets else None
+        found[name] = found[f"{name}_upper"] = None
+        if occurrences.secrets:
+            found[name] = getattr(occurrences, event) / occurrences.secrets
+            found[f"{name}_upper"] = max(
+                clopper_pearson(getattr(tally, event), tally.secrets, confidence)
+                for tally in (occurrences, unique)
+            )
     return found

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from confide.corpora.treebank import Tree, trees
 from confide.errors import InputError
-from confide.files.io import atomic, write_json
+from confide.files.io import write_json, write_pieces
 from confide.files.rows import read_rows
 from confide.output.escaping import terminal
 from confide.specs import PipelineSpec
@@ -61,8 +61,7 @@ def pipeline(
     if points is not None:
         other, found["entities"] = entities(spec, points)
         nlp.add_pipe("ner", source=other)
-    with atomic(output) as temporary:
-        temporary.write_bytes(nlp.to_bytes())
+    write_pieces(output, [nlp.to_bytes()])
     write_json(scores, found)
 
 

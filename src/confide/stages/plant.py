@@ -59,14 +59,10 @@ def parse_template(text: str, slot: re.Pattern[str] = SLOT) -> Template:
 def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]:
     """`count` different strings of digits, uniform. InputError if there are not so many."""
     if count > 10**digits:
-        raise InputError(
-            f"more than the 10^{digits} strings of {digits} digits",
-            key="count + controls",
-            value=count,
-        )
-    return [
-        f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()
-    ]
+        message = f"more than the 10^{digits} strings of {digits} digits"
+        raise InputError(message, key="count + controls", value=count)
+    numbers = rng.choice(10**digits, count, replace=False).tolist()
+    return [f"{number:0{digits}d}" for number in numbers]
 
 
 def draw_audits(
@@ -111,12 +107,8 @@ def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[st
     known = load(tokenizer).new_tokens
     free = [token for token in known if token not in taken]
     if len(free) < count:
-        raise InputError(
-            f"has {len(known)} new tokens, {len(free)} of them free",
-            file=tokenizer,
-            key="count",
-            value=count,
-        )
+        message = f"has {len(known)} new tokens, {len(free)} of them free"
+        raise InputError(message, file=tokenizer, key="count", value=count)
     return free[:count]
 
 
@@ -188,11 +180,11 @@ def _interleave(
             continue
         while following == place:
             yield next(canaries)
-            place = place + 1
+            place += 1
             following = next(pending, -1)
         yield row
-        place = place + 1
-        seen = seen + 1
+        place += 1
+        seen += 1
         if seen == train:
             yield from canaries
 

@@ -62,9 +62,7 @@ class Count:
     secrets: dict[str, Tally] = field(default_factory=dict)  # by gold label
     planted: Tally = field(default_factory=Tally)  # whatever their label
     spans: Counter[str] = field(default_factory=Counter)  # by label of the policy
-    true: Counter[str] = field(
-        default_factory=Counter
-    )  # of these, the ones that touch a gold secret
+    true: Counter[str] = field(default_factory=Counter)  # of these, those that touch a secret
     pools: Counter[str] = field(default_factory=Counter)
     failures: int = 0
 
@@ -94,7 +92,6 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     digested = digest("hmac-sha1")
     copies = Offsets(folder)
     count = Count()
-    together = Shown()
     for found in repeats(lambda: partial(gold_texts, digested), ranges, folder, threads):
         copies.extend(found["at"])
     strings = Buckets(folder, size_of(points), COUNTED)
@@ -103,14 +100,14 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     ):
         count.join(part)
         strings.add(records)
-    for some in scatter(
-        lambda: lambda index: shown(strings.read(index)), range(len(strings.files)), threads
-    ):
+    together = Shown()
+    indices = range(len(strings.files))
+    for some in scatter(lambda: lambda index: shown(strings.read(index)), indices, threads):
         together = together.beside(some)
-    digests_of = {
-        label: digested(label.encode()).rstrip(b"\0") for label in count.secrets
-    }  # as numpy gives them back
-    unique = {label: together.labels.get(found, Flags()) for label, found in digests_of.items()}
+    unique = {}
+    for label in count.secrets:
+        as_numpy_has_it = digested(label.encode()).rstrip(b"\0")
+        unique[label] = together.labels.get(as_numpy_has_it, Flags())
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
     write_json(output, measured_on | summary(count, unique, together, spec.confidence))
 

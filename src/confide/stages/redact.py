@@ -5,7 +5,7 @@ private: its line says conservative and failed, and the number of failures goes 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
@@ -16,9 +16,7 @@ from confide.files.shards import scatter, shards
 from confide.output.escaping import warn
 from confide.specs import RedactSpec
 
-CACHE_TEXTS = (
-    1 << 16
-)  # dialogue repeats itself: most turns of a support corpus stand there more than once
+CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus come again
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat and would fill the memory
 BATCH = 512  # points that a batched policy sees at once
 
@@ -52,12 +50,14 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
 
     It also counts the texts that a policy failed on.
     """
-    together = batch_finder_of(spec)
-    find = remembering(finder_of(spec)) if together is None else None
+    batched = batch_finder_of(spec)
+    if batched is None:
+        found_in = partial(findings, find=remembering(finder_of(spec)))
+    else:
+        found_in = partial(batches, find=batched)
 
     def look(shard: Range) -> tuple[bytes, int]:
-        rows = located_rows(shard, "key", "text")
-        found = list(findings(rows, find) if together is None else batches(rows, together))
+        found = list(found_in(located_rows(shard, "key", "text")))
         return dump_lines(found), sum("failed" in finding for finding in found)
 
     return look

@@ -44,12 +44,8 @@ def shadows(
     )
     member = np.array([candidate.member for candidate in chosen], dtype=bool)
     if member.sum() < FEWEST:
-        raise InputError(
-            f"has fewer than {FEWEST} members or non-members",
-            file=points,
-            key="label",
-            value=spec.label,
-        )
+        message = f"has fewer than {FEWEST} members or non-members"
+        raise InputError(message, file=points, key="label", value=spec.label)
     seen = assignment(spec.models, len(chosen), rng)
     texts, learns = training_set(
         list(holders(points, spec.label, chosen)), seen, spec.background, rng
@@ -144,16 +140,21 @@ def trained(
     torch.manual_seed(spec.seed)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
     stack = StackedLSTM.of([model.to(device_of(spec.device)) for model in fresh])
-    recipe = {"epochs": spec.epochs, "lr": spec.lr, "batch_size": spec.batch_size, "bos": bos}
     losses = fit(
-        stack, view, learns, **recipe, source=generator(spec.seed, "shadows"), processes=processes
+        stack,
+        view,
+        learns,
+        epochs=spec.epochs,
+        lr=spec.lr,
+        batch_size=spec.batch_size,
+        bos=bos,
+        source=generator(spec.seed, "shadows"),
+        processes=processes,
     )
     if not np.isfinite(losses).all():
         raise InputError("training diverged: a loss is not finite", key="lr", value=spec.lr)
-    warn(
-        f"shadows: {len(stack)} models, {len(view)} texts, loss {losses[0].mean():.3f} to {losses[-1].mean():.3f}"
-    )
-    found = [
-        secret_log_probs(stack.model(k, fresh[0]).eval(), candidates) for k in range(len(stack))
-    ]
-    return np.stack([total for total, _ in found]), found[0][1], losses
+    first, last = (f"{loss.mean():.3f}" for loss in losses[[0, -1]])
+    warn(f"shadows: {len(stack)} models, {len(view)} texts, loss {first} to {last}")
+    models = (stack.model(number, fresh[0]).eval() for number in range(len(stack)))
+    scores = [secret_log_probs(model, candidates) for model in models]
+    return np.stack([total for total, _ in scores]), scores[0][1], losses

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from confide.files.io import atomic
+from confide.files.io import write_text
 from confide.output.escaping import embedded, rendered
 from confide.report.pages import summary as pages
 from confide.report.pages.certificate import as_html
@@ -13,9 +13,8 @@ from confide.report.verdicts.evidence import Study
 from confide.specs import SummarySpec
 
 FIGURE = re.compile(r'href="\.\./(studies/[^"]+)"')  # of a study, beside the page
-INSIDE = (
-    r"""href="javascript:app.showResultInfo('results/\1')\""""  # the same within Snakemake's report
-)
+# The same within Snakemake's report.
+INSIDE = r"""href="javascript:app.showResultInfo('results/\1')\""""
 
 
 def summary(
@@ -31,14 +30,9 @@ def summary(
     studies = [Study(study, load(study.runs, results, models)) for study in spec.studies]
     judged = pages.judge(studies)
     text = pages.page(studies, judged)
-    written = {
-        claims: as_csv(pages.claim_rows(judged)),
-        page: as_html(text, "Summary", pages.STYLE),
-        opening: embedded(within(rendered(text))),
-    }
-    for path, content in written.items():
-        with atomic(path) as temporary:
-            temporary.write_text(content)
+    write_text(claims, as_csv(pages.claim_rows(judged)))
+    write_text(page, as_html(text, "Summary", pages.STYLE))
+    write_text(opening, embedded(within(rendered(text))))
 
 
 def within(html: str) -> str:
