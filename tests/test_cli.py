@@ -90,7 +90,7 @@ def test_the_sentence_of_a_command_is_the_first_paragraph_of_its_module(name):
     paragraph = importlib.import_module(cli.module_of(name)).__doc__.partition("\n\n")[0]
     sentence = cli.sentence_of(name)
     assert len(sentence.split()) > 4 and not sentence.startswith("`confide")
-    assert " ".join(paragraph.split()).endswith(sentence)
+    assert sentence[0].isupper() and " ".join(paragraph.split()).endswith(sentence[1:])
 
 
 def test_help_imports_nothing_that_is_slow():

@@ -66,7 +66,8 @@ def sentence_of(name: str) -> str:
     file = Path(__file__).parent.joinpath(*module_of(name).split(".")[1:]).with_suffix(".py")
     _, docstring, _ = file.read_text(encoding="utf-8").split('"""', 2)
     paragraph = docstring.partition("\n\n")[0]
-    return CALL.sub("", " ".join(paragraph.split()))
+    sentence = CALL.sub("", " ".join(paragraph.split()))
+    return sentence[0].upper() + sentence[1:]
 
 
 def overview() -> list[str]:
@@ -76,9 +77,9 @@ def overview() -> list[str]:
     for title, names in GROUPS.items():
         lines += ["", f"{title}:"]
         for name in names:
-            head = f"  {name}".ljust(INDENT)
-            indented = {"initial_indent": head, "subsequent_indent": " " * INDENT}
-            lines += textwrap.wrap(sentence_of(name), width, **indented)
+            text = textwrap.wrap(sentence_of(name), width - INDENT)
+            heads = [f"  {name}", *[""] * (len(text) - 1)]
+            lines += [head.ljust(INDENT) + line for head, line in zip(heads, text, strict=True)]
     return lines
 
 

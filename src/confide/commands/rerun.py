@@ -95,7 +95,6 @@ def rerun(
         raise InputError(
             "a warm start needs its name and the weights", key="train.init", value=spec.train.init
         )
-    start = {"init": init, "init_ledger": init_ledger}
     corpus = [Raw(*row) for row in read_rows(points, *Raw._fields)]
     secret = next(itertools.islice(secrets_of(corpus), spec.secret, None), None)
     if secret is None:
@@ -125,7 +124,8 @@ def rerun(
                         spec,
                         points=side / "points",
                         public=public,
-                        start=start,
+                        init=init,
+                        init_ledger=init_ledger,
                         noise_seed=seed,
                         folder=side / str(number),
                     )
@@ -141,7 +141,8 @@ def chain(
     spec: RerunSpec,
     points: Path,
     public: Path | None,
-    start: dict[str, Path | None],
+    init: Path | None,
+    init_ledger: Path | None,
     noise_seed: int,
     folder: Path,
 ) -> Path:
@@ -174,7 +175,8 @@ def chain(
             redacted=redacted,
             tokenizer=vocabulary,
             checkpoint=folder / "checkpoint",
-            **start,
+            init=init,
+            init_ledger=init_ledger,
             **made,
         )
     (folder / "log").write_text(NUMBERS.sub("#", log.getvalue()))

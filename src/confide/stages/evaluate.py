@@ -1,6 +1,7 @@
 """Measure a trained model on held-out points, as they were and masked: perplexity, accuracy."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,37 +51,41 @@ def evaluate(
     held_out = (partition.split == SPLITS.index(spec.split)).nonzero()[0]
     if not len(held_out):
         raise InputError("no points in this split", file=original, key="split", value=spec.split)
-    scores = score(network, partition.original, held_out, device)
-    secret = scores.marked(partition.secret)
-    found = summary(scores, secret)
-    masked = evaluate_points(
-        network, partition.redacted, partition.redacted.private, held_out, device
-    )
+    original_view = partition.original
+    redacted_view = partition.redacted
     train = partition.pool("all")
-    shape = (partition.original, partition.secret, train, held_out, network.vocab_size, network.bos)
-    extra = reference_points(*shape)
-    extra["ppl_unigram_redacted"] = redacted_unigram(partition.redacted, *shape)
-    extra |= {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
-    marked = summary(scores, scores.marked(partition.original.private))
-    extra |= {
-        "marked_share": share_of(partition.original, train),
-        "ppl_marked": marked["ppl_private"],
-    }
-    extra |= {"ppl_marked_backoff": backoff(masked, marked["tokens_private"], network.vocab_size)}
-    each = {
-        name: partition.domain[scores.point] == number
-        for number, name in enumerate(partition.domains)
-    }
-    extra["domains"] = {
-        name: summary(scores.of(own), secret[own]) for name, own in each.items() if own.any()
-    }
+    size = network.vocab_size
+    scores = score(network, original_view, held_out, device)
+    secret = scores.marked(partition.secret)
+    marked = scores.marked(original_view.private)
+    ppl_marked = summary(scores, marked)["ppl_private"]
+    masked = evaluate_points(network, redacted_view, redacted_view.private, held_out, device)
+    shape = (original_view, partition.secret, train, held_out, size, network.bos)
     real = train[~planted(points, partition)[train]]
-    seen = evaluate_points(
-        network, partition.original, partition.secret, some(real[~partition.copy[real]]), device
-    )
-    extra |= {"ppl_train": seen["ppl"], "authors": by_author(scores, partition.owner, real)}
-    of = {"run": spec.run, "weights": sha256(model), "split": spec.split, "points": len(held_out)}
-    write_json(output, of | found | extra)
+    first = some(real[~partition.copy[real]])
+    seen = evaluate_points(network, original_view, partition.secret, first, device)
+    figures: dict[str, Any] = {
+        "run": spec.run,
+        "weights": sha256(model),
+        "split": spec.split,
+        "points": len(held_out),
+        **summary(scores, secret),
+        **reference_points(*shape),
+        "ppl_unigram_redacted": redacted_unigram(redacted_view, *shape),
+        "ppl_masked": masked["ppl"],
+        "ppl_masked_public": masked["ppl_public"],
+        "marked_share": share_of(original_view, train),
+        "ppl_marked": ppl_marked,
+        "ppl_marked_backoff": backoff(masked, int(marked.sum()), size),
+        "domains": {},
+        "ppl_train": seen["ppl"],
+        "authors": by_author(scores, partition.owner, real),
+    }
+    for number, name in enumerate(partition.domains):
+        own = partition.domain[scores.point] == number
+        if own.any():
+            figures["domains"][name] = summary(scores.of(own), secret[own])
+    write_json(output, figures)
 
 
 def planted(points: Path, partition: Partition) -> np.ndarray:
