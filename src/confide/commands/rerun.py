@@ -106,35 +106,31 @@ def rerun(
         )
     seeds = np.random.SeedSequence(spec.seed).generate_state(spec.repetitions).tolist()
     with tempfile.TemporaryDirectory(prefix=".rerun-", dir=points.parent) as folder:
+        corpora = (corpus, neighbour(corpus, secret, copies_masked=spec.partition.dedup))
         sides = [Path(folder, name) for name in ("first", "second")]
-        for side, rows in zip(
-            sides,
-            (corpus, neighbour(corpus, secret, copies_masked=spec.partition.dedup)),
-            strict=True,
-        ):
+        for side, rows in zip(sides, corpora, strict=True):
             side.mkdir()
             write_jsonl(side / "points", (row._asdict() for row in rows))
+        jobs = [(number, side, seed) for number, seed in enumerate(seeds) for side in (0, 1)]
+        jobs.append((len(seeds), 0, seeds[0]))  # D once more
         runs: list[list[Ran]] = [[], []]
-        with tqdm(total=2 * spec.repetitions + 1, desc="rerun", unit="run", disable=None) as bar:
-            for number, seed in enumerate([*seeds, seeds[0]]):  # the last one: D once more
-                for side, done in zip(
-                    sides if number < len(seeds) else sides[:1], runs, strict=False
-                ):
-                    made = chain(
-                        spec,
-                        points=side / "points",
-                        public=public,
-                        init=init,
-                        init_ledger=init_ledger,
-                        noise_seed=seed,
-                        folder=side / str(number),
-                    )
-                    done.append(look(made, secret))
-                    if number:
-                        shutil.rmtree(made)
-                    bar.update()
+        for number, side_number, seed in tqdm(jobs, desc="rerun", unit="run", disable=None):
+            side = sides[side_number]
+            made = chain(
+                spec,
+                points=side / "points",
+                public=public,
+                init=init,
+                init_ledger=init_ledger,
+                noise_seed=seed,
+                folder=side / str(number),
+            )
+            runs[side_number].append(look(made, secret))
+            if number:
+                shutil.rmtree(made)
         views = [load_partition(side / "0" / "original", side / "0" / "redacted") for side in sides]
-        write_json(output, found(spec, secret, compare(*views), runs, runs[0].pop()))
+        again = runs[0].pop()
+        write_json(output, comparison(spec, secret, compare(*views), runs, again))
 
 
 def chain(
@@ -232,11 +228,13 @@ def header(path: Path) -> dict[str, Any]:
         return json.loads(file.read(int.from_bytes(file.read(8), "little")))
 
 
-def found(
+def comparison(
     spec: RerunSpec, secret: Secret, outcome: Outcome, runs: list[list[Ran]], again: Ran
 ) -> dict[str, Any]:
     """The comparison of all runs, as it is written."""
     delta = (spec.train.privacy or PrivacySpec()).delta
+    is_packed = spec.train.pack is not None
+    epsilon_of_secret = certified(outcome.kind, runs[0][0].releases, delta, packed=is_packed)
     itself = differing(runs[0][0], again)  # whatever a second run on D changes says nothing of D'
     doors = {name for pair in zip(*runs, strict=True) for name in differing(*pair)}
     return {
@@ -247,9 +245,7 @@ def found(
         "repetitions": spec.repetitions,
         "side_doors": sorted(doors - itself),
         "not_reproducible": sorted(itself),
-        "certified": number(
-            certified(outcome.kind, runs[0][0].releases, delta, packed=spec.train.pack is not None)
-        ),
+        "certified": number(epsilon_of_secret),
         "delta": delta,
         "confidence": spec.confidence,
         **best_bound([[ran.scalars for ran in side] for side in runs], delta, spec.confidence),
@@ -329,17 +325,11 @@ def best_bound(
     half = len(values[0]) // 2
     rest = len(values[0]) - half
     names = [name for name in values[0][0] if all(name in row for side in values for row in side)]
-    tables = {
+    tables = {  # (2, N)
         name: np.array([[row[name] for row in side] for side in values], float) for name in names
-    }  # (2, N)
-    chosen = max(
-        (
-            (choose(table[:, :half], delta, confidence), name)
-            for name, table in tables.items()
-            if half
-        ),
-        default=None,
-    )
+    }
+    options = [(choose(table[:, :half], delta, confidence), name) for name, table in tables.items()]
+    chosen = max(options, default=None) if half else None
     most = bound(rest, 0, rest, delta, confidence)
     if chosen is None or chosen[0].bound == 0:
         return {"epsilon_lower": 0.0, "epsilon_lower_at_most": most, "scalar": None}

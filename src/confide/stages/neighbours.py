@@ -151,13 +151,16 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
     At the top stand the rates of the label with the largest, and the largest bounds. `misaligned`
     is a fault of the stages, whichever secret shows it, so planted ones count for it, too.
     """
-    own = counts[False]
+    real = counts[False]
     planted = counts[True]
+    of_planted = together(list(planted.labels.values()))
+    of_planted["sampled"] = of_planted.pop("secrets")
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     each = each_of(confidence, len(EVENTS) * len(sizes))
-    labels = {label: rates(own, label, each) for label in sorted(sizes)}
+    labels = {label: rates(real, label, each) for label in sorted(sizes)}
     top = {name: worst(labels, name) for event in EVENTS for name in (event, f"{event}_upper")}
-    sampled = sum(tally.secrets for tally in own.labels.values())
+    occurrences = together(list(real.labels.values()))
+    sampled = occurrences["secrets"]
     total = sum(sizes.values())
     return top | {
         "confidence": confidence,
@@ -167,19 +170,13 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
         "sampled": sampled,
         "census": sampled == total,
         "worst_label": max(labels, key=lambda label: badness(labels[label]), default=None),
-        "occurrences": together(own.labels.values()),
-        "unique": together(unique_of(own, label) for label in own.unique),
+        "occurrences": occurrences,
+        "unique": together([unique_of(real, label) for label in real.unique]),
         "labels": labels,
-        "misaligned": own.misaligned + planted.misaligned,
-        "literal": {"exposed": own.exposed, "points": own.points},
-        "planted": {
-            "secrets": sum(size for kind, size in there.items() if kind.planted),
-            "sampled": sum(tally.secrets for tally in planted.labels.values()),
-            **{
-                name: sum(getattr(tally, name) for tally in planted.labels.values())
-                for name in Tally.__slots__[1:]
-            },
-        },
+        "misaligned": real.misaligned + planted.misaligned,
+        "literal": {"exposed": real.exposed, "points": real.points},
+        "planted": of_planted
+        | {"secrets": sum(size for kind, size in there.items() if kind.planted)},
     }
 
 
@@ -207,15 +204,12 @@ def unique_of(count: Count, label: str) -> Tally:
     return found
 
 
-def together(tallies: Any) -> dict[str, int]:
+def together(tallies: list[Tally]) -> dict[str, int]:
     """Counts of several labels in one.
 
     They give no rates, for rare labels are sampled more often than frequent ones.
     """
-    found = Counter({name: 0 for name in Tally.__slots__})
-    for tally in tallies:
-        found.update({name: getattr(tally, name) for name in Tally.__slots__})
-    return dict(found)
+    return {name: sum(getattr(tally, name) for tally in tallies) for name in Tally.__slots__}
 
 
 def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
