@@ -1,9 +1,9 @@
 """Search what a study releases for the secrets of its private datasets; one that is found fails it.
 
-Files are read as raw bytes and as what they contain (`confide.scan.containers`). The report names files,
-labels, kinds of variants and indices of secrets (`confide.scan.secrets`), never a text. A clean scan shows
-that no listed secret stands in a searched file in a form that is looked for; it says nothing of
-what a model has memorised, nor of pixels.
+Files are read as raw bytes and as what they contain (`confide.scan.containers`). The report names
+files, labels, kinds of variants and indices of secrets (`confide.scan.secrets`), never a text. That
+a search finds nothing shows that no listed secret stands in a searched file in a form that is
+looked for; it says nothing of what a model has memorised, nor of pixels.
 """
 
 import hashlib
