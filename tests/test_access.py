@@ -10,7 +10,7 @@ import pytest
 from confide.errors import InputError
 from confide.files import permissions
 
-SRC = Path(permissions.__file__).parents[1]
+SRC = Path(permissions.__file__).parents[2]
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022])
@@ -71,9 +71,7 @@ def test_processes_of_one_model_import_nothing_from_the_folder_that_they_work_in
     environment = os.environ | {"PYTHONPATH": str(SRC), "PYTHONSAFEPATH": ""}
     command = [sys.executable, "-P", "-c", code]  # -P: of this process alone
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.count("Help on one: confide COMMAND --help") == 2, (
-        done.stderr
-    )
+    assert done.returncode == 0 and done.stdout.count("usage: confide COMMAND") == 2, done.stderr
     assert not (tmp_path / "canary").exists()
 
 

@@ -2,9 +2,11 @@
 half written.
 """
 
+import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from confide import cli
 from confide.errors import InputError
+from confide.runtime import launch
 from confide.specs import RedactSpec, SplitSpec
 
 SRC = Path(cli.__file__).parents[1]
@@ -62,16 +65,69 @@ def test_bad_input_is_one_line_status_2_and_no_output(tmp_path, spec, message):
 
 def test_unknown_commands_and_missing_flags(tmp_path):
     done = confide("splt", folder=tmp_path)
-    assert done.returncode == 2 and "'splt' is not one of fetch, split" in done.stderr
+    assert done.returncode == 2 and "'splt' is no command: did you mean split?" in done.stderr
+    done = confide("xyzzy", folder=tmp_path)
+    assert done.returncode == 2 and "did you mean" not in done.stderr
+    assert "'xyzzy' is no command (confide --help lists them)" in done.stderr
     done = confide("split", "--output", "x", folder=tmp_path)
     assert done.returncode == 2 and "--spec" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_help_of_the_program_and_of_a_stage(tmp_path):
     done = confide(folder=tmp_path)
-    assert done.returncode == 0 and all(name in done.stdout for name in cli.STAGES)
+    assert done.returncode == 0
+    listed = done.stdout.partition("Stages, which the workflow calls:")
+    for names, part in ((cli.COMMANDS, listed[0]), (cli.STAGES, listed[2])):
+        assert [line.split()[0] for line in part.splitlines() if re.match("  [a-z]", line)] == [
+            *names
+        ]
     done = confide("redact", "--help", folder=tmp_path)
     assert done.returncode == 0 and "--points" in done.stdout and "--spec" in done.stdout
+
+
+@pytest.mark.parametrize("name", (*cli.STAGES, *cli.COMMANDS))
+def test_the_sentence_of_a_command_is_the_first_paragraph_of_its_module(name):
+    paragraph = importlib.import_module(cli.module_of(name)).__doc__.partition("\n\n")[0]
+    sentence = cli.sentence_of(name)
+    assert len(sentence.split()) > 4 and not sentence.startswith("`confide")
+    assert sentence[0].isupper() and " ".join(paragraph.split()).endswith(sentence[1:])
+
+
+def test_help_imports_nothing_that_is_slow():
+    script = """
+import sys
+from confide import cli
+assert cli.main(["--help"]) == cli.main([]) == 0 and cli.main(["nosuch"]) == 2
+slow = {"numpy", "pydantic", "torch", "safetensors", "confide.specs"}
+print(sorted(slow & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_only_divided_stages_are_started_several_times(monkeypatch):
+    launched = []
+    called = []
+
+    def shared(*, output: Path) -> None:
+        called.append("train")
+
+    def own(*, output: Path, processes: int = 1) -> None:
+        called.append(processes)
+
+    monkeypatch.delenv(launch.LAUNCHED, raising=False)
+    monkeypatch.setattr(launch, "launch", lambda *given: launched.append(given) or 0)
+    monkeypatch.setattr(cli, "stage", {"train": shared, "shadows": own}.get)
+    flags = ["--output", "x", "--processes", "4"]
+    assert cli.run("shadows", flags) == 0 and called == [4] and not launched
+    assert cli.run("train", flags) == 0 and called == [4]
+    assert launched == [(4, ["train", *flags])]
 
 
 @pytest.mark.parametrize("name", cli.STAGES)

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from confide.config import jobs, studies
-from confide.config.params import FIGURES, SCHEMA, check, load, schema
+from confide.config.definitions import FIGURES
+from confide.config.params import SCHEMA, check, load, schema
 from confide.errors import InputError
 from confide.provenance.terms import PARTITION, TEXT, terms
 from confide.specs import (

@@ -1,230 +1,234 @@
-"""`confide <stage> --spec JSON --input path ... --output path`: every stage is one function, its
-flags are its signature.
+"""`confide COMMAND ...`: every command is a function, and its flags are the function's signature.
 
 Errors that a user can cause end with one line and status 2, checks that fail with status 1, and
 faults of this program with status 3 and where they happened, no more: what Python says of them may
-quote the corpus, and logs are released. A stage never leaves half an output behind.
+quote the corpus, and logs are released. A command never leaves half an output behind.
+
+What is slow to import (specifications, the commands themselves) is imported once it is needed:
+`confide --help` answers at once.
 """
 
 import argparse
+import difflib
 import importlib
 import inspect
 import json
 import os
+import re
+import shutil
 import sys
+import textwrap
 import traceback
-import types as builtin_types
 import typing
+from collections.abc import Callable
 from pathlib import Path
+from types import NoneType, UnionType
 
 from confide.errors import Failure, InputError
 from confide.files import jsons, permissions
-from confide.files.io import read_bytes
 from confide.output.escaping import say, warn
-from confide.runtime.launch import LAUNCHED, launch
-from confide.specs import Spec, parse
 
-STAGES = (
-    "fetch",
-    "split",
-    "plant",
-    "tokenizer",
-    "pipeline",
-    "domain_policy",
-    "dedup",
-    "redact",
-    "recall",
-    "partition",
-    "neighbours",
-    "train",
-    "shadows",
-    "certify",
-    "evaluate",
-    "attack",
-    "trajectory",
-    "gate",
-    "report",
-    "summary",
-    "scan",
-    "track",
-)
-TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
-FOR_OTHERS = (
-    "release",
-    "attest",
-)  # commands whose files are for others, as far as the user's own umask lets them
-DIVIDED = ("train",)  # stages that several processes can share
+if typing.TYPE_CHECKING:
+    from confide.specs import Spec
+
+# fmt: off
 COMMANDS = (  # for a user; no rule of the workflow calls them
-    "init",
-    "recommend",
-    "check",
-    "epsilon",
-    "verify",
-    "rerun",
-    "release",
-    "attest",
-    "spend",
+    "init", "recommend", "check", "epsilon", "verify", "rerun", "release", "attest", "spend",
     "example",
 )
+STAGES = (
+    "fetch", "split", "plant", "tokenizer", "pipeline", "domain_policy", "dedup", "redact",
+    "recall", "partition", "neighbours", "train", "shadows", "certify", "evaluate", "attack",
+    "trajectory", "gate", "report", "summary", "scan", "track",
+)
+# fmt: on
+GROUPS = {"For you": COMMANDS, "Stages, which the workflow calls": STAGES}
+TRACEBACK = "CONFIDE_TRACEBACK"  # set: faults are shown in full
+# Commands whose files are for others, as far as the user's own umask lets them.
+FOR_OTHERS = ("release", "attest")
+DIVIDED = ("train",)  # stages that several processes can share
+INDENT = 16  # columns that the name of a command takes in the list of all
+CALL = re.compile(r"^`[^`]*`: ")  # how a docstring says what to type
 
 
-def stage(name: str) -> typing.Callable[..., None]:
-    """The function of a command: rule = module = function."""
-    room = "stages" if name in STAGES else "commands"
-    return getattr(importlib.import_module(f"confide.{room}.{name}"), name)
+def module_of(name: str) -> str:
+    """Dotted name of a command's module: command = module = function."""
+    return f"confide.{'stages' if name in STAGES else 'commands'}.{name}"
 
 
-def add_flags(parser: argparse.ArgumentParser, function: typing.Callable[..., None]) -> None:
-    """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several; a
-    default makes it optional.
+def stage(name: str) -> Callable[..., None]:
+    """The function of a command."""
+    return getattr(importlib.import_module(module_of(name)), name)
 
-    A Path, or a list of them, before the * of the signature is an argument without a flag.
+
+def sentence_of(name: str) -> str:
+    """What a command is for: the first paragraph of its module, which is read and not imported."""
+    file = Path(__file__).parent.joinpath(*module_of(name).split(".")[1:]).with_suffix(".py")
+    _, docstring, _ = file.read_text(encoding="utf-8").split('"""', 2)
+    paragraph = docstring.partition("\n\n")[0]
+    sentence = CALL.sub("", " ".join(paragraph.split()))
+    return sentence[0].upper() + sentence[1:]
+
+
+def overview() -> list[str]:
+    """The lines of `confide --help`."""
+    width = max(shutil.get_terminal_size().columns, 2 * INDENT)
+    lines = ["usage: confide COMMAND ...", "       confide COMMAND --help"]
+    for title, names in GROUPS.items():
+        lines += ["", f"{title}:"]
+        for name in names:
+            text = textwrap.wrap(sentence_of(name), width - INDENT)
+            heads = [f"  {name}", *[""] * (len(text) - 1)]
+            lines += [head.ljust(INDENT) + line for head, line in zip(heads, text, strict=True)]
+    return lines
+
+
+def refusal(name: str) -> str:
+    """What to say of a command that there is none of."""
+    close = difflib.get_close_matches(name, (*COMMANDS, *STAGES), n=1)
+    meant = f": did you mean {close[0]}?" if close else ""
+    return f"confide: error: {name!r} is no command{meant} (confide --help lists them)"
+
+
+def alternatives(annotation: typing.Any) -> list[typing.Any]:
+    """The types that an annotation allows, None aside."""
+    if not isinstance(annotation, UnionType):
+        return [annotation]
+    return [kind for kind in typing.get_args(annotation) if kind is not NoneType]
+
+
+def spec_classes(annotation: typing.Any) -> list[type["Spec"]]:
+    """Those of them that are specifications."""
+    from confide.specs import Spec
+
+    kinds = alternatives(annotation)
+    return [kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, Spec)]
+
+
+def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
+    """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several.
+
+    A default, or None among the types, makes a flag optional. A Path, or a list of them, before
+    the * of the signature is an argument without a flag.
     """
     hints = typing.get_type_hints(function)
     for parameter in inspect.signature(function).parameters.values():
-        kind = hints[parameter.name]
-        optional = isinstance(kind, builtin_types.UnionType) and type(None) in typing.get_args(kind)
-        if isinstance(kind, builtin_types.UnionType):
-            kind = next(option for option in typing.get_args(kind) if option is not type(None))
+        flag = f"--{parameter.name}"
+        kind = alternatives(hints[parameter.name])[0]
+        optional = NoneType in typing.get_args(hints[parameter.name])
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and kind in (Path, list[Path]):
             parser.add_argument(parameter.name, type=Path, nargs=None if kind is Path else "+")
-            continue
-        if inspect.isclass(kind) and issubclass(kind, Spec):
-            parser.add_argument(
-                f"--{parameter.name}",
-                required=not optional,
-                metavar="JSON|@FILE",
-                help=inspect.getdoc(kind),
-            )
+        elif spec_classes(kind):
+            description = inspect.getdoc(kind)
+            parser.add_argument(flag, required=not optional, metavar="JSON|@FILE", help=description)
         elif kind is bool:
-            parser.add_argument(f"--{parameter.name}", action="store_true")
+            parser.add_argument(flag, action="store_true")
         elif typing.get_origin(kind) is list:
-            parser.add_argument(f"--{parameter.name}", type=Path, nargs="*", default=[])
+            parser.add_argument(flag, type=Path, nargs="*", default=[])
         else:
             default = None if parameter.default is parameter.empty else parameter.default
-            parser.add_argument(
-                f"--{parameter.name}",
-                type=kind,
-                required=not optional and default is None,
-                default=default,
-            )
+            required = not optional and default is None
+            parser.add_argument(flag, type=kind, required=required, default=default)
 
 
-def read_spec(classes: list[type[Spec]], text: str) -> Spec:
-    """A spec given as JSON text, or as @path to a JSON file; of several classes the one whose
-    `kind` it names, or the first.
+def read_spec(classes: list[type["Spec"]], text: str) -> "Spec":
+    """A specification, from JSON text or from @path of a JSON file.
+
+    Of several classes it is of the one whose `kind` it names, or of the first.
     """
+    from confide.files.io import REFUSED, read_bytes, refused_json
+    from confide.specs import parse
+
     file = text[1:] if text.startswith("@") else None
-    given = read_bytes(file) if file else text
+    content = read_bytes(file) if file else text.encode(errors="surrogatepass")
+    place = file or "--spec"
     try:
-        value = json.loads(given)
-        jsons.check(
-            given if isinstance(given, bytes) else given.encode(errors="surrogatepass"), value
-        )
-    except (jsons.Repeated, jsons.Nested) as error:
-        raise InputError(
-            str(error), file=file or "--spec", key=getattr(error, "key", None)
-        ) from None
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"malformed JSON: {error.msg}", file=file or "--spec", line=error.lineno
-        ) from None
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # not UTF-8, a number of thousands of digits, nested too deep
-        raise InputError(
-            f"malformed JSON ({type(error).__name__})", file=file or "--spec"
-        ) from None
-    kind = value.get("kind") if isinstance(value, dict) and len(classes) > 1 else None
-    named = (
-        cls
-        for cls in classes
-        if kind is not None and kind in typing.get_args(cls.model_fields["kind"].annotation)
-    )
-    return parse(next(named, classes[0]), value, file=file)
+        value = json.loads(content)
+        jsons.check(content, value)
+    except REFUSED as error:
+        raise refused_json(error, place) from None
+    except (ValueError, RecursionError) as error:
+        # not UTF-8, a number of thousands of digits, nested too deep
+        raise InputError(f"malformed JSON ({type(error).__name__})", file=place) from None
+    return parse(_named(classes, value), value, file=file)
+
+
+def _named(classes: list[type["Spec"]], value: typing.Any) -> type["Spec"]:
+    """The class that a value says it is of."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    for cls in classes[1:] if kind is not None else []:
+        if kind in typing.get_args(cls.model_fields["kind"].annotation):
+            return cls
+    return classes[0]
 
 
 def run(name: str, arguments: list[str]) -> int:
-    """Parse a stage's flags and call it, or start several processes that do; the exit status."""
+    """Parse a command's flags and call it, or start several processes that do; the exit status."""
     function = stage(name)
-    parser = argparse.ArgumentParser(
-        prog=f"confide {name}", description=inspect.getdoc(sys.modules[function.__module__])
-    )
+    description = inspect.getdoc(sys.modules[function.__module__])
+    parser = argparse.ArgumentParser(prog=f"confide {name}", description=description)
     add_flags(parser, function)
     if name in DIVIDED:
-        parser.add_argument(
-            "--processes", type=int, default=1, help="that share the work, on as many cores or GPUs"
-        )
+        help_text = "that share the work, on as many cores or GPUs"
+        parser.add_argument("--processes", type=int, default=1, help=help_text)
     given = vars(parser.parse_args(arguments))
-    processes = given.pop("processes", 1)
-    hints = typing.get_type_hints(function)
-    for key, kind in hints.items():
-        options = typing.get_args(kind) if isinstance(kind, builtin_types.UnionType) else (kind,)
-        specs = [
-            option for option in options if inspect.isclass(option) and issubclass(option, Spec)
-        ]
-        if specs and given.get(key) is not None:
-            given[key] = read_spec(specs, given[key])
-    if processes != 1 and LAUNCHED not in os.environ:
-        return launch(processes, [name, *arguments])
+    processes = given.pop("processes", 1) if name in DIVIDED else 1
+    for key, annotation in typing.get_type_hints(function).items():
+        classes = spec_classes(annotation)
+        if classes and given.get(key) is not None:
+            given[key] = read_spec(classes, given[key])
+    if processes != 1:
+        from confide.runtime.launch import LAUNCHED, launch
+
+        if LAUNCHED not in os.environ:
+            return launch(processes, [name, *arguments])
     function(**given)
     return 0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point of the console script. Exit status: 0, 1 a failed check, 2 bad input, 3 a fault,
-    130 interrupted.
+    """Entry point of the console script.
+
+    Exit status: 0, 1 a failed check, 2 bad input, 3 a fault, 130 interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:2] == ["audit", "check"]:
         arguments = arguments[1:]
-    commands = (*STAGES, *COMMANDS)
     if not arguments or arguments[0] in ("-h", "--help"):
-        say(
-            *__doc__.splitlines(),
-            f"Commands: {', '.join(commands)}",
-            "Help on one: confide COMMAND --help",
-        )
+        say(*overview())
         return 0
-    if arguments[0] not in commands:
-        warn(f"confide: error: {arguments[0]!r} is not one of {', '.join(commands)}")
+    name, *flags = arguments
+    if name not in (*STAGES, *COMMANDS):
+        warn(refusal(name))
         return 2
-    if arguments[0] not in FOR_OTHERS:
+    if name not in FOR_OTHERS:
         permissions.private()
     try:
-        return run(arguments[0], arguments[1:])
+        return run(name, flags)
     except InputError as error:
-        warn(f"confide {arguments[0]}: error: {error}")
+        warn(f"confide {name}: error: {error}")
         return 2
     except Failure as failure:
-        for line in str(failure).splitlines():
-            warn(f"confide {arguments[0]}: failed: {line}")
+        warn(*(f"confide {name}: failed: {line}" for line in str(failure).splitlines()))
         return 1
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         if TRACEBACK in os.environ:
             raise
-        warn(
-            f"confide {arguments[0]}: fault: {fault(error)}; {TRACEBACK}=1 shows more, corpus included"
-        )
+        more = f"{TRACEBACK}=1 shows more, corpus included"
+        warn(f"confide {name}: fault: {fault(error)}; {more}")
         return 3
 
 
 def fault(error: Exception) -> str:
     """Kind of an error and the line of this package at which it arose, without what it says."""
     here = Path(__file__).parent
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(here)
-    ]
-    place = (
-        f"{Path(frames[-1].filename).relative_to(here)}:{frames[-1].lineno}"
-        if frames
-        else "a place outside the package"
-    )
+    place = "a place outside the package"
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = Path(frame.filename)
+        if file.is_relative_to(here):
+            place = f"{file.relative_to(here)}:{frame.lineno}"
     return f"{type(error).__name__} at {place}"
 
 

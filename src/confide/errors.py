@@ -1,6 +1,4 @@
-"""What a user sees instead of a traceback: bad input in one line that names file, line, key and
-value; a check that failed.
-"""
+"""What a user sees instead of a traceback: bad input in one line, or a check that failed."""
 
 from pathlib import Path
 
@@ -10,8 +8,9 @@ SHOWN = 200  # characters of a value
 
 
 class InputError(ValueError):
-    """Bad input from outside (file, params, command line). `value` must never be text of a corpus:
-    that may be a secret.
+    """Bad input from outside (file, params, command line).
+
+    `value` must never be text of a corpus: that may be a secret.
     """
 
     def __init__(
@@ -32,9 +31,8 @@ class InputError(ValueError):
             parts.append(f"{key} = {shown}" if value is not None else key)
         elif value is not None:
             parts.append(shown)
-        super().__init__(
-            terminal(": ".join([*parts, message]))
-        )  # names of files and keys may hold line breaks
+        # names of files and keys may hold line breaks
+        super().__init__(terminal(": ".join([*parts, message])))
 
 
 def _shown(value: object) -> str:
@@ -46,8 +44,9 @@ def _shown(value: object) -> str:
 
 
 class Failure(Exception):
-    """A check that the input does not pass, one line per finding; status 1. Never text of a
-    corpus.
+    """A check that the input does not pass, one line per finding; status 1.
+
+    Never text of a corpus.
     """
 
     def __init__(self, *lines: str):

@@ -1,4 +1,5 @@
-# What a study releases, searched for the secrets of its private datasets: a leak fails the job, and the log says where.
+# What a study releases, searched for the secrets of its private datasets: one that is found fails the job, and the
+# log says where.
 from confide.config import outgoing
 from confide.specs import ScanSpec
 

@@ -1,5 +1,6 @@
-"""`confide init CORPUS`: look at a corpus of the user's own and write a first params.yaml for it,
-with the reasons.
+"""`confide init CORPUS`: count what a corpus holds and write a first params.yaml for it.
+
+The file gives the reasons for each choice.
 
 Nothing of its text is printed or written, only counts and the names of its labels.
 """
@@ -13,7 +14,7 @@ from confide.advisor.page import screen
 from confide.advisor.survey import Corpus, corpus_of, points_of
 from confide.advisor.template import as_yaml
 from confide.errors import InputError
-from confide.files.io import atomic
+from confide.files.io import write_text
 from confide.output.escaping import say
 from confide.specs import LinesSpec
 from confide.types import SPLITS
@@ -43,8 +44,7 @@ def init(
     points = points_of(spec, counted, unit, policies(), doubtful())
     choice = choose(counted, points, unit, epsilon)
     text = as_yaml(choice, seen_from(folder, corpus), seen_from(folder, public) if public else None)
-    with atomic(target) as temporary:
-        temporary.write_text(text)
+    write_text(target, text)
     say(*screen(counted, points, choice, str(public) if public else None).split("\n"))
     say("", f"written: {target}; next: {command(folder)}")
 
@@ -53,17 +53,22 @@ def check(corpus: Corpus, unit: str, file: Path) -> None:
     """InputError for a corpus that is too small for anything to come of it."""
     sizes = corpus.points[unit]
     if sizes["train"] < LEAST:
-        message = f"has {sizes['train']:,} training points ({unit}s), and the least is {LEAST}: noise would drown them"
+        count = f"{sizes['train']:,} training points ({unit}s)"
+        message = f"has {count}, and the least is {LEAST}: noise would drown them"
         raise InputError(message, file=file)
     for split in SPLITS:
         if not sizes[split]:
-            message = "has no text: documents and authors go whole into one split; give lines a split, or more documents"
+            message = (
+                "has no text: documents and authors go whole into one split; "
+                "give lines a split, or more documents"
+            )
             raise InputError(message, file=file, key=split)
 
 
 def seen_from(folder: Path, file: Path) -> str:
-    """Path of a file for who works in a folder: relative only below it, so that both can be moved
-    together.
+    """Path of a file as seen from a folder.
+
+    It is relative only below the folder, so that both can be moved together.
     """
     file = file.resolve()
     folder = folder.resolve()
@@ -73,7 +78,5 @@ def seen_from(folder: Path, file: Path) -> str:
 def command(folder: Path) -> str:
     """What to run."""
     checkout = Path(confide.__file__).parents[2]
-    snakefile = (
-        "" if Path("Snakefile").exists() else f" -s {os.path.relpath(checkout / 'Snakefile')}"
-    )
-    return f"snakemake{snakefile} -d {folder}"
+    elsewhere = f" -s {os.path.relpath(checkout / 'Snakefile')}"
+    return f"snakemake{'' if Path('Snakefile').exists() else elsewhere} -d {folder}"

@@ -1,5 +1,4 @@
-"""Watch training from outside: copy the epochs of running jobs to MLflow while they train (`make
-live`).
+"""Watch training from outside: copy the epochs of running jobs to MLflow (`make live`).
 
 It reads checkpoints and finished metrics, in a process of its own, so that no tracking server can
 stop, slow or change a training job. What it logs is provisional: `track` loads the finished runs.
@@ -27,9 +26,7 @@ STATE = "state.safetensors"
 
 
 def rows_of(folder: Path, run: str) -> list[dict[str, Any]]:
-    """Metrics of a run so far: of its finished model, or of its checkpoint; none where there is
-    neither.
-    """
+    """Metrics of a run so far, of its finished model or its checkpoint; perhaps none."""
     finished = folder / "models" / run / "metrics.jsonl"
     state = folder / ".checkpoints" / run / STATE
     try:
@@ -48,8 +45,9 @@ def runs_in(folder: Path) -> Iterator[str]:
 
 
 def update(spec: TrackingSpec, folder: Path, seen: dict[str, int]) -> int:
-    """Log the epochs that are new since the last call; returns how many. InputError where the
-    server does not answer.
+    """Log the epochs that are new since the last call; returns how many.
+
+    InputError where the server does not answer.
     """
     fresh = {
         run: rows[seen.get(run, 0) :]
@@ -93,9 +91,7 @@ def watch(spec: TrackingSpec, folder: Path, every: float, rounds: int | None = N
 
 
 def main() -> int:
-    """`python -m confide.commands.mirror` watches the runs of this folder until it is
-    interrupted.
-    """
+    """`python -m confide.commands.mirror` watches the runs of this folder, until interrupted."""
     parser = argparse.ArgumentParser(prog="confide.commands.mirror", description=main.__doc__)
     parser.add_argument("--folder", type=Path, default=Path("."))
     parser.add_argument("--experiment", default="confide-live")

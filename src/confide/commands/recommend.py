@@ -1,5 +1,4 @@
-"""`confide recommend FOLDER`: which policies and which method fit a target epsilon, priced from
-what was measured there.
+"""`confide recommend FOLDER`: which policies and method fit a target epsilon, with prices.
 
 FOLDER is where Snakemake was told to work (`-d`), after `snakemake prepare` at least. Only counts
 and rates are read.
@@ -8,7 +7,7 @@ and rates are read.
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from confide.config.jobs import Run
 from confide.config.params import load
 from confide.data.partition_files import load_partition
 from confide.dp.accounting.calibration import check_ranges
+from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.files.io import read_file, read_object
 from confide.output.escaping import say
@@ -69,7 +69,7 @@ def recommend(
         ]
         delta = delta if delta is not None else delta_of(params, runs)
         check_ranges(epsilon, delta, 1.0, 1, relation)
-        wish = Wish(unit, epsilon, delta, relation)
+        wish = Wish(unit, epsilon, delta, cast(Relation, relation))  # check_ranges knows it
         measured = []
         options = []
         for dataset in dict.fromkeys(run.row.dataset for run in runs):
@@ -214,8 +214,12 @@ def described(one: Policies) -> str:
     head = f"{one.dataset}: policy {one.policy}, conservative policy {one.conservative}; {pools}"
     if one.gamma is None:
         return f"{head}. What the policies miss is {UNKNOWN}."
-    missed = f"misses {one.gamma:.2%} of the secrets that it finds worst ({plain(one.label or 'of one label')}; "
-    missed += f"{one.secrets:,} of all labels tested), with 95 % confidence at most {one.gamma_upper:.2%} of any"
+    label = plain(one.label or "of one label")
+    missed = (
+        f"misses {one.gamma:.2%} of the secrets that it finds worst ({label}; "
+        f"{one.secrets:,} of all labels tested), "
+        f"with 95 % confidence at most {one.gamma_upper:.2%} of any"
+    )
     public = (
         f"; at most {one.delta2_upper:.2%} show in points read without noise"
         if one.private < one.points

@@ -1,5 +1,6 @@
-"""The whole chain on two neighbouring corpora, many times: does anything but the noised updates
-tell them apart?
+"""Repeat the whole chain on two neighbouring corpora, and compare all that comes out.
+
+Does anything but the noised updates tell them apart?
 
 A certificate speaks of the noised updates alone. Here everything from raw points to a released
 model runs on D and on D' (one secret masked), tokenizer included, with the same fresh noise for
@@ -23,6 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from confide import models
+from confide.config.jobs import MODEL_FILES
 from confide.data.neighbours import Outcome, Secret, compare, neighbour, secrets_of
 from confide.data.partition_files import load_partition
 from confide.data.partitioning import Raw, Row, build
@@ -44,17 +46,9 @@ from confide.train.metrics import COSTS
 from confide.train.pools import pool_sizes
 from confide.types import AnyRelease
 
-NUMBERS = re.compile(
-    r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan"
-)  # seconds and perplexities in the lines of a log
+# Seconds and perplexities in the lines of a log.
+NUMBERS = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan")
 SIDES = ("D", "D'")
-RELEASED = (
-    "model.safetensors",
-    "config.json",
-    "metrics.jsonl",
-    "ledger.jsonl",
-    "epochs.safetensors",
-)
 
 
 class Ran(NamedTuple):
@@ -68,8 +62,9 @@ class Ran(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The event that tells the sides apart: value >= cut (above) or < cut; likelier on the side
-    `likelier`.
+    """The event that tells the sides apart: value >= cut (above) or < cut.
+
+    It is likelier on the side `likelier`.
     """
 
     bound: float
@@ -89,8 +84,10 @@ def rerun(
     init: Path | None = None,
     init_ledger: Path | None = None,
 ) -> None:
-    """Write rerun.json. `public`: points that the tokenizer is trained on; without them the
-    confidential ones themselves.
+    """Write rerun.json: what of a released model tells the two corpora apart, and how far.
+
+    `public`: points that the tokenizer is trained on; without them the confidential ones
+    themselves.
 
     Work files hold the corpus: they lie in a hidden folder beside `points`, which is removed.
     Guarantees: only names of artefacts, counts and bounds are written, never text.
@@ -99,7 +96,6 @@ def rerun(
         raise InputError(
             "a warm start needs its name and the weights", key="train.init", value=spec.train.init
         )
-    start = {"init": init, "init_ledger": init_ledger}
     corpus = [Raw(*row) for row in read_rows(points, *Raw._fields)]
     secret = next(itertools.islice(secrets_of(corpus), spec.secret, None), None)
     if secret is None:
@@ -111,41 +107,39 @@ def rerun(
         )
     seeds = np.random.SeedSequence(spec.seed).generate_state(spec.repetitions).tolist()
     with tempfile.TemporaryDirectory(prefix=".rerun-", dir=points.parent) as folder:
+        corpora = (corpus, neighbour(corpus, secret, copies_masked=spec.partition.dedup))
         sides = [Path(folder, name) for name in ("first", "second")]
-        for side, rows in zip(
-            sides,
-            (corpus, neighbour(corpus, secret, copies_masked=spec.partition.dedup)),
-            strict=True,
-        ):
+        for side, rows in zip(sides, corpora, strict=True):
             side.mkdir()
             write_jsonl(side / "points", (row._asdict() for row in rows))
+        jobs = [(number, side, seed) for number, seed in enumerate(seeds) for side in (0, 1)]
+        jobs.append((len(seeds), 0, seeds[0]))  # D once more
         runs: list[list[Ran]] = [[], []]
-        with tqdm(total=2 * spec.repetitions + 1, desc="rerun", unit="run", disable=None) as bar:
-            for number, seed in enumerate([*seeds, seeds[0]]):  # the last one: D once more
-                for side, done in zip(
-                    sides if number < len(seeds) else sides[:1], runs, strict=False
-                ):
-                    made = chain(
-                        spec,
-                        points=side / "points",
-                        public=public,
-                        start=start,
-                        noise_seed=seed,
-                        folder=side / str(number),
-                    )
-                    done.append(look(made, secret))
-                    if number:
-                        shutil.rmtree(made)
-                    bar.update()
+        for number, side_number, seed in tqdm(jobs, desc="rerun", unit="run", disable=None):
+            side = sides[side_number]
+            made = chain(
+                spec,
+                points=side / "points",
+                public=public,
+                init=init,
+                init_ledger=init_ledger,
+                noise_seed=seed,
+                folder=side / str(number),
+            )
+            runs[side_number].append(look(made, secret))
+            if number:
+                shutil.rmtree(made)
         views = [load_partition(side / "0" / "original", side / "0" / "redacted") for side in sides]
-        write_json(output, found(spec, secret, compare(*views), runs, runs[0].pop()))
+        again = runs[0].pop()
+        write_json(output, comparison(spec, secret, compare(*views), runs, again))
 
 
 def chain(
     spec: RerunSpec,
     points: Path,
     public: Path | None,
-    start: dict[str, Path | None],
+    init: Path | None,
+    init_ledger: Path | None,
     noise_seed: int,
     folder: Path,
 ) -> Path:
@@ -153,22 +147,33 @@ def chain(
     folder.mkdir()
     copies = folder / "copies"
     spans = folder / "spans"
-    words = {"tokenizer": folder / "tokenizer.json"}
-    views = {name: folder / name for name in ("original", "redacted")}
-    made = {Path(name).stem: folder / name for name in RELEASED} | {
-        "checkpoint": folder / "checkpoint"
-    }
+    vocabulary = folder / "tokenizer.json"
+    original = folder / "original"
+    redacted = folder / "redacted"
+    made = {Path(name).stem: folder / name for name in MODEL_FILES}
+    seeded = spec.train.model_copy(update={"noise_seed": noise_seed})
     log = io.StringIO()
     with contextlib.redirect_stderr(log):
-        tokenizer(spec.tokenizer, points=public or points, output=words["tokenizer"])
+        tokenizer(spec.tokenizer, points=public or points, output=vocabulary)
         dedup(spec.dedup, points=points, output=copies)
         redact(spec.redact, points=points, output=spans)
-        partition(spec.partition, points=points, copies=copies, spans=spans, **words, **views)
+        partition(
+            spec.partition,
+            points=points,
+            copies=copies,
+            spans=spans,
+            tokenizer=vocabulary,
+            original=original,
+            redacted=redacted,
+        )
         train(
-            spec.train.model_copy(update={"noise_seed": noise_seed}),
-            **views,
-            **words,
-            **start,
+            seeded,
+            original=original,
+            redacted=redacted,
+            tokenizer=vocabulary,
+            checkpoint=folder / "checkpoint",
+            init=init,
+            init_ledger=init_ledger,
             **made,
         )
     (folder / "log").write_text(NUMBERS.sub("#", log.getvalue()))
@@ -186,7 +191,9 @@ def look(folder: Path, secret: Secret) -> Ran:
     sizes = pool_sizes(load_partition(folder / "original", folder / "redacted"))
     steps = [release.step for release in updates_of(releases)]
     drawn = {step.pool for step in steps}
-    public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")}
+    public: dict[str, Any] = {
+        name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")
+    }
     public["ledger.jsonl"] = unchained(ledger)
     public |= {
         "number of updates": sum(release.count for release in releases),
@@ -207,8 +214,9 @@ def look(folder: Path, secret: Secret) -> Ran:
 
 
 def unchained(ledger: Ledger) -> list[dict[str, Any]]:
-    """Lines of a ledger without their hashes, and without the digest of the weights: these are
-    compared by themselves.
+    """Lines of a ledger without their hashes and the digest of the weights.
+
+    These are compared by themselves.
     """
     apart = ("hash", "previous", "weights")
     return [
@@ -222,11 +230,13 @@ def header(path: Path) -> dict[str, Any]:
         return json.loads(file.read(int.from_bytes(file.read(8), "little")))
 
 
-def found(
+def comparison(
     spec: RerunSpec, secret: Secret, outcome: Outcome, runs: list[list[Ran]], again: Ran
 ) -> dict[str, Any]:
     """The comparison of all runs, as it is written."""
     delta = (spec.train.privacy or PrivacySpec()).delta
+    is_packed = spec.train.pack is not None
+    epsilon_of_secret = certified(outcome.kind, runs[0][0].releases, delta, packed=is_packed)
     itself = differing(runs[0][0], again)  # whatever a second run on D changes says nothing of D'
     doors = {name for pair in zip(*runs, strict=True) for name in differing(*pair)}
     return {
@@ -237,9 +247,7 @@ def found(
         "repetitions": spec.repetitions,
         "side_doors": sorted(doors - itself),
         "not_reproducible": sorted(itself),
-        "certified": number(
-            certified(outcome.kind, runs[0][0].releases, delta, packed=spec.train.pack is not None)
-        ),
+        "certified": number(epsilon_of_secret),
         "delta": delta,
         "confidence": spec.confidence,
         **best_bound([[ran.scalars for ran in side] for side in runs], delta, spec.confidence),
@@ -247,8 +255,9 @@ def found(
 
 
 def differing(one: Ran, other: Ran) -> set[str]:
-    """Names of what differs; weights and metrics count only where training read the same text, with
-    the same noise.
+    """Names of what differs between two runs.
+
+    Weights and metrics count only where training read the same text, with the same noise.
     """
     first, second = (
         {**ran.public, **(ran.noised if one.read == other.read else {})} for ran in (one, other)
@@ -259,8 +268,9 @@ def differing(one: Ran, other: Ran) -> set[str]:
 def certified(
     kind: str, releases: list[AnyRelease], delta: float, *, packed: bool = False
 ) -> float:
-    """Epsilon (replace_one) that the ledger gives a secret which leaves no trace, one private
-    trace, or an exposed one.
+    """Epsilon (replace_one) that the ledger gives a secret, by the trace that it leaves.
+
+    `kind`: same (no trace), private (one private trace), or exposed.
 
     packed: points are read end to end, where a mask, which is not as long as the secret, moves all
     that is behind it.
@@ -277,8 +287,9 @@ def certified(
 
 
 def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[str, float]:
-    """What an attacker may look at: metrics of every epoch, and the final model's mean loss on the
-    secret's tokens.
+    """What an attacker may look at, by name, in numbers.
+
+    These are the metrics of every epoch, and the final model's mean loss on the secret's tokens.
     """
     values = {
         f"{name} of epoch {row['epoch']}": value
@@ -309,25 +320,20 @@ def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[st
 def best_bound(
     values: list[list[dict[str, float]]], delta: float, confidence: float
 ) -> dict[str, Any]:
-    """Scalar and threshold chosen on the first half of the repetitions, epsilon's lower bound from
-    the second half alone.
+    """Epsilon's lower bound from half of the repetitions, and what it is read from.
+
+    Scalar and threshold are chosen on the other half.
 
     Guarantees: at most the true epsilon with chance `confidence`, if repetitions are independent.
     """
     half = len(values[0]) // 2
     rest = len(values[0]) - half
     names = [name for name in values[0][0] if all(name in row for side in values for row in side)]
-    tables = {
+    tables = {  # (2, N)
         name: np.array([[row[name] for row in side] for side in values], float) for name in names
-    }  # (2, N)
-    chosen = max(
-        (
-            (choose(table[:, :half], delta, confidence), name)
-            for name, table in tables.items()
-            if half
-        ),
-        default=None,
-    )
+    }
+    options = [(choose(table[:, :half], delta, confidence), name) for name, table in tables.items()]
+    chosen = max(options, default=None) if half else None
     most = bound(rest, 0, rest, delta, confidence)
     if chosen is None or chosen[0].bound == 0:
         return {"epsilon_lower": 0.0, "epsilon_lower_at_most": most, "scalar": None}
@@ -343,9 +349,7 @@ def best_bound(
 
 
 def choose(table: np.ndarray, delta: float, confidence: float) -> Threshold:
-    """The event with the largest bound on (2, n) values, among all thresholds, directions and
-    sides.
-    """
+    """The event with the largest bound on (2, n) values, of all thresholds and directions."""
     size = table.shape[1]
     spread = float(table.std(1).sum())
     effect = float(abs(np.diff(table.mean(1))[0])) / spread if spread else 0.0
@@ -361,8 +365,9 @@ def choose(table: np.ndarray, delta: float, confidence: float) -> Threshold:
 
 
 def bound(often: int, seldom: int, trials: int, delta: float, confidence: float) -> float:
-    """Lower bound on epsilon from an event seen `often` times on one side and `seldom` on the
-    other, Clopper-Pearson twice.
+    """Lower bound on epsilon from an event that one side shows more often, Clopper-Pearson twice.
+
+    It is seen `often` times on that side and `seldom` on the other, in as many trials on each.
     """
     if not trials:
         return 0.0

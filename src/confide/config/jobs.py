@@ -1,5 +1,4 @@
-"""The sample sheet, expanded: which jobs a checked params.yaml asks for, where their files lie, and
-each job's specification.
+"""The sample sheet, expanded: the jobs that params.yaml asks for, and each one's specification.
 
 A specification holds exactly what its job depends on, so that a changed key reruns the jobs that it
 touches and no others. A run is one row at one gamma and seed; its name is "row/g<gamma>-s<seed>".
@@ -8,6 +7,7 @@ touches and no others. A run is one row at one gamma and seed; its name is "row/
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
 from confide.config.policy_files import files_of, placed, trained
 from confide.provenance.terms import digest_of_specs, terms
@@ -20,6 +20,7 @@ from confide.specs import (
     DatasetSpec,
     DataSpec,
     EvaluateSpec,
+    EverythingPolicySpec,
     NeighboursSpec,
     Params,
     PartitionSpec,
@@ -27,6 +28,7 @@ from confide.specs import (
     ReadSpec,
     RecallSpec,
     RedactSpec,
+    RegexPolicySpec,
     RunSpec,
     SplitSpec,
     TextSpec,
@@ -35,8 +37,10 @@ from confide.specs import (
     WordCanarySpec,
 )
 
+Point = Literal["turn", "dialogue", "sentence", "window"]  # what a corpus is cut into
+
 TOKEN_SLOT = "{token}"  # of an audit's template
-POINT = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads
+POINT: Point = DatasetSpec.model_fields["point"].default  # of a corpus that only a tokenizer reads
 MODEL_FILES = (
     "model.safetensors",
     "config.json",
@@ -74,11 +78,9 @@ class Run:
 
 
 def gamma_text(gamma: float) -> str:
-    """A miss rate as it stands in file names: shortest exact decimal, never with an exponent. 0.0
-    -> "0".
-    """
+    """A miss rate as it stands in file names: shortest exact decimal without an exponent."""
     text = format(Decimal(repr(float(gamma))), "f")
-    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def of_row(params: Params, name: str) -> list[Run]:
@@ -102,45 +104,43 @@ def runs_of(params: Params, studies: Iterable[str]) -> dict[str, Run]:
     """All runs that some studies list, each after the run that it starts from."""
     names = dict.fromkeys(name for study in studies for name in params.studies[study].runs)
     listed = [run for name in names for run in of_row(params, name)]
-    listed += [
-        one for run in listed for one in references(params, [*run.row.attacks, *run.row.trajectory])
-    ]
-    return {run.run: run for last in listed for run in [*reversed(ancestors(params, last)), last]}
+    attacks = [name for run in listed for name in (*run.row.attacks, *run.row.trajectory)]
+    listed += references(params, attacks)
+    return {run.run: run for last in listed for run in (*reversed(ancestors(params, last)), last)}
 
 
 # Data
-# --------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
-def source_name(corpus: str, point: str, window: int) -> str:
+def source_name(corpus: str, point: Point, window: int) -> str:
     """Folder of a corpus cut into points."""
     return f"{corpus}-{point}{window}" if point == "window" else f"{corpus}-{point}"
 
 
 def source_of(dataset: DatasetSpec) -> str:
+    """Folder of a dataset's corpus, cut as the dataset says."""
     return source_name(dataset.corpus, dataset.point, dataset.window)
 
 
 def sources(params: Params) -> dict[str, SplitSpec]:
     """Each corpus in each cut that a dataset or a tokenizer reads."""
-    wanted = [
+    cuts: list[tuple[str, Point, int]] = [
         (dataset.corpus, dataset.point, dataset.window) for dataset in params.datasets.values()
     ]
-    wanted += [
-        (words.corpus, POINT, 0) for words in params.tokenizers.values() if words.corpus is not None
+    read_by_others = [
+        *(tokenizer.corpus for tokenizer in params.tokenizers.values()),
+        *(pipeline.entities for pipeline in params.pipelines.values()),
+        *(policy.corpus for policy in params.domain_policies.values()),
     ]
-    wanted += [
-        (one.entities, POINT, 0) for one in params.pipelines.values() if one.entities is not None
-    ]
-    wanted += [(one.corpus, POINT, 0) for one in params.domain_policies.values()]
-    return {source_name(*cut): split_spec(params, *cut) for cut in wanted}
+    cuts += [(corpus, POINT, 0) for corpus in read_by_others if corpus is not None]
+    return {source_name(*cut): split_spec(params, *cut) for cut in cuts}
 
 
-def split_spec(params: Params, corpus: str, point: str, window: int) -> SplitSpec:
+def split_spec(params: Params, corpus: str, point: Point, window: int) -> SplitSpec:
     """A corpus in one cut; a window of no words is none."""
-    return SplitSpec(
-        corpus=params.corpora[corpus], point=point, **({"window": window} if window else {})
-    )
+    words = {"window": window} if window else {}
+    return SplitSpec(corpus=params.corpora[corpus], point=point, **words)
 
 
 def canaries(params: Params, dataset: str) -> CanarySpec | WordCanarySpec:
@@ -152,33 +152,31 @@ def canaries(params: Params, dataset: str) -> CanarySpec | WordCanarySpec:
 def canary_words(params: Params, dataset: str) -> str | None:
     """The tokenizer whose words or new tokens canaries are made of; None: they are of digits."""
     spec = canaries(params, dataset)
-    return (
-        params.datasets[dataset].tokenizer if spec.kind == "words" or token_audits(spec) else None
-    )
+    are_of_words = spec.kind == "words" or token_audits(spec)
+    return params.datasets[dataset].tokenizer if are_of_words else None
 
 
 def token_audits(spec: CanarySpec | WordCanarySpec) -> dict[str, AuditCanarySpec]:
     """The audits, by set, whose canaries end in new tokens."""
-    audits = {"game": spec.game, "inclusion": spec.inclusion}
-    return {
-        name: one for name, one in audits.items() if one is not None and TOKEN_SLOT in one.template
-    }
+    audits = (("game", spec.game), ("inclusion", spec.inclusion))
+    return {name: audit for name, audit in audits if audit and TOKEN_SLOT in audit.template}
 
 
 def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
+    """How a dataset is redacted at one miss rate."""
     spec = params.datasets[dataset]
-    policy, conservative = (
-        placed(params, params.policies[name]) for name in (spec.policy, spec.conservative)
-    )
     return RedactSpec(
-        policy=policy, conservative=conservative, miss_rate=gamma, miss_seed=spec.miss_seed
+        policy=placed(params, params.policies[spec.policy]),
+        conservative=placed(params, params.policies[spec.conservative]),
+        miss_rate=gamma,
+        miss_seed=spec.miss_seed,
     )
 
 
 def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
-    return PartitionSpec(
-        dedup=dedup, scope=(spec := params.datasets[dataset]).scope, merge_masks=spec.merge_masks
-    )
+    """How a dataset is parted into public and private."""
+    spec = params.datasets[dataset]
+    return PartitionSpec(dedup=dedup, scope=spec.scope, merge_masks=spec.merge_masks)
 
 
 def text(params: Params, name: str) -> TextSpec:
@@ -194,6 +192,7 @@ def text(params: Params, name: str) -> TextSpec:
 
 
 def recall(params: Params, dataset: str, gamma: float) -> RecallSpec:
+    """The count of what a dataset's policies miss."""
     return RecallSpec(
         text=text(params, dataset),
         redact=redaction(params, dataset, gamma),
@@ -202,6 +201,7 @@ def recall(params: Params, dataset: str, gamma: float) -> RecallSpec:
 
 
 def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> NeighboursSpec:
+    """The neighbour test of a dataset."""
     return NeighboursSpec(
         text=text(params, dataset),
         redact=redaction(params, dataset, gamma),
@@ -211,24 +211,18 @@ def neighbours(params: Params, dataset: str, gamma: float, dedup: bool) -> Neigh
 
 
 # Models
-# ------------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def is_public(params: Params, run: Run) -> bool:
-    """Whether nothing that a run has seen needs protection: its text, what else is in it, and the
-    same of its ancestors.
-    """
-    for seen in [run, *ancestors(params, run)]:
-        if not params.datasets[seen.row.dataset].public:
-            return False
-        if not all(read.public for read in reads(params, seen)):
-            return False
-    return True
+    """Whether nothing that a run and its ancestors have seen needs protection."""
+    return not protected(params, run) and all(
+        read.public for seen in [run, *ancestors(params, run)] for read in reads(params, seen)
+    )
 
 
 def public_corpora(params: Params) -> set[str]:
-    """Names of the corpora that were declared public: by a dataset of them, and contradicted by no
-    other dataset.
+    """Names of the corpora that a dataset declares public, and no other dataset contradicts.
 
     Nothing else makes a corpus public, and least of all that something was trained on it.
     """
@@ -238,17 +232,15 @@ def public_corpora(params: Params) -> set[str]:
 
 
 def taken_for_public(params: Params, run: Run) -> list[str]:
-    """Names of the corpora that a run and its ancestors read as public text, for whatever
-    purpose.
-    """
-    used = []
+    """Names of the corpora that a run and its ancestors read as public, for whatever purpose."""
+    used: list[str | None] = []
     for seen in [run, *ancestors(params, run)]:
         dataset = params.datasets[seen.row.dataset]
         used += [dataset.corpus, params.tokenizers[dataset.tokenizer].corpus]
         for name in (dataset.policy, dataset.conservative):
             used += trained(params, params.policies[name]).values()
     public = public_corpora(params)
-    return [name for name in dict.fromkeys(used) if name in public]
+    return [name for name in dict.fromkeys(used) if name is not None and name in public]
 
 
 def protected(params: Params, run: Run) -> list[str]:
@@ -264,28 +256,25 @@ def reads(params: Params, run: Run) -> list[ReadSpec]:
     What it does not make (a pretrained model, a vocabulary, an installed pipeline) is public only
     where params.yaml declares it.
     """
-    found = data_reads(params, run.row.dataset)
+    products = data_reads(params, run.row.dataset)
     model = params.models[run.row.model]
-    if (source := getattr(model, "pretrained", None)) is not None:
-        found.append(
-            ReadSpec(stage="pretrained", source=source, public=model.public, artefact=source)
+    if model.kind == "gpt2" and (name := model.pretrained) is not None:
+        products.append(
+            ReadSpec(stage="pretrained", source=name, public=model.public, artefact=name)
         )
-    return found
+    return products
 
 
 def data_reads(params: Params, dataset: str) -> list[ReadSpec]:
-    """Those of them that a dataset brings with it: its vocabulary, and the models of its
-    policies.
-    """
-    return [
-        tokenizer_read(params, params.datasets[dataset].tokenizer),
-        *policies_reads(params, dataset),
-    ]
+    """What a dataset brings with it: its vocabulary, and the models of its policies."""
+    vocabulary = tokenizer_read(params, params.datasets[dataset].tokenizer)
+    return [vocabulary, *policies_reads(params, dataset)]
 
 
 def policies_reads(params: Params, dataset: str) -> list[ReadSpec]:
-    """The same of its policies alone; at least one for each of the two."""
-    names = (params.datasets[dataset].policy, params.datasets[dataset].conservative)
+    """What the models of a dataset's policies were made of; at least one for each of the two."""
+    spec = params.datasets[dataset]
+    names = (spec.policy, spec.conservative)
     return [read for name in names for read in policy_reads(params, name, params.policies[name])]
 
 
@@ -300,53 +289,43 @@ def tokenizer_read(params: Params, name: str) -> ReadSpec:
 
 
 def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec]:
-    """What the models of a policy were made of; a policy of patterns alone is a constant of
-    params.yaml.
+    """What the models of a policy were made of.
+
+    A policy of patterns alone is a constant of params.yaml.
     """
     if policy.kind == "union":
         return [read for part in policy.policies for read in policy_reads(params, name, part)]
-    made = trained(params, policy)
-    if made:
-        ((file, corpus),) = made.items()
-        public = corpus is None or corpus in public_corpora(params)
-        found = [
-            ReadSpec(stage="policy", source=f"{name}: {policy.model}", public=public, artefact=file)
-        ]
-        fitted = params.domain_policies.get(
-            policy.model
-        )  # which may be of another kind: pipelines have names of their own
-        fit = fitted.fit if fitted is not None and fitted.fit.kind == policy.kind else None
-        if (start := getattr(fit, "pretrained", None)) is not None:
-            found.append(
-                ReadSpec(
-                    stage="policy", source=f"{name}: {start}", public=fit.public, artefact=start
-                )
-            )
-        return found
-    if getattr(policy, "model", None) is None:
+    if isinstance(policy, RegexPolicySpec | EverythingPolicySpec) or policy.model is None:
         return [ReadSpec(stage="policy", source=name, public=True)]
-    return [
-        ReadSpec(
-            stage="policy",
-            source=f"{name}: {policy.model}",
-            public=policy.public,
-            artefact=policy.model,
-        )
-    ]
+
+    def read(product: str, artefact: str, *, public: bool) -> ReadSpec:
+        source = f"{name}: {product}"
+        return ReadSpec(stage="policy", source=source, public=public, artefact=artefact)
+
+    made = trained(params, policy)
+    if not made:
+        return [read(policy.model, policy.model, public=policy.public)]
+    ((file, corpus),) = made.items()
+    public = corpus is None or corpus in public_corpora(params)
+    products = [read(policy.model, file, public=public)]
+    # a name of `domain_policies` may be one of `pipelines`, too
+    fit = params.domain_policies[policy.model].fit if policy.kind == "classifier" else None
+    if fit is not None and fit.kind == "classifier" and fit.pretrained is not None:
+        products.append(read(fit.pretrained, fit.pretrained, public=fit.public))
+    return products
 
 
 def data(params: Params, run: Run) -> DataSpec:
     """What a run's text goes through, and on which terms."""
     name = run.row.dataset
-    found = terms(
-        text(params, name),
-        redaction(params, name, run.gamma),
-        partition(params, name, run.row.dedup),
-    )
-    return DataSpec(public=params.datasets[name].public, **found)
+    redacted = redaction(params, name, run.gamma)
+    parted = partition(params, name, run.row.dedup)
+    public = params.datasets[name].public
+    return DataSpec(public=public, **terms(text(params, name), redacted, parted))
 
 
 def training(params: Params, run: Run) -> TrainSpec:
+    """The training of a run."""
     row = run.row
     start = start_of(params, run.row)
     return TrainSpec(
@@ -369,70 +348,59 @@ def training(params: Params, run: Run) -> TrainSpec:
 
 
 def certification(params: Params, run: Run) -> CertifySpec:
+    """The certificate of a run."""
     return CertifySpec(train=training(params, run), miss_rate=run.gamma)
 
 
 def evaluation(run: Run) -> EvaluateSpec:
+    """The evaluation of a run."""
     return EvaluateSpec(run=run.run)
 
 
 def shadows(params: Params, run: Run, attack: str) -> str | None:
-    """File, below data/work, of the shadow models that an attack on a run reads; None: it reads
-    none.
-    """
+    """File, below data/work, of the shadow models that an attack on a run reads, if it does."""
     name = getattr(params.attacks[attack], "shadows", None)
     return f"{run.row.dataset}/shadows-{name}.safetensors" if name is not None else None
 
 
 def attack(params: Params, run: Run, name: str) -> AttackJobSpec:
+    """An attack on a run."""
     return AttackJobSpec(run=run.run, attack=judged(params, name))
 
 
 def judged(params: Params, name: str) -> AttackSpec:
     """An attack with the policies that judge it in place of their names."""
     spec = params.attacks[name]
-    judges = getattr(spec, "judges", {})
-    found = {label: placed(params, params.policies[policy]) for label, policy in judges.items()}
-    return spec.model_copy(update={"judges": found} if judges else {})
+    judges = {
+        label: placed(params, params.policies[policy])
+        for label, policy in getattr(spec, "judges", {}).items()
+    }
+    return spec.model_copy(update={"judges": judges} if judges else {})
 
 
 def judge_files(params: Params, attacks: list[str]) -> list[str]:
     """Files that the policies run which judge attacks."""
-    return files_of(
-        params,
-        *(
-            policy
-            for name in attacks
-            for policy in getattr(params.attacks[name], "judges", {}).values()
-        ),
-    )
+    judges = [getattr(params.attacks[name], "judges", {}) for name in attacks]
+    return files_of(params, *(policy for named in judges for policy in named.values()))
 
 
 def references(params: Params, attacks: list[str]) -> list[Run]:
     """The runs that attacks take for reference models: the first of each row that they name."""
-    rows = [
-        row
-        for attack in attacks
-        if (row := getattr(params.attacks[attack], "reference", None)) is not None
-    ]
-    return [of_row(params, row)[0] for row in dict.fromkeys(rows)]
+    rows = dict.fromkeys(getattr(params.attacks[name], "reference", None) for name in attacks)
+    return [of_row(params, row)[0] for row in rows if row is not None]
 
 
 def trajectory(params: Params, run: Run) -> TrajectorySpec:
-    return TrajectorySpec(
-        run=run.run, attacks={name: judged(params, name) for name in run.row.trajectory}
-    )
+    """The attacks on a run as it was after every epoch."""
+    attacks = {name: judged(params, name) for name in run.row.trajectory}
+    return TrajectorySpec(run=run.run, attacks=attacks)
 
 
 # Studies
-# -----------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def outcomes(run: Run) -> list[str]:
     """Stems of the files that are made of one trained model."""
-    return [
-        CERTIFICATE,
-        EVALUATION,
-        *run.row.attacks,
-        *([TRAJECTORY] if run.row.trajectory else []),
-    ]
+    epochs = [TRAJECTORY] if run.row.trajectory else []
+    return [CERTIFICATE, EVALUATION, *run.row.attacks, *epochs]

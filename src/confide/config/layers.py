@@ -28,8 +28,9 @@ class Problem(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """Values from one source, a later one laid over earlier ones; the nodes of a file know their
-    lines.
+    """Values from one source, of which a later one is laid over earlier ones.
+
+    The nodes of a file know their lines.
     """
 
     source: Path | str
@@ -95,9 +96,8 @@ def read_definitions(file: Path) -> Layer:
             problem = "only the file that includes this one may say that"
             raise refused(Problem((key,), value, problem), [layer])
         if not isinstance(value, dict):
-            raise refused(
-                Problem((key,), value, "expected names with what they stand for"), [layer]
-            )
+            problem = "expected names with what they stand for"
+            raise refused(Problem((key,), value, problem), [layer])
     return layer
 
 
@@ -106,9 +106,8 @@ def refuse_second_definitions(layers: Sequence[Layer]) -> None:
     seen: dict[KeyPath, Layer] = {}
     for layer in layers:
         for block, definitions in layer.values.items():
-            for name in (
-                definitions if isinstance(definitions, dict) and block not in CHOICES else ()
-            ):
+            defines = isinstance(definitions, dict) and block not in CHOICES
+            for name in definitions if defines else ():
                 other = seen.setdefault((block, name), layer)
                 if other is not layer:
                     line = locate(other.node, (block, name))[0]
@@ -117,8 +116,9 @@ def refuse_second_definitions(layers: Sequence[Layer]) -> None:
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, Any]:
-    """Values of all layers: mappings are merged key by key, of anything else the last one
-    counts.
+    """Values of all layers, whose mappings are merged key by key.
+
+    Of anything else the last one counts.
     """
     together: dict[str, Any] = {}
     for layer in layers:
@@ -144,10 +144,11 @@ def nearest(layers: Sequence[Layer], path: KeyPath) -> Layer | None:
 
 
 def known(values: Any, path: KeyPath) -> int:
-    """How many parts of a path some values have; the tags of alternatives, which no file has, are
-    passed over.
+    """How many parts of a path some values have.
+
+    The tags of alternatives, which no file has, are passed over.
     """
-    found = 0
+    count = 0
     for part in path:
         if isinstance(values, dict):
             has_it = part in values
@@ -155,37 +156,31 @@ def known(values: Any, path: KeyPath) -> int:
             has_it = isinstance(values, list) and isinstance(part, int) and part < len(values)
         if has_it:
             values = values[part]
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 def refused(problem: Problem, layers: Sequence[Layer]) -> InputError:
     """The one-line error of a problem, and of the layer that it is in."""
     layer = nearest(layers, problem.path)
     line, key = locate(layer.node if layer else None, problem.path)
-    shown = (
-        type(problem.value).__name__ if isinstance(problem.value, dict | list) else problem.value
-    )
-    return InputError(
-        problem.message, file=layer.source if layer else None, line=line, key=key, value=shown
-    )
+    value = problem.value
+    shown = type(value).__name__ if isinstance(value, dict | list) else value
+    source = layer.source if layer else None
+    return InputError(problem.message, file=source, line=line, key=key, value=shown)
 
 
 def typed(error: ValidationError) -> Problem:
     """The first thing that does not fit the types."""
     first = error.errors()[0]
     kind = first["type"]
-    context = first.get("ctx", {})
     path = first["loc"]
-    value = first["input"]
+    context = first.get("ctx", {})
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        path = (*path, context["discriminator"].strip("'"))
     if kind == "union_tag_invalid":
-        return Problem(
-            (*path, context["discriminator"].strip("'")),
-            context["tag"],
-            f"not one of {context['expected_tags']}",
-        )
-    if kind == "union_tag_not_found":
-        return Problem((*path, context["discriminator"].strip("'")), None, "is missing")
-    if kind == "missing":
+        return Problem(path, context["tag"], f"not one of {context['expected_tags']}")
+    if kind in ("missing", "union_tag_not_found"):
         return Problem(path, None, "is missing")
-    return Problem(path, value, "unknown key" if kind == "extra_forbidden" else first["msg"])
+    message = "unknown key" if kind == "extra_forbidden" else first["msg"]
+    return Problem(path, first["input"], message)

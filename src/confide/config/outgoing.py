@@ -1,5 +1,6 @@
-"""What leaves this machine, and which corpora are public: what the search for secrets opens, and
-what it passes over.
+"""What leaves this machine, and which corpora are public.
+
+The search for secrets opens the one, and passes over what stands in the other.
 """
 
 import re
@@ -18,8 +19,9 @@ NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
 
 
 def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
-    """Folders, below data/work, of public text that models of these datasets may repeat: a string
-    in it is no secret.
+    """Folders, below data/work, of public text that models of these datasets may repeat.
+
+    A string in it is no secret.
 
     That is the text of these datasets and of their tokenizers' corpora, where it was declared
     public.
@@ -33,8 +35,9 @@ def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
 
 
 def pushed(path: Path) -> list[str]:
-    """Files and folders that `dvc push` sends, by dvc.yaml: all outputs but those with `push:
-    false` or `cache: false`.
+    """Files and folders that `dvc push` sends, by dvc.yaml.
+
+    These are all outputs but those with `push: false` or `cache: false`.
 
     InputError where the file cannot be read, or is of a shape of which this cannot be told.
     """
@@ -62,8 +65,9 @@ def pushed(path: Path) -> list[str]:
 
 
 def sent(output: Any) -> list[str]:
-    """Names in one entry of a stage's outputs that are pushed; TypeError for anything but a name,
-    or names with settings.
+    """Names in one entry of a stage's outputs that are pushed.
+
+    TypeError for anything but a name, or names with settings.
     """
     if isinstance(output, str):
         return [output]

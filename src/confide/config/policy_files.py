@@ -1,5 +1,4 @@
-"""Models that policies run and that the workflow makes: spaCy pipelines, mined keywords, domain
-classifiers.
+"""Models that policies run and that the workflow makes: pipelines, keywords, classifiers.
 
 A policy of params.yaml names them; a job gets the policy with the file's place instead.
 """
@@ -14,38 +13,36 @@ DOMAIN_POLICY = {
 
 
 def trained(params: Params, policy: PolicySpec) -> dict[str, str | None]:
-    """Files that a policy runs and that the workflow makes, with the corpus that each is made of, a
-    treebank aside.
+    """Files that a policy runs and that the workflow makes, with the corpus that each is made of.
+
+    One that is made of a treebank alone has no corpus.
     """
     if policy.kind == "union":
-        return {
-            file: corpus for one in policy.policies for file, corpus in trained(params, one).items()
-        }
+        files: dict[str, str | None] = {}
+        for part in policy.policies:
+            files |= trained(params, part)
+        return files
     model = getattr(policy, "model", None)
-    fitted = policy.kind in DOMAIN_POLICY
-    if fitted and model in params.domain_policies:
-        return {DOMAIN_POLICY[policy.kind].format(model): params.domain_policies[model].corpus}
-    return (
-        {PIPELINE.format(model): params.pipelines[model].entities}
-        if not fitted and model in params.pipelines
-        else {}
-    )
+    if policy.kind in DOMAIN_POLICY:
+        if model in params.domain_policies:
+            return {DOMAIN_POLICY[policy.kind].format(model): params.domain_policies[model].corpus}
+    elif model in params.pipelines:
+        return {PIPELINE.format(model): params.pipelines[model].entities}
+    return {}
 
 
 def files_of(params: Params, *policies: str) -> list[str]:
     """Files that these policies run and that the workflow makes."""
-    return list(
-        dict.fromkeys(
-            file for policy in policies for file in trained(params, params.policies[policy])
-        )
-    )
+    files: dict[str, str | None] = {}
+    for name in policies:
+        files |= trained(params, params.policies[name])
+    return list(files)
 
 
 def placed(params: Params, policy: PolicySpec) -> PolicySpec:
     """The policy with the file of each model that the workflow makes, in place of its name."""
     if policy.kind == "union":
-        return policy.model_copy(
-            update={"policies": [placed(params, one) for one in policy.policies]}
-        )
-    files = list(trained(params, policy))
-    return policy.model_copy(update={"model": files[0]} if files else {})
+        parts = [placed(params, part) for part in policy.policies]
+        return policy.model_copy(update={"policies": parts})
+    file = next(iter(trained(params, policy)), None)
+    return policy.model_copy(update={"model": file} if file else {})

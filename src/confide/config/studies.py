@@ -1,8 +1,7 @@
-"""What is made of a study's runs once they are trained and attacked: reports, gates, the summary,
-what is tracked.
-"""
+"""What is made of a study's trained and attacked runs: reports, gates, the summary, tracking."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from confide.config.jobs import of_row, runs_of, source_of, training
 from confide.specs import (
@@ -22,28 +21,29 @@ from confide.specs import (
 def rows_of(params: Params, study: str) -> Iterator[ReportRun]:
     """A study's runs; rows that nothing else tells apart are told apart by name."""
     names = params.studies[study].runs
-    looks = {name: look(params.runs[name]) for name in names}
+    looks = [look(params.runs[name]) for name in names]
     datasets = [params.datasets[params.runs[name].dataset] for name in names]
-    for name in names:
-        alike = sum(looks[name] == other for other in looks.values()) > 1
+    for name, shown in zip(names, looks, strict=True):
+        row = params.runs[name]
+        only_name = name if looks.count(shown) > 1 else None
         for run in of_row(params, name):
-            variant = run.row.label or (name if alike else None)
-            fields = {
-                "run": run.run,
-                "name": name,
-                "gamma": run.gamma,
-                "seed": run.seed,
-                "variant": variant,
-            }
-            fields["corpus"] = tested_on(params.datasets[run.row.dataset], datasets)
             yield ReportRun(
-                **fields, **looks[name], attacks=run.row.attacks, trajectory=run.row.trajectory
+                run=run.run,
+                name=name,
+                gamma=run.gamma,
+                seed=run.seed,
+                variant=row.label or only_name,
+                corpus=tested_on(params.datasets[row.dataset], datasets),
+                attacks=row.attacks,
+                trajectory=row.trajectory,
+                **shown,
             )
 
 
 def tested_on(dataset: DatasetSpec, others: list[DatasetSpec]) -> str:
-    """Corpus of a dataset, with the cut and the tokens where those of others differ: whose
-    perplexities may be compared.
+    """Corpus of a dataset, with the cut and the tokens where those of others differ.
+
+    Perplexities may be compared where it is the same.
     """
     cuts = {
         (source_of(other), other.tokenizer) for other in others if other.corpus == dataset.corpus
@@ -51,7 +51,7 @@ def tested_on(dataset: DatasetSpec, others: list[DatasetSpec]) -> str:
     return dataset.corpus if len(cuts) == 1 else f"{source_of(dataset)}, tokens {dataset.tokenizer}"
 
 
-def look(row: RunSpec) -> dict[str, str | bool | list[str] | None]:
+def look(row: RunSpec) -> dict[str, Any]:
     """What a table shows of a row."""
     return {
         field: getattr(row, field)
@@ -60,15 +60,16 @@ def look(row: RunSpec) -> dict[str, str | bool | list[str] | None]:
 
 
 def study(params: Params, name: str) -> ReportSpec:
+    """The report of a study."""
     spec = params.studies[name]
-    fields = {
-        "title": spec.title,
-        "figures": spec.figures,
-        "published": spec.published,
-        "ppl_levels": spec.ppl_levels,
-    }
     return ReportSpec(
-        study=name, runs=list(rows_of(params, name)), examples=examples(params, name), **fields
+        study=name,
+        title=spec.title,
+        runs=list(rows_of(params, name)),
+        figures=spec.figures,
+        published=spec.published,
+        ppl_levels=spec.ppl_levels,
+        examples=examples(params, name),
     )
 
 
@@ -83,15 +84,15 @@ def examples(params: Params, study: str) -> bool:
 
 
 def gate(params: Params, name: str) -> GateSpec:
-    """The runs of a study, each with every attack that audits it; without one, where there is
-    none.
-    """
-    kinds = {attack: spec.kind for attack, spec in params.attacks.items()}
-    listed = [run for row in params.studies[name].runs for run in of_row(params, row)]
+    """The runs of a study, each with every attack that audits it, or without one."""
     runs = []
-    for run in listed:
-        audits = [attack for attack in run.row.attacks if kinds[attack] in AUDITS]
-        runs += [GateRun(run=run.run, audit=audit) for audit in audits or [None]]
+    for row in params.studies[name].runs:
+        attacks = params.runs[row].attacks
+        audits = [attack for attack in attacks if params.attacks[attack].kind in AUDITS]
+        for run in of_row(params, row):
+            runs += [GateRun(run=run.run, audit=audit) for audit in audits]
+            if not audits:
+                runs.append(GateRun(run=run.run, audit=None))
     return GateSpec(study=name, runs=runs)
 
 
@@ -107,9 +108,8 @@ def tables(params: Params, name: str) -> list[str]:
 def tracking(params: Params) -> TrackSpec:
     """Everything that is selected, for the tracking server."""
     runs = [training(params, run) for run in runs_of(params, params.select).values()]
-    return TrackSpec(
-        tracking=params.tracking, runs=runs, studies=[study(params, name) for name in params.select]
-    )
+    studies = [study(params, name) for name in params.select]
+    return TrackSpec(tracking=params.tracking, runs=runs, studies=studies)
 
 
 def summary(params: Params, names: list[str]) -> SummarySpec:

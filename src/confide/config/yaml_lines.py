@@ -12,16 +12,18 @@ from confide.files.io import read_bytes
 KeyPath = tuple[str | int, ...]
 SIZE = 1 << 24  # bytes of a file
 NODES = 1_000_000  # of a file whose aliases are written out
-TEMPLATE = (
-    "__use_yte__",
-    "__definitions__",
-    "__variables__",
-)  # keys by which a template engine is told to run Python
+# Keys by which a template engine is told to run Python.
+TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")
+
+
+# PyYAML checks no value of a tag, and so may raise any of these.
+BROKEN = (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
 def compose(file: Path) -> tuple[yaml.Node | None, Any]:
-    """A YAML file as nodes that know their lines, and as plain values. InputError if it is
-    malformed or repeats a key.
+    """A YAML file as nodes that know their lines, and as plain values.
+
+    InputError if it is malformed or repeats a key.
 
     Guarantees: only plain values are built, whatever tags the file has; aliases that refer to
     aliases do not fill the memory; no key is one of those by which a file has Snakemake's template
@@ -38,21 +40,13 @@ def compose(file: Path) -> tuple[yaml.Node | None, Any]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise InputError(f"malformed YAML: {error.problem}", file=file, line=line) from None
-    except (
-        yaml.YAMLError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:  # PyYAML checks no value of a tag
-        raise InputError(
-            f"malformed YAML: {next(iter(str(error).splitlines()), '')}", file=file
-        ) from None
-    if node is not None:
-        for path, line in repeated(node):
+    except BROKEN as error:
+        problem = next(iter(str(error).splitlines()), "")
+        raise InputError(f"malformed YAML: {problem}", file=file) from None
+    for path, line, again in [] if node is None else keys_of(node):
+        if again:
             raise InputError("is defined twice", file=file, line=line, key=".".join(path))
-        for path, line in templated(node):
+        if path[-1] in TEMPLATE:
             problem = "makes a file a template, which may run any code: write the values themselves"
             raise InputError(problem, file=file, line=line, key=".".join(path))
     return node, value
@@ -60,6 +54,7 @@ def compose(file: Path) -> tuple[yaml.Node | None, Any]:
 
 def written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
     """How many nodes there are with a copy in place of each alias; `sizes`: of nodes seen.
+
     ValueError in a circle.
     """
     if id(node) not in sizes:
@@ -73,39 +68,29 @@ def written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
     return sizes[id(node)]
 
 
-def repeated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Paths and lines of keys that stand twice in one mapping; YAML itself would let the last one
-    win.
+def keys_of(
+    node: yaml.Node, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], int, bool]]:
+    """Path and line of every key, at any depth, and whether it stands in its mapping again.
+
+    YAML itself would let the last one win.
     """
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
             name = str(key.value)  # of a key that is no string, its nodes
-            if name in seen:
-                yield (*path, name), key.start_mark.line + 1
+            yield (*path, name), key.start_mark.line + 1, name in seen
             seen.add(name)
-            yield from repeated(value, (*path, name))
+            yield from keys_of(value, (*path, name))
     elif isinstance(node, yaml.SequenceNode):
         for number, part in enumerate(node.value):
-            yield from repeated(part, (*path, str(number)))
-
-
-def templated(node: yaml.Node, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Paths and lines of the keys that only a template engine reads, at any depth."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            inside = (*path, str(key.value))
-            if key.value in TEMPLATE:
-                yield inside, key.start_mark.line + 1
-            yield from templated(value, inside)
-    elif isinstance(node, yaml.SequenceNode):
-        for number, part in enumerate(node.value):
-            yield from templated(part, (*path, str(number)))
+            yield from keys_of(part, (*path, str(number)))
 
 
 def locate(node: yaml.Node | None, path: KeyPath) -> tuple[int | None, str]:
-    """Line of the deepest node of a path that the file has, and the path without the tags of
-    alternatives.
+    """Line of the deepest node of a path that the file has, and the path as a user would write it.
+
+    That is without the tags of alternatives, which are no keys of the file.
     """
     line = 1 if node is not None else None
     shown = []

@@ -1,3 +1,1 @@
-"""Files: reading and writing whole or not at all, private by default, in shards where they are
-large.
-"""
+"""Files, read and written whole or not at all, private by default, in shards where large."""

@@ -1,5 +1,6 @@
-"""Finding what is alike in files of any size: digests go to buckets by their first bytes, so that
-like ones meet in one.
+"""Finding what is alike in files of any size.
+
+Digests go to buckets by their first bytes, so that like ones meet in one.
 
 A bucket is a file without a name, which vanishes with the process, however that ends. Of what is
 alike in a shard only one goes to a bucket: no bucket grows with how often the same thing stands in
@@ -19,21 +20,17 @@ from confide.files.io import Range, size_of, unnamed
 from confide.files.shards import scatter
 
 DIGEST = 20  # bytes
-KEYED = np.dtype(
-    [("digest", f"S{DIGEST}"), ("at", np.int64)]
-)  # of equal length, so the zeros that S leaves out do not matter
+# Digests are of equal length, so the zeros that S leaves out do not matter.
+KEYED = np.dtype([("digest", f"S{DIGEST}"), ("at", np.int64)])
 SHARE = 128 << 20  # bytes of the corpus to a bucket
 MOST = 256  # buckets: each is an open file
 
-Look = Callable[
-    [Any], Iterable[tuple[int, bytes]]
-]  # of a shard: where something stands in it, and its digest, in order
+# Of a shard: where something stands in it, and its digest, in order.
+Look = Callable[[Any], Iterable[tuple[int, bytes]]]
 
 
 class Buckets:
-    """Records with a field "digest", in unnamed files in `folder`, as many as a corpus of this size
-    needs.
-    """
+    """Records with a field "digest", in unnamed files, as many as a corpus of this size needs."""
 
     def __init__(self, folder: Path, size: int, dtype: np.dtype):
         self.dtype = dtype
@@ -41,10 +38,8 @@ class Buckets:
 
     def add(self, records: np.ndarray) -> None:
         """Append each record to the bucket of its digest."""
-        first = np.ascontiguousarray(records["digest"]).view(np.uint16)[
-            :: DIGEST // 2
-        ]  # two bytes of each
-        bucket = first % len(self.files)
+        pairs = np.ascontiguousarray(records["digest"]).view(np.uint16)
+        bucket = pairs[:: DIGEST // 2] % len(self.files)  # by two bytes of each digest
         order = np.argsort(bucket, kind="stable")
         parts = np.split(records[order], np.searchsorted(bucket[order], range(1, len(self.files))))
         for file, part in zip(self.files, parts, strict=True):
@@ -57,8 +52,9 @@ class Buckets:
 
 
 class Offsets:
-    """Ascending runs of byte offsets in an unnamed file; few runs, so that those of a stretch are
-    found by bisection.
+    """Ascending runs of byte offsets in an unnamed file.
+
+    They are few, so that those of a stretch are found by bisection.
     """
 
     def __init__(self, folder: Path):
@@ -93,8 +89,9 @@ class Offsets:
 def repeats(
     make: Callable[[], Look], shards: Sequence[Range], folder: Path, threads: int
 ) -> Iterator[np.ndarray]:
-    """Records KEYED of all that `make()` finds in the shards and whose digest was found before, in
-    pieces ascending by `at`.
+    """Records KEYED of all that was found in shards with a digest that was found before.
+
+    `make()` makes the function that looks; the records come in pieces, each ascending by `at`.
     """
     buckets = Buckets(folder, size_of(shards[0].path), KEYED)
     for first, others in scatter(lambda: partial(apart, make()), shards, threads):
@@ -105,9 +102,8 @@ def repeats(
 
 def later(buckets: Buckets, threads: int) -> Iterator[np.ndarray]:
     """Of each bucket all records but the first of each digest, in order."""
-    return scatter(
-        lambda: lambda index: _later(buckets.read(index)), range(len(buckets.files)), threads
-    )
+    indices = range(len(buckets.files))
+    return scatter(lambda: lambda index: _later(buckets.read(index)), indices, threads)
 
 
 def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,4 @@
-"""Files in and out: JSON lines with errors that name file and line, and writes that appear whole or
-not at all.
-"""
+"""Files in and out: JSON whose errors name file and line, and writes that are whole or absent."""
 
 import glob
 import hashlib
@@ -12,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from io import FileIO
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -23,13 +22,15 @@ from confide.errors import InputError
 from confide.files import jsons
 
 LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
+REFUSED = (JSONDecodeError, jsons.Repeated, jsons.Nested)  # what `refused_json` can explain
 LONGEST = 1 << 27  # bytes of a line of text
 
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it into place on success, remove it on any
-    failure.
+    """Yield a temporary path beside `path`, which takes its place on success.
+
+    On any failure it is removed.
 
     What has its final name is on disk, so that a loss of power leaves the old file or the new one.
     """
@@ -43,8 +44,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder; move its files into `folder` on success, each whole, remove it on
-    any failure.
+    """Yield a temporary folder, whose files are moved into `folder` on success, each whole.
+
+    On any failure it is removed.
     """
     with _beside(folder) as temporary:
         temporary.mkdir()
@@ -60,9 +62,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A name for what will become `path`, free of what killed processes have left under such
-    names.
-    """
+    """A name for what will become `path`, free of what killed processes have left."""
     prefix = f".{path.name}.{platform.node()}."
     temporary = path.with_name(f"{prefix}{os.getpid()}.tmp")
     try:
@@ -71,13 +71,9 @@ def _beside(path: Path) -> Iterator[Path]:
             if not _running(left.name.removeprefix(prefix).removesuffix(".tmp")):
                 _remove(left)
         yield temporary
-    except (
-        OSError,
-        SafetensorError,
-    ) as error:  # the latter is what safetensors makes of a full disk
-        raise InputError(
-            f"cannot be written: {getattr(error, 'strerror', None) or error}", file=path
-        ) from error
+    except (OSError, SafetensorError) as error:  # safetensors makes the latter of a full disk
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be written: {reason}", file=path) from error
     finally:
         _remove(temporary)
 
@@ -109,31 +105,42 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """Whole file; InputError if it cannot be read."""
+@contextmanager
+def readable(path: str | Path) -> Iterator[None]:
+    """InputError where a file cannot be read meanwhile."""
     try:
-        return Path(path).read_bytes()
+        yield
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
 
 
+def read_bytes(path: str | Path) -> bytes:
+    """Whole file; InputError if it cannot be read."""
+    with readable(path):
+        return Path(path).read_bytes()
+
+
 def read_json(path: str | Path) -> Any:
-    """Parsed JSON file; InputError names the file where it is truncated, malformed, nested too
-    deep, or has a key twice.
+    """Parsed JSON file.
+
+    InputError names a file that is cut short, malformed, nested too deep, or has a key twice.
     """
     return parse_json(read_bytes(path), path)
 
 
 def parse_json(content: bytes, path: str | Path) -> Any:
-    """The same of the content of a file, or of a part of it."""
+    """The value of the content of a JSON file, or of a part of it, with the errors of a file."""
     try:
         return jsons.loads(content)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"malformed JSON: {error.msg}", file=path, line=error.lineno) from None
-    except jsons.Repeated as error:
-        raise InputError(str(error), file=path, key=error.key) from None
-    except jsons.Nested as error:
-        raise InputError(str(error), file=path) from None
+    except REFUSED as error:
+        raise refused_json(error, path) from None
+
+
+def refused_json(error: ValueError, path: str | Path, line: int | None = None) -> InputError:
+    """The one-line error of what is no JSON of ours; `line`: where it stands, if that is known."""
+    if isinstance(error, JSONDecodeError):
+        return InputError(f"malformed JSON: {error.msg}", file=path, line=line or error.lineno)
+    return InputError(str(error), file=path, line=line, key=getattr(error, "key", None))
 
 
 def read_object(path: Path, *keys: str) -> dict[str, Any]:
@@ -146,8 +153,9 @@ def read_object(path: Path, *keys: str) -> dict[str, Any]:
 
 
 def read_file(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
-    """A JSON object that has the fields of `kind`, as it is; InputError names the first that is
-    wrong, not its value.
+    """A JSON object that has the fields of `kind`, as it is.
+
+    InputError names the first that is wrong, not its value.
     """
     value = read_json(path)
     try:
@@ -155,15 +163,15 @@ def read_file(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or None
-        raise InputError(
-            "is missing" if first["type"] == "missing" else first["msg"], file=path, key=key
-        ) from None
+        message = "is missing" if first["type"] == "missing" else first["msg"]
+        raise InputError(message, file=path, key=key) from None
     return value
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write sorted, indented JSON atomically (numpy scalars and arrays allowed). NaN and infinity:
-    see `number`.
+    """Write sorted, indented JSON atomically; numpy's scalars and arrays are allowed.
+
+    NaN and infinity have no place in JSON: see `number`.
     """
     options = (
         orjson.OPT_INDENT_2
@@ -176,15 +184,14 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def number(value: float) -> float | str:
-    """JSON has no infinity: an unbounded epsilon is written as the string "inf", and read back by
-    float().
-    """
+    """A number as JSON has it: an unbounded epsilon is "inf", which float() reads back."""
     return "inf" if value == float("inf") else value
 
 
 class Range(NamedTuple):
-    """Whole lines of a file: those that begin from byte `start` on and before `end` (None: to its
-    end).
+    """Whole lines of a file, those that begin from byte `start` on and before `end`.
+
+    None stands for the end of the file.
     """
 
     path: Path
@@ -193,38 +200,34 @@ class Range(NamedTuple):
 
 
 def read_lines(source: str | Path | Range) -> Iterator[tuple[int, bytes]]:
-    """Lines, streamed, each with the byte at which it begins; InputError for one of more than
-    LONGEST bytes.
+    """Lines, streamed, each with the byte at which it begins.
+
+    InputError for one of more than LONGEST bytes.
     """
     path, at, end = source if isinstance(source, Range) else Range(Path(source))
-    try:
-        with open(path, "rb", buffering=1 << 20) as file:
-            if at:
-                file.seek(at)
-            for line in iter(partial(file.readline, LONGEST + 1), b""):
-                if end is not None and at >= end:
-                    return
-                if len(line) > LONGEST:
-                    raise InputError(
-                        f"is longer than {LONGEST} bytes", file=path, line=line_number(path, at)
-                    )
-                yield at, line
-                at += len(line)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    with readable(path), open(path, "rb", buffering=1 << 20) as file:
+        if at:
+            file.seek(at)
+        for line in iter(partial(file.readline, LONGEST + 1), b""):
+            if end is not None and at >= end:
+                return
+            if len(line) > LONGEST:
+                message = f"is longer than {LONGEST} bytes"
+                raise InputError(message, file=path, line=line_number(path, at))
+            yield at, line
+            at += len(line)
 
 
 def size_of(path: Path) -> int:
     """Bytes of a file; InputError if it cannot be read."""
-    try:
+    with readable(path):
         return path.stat().st_size
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
 
 
 def line_from(file: BinaryIO, place: int) -> int:
-    """Byte at which the first line begins that does not begin before `place`; where the file then
-    stands.
+    """Byte at which the first line begins that does not begin before `place`.
+
+    The file then stands there.
     """
     file.seek(max(place - 1, 0))
     while place and (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
@@ -239,21 +242,23 @@ def count_lines(path: Path, start: int, end: int) -> int:
     with open(path, "rb") as file:
         file.seek(start)
         while block := file.read(min(left, 1 << 20)):
-            count = count + block.count(b"\n")
-            left = left - len(block)
+            count += block.count(b"\n")
+            left -= len(block)
     return count
 
 
 def line_number(path: Path, at: int) -> int:
-    """Number of the line that begins at a byte; for errors, since it reads all that stands
-    before.
+    """Number of the line that begins at a byte.
+
+    For errors, since it reads all that stands before.
     """
     return count_lines(path, 0, at) + 1
 
 
 def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
-    """One object per line, streamed; blank lines are skipped; errors name file and line, never the
-    text.
+    """One object per line, streamed; blank lines are skipped.
+
+    Errors name file and line, never the text.
     """
     path = source.path if isinstance(source, Range) else Path(source)
     for at, line in read_lines(source):
@@ -261,13 +266,8 @@ def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
             continue
         try:
             value = jsons.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise InputError(
-                f"malformed JSON: {error.msg}", file=path, line=line_number(path, at)
-            ) from None
-        except (jsons.Repeated, jsons.Nested) as error:
-            key = getattr(error, "key", None)
-            raise InputError(str(error), file=path, line=line_number(path, at), key=key) from None
+        except REFUSED as error:
+            raise refused_json(error, path, line_number(path, at)) from None
         if not isinstance(value, dict):
             raise InputError("expected a JSON object", file=path, line=line_number(path, at))
         yield value
@@ -283,12 +283,21 @@ def dump_lines(rows: Iterable[Any]) -> bytes:
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> int:
     """Stream rows (dicts or dataclasses) to a JSON-lines file atomically; returns how many."""
-    count = 0
-    with atomic(path) as temporary, open(temporary, "wb", buffering=1 << 20) as out:
+    written = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal written
         for row in rows:
-            out.write(orjson.dumps(row, option=LINE))
-            count += 1
-    return count
+            written += 1
+            yield orjson.dumps(row, option=LINE)
+
+    write_pieces(path, lines())
+    return written
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write text atomically."""
+    write_pieces(path, [text.encode()])
 
 
 def write_pieces(path: str | Path, pieces: Iterable[bytes]) -> None:
@@ -311,11 +320,5 @@ def unnamed(folder: Path) -> FileIO:
 
 def sha256(path: str | Path) -> str:
     """Hex SHA-256 of a file's bytes."""
-    digest = hashlib.sha256()
-    try:
-        with open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
-    return digest.hexdigest()
+    with readable(path), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

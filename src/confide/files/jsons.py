@@ -1,5 +1,4 @@
-"""JSON that says one thing: no key stands twice in an object, and nothing is nested deeper than any
-file of ours.
+"""JSON that says one thing: no key twice in an object, and little depth.
 
 The standard leaves open what a second key means; parsers let the last one win, and so gold secrets
 could vanish behind an empty list that another program does not see. The parsers here are orjson and
@@ -8,6 +7,7 @@ alone that could have a key twice.
 """
 
 import json
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -20,9 +20,8 @@ class Repeated(ValueError):
 
     def __init__(self, key: str):
         super().__init__("stands twice, and only one of them would be read")
-        self.key = (
-            key if key.isidentifier() and len(key) <= 40 else None
-        )  # what is no name might be text
+        is_name = key.isidentifier() and len(key) <= 40
+        self.key = key if is_name else None  # what is no name might be text
 
 
 class Nested(ValueError):
@@ -48,8 +47,7 @@ def check(raw: bytes, value: Any) -> None:
 
 
 def in_order(line: bytes, keys: int) -> bool:
-    """Whether a line, an object of so many different keys with no other object in it, surely has
-    none of them twice.
+    """Whether a line, an object of so many keys and no other object, surely has none twice.
 
     Where no colon follows white space, each key is followed by a quote and a colon: one that stands
     twice is counted twice.
@@ -71,10 +69,10 @@ def nested(value: Any) -> bool:
     for _ in range(DEEPEST):
         if not level:
             return False
-        inner = (
-            one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)
+        parts = chain.from_iterable(
+            outer.values() if isinstance(outer, dict) else outer for outer in level
         )
-        level = [one for one in inner if isinstance(one, dict | list)]
+        level = [part for part in parts if isinstance(part, dict | list)]
     return bool(level)
 
 

@@ -1,5 +1,6 @@
-"""Who may read what a project holds: its owner. What others may see is copied out by `confide
-release`, and by nothing else.
+"""Who may read what a project holds: its owner.
+
+What others may see is copied out by `confide release`, and by nothing else.
 
 There is no list of secret files that could lack one: every process of the workflow creates files as
 0600 and folders as 0700, and the workflow shuts its own folders, whatever other programs keep in
@@ -12,23 +13,18 @@ from pathlib import Path
 from confide.errors import InputError
 
 STATE = ".dvc-state"  # of DVC: it unpickles what lies there
+# fmt: off
 SHUT = (
-    "data",
-    "models",
-    "results",
-    "logs",
-    ".checkpoints",
-    ".snakemake",
-    ".dvc",
-    STATE,
-    "mlruns",
+    "data", "models", "results", "logs", ".checkpoints", ".snakemake", ".dvc", STATE, "mlruns",
     "mlartifacts",
 )
+# fmt: on
 
 
 def private() -> None:
-    """Whatever this process and its children create from now on is their owner's alone, and where
-    nobody can wait for it.
+    """From now on this process and its children create what is their owner's alone.
+
+    What they import lies where nobody can wait for it.
     """
     os.umask(0o077)
     for name, value in variables().items():
@@ -36,8 +32,7 @@ def private() -> None:
 
 
 def variables() -> dict[str, str]:
-    """Variables of the environment that keep a process from importing what somebody else may have
-    put somewhere.
+    """Variables that keep a process from importing what somebody else put there.
 
     torch's compiler, which no stage calls, makes a folder on import: by default one of a known name
     in the system's folder of temporary files, where another user may have put compiled code before.
@@ -50,8 +45,9 @@ def variables() -> dict[str, str]:
 
 
 def shut(folder: Path) -> None:
-    """Close a project's folders, those that there are, to all but their owner; InputError where
-    that is another user.
+    """Close a project's folders to all but their owner.
+
+    InputError where that is another user.
     """
     for path in [*(folder / name for name in SHUT), *states_in(folder)]:
         try:
@@ -64,17 +60,16 @@ def shut(folder: Path) -> None:
 
 
 def check_states(folder: Path) -> None:
-    """InputError where another user has put something into the DVC records of a project; changes
-    nothing.
+    """InputError where another user has put something into the DVC records of a project.
+
+    Changes nothing.
     """
     for state in states_in(folder):
         refuse_planted(state, {os.geteuid(), folder.stat().st_uid})
 
 
 def states_in(folder: Path) -> list[Path]:
-    """DVC's own records of a project: one folder, and one in each subfolder in which DVC was
-    called.
-    """
+    """DVC's own records of a project: a folder in each folder in which DVC was called."""
     return [
         path
         for depth in ("", "*/", "*/*/")
@@ -84,10 +79,14 @@ def states_in(folder: Path) -> list[Path]:
 
 
 def refuse_planted(state: Path, owners: set[int]) -> None:
-    """InputError where another user has put something into DVC's records, which DVC would run when
-    it reads them.
+    """InputError where another user has put something into one folder of DVC's records.
+
+    DVC would run it when it reads them.
     """
     for path in [state, *state.rglob("*")]:
         if path.lstat().st_uid not in owners:
-            problem = f"belongs to another user, and DVC runs what it holds: delete {state}, which is only a cache"
+            problem = (
+                "belongs to another user, and DVC runs what it holds: "
+                f"delete {state}, which is only a cache"
+            )
             raise InputError(problem, file=path)

@@ -1,6 +1,4 @@
-"""Points, copies and findings as JSON lines: fields of declared types, the bytes at which lines
-begin, and a merge-join.
-"""
+"""Points, copies and findings as JSON lines of declared types, and a merge-join of them."""
 
 import math
 import os
@@ -16,26 +14,18 @@ from msgspec.json import Decoder
 
 from confide.errors import InputError
 from confide.files import jsons
-from confide.files.io import Range, line_from, line_number, read_jsonl, read_lines
+from confide.files.io import Range, line_from, line_number, read_jsonl, read_lines, readable
 
 Spans = list[tuple[int, int, str, float]]  # start, end, label, score
-FIELDS: dict[
-    str, Any
-] = {  # types of the fields of points and packed files; others may hold anything
-    **{
-        "key": str,
-        "text": str,
-        "doc": str,
-        "split": str,
-        "path": str,
-        "domain": str | None,
-        "owner": str | None,
-    },
-    **{"gold": Spans, "canary": int | None},
+# Types of the fields of points and packed files; other fields may hold anything.
+FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("key", "text", "doc", "split", "path"), str),
+    **dict.fromkeys(("domain", "owner"), str | None),
+    "gold": Spans,
+    "canary": int | None,
 }
-MISSING = re.compile(
-    r"missing required field `(\w+)`\Z"
-)  # of msgspec's messages, which quote no values
+# Of msgspec's messages, which quote no values.
+MISSING = re.compile(r"missing required field `(\w+)`\Z")
 PLACE = re.compile(r"`\$\.(\w+)")
 
 Keyed = TypeVar("Keyed", "Copy", "Found")
@@ -48,8 +38,9 @@ class Copy(Struct, gc=False):
 
 
 class Found(Struct, gc=False):
-    """What the policies say of a point: spans of pi, whether pi_c fires, whether one of them
-    raised.
+    """What the policies say of a point.
+
+    That is the spans of pi, whether pi_c fires, and whether one of them raised.
     """
 
     key: str
@@ -59,8 +50,9 @@ class Found(Struct, gc=False):
 
 
 def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]]:
-    """The given fields of each line, as a tuple (a bare value for one field), with the byte at
-    which the line begins.
+    """The given fields of each line, with the byte at which the line begins.
+
+    They are a tuple, or a bare value for one field.
 
     InputError names a field that is missing, of another type than it has to be, or has spans beyond
     the text.
@@ -70,7 +62,7 @@ def located_rows(source: Path | Range, *fields: str) -> Iterator[tuple[int, Any]
 
 
 def read_rows(source: Path | Range, *fields: str) -> Iterator[Any]:
-    """The same without the bytes."""
+    """The given fields of each line, as `located_rows` gives them, without the bytes."""
     return map(attrgetter(*fields), map(itemgetter(1), _decoded(source, _kind(fields))))
 
 
@@ -80,13 +72,13 @@ def _kind(fields: tuple[str, ...]) -> type[Struct]:
 
 
 def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, Any]]:
-    """Lines as objects of a kind, with the byte at which they begin; blank lines are skipped;
-    errors never quote the text.
+    """Lines as objects of a kind, with the byte at which they begin; blank lines are skipped.
+
+    Errors never quote the text.
     """
     decode = Decoder(kind).decode
     names = kind.__struct_fields__
     spans = next((name for name in ("gold", "spans") if name in names), None)
-    within = "text" in names
     quoted = f'"{spans}"'.encode()
     for at, line in read_lines(source):
         try:
@@ -98,7 +90,8 @@ def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, An
         if spans:
             if line.count(quoted) > 1 or b"\\u00" in line:  # or spelled in another way
                 _check_keys(line, source, at)
-            size = len(row.text) if within else math.inf
+            text = getattr(row, "text", None)
+            size = math.inf if text is None else len(text)
             for start, end, _, _ in getattr(row, spans):
                 if not 0 <= start <= end <= size:
                     raise _wrong("reaches beyond the text", source, at, spans)
@@ -130,35 +123,31 @@ def _wrong(message: str, source: Path | Range, at: int, name: str | None = None)
 
 
 def stretch(path: Path, points: Range) -> Range:
-    """Where the lines of a file of findings lie that belong to a range of the points: each names
-    the byte of its point, "at".
+    """Where the lines of a file of findings lie that belong to a range of the points.
+
+    Each line names the byte of its point, "at".
 
     The stretches of adjoining ranges adjoin, so that no line is passed over, whatever order the
     lines are in.
     """
-    return Range(
-        path, _first(path, points.start), None if points.end is None else _first(path, points.end)
-    )
+    end = None if points.end is None else _first(path, points.end)
+    return Range(path, _first(path, points.start), end)
 
 
 def _first(path: Path, at: int) -> int:
     """Byte of the first line that belongs to a point at `at` or later; by bisection."""
     if at == 0:
         return 0
-    try:
-        with open(path, "rb") as file:
-            low = 0
-            high = os.fstat(file.fileno()).st_size
-            while low < high:
-                middle = (low + high) // 2
-                low, high = (
-                    (middle + 1, high)
-                    if _point(path, line_from(file, middle)) < at
-                    else (low, middle)
-                )
-            return line_from(file, low)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    with readable(path), open(path, "rb") as file:
+        low = 0
+        high = os.fstat(file.fileno()).st_size
+        while low < high:
+            middle = (low + high) // 2
+            if _point(path, line_from(file, middle)) < at:
+                low = middle + 1
+            else:
+                high = middle
+        return line_from(file, low)
 
 
 def _point(path: Path, place: int) -> float:
@@ -170,15 +159,18 @@ def _point(path: Path, place: int) -> float:
 
 
 class Join(Generic[Keyed]):
-    """Merge-join of keyed rows, of a file or `rows`, with the points: ask for each point's key in
-    turn, then `finish`.
+    """Merge-join of keyed rows, of a file or `rows`, with the points.
+
+    Ask for each point's key in turn, then `finish`.
     """
 
     def __init__(
         self, kind: type[Keyed], source: Path | Range | None = None, rows: Iterable[Keyed] = ()
     ):
         self.path = source.path if isinstance(source, Range) else source
-        self.rows = iter(rows) if source is None else map(itemgetter(1), _decoded(source, kind))
+        self.rows: Iterator[Any] = iter(rows)
+        if source is not None:
+            self.rows = map(itemgetter(1), _decoded(source, kind))
         self._advance()
 
     def _advance(self) -> None:

@@ -1,5 +1,4 @@
-"""Scatter and gather: a function over shards of a file of lines, in several processes, its results
-in order.
+"""Scatter and gather: a function over shards of a file of lines, results in order.
 
 Shards are of fixed size, so that neither results nor the memory of a process depend on how many
 processes there are. Results come back through pipes, so nothing of them is left on a disk.
@@ -22,15 +21,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from confide.errors import InputError
-from confide.files.io import Range, line_from
+from confide.files.io import Range, line_from, readable
 
-SIZE = (
-    4 << 20
-)  # bytes of a shard; some policies see the texts of one in batches, so it is the same on every machine
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}  # in each process of a pool
+# Bytes of a shard. Some policies see the texts of one in batches: it is the same everywhere.
+SIZE = 4 << 20
+# In each process of a pool.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 PR_SET_PDEATHSIG = 1  # prctl.h
 
 Item = TypeVar("Item")
@@ -40,24 +36,23 @@ made: Callable[[], Callable[[Any], Any]]  # in a process of a pool: what it runs
 
 def shards(path: Path) -> list[Range]:
     """The file in ranges of SIZE bytes, each on to the end of its last line; at least one.
+
     InputError if it cannot be read.
     """
-    try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            edges = [0]
-            while edges[-1] + SIZE < size:
-                edges.append(line_from(file, edges[-1] + SIZE))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    with readable(path), open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        edges = [0]
+        while edges[-1] + SIZE < size:
+            edges.append(line_from(file, edges[-1] + SIZE))
     return [Range(path, *edge) for edge in zip(edges, [*edges[1:], None], strict=True)]
 
 
 def scatter(
     make: Callable[[], Callable[[Item], Result]], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
-    """Results of the function that `make` returns, in the order of the items; `make` runs once in
-    each of `threads` processes.
+    """Results of the function that `make` returns, in the order of the items.
+
+    `make` runs once in each of `threads` processes.
 
     At most 2 * threads results wait, so the memory does not grow with the items.
     Errors: what the function raises is raised here; InputError where a process was killed.
@@ -85,8 +80,9 @@ def scatter(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No search for cycles meanwhile: the many small objects of a shard are in none, and it would
-    take a fifth of the time.
+    """Meanwhile nothing searches for cycles, which would take a fifth of the time.
+
+    The many small objects of a shard are in none.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -101,9 +97,8 @@ def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
     """Nothing is made before the first item: an error of `make` has to reach the one who asked."""
     global made
     libc = ctypes.CDLL(None)
-    if hasattr(
-        libc, "prctl"
-    ):  # Linux: a process does not outlive the one that started it, however that ends
+    if hasattr(libc, "prctl"):
+        # Linux: a process does not outlive the one that started it, however that ends
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ.update(ONE_THREAD)
     made = cache(make)

@@ -4,6 +4,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
+from confide.errors import InputError
 from confide.models.head import Head
 from confide.models.language_model import LanguageModel
 from confide.models.padding import repeated
@@ -76,3 +77,10 @@ class LSTMModel(LanguageModel):
 
     def take(self, contexts: State, index: Tensor) -> State:
         return [(hidden[index], cell[index]) for hidden, cell in contexts]
+
+
+def recurrent(model: LanguageModel) -> LSTMModel:
+    """The model as one with recurrent states; InputError if it has none."""
+    if not isinstance(model, LSTMModel):
+        raise InputError("has no recurrent states", key="model")
+    return model

@@ -1,5 +1,4 @@
-"""Words from outside on their way to a reader: a function for each medium, so that they stand there
-as what they are.
+"""Words from outside on their way to a reader: a function for each medium.
 
 Titles, labels of secrets, names of domains, authors, runs and files may be written by anybody. In a
 terminal they must not clear the screen or make a line of their own, in a page run nothing, in a
@@ -16,52 +15,34 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-UNSEEN = (
-    "Cc",
-    "Cf",
-    "Cs",
-    "Zl",
-    "Zp",
-)  # categories of Unicode: controls, directions and joiners, halves, ends of lines
-MARKUP = re.compile(
-    r"[\\`*\[\]<>&|~#$!]|(?<![^\W_])_|_(?![^\W_])"
-)  # an underscore within a word means nothing in Markdown
-FORMULA = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "＝",
-    "＋",
-    "－",
-    "＠",
-)  # how a cell begins that a spreadsheet computes
+# Categories of Unicode: controls, directions and joiners, halves, ends of lines.
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+# What means something in Markdown; an underscore within a word does not.
+MARKUP = re.compile(r"[\\`*\[\]<>&|~#$!]|(?<![^\W_])_|_(?![^\W_])")
+FORMULA = tuple("=+-@＝＋－＠")  # how a cell begins that a spreadsheet computes
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')  # in JSON
 TEMPLATE = re.compile(r"[{}<>&]")  # of Snakemake, or of HTML
 JOINER = "\u2060"  # cannot be seen, and keeps what it stands between from being read as one
 
 
 def visible(text: object) -> str:
-    """Text on one line, in which each character that cannot be seen is spelled out as Python would
-    write it.
-    """
+    """Text on one line, with each character that cannot be seen spelled out as by Python."""
     words = str(text)
     if words.isprintable():
         return words
-    return "".join(_spelled(one) if unicodedata.category(one) in UNSEEN else one for one in words)
+    return "".join(_spelled(character) for character in words)
 
 
 def _spelled(character: str) -> str:
+    """A character as it is shown: itself if it can be seen, else as Python would write it."""
+    if unicodedata.category(character) not in UNSEEN:
+        return character
     code = ord(character)
-    if code > 0xFFFF:
-        return f"\\U{code:08x}"
-    return (
-        f"\\u{code:04x}"
-        if code > 0xFF
-        else repr(character)[1:-1]
-        if code < 0x80
-        else f"\\x{code:02x}"
-    )
+    if code < 0x80:
+        return repr(character)[1:-1]
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def terminal(text: object) -> str:
@@ -70,8 +51,9 @@ def terminal(text: object) -> str:
 
 
 def say(*lines: object, file: TextIO | None = None) -> None:
-    """Print one line for each argument, whatever stands in it; to standard output if no file is
-    given.
+    """Print one line for each argument, whatever stands in it.
+
+    That is to standard output if no file is given.
     """
     for line in lines:
         print(terminal(line), file=file or sys.stdout, flush=True)
@@ -88,8 +70,9 @@ def markdown(text: object) -> str:
 
 
 def code(text: object) -> str:
-    """The same as code, between backticks, which it must not end; neither must it end the cell of a
-    table.
+    """Text as code within Markdown, between backticks, which it must not end.
+
+    Neither must it end the cell of a table.
     """
     return "`" + visible(text).replace("`", "'").replace("|", "¦") + "`"
 
@@ -107,8 +90,9 @@ def rendered(text: str) -> str:
 
 
 def cell(value: Any) -> Any:
-    """A value of a CSV file: text that a spreadsheet would compute, and that is no number, gets an
-    apostrophe in front.
+    """A value of a CSV file, with an apostrophe before what a spreadsheet would compute.
+
+    Numbers have none.
     """
     if not isinstance(value, str):
         return value
@@ -139,8 +123,9 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def figure(text: object) -> str:
-    """Text in a figure, one line for each of its own; in settings in which formulas are off
-    (`report.style`).
+    """Text in a figure, one line for each of its own.
+
+    Settings in which formulas are off are those of `report.style`.
     """
     return "\n".join(visible(line) for line in str(text).split("\n"))
 
@@ -151,27 +136,23 @@ def category(text: object) -> str:
 
 
 def parameter(text: str) -> str:
-    """JSON that means the same, as a parameter of a rule: its strings hold no wildcard and no
-    tag.
-    """
+    """JSON that means the same, for a parameter of a rule: no wildcard and no tag in it."""
     return STRING.sub(lambda string: _escaped(string[0]), text)
 
 
 def _escaped(string: str) -> str:
-    """A string of JSON with Unicode escapes for what Snakemake or a page would read, and for what
-    cannot be seen.
-    """
+    """A string of JSON with Unicode escapes for what is read as markup or cannot be seen."""
     return "".join(
-        f"\\u{ord(one):04x}"
-        if TEMPLATE.match(one) or (unicodedata.category(one) in UNSEEN and ord(one) <= 0xFFFF)
-        else one
-        for one in string
+        f"\\u{ord(character):04x}" if _must_escape(character) else character for character in string
     )
 
 
+def _must_escape(character: str) -> bool:
+    is_unseen = unicodedata.category(character) in UNSEEN and ord(character) <= 0xFFFF
+    return bool(TEMPLATE.match(character)) or is_unseen
+
+
 def embedded(text: str) -> str:
-    """A part of a page as raw HTML within reStructuredText, which is a template before it is
-    read.
-    """
+    """A part of a page as raw HTML within reStructuredText, a template before it is read."""
     lines = text.replace("{", "&#123;").replace("}", "&#125;").splitlines()
     return "\n".join([".. raw:: html", "", *(f"   {line}" for line in lines)]) + "\n"

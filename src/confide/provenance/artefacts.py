@@ -1,5 +1,4 @@
-"""Digests of what was made elsewhere and is in a model: a pretrained model, a pipeline, a list of
-keywords.
+"""Digests of what was made elsewhere and is in a model, such as pretrained weights.
 
 Whoever trains declares that such an artefact saw no protected text; the digest says which one is
 meant.
@@ -15,8 +14,9 @@ from confide.files.io import sha256
 
 
 def digest_of(artefact: str | None) -> str | None:
-    """SHA-256 of a file, or over the names and digests of all files of a folder; None where there
-    is no such artefact.
+    """SHA-256 of a file, or over the names and digests of all files of a folder.
+
+    None where there is no such artefact.
 
     `artefact`: a path, an installed package, or the name of a model of the Hugging Face hub that is
     in its cache.
@@ -38,7 +38,8 @@ def place_of(artefact: str) -> Path | None:
         return Path(artefact)
     if artefact.isidentifier() and (package := importlib.util.find_spec(artefact)) is not None:
         folders = list(package.submodule_search_locations or [])
-        return Path(folders[0]) if folders else Path(package.origin)
+        path = folders[0] if folders else package.origin
+        return None if path is None else Path(path)
     return cached(artefact)
 
 

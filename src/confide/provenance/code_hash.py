@@ -1,5 +1,6 @@
-"""Content hash of a module and of every module of its package that it reaches, so that a workflow
-reruns on changed code.
+"""Content hash of a module and of all that it imports of its package.
+
+A workflow then reruns what changed code has made.
 
 Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and
 data files beside m.py that share its name, such as m.csv and m.yaml, do. A package's `__init__`
@@ -17,33 +18,30 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code_hash(root: Path, module: str) -> str:
-    """Twelve hex digits for dotted `module` below the folder `root` and all that it imports of the
-    same package.
+    """Twelve hex digits for a dotted module and all that it imports of the same package.
+
+    It lies below the folder `root`.
     """
     parts = (f"{name} {module_hash(root, name)}" for name in sorted(closure(root, module)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def closure(root: Path, module: str) -> frozenset[str]:
-    """Dotted names of the module and of all modules of its top package that it imports, directly or
-    not.
-    """
-    found: set[str] = set()
+    """Dotted names of a module and of all that it imports of its package, directly or not."""
+    reached: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in found or not is_module(root, name):
+        if name in reached or not is_module(root, name):
             continue
-        found.add(name)
+        reached.add(name)
         waiting += imports(root, name)
         waiting.append(name.rpartition(".")[0])
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def imports(root: Path, module: str) -> tuple[str, ...]:
-    """Modules of the same package that the module's import statements mention, wherever they
-    stand.
-    """
+    """Modules of the same package that the import statements of a module mention."""
     return read(root, module)[0]
 
 
@@ -97,12 +95,8 @@ def canonical(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]
             pieces.append(f"({type(value).__name__}")
             for name in value._fields:
                 content = getattr(value, name, None)
-                if (
-                    name == "body"
-                    and isinstance(value, DOCUMENTED)
-                    and ast.get_docstring(value, clean=False) is not None
-                ):
-                    content = content[1:]
+                if name == "body" and isinstance(value, DOCUMENTED):
+                    content = value.body[ast.get_docstring(value, clean=False) is not None :]
                 if (content is not None and content != []) or isinstance(value, ast.Constant):
                     pieces.append(f" {name}=")
                     write(content)

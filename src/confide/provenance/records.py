@@ -1,5 +1,6 @@
-"""Results without a record of how they were made, or that are no more what was made: the workflow
-must refuse them.
+"""Results that have no record of how they were made, or are no more what was made.
+
+The workflow must refuse them.
 
 Snakemake finds changed parameters and code through its records alone; a copy of the results that
 came without them would count as up to date whatever params.yaml says. A file that was cut short
@@ -25,34 +26,34 @@ BUILT = (
     "results/summary",
 )
 REPAIR = (
-    "has no record of how it was made: `dvc pull` brings the records; deleting the file makes it anew; if nothing has changed "
-    "since it was made, `snakemake --touch --forceall` records that"
+    "has no record of how it was made: `dvc pull` brings the records; deleting the file makes it "
+    "anew; if nothing has changed since it was made, `snakemake --touch --forceall` records that"
 )
 DAMAGED = "has a damaged record of how it was made; delete the file, and it is made anew"
-TEMPLATE = "is not as this workflow writes it, and Snakemake's report would run what it holds; delete it, and it is made anew"
+TEMPLATE = (
+    "is not as this workflow writes it, and Snakemake's report would run what it holds; "
+    "delete it, and it is made anew"
+)
 REMAKE = "is not what jobs have read that came after it; delete it, and it is made anew"
 
 
 def unrecorded(folder: Path) -> Iterator[str]:
-    """Built files that neither have a record nor belong to an interrupted job (which is run again
-    anyway).
+    """Built files that have no record and belong to no interrupted job.
+
+    Such a job is run again anyway.
     """
     state = [path for path in states(folder) if path.is_dir()]
     for place in BUILT:
         for path in sorted((folder / place).rglob("*")):
             output = str(path.relative_to(folder))
             hidden = "/." in output  # left by a killed job: a file, or in a folder
-            if (
-                path.is_file()
-                and not hidden
-                and not any(record(known, output).exists() for known in state)
-            ):
+            known = any(record(records_of, output).exists() for records_of in state)
+            if path.is_file() and not hidden and not known:
                 yield output
 
 
 def check_opening(page: Path) -> None:
-    """InputError unless a page that opens Snakemake's report is one block of raw HTML without
-    braces.
+    """InputError unless a page that opens Snakemake's report is raw HTML without braces.
 
     The report reads it as a template, which runs what stands in braces, then as reStructuredText,
     which may read other files.
@@ -61,19 +62,16 @@ def check_opening(page: Path) -> None:
         first, second, *rest = page.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
         raise InputError(TEMPLATE, file=page) from None
-    indented = all(not line.strip() or line.startswith("   ") for line in rest)
-    if (
-        first != ".. raw:: html"
-        or second
-        or not indented
-        or any("{" in line or "}" in line for line in rest)
-    ):
+    is_one_block = all(not line.strip() or line.startswith("   ") for line in rest)
+    has_braces = any("{" in line or "}" in line for line in rest)
+    if first != ".. raw:: html" or second or not is_one_block or has_braces:
         raise InputError(TEMPLATE, file=page)
 
 
 def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Outputs of finished jobs that are there, with what Snakemake knows of them; InputError for a
-    record that is damaged.
+    """Outputs of finished jobs that are there, with what Snakemake knows of them.
+
+    InputError for a record that is damaged.
 
     Snakemake passes over such a record, and would see no change of parameters any more.
     """
@@ -88,8 +86,9 @@ def records(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def altered(folder: Path) -> Iterator[str]:
-    """Built files that have another date than when they were made, and another content than when
-    they were last read.
+    """Built files that are no more what was made.
+
+    They have another date than then, and another content than when they were last read.
     """
     made = dict(records(folder))
     changed = {name for name in made if (folder / name).stat().st_mtime != made[name]["endtime"]}
@@ -101,8 +100,9 @@ def altered(folder: Path) -> Iterator[str]:
 
 
 def redate(folder: Path) -> None:
-    """Give built files that a clock has dated in the future the date of now; else Snakemake refuses
-    what is made from them.
+    """Give built files that are dated in the future the date of now.
+
+    Else Snakemake refuses what is made from them.
     """
     now = time.time()
     for place in BUILT:
@@ -113,7 +113,7 @@ def redate(folder: Path) -> None:
 
 def check_records(folder: Path) -> None:
     """InputError names the first built file that has no record, or is not what was made."""
-    for found, message in ((unrecorded, REPAIR), (altered, REMAKE)):
-        first = next(found(folder), None)
+    for suspects, message in ((unrecorded, REPAIR), (altered, REMAKE)):
+        first = next(suspects(folder), None)
         if first is not None:
             raise InputError(message, file=first)

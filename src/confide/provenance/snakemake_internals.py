@@ -1,5 +1,6 @@
-"""What the workflow uses of Snakemake (9.x) that Snakemake does not document, each with its reason;
-nothing else does.
+"""What the workflow uses of Snakemake (9.x) that is not documented, each with its reason.
+
+Nothing else uses it.
 
 `workflow` is the object of that name that Snakemake gives every Snakefile.
 """
@@ -17,7 +18,7 @@ FIELDS = ("starttime", "endtime", "input_checksums")
 
 
 # The process
-# -----------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def is_main_process(workflow: Any) -> bool:
@@ -41,7 +42,7 @@ def lift_rate_limit(workflow: Any) -> None:
 
 
 # Files of parameters
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def named_files(workflow: Any) -> list[Path]:
@@ -54,9 +55,7 @@ def named_files(workflow: Any) -> list[Path]:
 
 
 def has_read_them() -> bool:
-    """Whether Snakemake reads such files itself, since profiles/default was not there to prevent
-    it.
-    """
+    """Whether Snakemake reads such files itself, for want of profiles/default."""
     from snakemake.common.configfile import load_configfile
     from snakemake.settings import types
 
@@ -69,8 +68,9 @@ def replaces_parameters(workflow: Any) -> bool:
 
 
 def hand_on_to_jobs(workflow: Any, files: Sequence[Path]) -> None:
-    """Have jobs that are Snakemakes of their own get the names of some files as `--config
-    layers=[...]`.
+    """Hand the names of some files to jobs that are Snakemakes of their own.
+
+    They get them as `--config layers=[...]`.
 
     Reason: such a job gets no profile, so with --configfile it would read the files itself.
     """
@@ -89,15 +89,16 @@ def name_files(workflow: Any, files: Sequence[Path]) -> None:
 
 
 # Records of jobs
-# -------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # Reason: Snakemake finds changed parameters and code through its records alone, and passes over one
 # that is missing or damaged: its results would count as up to date. No command of Snakemake's says
 # which files have no record, and none shows the digests of what a job has read.
 
 
 def record(folder: Path, output: str) -> Path:
-    """Where Snakemake keeps what it knows of an output: the name in base64, long ones cut into
-    folders.
+    """Where Snakemake keeps what it knows of an output.
+
+    That is its name in base64, long ones cut into folders.
     """
     length = os.pathconf(folder, "PC_NAME_MAX") - 1
     name = urlsafe_b64encode(output.encode()).decode()
@@ -106,9 +107,7 @@ def record(folder: Path, output: str) -> Path:
 
 
 def states(folder: Path) -> tuple[Path, Path]:
-    """Folders of the records of finished jobs, and of those that have begun, in a project's
-    folder.
-    """
+    """Folders of a project's records, of finished jobs and of those that have begun."""
     return folder / ".snakemake/metadata", folder / ".snakemake/incomplete"
 
 

@@ -15,11 +15,8 @@ from confide.files.io import sha256
 from confide.provenance.artefacts import digest_of
 from confide.specs import PartitionSpec, ReadSpec, RedactSpec, Spec, TextSpec
 
-TEXT = (
-    *TextSpec.model_fields,
-    "policies",
-    "everything_private",
-)  # what findings on the raw text depend on
+# What findings on the raw text depend on.
+TEXT = (*TextSpec.model_fields, "policies", "everything_private")
 PARTITION = tuple(PartitionSpec.model_fields)  # what processed text depends on, too
 
 
@@ -31,8 +28,9 @@ def digest_of_specs(*specs: Spec) -> str:
 def terms(
     text: TextSpec, redact: RedactSpec, partition: PartitionSpec | None = None
 ) -> dict[str, Any]:
-    """Terms by the names that `DataSpec` has for them; those of TEXT alone where nothing was
-    partitioned.
+    """Terms by the names that `DataSpec` has for them.
+
+    Where nothing was partitioned these are those of TEXT alone.
     """
     found = text.model_dump()
     found["policies"] = digest_of_specs(redact)
@@ -43,16 +41,21 @@ def terms(
 def read_before(
     reads: Iterable[ReadSpec], tokenizer: Path | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Stage, source, whether it is public, and digest of each product of an earlier stage: the
-    `read` lines of a ledger.
+    """The `read` lines of a ledger, one for each product of an earlier stage.
+
+    Each has stage, source, whether it is public, and digest.
 
     InputError where one is declared public and is not there, since nothing could then say which one
     was meant.
     """
     for made in reads:
-        of_tokenizer = made.stage == "tokenizer" and tokenizer is not None
-        digest = sha256(tokenizer) if of_tokenizer else digest_of(made.artefact)
+        digest = digest_of(made.artefact)
+        if made.stage == "tokenizer" and tokenizer is not None:
+            digest = sha256(tokenizer)
         if made.public and made.artefact is not None and digest is None:
-            message = "is declared public, but was not found, so that the certificate could not name its digest"
+            message = (
+                "is declared public, but was not found, "
+                "so that the certificate could not name its digest"
+            )
             raise InputError(message, key=f"reads.{made.stage}", value=made.artefact)
         yield {"stage": made.stage, "source": made.source, "public": made.public, "digest": digest}

@@ -1,5 +1,6 @@
-"""One command in several processes of this machine: torchrun, whose report of a failure is a line
-here.
+"""One command in several processes of this machine, by torchrun.
+
+Its report of a failure is a line here.
 """
 
 import logging
@@ -12,8 +13,9 @@ LAUNCHED = "TORCHELASTIC_RUN_ID"  # in the environment of what torchrun has star
 
 
 def launch(processes: int, arguments: list[str]) -> int:
-    """Run `confide` with these arguments in so many processes, each with its share of
-    OMP_NUM_THREADS; the exit status.
+    """Run `confide` with these arguments in so many processes; the exit status.
+
+    Each has its share of OMP_NUM_THREADS.
 
     All of them end where one does. The one whose failure it was has said why, unless it was killed.
     """
@@ -23,22 +25,12 @@ def launch(processes: int, arguments: list[str]) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
-    os.environ["OMP_NUM_THREADS"] = str(
-        max(1, int(os.environ.get("OMP_NUM_THREADS", 1)) // processes)
-    )
+    threads = int(os.environ.get("OMP_NUM_THREADS", 1)) // processes
+    os.environ["OMP_NUM_THREADS"] = str(max(1, threads))
     logging.disable()  # of this process: torchrun tells of every process that it ends
+    torchrun = ["--standalone", f"--nproc-per-node={processes}", "--module", "confide.cli"]
     try:
-        run(
-            parse_args(
-                [
-                    "--standalone",
-                    f"--nproc-per-node={processes}",
-                    "--module",
-                    "confide.cli",
-                    *arguments,
-                ]
-            )
-        )
+        run(parse_args([*torchrun, *arguments]))
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:

@@ -30,8 +30,9 @@ Piece = TypeVar("Piece", bound=Rows)
 
 
 def keep_pages() -> None:
-    """Let glibc keep freed memory: fetching fresh pages for every large tensor costs as much as the
-    arithmetic.
+    """Let glibc keep freed memory; without glibc nothing changes.
+
+    Fetching fresh pages for every large tensor costs as much as the arithmetic.
 
     Without glibc nothing changes.
     """
@@ -43,9 +44,7 @@ def keep_pages() -> None:
 
 
 def peak_mb(device: str) -> float:
-    """Megabytes: the most that this process has held so far, of the GPU's memory where it works
-    there.
-    """
+    """Megabytes that this process has held at most, of the GPU's memory where it works there."""
     if torch.device(device).type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e6
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
@@ -58,16 +57,18 @@ def out_of_memory(error: RuntimeError) -> bool:
 
 
 class Budget:
-    """How many examples one pass may hold: starts at `size` and is halved, with a message, whenever
-    memory runs out.
+    """How many examples one pass may hold.
+
+    It starts at `size` and is halved, with a message, whenever memory runs out.
     """
 
     def __init__(self, size: int):
         self.size = size
 
     def run(self, function: Callable[[Piece], Result], batch: Piece) -> list[Result]:
-        """Results of a function on consecutive pieces of a batch; InputError if a single example
-        does not fit.
+        """Results of a function on consecutive pieces of a batch.
+
+        InputError if a single example does not fit.
         """
         results = []
         waiting = batch.split(self.size)

@@ -1,5 +1,4 @@
-"""Several processes that make every update of one model together, each reading its part of the
-batch.
+"""Several processes that make every update of one model together, each reading its part.
 
 torchrun starts them (`confide train --processes 2`). All draw the same batches and the same noise
 from the same streams, each computes every n-th example, and sums are added up before anything is
@@ -20,9 +19,8 @@ from torch import Tensor
 from confide.errors import InputError
 from confide.runtime.launch import LAUNCHED
 
-TIMEOUT = timedelta(
-    hours=2
-)  # for the slowest to come to where all meet; a process that ends is noticed at once
+# For the slowest to come to where all meet; a process that ends is noticed at once.
+TIMEOUT = timedelta(hours=2)
 
 
 class Lost(RuntimeError):
@@ -31,8 +29,9 @@ class Lost(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """This process among those that train one model: alone by default, and then nothing here does
-    anything.
+    """This process among those that train one model; by default it is alone.
+
+    Then nothing here does anything.
     """
 
     rank: int = 0
@@ -46,8 +45,9 @@ class Group:
 
     @property
     def part(self) -> slice:
-        """Which of a batch's examples, in order of length, this process computes: each has as many,
-        of like lengths.
+        """Which of a batch's examples, in order of length, this process computes.
+
+        Each process has as many, of like lengths.
         """
         return slice(self.rank, None, self.size)
 
@@ -55,9 +55,8 @@ class Group:
         """Replace tensors by their sums over all processes, in every process the same bits."""
         if self.size == 1:
             return
-        pairs = [
-            (tensor, tensor.contiguous()) for tensor in tensors
-        ]  # what is sent is memory, whatever its layout
+        # what is sent is memory, whatever its layout
+        pairs = [(tensor, tensor.contiguous()) for tensor in tensors]
         with _together():
             for work in [torch.distributed.all_reduce(sent, async_op=True) for _, sent in pairs]:
                 work.wait()
@@ -86,17 +85,14 @@ class Group:
             return
         digest = hashlib.sha256(history.encode())
         for tensor in weights:
-            digest.update(tensor.detach().cpu().contiguous().numpy())
+            digest.update(tensor.detach().cpu().numpy().tobytes())
         own = torch.tensor(list(digest.digest()), dtype=torch.uint8, device=self.device)
-        found = [torch.empty_like(own) for _ in range(self.size)]
+        digests = [torch.empty_like(own) for _ in range(self.size)]
         with _together():
-            torch.distributed.all_gather(found, own)
-        if not all(torch.equal(one, own) for one in found):
-            raise InputError(
-                "no longer have the same weights or the same ledger",
-                key="processes",
-                value=self.size,
-            )
+            torch.distributed.all_gather(digests, own)
+        if not all(torch.equal(other, own) for other in digests):
+            message = "no longer have the same weights or the same ledger"
+            raise InputError(message, key="processes", value=self.size)
 
 
 ALONE = Group()
@@ -104,8 +100,9 @@ ALONE = Group()
 
 @contextmanager
 def joined(device: str) -> Iterator[Group]:
-    """The group that this process was started in, until it is left; a process that was started
-    alone is one of its own.
+    """The group that this process was started in, until it is left.
+
+    A process that was started alone is one of its own.
 
     Where several processes fail, one raises the InputError and the others just end.
     """

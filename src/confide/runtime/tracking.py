@@ -1,5 +1,4 @@
-"""MLflow behind a handful of functions, for the track stage and the live mirror; training jobs
-never import it.
+"""MLflow for the stage `track` and the live mirror; training jobs never import it.
 
 A tracking server is a convenience: one that cannot be reached is a one-line error after seconds,
 not minutes of silence.
@@ -45,19 +44,16 @@ def reachable(uri: str) -> Iterator[None]:
 
     try:
         yield
-    except (
-        MlflowException,
-        SQLAlchemyError,
-        OSError,
-    ) as error:  # OSError: whatever requests raises, too
+    except (MlflowException, SQLAlchemyError, OSError) as error:  # requests raises OSErrors, too
         reason = re.sub(r"\s+", " ", str(error).split("\n")[0])[:160]
         message = f"the tracking server does not answer ({type(error).__name__}: {shown(reason)})"
         raise InputError(message, key="tracking.uri", value=shown(uri)) from None
 
 
 def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
-    """A client that has answered, and the experiment's id. A database is created if there is none
-    (seconds).
+    """A client that has answered, and the experiment's id.
+
+    A database is created if there is none (seconds).
     """
     for name, value in {**PATIENCE, **SILENCE}.items():
         os.environ.setdefault(name, value)
@@ -67,9 +63,9 @@ def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
     with reachable(uri):
         client = MlflowClient(tracking_uri=uri)
         known = client.get_experiment_by_name(spec.experiment)
-        return client, known.experiment_id if known is not None else client.create_experiment(
-            spec.experiment
-        )
+        if known is not None:
+            return client, known.experiment_id
+        return client, client.create_experiment(spec.experiment)
 
 
 def find(client: "MlflowClient", experiment: str, key: str) -> Any | None:

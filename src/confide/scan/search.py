@@ -165,7 +165,12 @@ class Searcher:
             return None
         if form.kind == "wide":
             return "utf16" if 0 in window else "latin1"
-        text = wide or window
+        return self._spelling(form, wide or window, before, after, wide=bool(wide))
+
+    def _spelling(
+        self, form: Form, text: bytes, before: bytes, after: bytes, *, wide: bool
+    ) -> str | None:
+        """How text spells a form's secret between what stands around it, or None if by chance."""
         secret = core(self.texts[form.secret])
         exact = secret.encode()
         if not separated(form, text) and (len(form.kept) < LONG or TABLE.fullmatch(text)):

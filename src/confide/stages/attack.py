@@ -1,6 +1,4 @@
-"""One attack on one trained model, on the candidates that corpus and seed determine: the same ones
-for every model.
-"""
+"""Attack one trained model, on candidates that corpus and seed alone determine."""
 
 import time
 from pathlib import Path
@@ -25,8 +23,9 @@ def attack(
     reference: Path | None = None,
     ledger: Path | None = None,
 ) -> None:
-    """Write the attack's metrics; all but "seconds" are the same in every run. `reference`: weights
-    of the reference model.
+    """Write the attack's metrics; all but "seconds" are the same in every run.
+
+    `reference`: weights of the reference model.
 
     "weights" is the SHA-256 of the model that was attacked.
 

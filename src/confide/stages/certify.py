@@ -1,5 +1,4 @@
-"""Write the certificate of a run: what is guaranteed, of what unit, to whom, on which condition, in
-numbers and in words.
+"""Write the certificate of a run: what is guaranteed, of what unit, to whom, on which condition.
 
 Nothing here trusts the training job: claims follow from its verified ledger and from what was
 measured of the policy. Nor our own accountants: before anything is written, Google's dp-accounting
@@ -12,7 +11,7 @@ from confide.certify.certificate import certificate
 from confide.dp.accounting.cross_check import google
 from confide.dp.accounting.price import mechanisms_of
 from confide.dp.ledger import Ledger
-from confide.files.io import atomic, write_json
+from confide.files.io import write_json, write_text
 from confide.report.pages.certificate import as_html, page
 from confide.specs import CertifySpec
 
@@ -37,24 +36,22 @@ def certify(
 
     `start_ledgers`: of the runs that this one started from.
     """
-    single = {
-        "ledger": ledger,
-        "recall": recall,
-        "neighbours": neighbours,
-        "model": model,
-        "config": config,
+    files = {
+        "ledger": [ledger],
+        "recall": [recall],
+        "neighbours": [neighbours],
+        "model": [model],
+        "config": [config],
+        "original": [original],
+        "redacted": [redacted],
+        "tokenizer": [tokenizer],
+        "start_ledgers": start_ledgers or [],
     }
-    single |= {"original": original, "redacted": redacted, "tokenizer": tokenizer}
-    files = {name: [path] for name, path in single.items()} | {"start_ledgers": start_ledgers or []}
     written = certificate(spec, files)
+    mechanisms = mechanisms_of(Ledger.from_file(ledger).releases())
     for relation in ("add_or_remove", "replace_one"):
-        google(
-            mechanisms_of(Ledger.from_file(ledger).releases()),
-            relation,
-            written["headline"]["delta"],
-        )
+        google(mechanisms, relation, written["headline"]["delta"])
     text = page(written)
-    for path, shown in ((words, text), (html, as_html(text, f"Certificate of {written['run']}"))):
-        with atomic(path) as temporary:
-            temporary.write_text(shown)
+    write_text(words, text)
+    write_text(html, as_html(text, f"Certificate of {written['run']}"))
     write_json(output, written)

@@ -1,5 +1,4 @@
-"""List later copies of training texts (CRT Algorithm 1, deduplication): the first occurrence stays,
-the rest are named.
+"""List later copies of training texts (CRT Algorithm 1), of which the first is kept.
 
 Only keys of points are written.
 """
@@ -18,12 +17,16 @@ from confide.output.escaping import warn
 from confide.specs import DedupSpec
 from confide.text.deduplication import digest, digests
 
-WARNING = "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; hmac-sha1 is the safe choice"
+WARNING = (
+    "dedup: warning: plain SHA-1 digests of short secrets can be guessed by enumeration; "
+    "hmac-sha1 is the safe choice"
+)
 
 
 def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> None:
-    """Write one line {"key", "at"} per later copy in the train split, in file order; "at" is the
-    byte at which its line begins.
+    """Write one line {"key", "at"} per later copy in the train split, in file order.
+
+    "at" is the byte at which its line begins.
 
     Guarantees: the key of the digests exists only in memory; no text is written, and digests under
     that key only in files without a name while the stage runs.
@@ -39,10 +42,8 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
 
 
 def _digests(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    return digests(
-        ((at, text, split) for at, (_, text, split) in located_rows(shard, "key", "text", "split")),
-        digested,
-    )
+    rows = located_rows(shard, "key", "text", "split")
+    return digests(((at, text, split) for at, (_, text, split) in rows), digested)
 
 
 def _keys(later: Offsets, shard: Range) -> bytes:

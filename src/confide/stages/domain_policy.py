@@ -1,5 +1,4 @@
-"""Fit a policy of domains (Domain Private Transformers, section 5.1): mine keywords, or train a
-classifier.
+"""Fit a policy of domains (Domain Private Transformers, section 5.1): keywords or a classifier.
 
 Fits on the train split, tunes the threshold z of a classifier on the valid split, and scores the
 product on the test split. Keywords, and the vocabulary of a classifier, ARE text of the corpus: it
@@ -23,48 +22,73 @@ from confide.policies.keyword import finder
 from confide.policies.keyword_mining import mine
 from confide.policies.spans import Policy
 from confide.policies.utterances import Texts, spoken, utterances, windows
-from confide.specs import DomainPolicySpec, KeywordFitSpec
+from confide.specs import ClassifierFitSpec, DomainPolicySpec, KeywordFitSpec
 from confide.types import SPLITS, Span
 
 Find = Callable[[Sequence[str]], list[list[Span]]]
 
 
 def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores: Path) -> None:
-    """Write the keywords (JSON) or the classifier (safetensors), and the scores; `points` are those
-    of a corpus of domains.
+    """Write the keywords (JSON) or the classifier (safetensors), and the scores.
+
+    `points` are those of a corpus of domains.
 
     Guarantees: fits on the train split, tunes z on the valid split; give it public or held-out
     text.
     """
-    corpus = {split: read(spec, points, split) for split in SPLITS}
-    domains = list(corpus["train"])
-    fit = spec.fit
-    found: dict[str, Any] = {
-        "documents": {split: {one: len(corpus[split][one]) for one in domains} for split in SPLITS}
-    }
-    if isinstance(fit, KeywordFitSpec):
-        mined = mine(fit, corpus["train"])
-        write_json(output, mined)
-        policies = {one: each(finder(mined, [one])) for one in domains}
-        found["keywords"] = {one: len(words) for one, words in mined.items()}
+    corpus: dict[str, Texts] = {split: read(spec, points, split) for split in SPLITS}
+    if isinstance(spec.fit, KeywordFitSpec):
+        policies, figures = fitted_keywords(spec.fit, corpus["train"], output)
     else:
-        model = train(fit, corpus["train"])
-        ask = remembering(model)
-        z = fit.threshold
-        valid, test = (judged(ask, corpus[split], fit.window) for split in ("valid", "test"))
-        if fit.precision is not None or fit.recall is not None:
-            z = tuned(*valid, precision=fit.precision, recall=fit.recall)
-        if len(valid[1]) and not (valid[0].max(1) > z).any():
-            message = "nothing of the valid split is flagged at it: train longer (fit.epochs), or tune it (fit.precision)"
-            raise InputError(message, key="fit.threshold", value=z)
-        save(model._replace(threshold=z), output)
-        policies = {
-            one: windows_finder(ask, domains, [index], z, fit.window)
-            for index, one in enumerate(domains)
-        }
-        found |= {"threshold": z, "seed": fit.seed, "accuracy": accuracy(*test, domains)}
-        found |= {"valid": at(*valid, z), "test": at(*test, z)}
-    write_json(scores, found | {"kind": fit.kind, "flagged": flagged(policies, corpus["test"])})
+        policies, figures = fitted_classifier(spec.fit, corpus, output)
+    figures["kind"] = spec.fit.kind
+    figures["documents"] = {
+        split: {domain: len(documents) for domain, documents in texts.items()}
+        for split, texts in corpus.items()
+    }
+    write_json(scores, figures | {"flagged": flagged(policies, corpus["test"])})
+
+
+def fitted_keywords(
+    fit: KeywordFitSpec, train_texts: Texts, output: Path
+) -> tuple[dict[str, Find], dict[str, Any]]:
+    """Write the keywords; a policy for each domain, and how many keywords it has."""
+    mined = mine(fit, train_texts)
+    write_json(output, mined)
+    policies = {domain: each(finder(mined, [domain])) for domain in train_texts}
+    return policies, {"keywords": {domain: len(words) for domain, words in mined.items()}}
+
+
+def fitted_classifier(
+    fit: ClassifierFitSpec, corpus: dict[str, Texts], output: Path
+) -> tuple[dict[str, Find], dict[str, Any]]:
+    """Write the classifier with its threshold z; a policy for each domain, and the scores."""
+    domains = list(corpus["train"])
+    model = train(fit, corpus["train"])
+    ask = remembering(model)
+    valid = judged(ask, corpus["valid"], fit.window)
+    test = judged(ask, corpus["test"], fit.window)
+    z = fit.threshold
+    if fit.precision is not None or fit.recall is not None:
+        z = tuned(*valid, precision=fit.precision, recall=fit.recall)
+    if len(valid[1]) and not (valid[0].max(1) > z).any():
+        message = (
+            "nothing of the valid split is flagged at it: "
+            "train longer (fit.epochs), or tune it (fit.precision)"
+        )
+        raise InputError(message, key="fit.threshold", value=z)
+    save(model._replace(threshold=z), output)
+    policies = {
+        domain: windows_finder(ask, domains, [index], z, fit.window)
+        for index, domain in enumerate(domains)
+    }
+    return policies, {
+        "threshold": z,
+        "seed": fit.seed,
+        "accuracy": accuracy(*test, domains),
+        "valid": at(*valid, z),
+        "test": at(*test, z),
+    }
 
 
 def each(policy: Policy) -> Find:
@@ -73,38 +97,35 @@ def each(policy: Policy) -> Find:
 
 
 def read(spec: DomainPolicySpec, points: Path, split: str) -> Texts:
-    """Points of a split by domain and document, domains in order; InputError where a domain has
-    nothing to learn from.
+    """Points of a split by domain and document, domains in order.
+
+    InputError where a domain has nothing to learn from.
     """
-    found: Texts = {}
+    texts: Texts = {}
     for text, domain, doc, theirs in read_rows(points, "text", "domain", "doc", "split"):
         if domain is None:
             raise InputError("has points without one", file=points, key="domain")
-        documents = found.setdefault(domain, {})
+        documents = texts.setdefault(domain, {})
         if theirs == split and spoken(text):
             documents.setdefault(doc, []).append(text)
     for domain in spec.domains or ():
-        if domain not in found:
-            raise InputError(
-                f"unknown: one of {', '.join(sorted(found))}",
-                file=points,
-                key="domains",
-                value=domain,
-            )
-    chosen = list(dict.fromkeys(spec.domains)) if spec.domains else sorted(found)
+        if domain not in texts:
+            message = f"unknown: one of {', '.join(sorted(texts))}"
+            raise InputError(message, file=points, key="domains", value=domain)
+    chosen = list(dict.fromkeys(spec.domains)) if spec.domains else sorted(texts)
     if len(chosen) < 2:
         raise InputError("there must be two at least", file=points, key="domains")
     for domain in chosen:
-        if split == "train" and not found[domain]:
-            raise InputError(
-                "has no text in the train split", file=points, key="domains", value=domain
-            )
-    return {domain: found[domain] for domain in chosen}
+        if split == "train" and not texts[domain]:
+            message = "has no text in the train split"
+            raise InputError(message, file=points, key="domains", value=domain)
+    return {domain: texts[domain] for domain in chosen}
 
 
 def remembering(model: Classifier) -> Probabilities:
-    """The model's probabilities, each window computed once: dialogue repeats itself, and every
-    domain asks the same.
+    """The model's probabilities, with each window computed once.
+
+    Dialogue repeats itself, and every domain asks the same.
     """
     known: dict[str, np.ndarray] = {}
 
@@ -137,8 +158,7 @@ def tuned(
     precision: float | None = None,
     recall: float | None = None,
 ) -> float:
-    """The smallest z with this precision, or, where only a recall is wanted, the largest z that has
-    it.
+    """The smallest z with this precision, or else the largest z with this recall.
 
     Guarantees: with both, either holds; InputError where no z does it.
     """
@@ -152,8 +172,10 @@ def tuned(
 
 
 def rates(scores: np.ndarray, truth: np.ndarray, z: np.ndarray) -> dict[str, np.ndarray]:
-    """At each z, of the windows that are flagged the share of the right domain, and the share of
-    all windows that these are.
+    """Precision and recall of the windows that are flagged at each z.
+
+    Precision is the share of the flagged ones that are of the right domain, recall the share of all
+    windows that these are.
 
     Not a number where nothing is flagged, or there is nothing.
     """
@@ -184,9 +206,7 @@ def accuracy(scores: np.ndarray, truth: np.ndarray, domains: list[str]) -> dict[
 
 
 def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, dict[str, float | None]]:
-    """Of each domain's text the share of characters that the policy of each domain flags, markers
-    aside.
-    """
+    """Share of each domain's characters that each domain's policy flags, markers aside."""
     found: dict[str, dict[str, float | None]] = {}
     for domain, documents in texts.items():
         lines = [text for points in documents.values() for text in points]

@@ -1,8 +1,7 @@
-"""Perplexity and accuracy of a trained model on held-out points: original text, and the masked text
-beside it.
-"""
+"""Measure a trained model on held-out points, as they were and masked: perplexity, accuracy."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +32,9 @@ TRAINED = 2000  # training points, at most, that are scored beside the held-out 
 def evaluate(
     spec: EvaluateSpec, *, model: Path, original: Path, redacted: Path, points: Path, output: Path
 ) -> None:
-    """Write overall, public-token and private-token figures; private = gold secrets, whatever the
-    policy saw.
+    """Write overall, public-token and private-token figures.
+
+    Private tokens are gold secrets, whatever the policy saw.
 
     `domains`: the same figures of each domain's points alone, where the corpus has domains.
     `ppl_marked`: on the tokens that the policy marks; `ppl_marked_backoff`: the same where the
@@ -51,42 +51,47 @@ def evaluate(
     held_out = (partition.split == SPLITS.index(spec.split)).nonzero()[0]
     if not len(held_out):
         raise InputError("no points in this split", file=original, key="split", value=spec.split)
-    scores = score(network, partition.original, held_out, device)
-    secret = scores.marked(partition.secret)
-    found = summary(scores, secret)
-    masked = evaluate_points(
-        network, partition.redacted, partition.redacted.private, held_out, device
-    )
+    original_view = partition.original
+    redacted_view = partition.redacted
     train = partition.pool("all")
-    shape = (partition.original, partition.secret, train, held_out, network.vocab_size, network.bos)
-    extra = reference_points(*shape)
-    extra["ppl_unigram_redacted"] = redacted_unigram(partition.redacted, *shape)
-    extra |= {"ppl_masked": masked["ppl"], "ppl_masked_public": masked["ppl_public"]}
-    marked = summary(scores, scores.marked(partition.original.private))
-    extra |= {
-        "marked_share": share_of(partition.original, train),
-        "ppl_marked": marked["ppl_private"],
-    }
-    extra |= {"ppl_marked_backoff": backoff(masked, marked["tokens_private"], network.vocab_size)}
-    each = {
-        name: partition.domain[scores.point] == number
-        for number, name in enumerate(partition.domains)
-    }
-    extra["domains"] = {
-        name: summary(scores.of(own), secret[own]) for name, own in each.items() if own.any()
-    }
+    size = network.vocab_size
+    scores = score(network, original_view, held_out, device)
+    secret = scores.marked(partition.secret)
+    marked = scores.marked(original_view.private)
+    ppl_marked = summary(scores, marked)["ppl_private"]
+    masked = evaluate_points(network, redacted_view, redacted_view.private, held_out, device)
+    shape = (original_view, partition.secret, train, held_out, size, network.bos)
     real = train[~planted(points, partition)[train]]
-    seen = evaluate_points(
-        network, partition.original, partition.secret, some(real[~partition.copy[real]]), device
-    )
-    extra |= {"ppl_train": seen["ppl"], "authors": by_author(scores, partition.owner, real)}
-    of = {"run": spec.run, "weights": sha256(model), "split": spec.split, "points": len(held_out)}
-    write_json(output, of | found | extra)
+    first = some(real[~partition.copy[real]])
+    seen = evaluate_points(network, original_view, partition.secret, first, device)
+    figures: dict[str, Any] = {
+        "run": spec.run,
+        "weights": sha256(model),
+        "split": spec.split,
+        "points": len(held_out),
+        **summary(scores, secret),
+        **reference_points(*shape),
+        "ppl_unigram_redacted": redacted_unigram(redacted_view, *shape),
+        "ppl_masked": masked["ppl"],
+        "ppl_masked_public": masked["ppl_public"],
+        "marked_share": share_of(original_view, train),
+        "ppl_marked": ppl_marked,
+        "ppl_marked_backoff": backoff(masked, int(marked.sum()), size),
+        "domains": {},
+        "ppl_train": seen["ppl"],
+        "authors": by_author(scores, partition.owner, real),
+    }
+    for number, name in enumerate(partition.domains):
+        own = partition.domain[scores.point] == number
+        if own.any():
+            figures["domains"][name] = summary(scores.of(own), secret[own])
+    write_json(output, figures)
 
 
 def planted(points: Path, partition: Partition) -> np.ndarray:
-    """(N,) bool: points that were planted, by their documents' names; InputError unless the file
-    has the partition's points.
+    """(N,) bool: points that were planted, by their documents' names.
+
+    InputError unless the file has the partition's points.
     """
     found = np.array([is_planted(doc) for doc in read_rows(points, "doc")], bool)
     if len(found) != len(partition.split):

@@ -1,5 +1,4 @@
-"""Fetch a published corpus: from the folder CONFIDE_MIRROR if the file is there, else over HTTPS
-from its publisher.
+"""Fetch a published corpus: from the folder CONFIDE_MIRROR, or over HTTPS from its publisher.
 
 Nothing is unpacked to disk: members are read in memory, matched by name, size and type, verified
 against the recorded digest, and written as canonical JSON lines {"path", "text"}, the same bytes
@@ -16,7 +15,6 @@ import urllib.request
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from tqdm import tqdm
 
@@ -29,12 +27,15 @@ from confide.specs import FetchSpec
 TIMEOUT = 60  # seconds without a byte
 MEMBER_LIMIT = 1 << 27  # bytes of one member
 TOTAL_LIMIT = 1 << 32  # bytes of all members together, and of a download
+# What tarfile raises of a damaged archive; TypeError of a cut header.
+UNREADABLE = (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, TypeError)
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz")
 
 
 def fetch(spec: FetchSpec, *, output: Path) -> None:
-    """Write the archive's members as JSON lines. InputError where it cannot be had or a digest
-    differs.
+    """Write the archive's members as JSON lines.
+
+    InputError where it cannot be had or a digest differs.
 
     Guarantees: `output` holds exactly the content whose SHA-256 is recorded, or is not written.
     """
@@ -49,13 +50,10 @@ def fetch(spec: FetchSpec, *, output: Path) -> None:
         members = _download_all(source)
         place = source.urls[0]
     _expect(content_digest(source, members), source.content_sha256, place)
-    write_jsonl(
-        output,
-        (
-            {"path": path, "text": _decode(members[path], place, path)}
-            for path in canonical(members)
-        ),
+    rows = (
+        {"path": path, "text": _decode(members[path], place, path)} for path in canonical(members)
     )
+    write_jsonl(output, rows)
 
 
 def _expect(found: str, expected: str, file: str | Path) -> None:
@@ -78,12 +76,9 @@ def _download_all(source: Archive) -> dict[str, bytes]:
             name = url.rsplit("/", 1)[1]
             target = Path(folder) / name
             download(url, target)
-            found = (
-                _open_tar(target, url)
-                if name.endswith(TARS)
-                else iter([(name, target.read_bytes())])
-            )
-            members.update(_collect(source, found))
+            is_tar = name.endswith(TARS)
+            files = _open_tar(target, url) if is_tar else iter([(name, target.read_bytes())])
+            members.update(_collect(source, files))
     return members
 
 
@@ -92,9 +87,8 @@ def download(url: str, target: Path) -> None:
     try:
         with _open_url(url) as response, open(target, "wb") as out:
             size = int(response.headers.get("Content-Length") or 0)
-            with tqdm(
-                total=size or None, unit="B", unit_scale=True, desc=terminal(target.name)
-            ) as bar:
+            name = terminal(target.name)
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=name) as bar:
                 while block := response.read(1 << 16):
                     out.write(block)
                     bar.update(len(block))
@@ -104,19 +98,16 @@ def download(url: str, target: Path) -> None:
                 raise InputError(f"connection ended after {bar.n} of {size} bytes", file=url)
     except (OSError, urllib.error.URLError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise InputError(
-            f"cannot be downloaded ({reason}); or set CONFIDE_MIRROR to a folder that has it",
-            file=url,
-        ) from error
+        message = f"cannot be downloaded ({reason}); or set CONFIDE_MIRROR to a folder that has it"
+        raise InputError(message, file=url) from error
 
 
-def _open_url(url: str) -> IO[bytes]:
+def _open_url(url: str) -> http.client.HTTPResponse:
     """An open https response; redirects may not leave https."""
     if not url.startswith("https://"):
         raise InputError("only https is allowed", file=url)
-    response = urllib.request.urlopen(
-        urllib.request.Request(url, headers={"User-Agent": "confide"}), timeout=TIMEOUT
-    )
+    request = urllib.request.Request(url, headers={"User-Agent": "confide"})
+    response = urllib.request.urlopen(request, timeout=TIMEOUT)
     if not response.geturl().startswith("https://"):
         response.close()
         raise InputError("was redirected away from https", file=url)
@@ -124,8 +115,9 @@ def _open_url(url: str) -> IO[bytes]:
 
 
 def _open_tar(path: Path, place: str | None = None) -> Iterator[tuple[str, bytes | None]]:
-    """Names of all members in turn, with the bytes of regular files within the limits, and None for
-    anything else.
+    """Names of all members in turn, with the bytes of regular files within the limits.
+
+    Anything else has None.
     """
     total = 0
     try:
@@ -137,16 +129,10 @@ def _open_tar(path: Path, place: str | None = None) -> Iterator[tuple[str, bytes
                         f"unpacks to more than {TOTAL_LIMIT} bytes", file=place or path
                     )
                 _confine(member.name, place or path)
-                readable = member.isfile() and member.size <= MEMBER_LIMIT
-                yield member.name, tar.extractfile(member).read() if readable else None
-    except (
-        tarfile.TarError,
-        EOFError,
-        OSError,
-        lzma.LZMAError,
-        zlib.error,
-        TypeError,
-    ) as error:  # TypeError: a cut header
+                is_small = member.size <= MEMBER_LIMIT
+                file = tar.extractfile(member) if member.isfile() and is_small else None
+                yield member.name, None if file is None else file.read()
+    except UNREADABLE as error:
         raise InputError(f"not a readable archive: {error}", file=place or path) from error
 
 
@@ -164,9 +150,8 @@ def _collect(source: Archive, found: Iterator[tuple[str, bytes | None]]) -> dict
         if path is None:
             continue
         if content is None:
-            raise InputError(
-                f"not a regular file of at most {MEMBER_LIMIT} bytes", file=source.mirror, key=path
-            )
+            message = f"not a regular file of at most {MEMBER_LIMIT} bytes"
+            raise InputError(message, file=source.mirror, key=path)
         if source.dropped and content.startswith(source.dropped.encode()):
             continue
         if path in members:

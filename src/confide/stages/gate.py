@@ -1,6 +1,4 @@
-"""The gate of a study: every certificate against the audit of its model; the study fails where one
-does not stand.
-"""
+"""Hold every certificate of a study against its model's audit; fail where one does not stand."""
 
 from pathlib import Path
 
@@ -28,14 +26,11 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
     for name in dict.fromkeys(run.run for run in spec.runs):
         folder = results / "runs" / name
         audits = [run.audit for run in spec.runs if run.run == name and run.audit is not None]
-        own = [
-            case
-            for audit in audits
-            for case in cases(folder / "certificate.json", folder / f"{audit}.json")
-        ]
-        if all(case.outcome == SKIPPED for case in own):
-            own.append(unaudited(folder / "certificate.json"))
-        found += own
+        certificate = folder / "certificate.json"
+        of_run = [case for audit in audits for case in cases(certificate, folder / f"{audit}.json")]
+        if all(case.outcome == SKIPPED for case in of_run):
+            of_run.append(unaudited(certificate))
+        found += of_run
     write_junit(junit, found, spec.study)
     write_table(output, found)
     for case in found:

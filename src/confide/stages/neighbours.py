@@ -1,5 +1,6 @@
-"""Mask sampled gold secrets in the raw text, one at a time, and see what the data stages make of it
-(the neighbour test).
+"""Mask gold secrets in the raw text one at a time, and see what training would read then.
+
+This is the neighbour test.
 
 gamma is the share of secrets whose masking changes what training reads: missed by the policy, or
 covered by it and yet unstable (the policy then changes its mind elsewhere, or its span reaches
@@ -45,7 +46,10 @@ from confide.provenance.terms import read_before, terms
 from confide.specs import NeighboursSpec
 from confide.text.tokenizer import load
 
-NO_GOLD = "the corpus names no secrets, so nobody can say what the policy misses: gamma and delta2 are unknown"
+NO_GOLD = (
+    "the corpus names no secrets, so nobody can say what the policy misses: "
+    "gamma and delta2 are unknown"
+)
 CACHE_TEXTS = 1 << 14
 EVENTS = {
     "gamma": "different",
@@ -57,8 +61,9 @@ EVENTS = {
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of tested secrets: all, those that leave a trace, a trace in public, a trace though
-    the policy covers them.
+    """Counts of tested secrets: all, and those that leave a trace of one kind or another.
+
+    different: a trace; exposed: one in public; unstable: one though the policy covers the secret.
 
     literal, doubled: those that leave a trace if they alone are masked, and one in more than one
     point.
@@ -83,17 +88,17 @@ class Count:
     """What the test counts of the secrets of the corpus, or of those that were planted."""
 
     labels: dict[str, Tally] = field(default_factory=dict)  # by gold label
-    unique: dict[str, dict[str, tuple[bool, ...]]] = field(
-        default_factory=dict
-    )  # label -> string -> flags, in any occurrence
+    # label -> string -> flags, in any occurrence
+    unique: dict[str, dict[str, tuple[bool, ...]]] = field(default_factory=dict)
     misaligned: int = 0  # more than one point differs
     exposed: int = 0  # by the literal neighbour
     points: int = 0  # that differ at most by the literal neighbour
 
 
 def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: Path) -> None:
-    """Write neighbours.json for gold secrets of the train split; all its bounds hold together with
-    spec.confidence.
+    """Write neighbours.json for gold secrets of the train split.
+
+    All its bounds hold together with spec.confidence.
 
     It says on what terms it was measured, and with which tokenizer and models, as recall.json does.
 
@@ -102,9 +107,8 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
     there = counted(secrets_of(read(points)))
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
-        wanted |= quotas(
-            {kind: count for kind, count in there.items() if kind.planted == planted}, spec.sample
-        )
+        alike = {kind: count for kind, count in there.items() if kind.planted == planted}
+        wanted |= quotas(alike, spec.sample)
     drawn = draw(secrets_of(read(points)), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
@@ -147,13 +151,16 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
     At the top stand the rates of the label with the largest, and the largest bounds. `misaligned`
     is a fault of the stages, whichever secret shows it, so planted ones count for it, too.
     """
-    own = counts[False]
+    real = counts[False]
     planted = counts[True]
+    of_planted = together(list(planted.labels.values()))
+    of_planted["sampled"] = of_planted.pop("secrets")
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     each = each_of(confidence, len(EVENTS) * len(sizes))
-    labels = {label: rates(own, label, each) for label in sorted(sizes)}
+    labels = {label: rates(real, label, each) for label in sorted(sizes)}
     top = {name: worst(labels, name) for event in EVENTS for name in (event, f"{event}_upper")}
-    sampled = sum(tally.secrets for tally in own.labels.values())
+    occurrences = together(list(real.labels.values()))
+    sampled = occurrences["secrets"]
     total = sum(sizes.values())
     return top | {
         "confidence": confidence,
@@ -163,32 +170,28 @@ def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) 
         "sampled": sampled,
         "census": sampled == total,
         "worst_label": max(labels, key=lambda label: badness(labels[label]), default=None),
-        "occurrences": together(own.labels.values()),
-        "unique": together(unique_of(own, label) for label in own.unique),
+        "occurrences": occurrences,
+        "unique": together([unique_of(real, label) for label in real.unique]),
         "labels": labels,
-        "misaligned": own.misaligned + planted.misaligned,
-        "literal": {"exposed": own.exposed, "points": own.points},
-        "planted": {
-            "secrets": sum(size for kind, size in there.items() if kind.planted),
-            "sampled": sum(tally.secrets for tally in planted.labels.values()),
-            **{
-                name: sum(getattr(tally, name) for tally in planted.labels.values())
-                for name in Tally.__slots__[1:]
-            },
-        },
+        "misaligned": real.misaligned + planted.misaligned,
+        "literal": {"exposed": real.exposed, "points": real.points},
+        "planted": of_planted
+        | {"secrets": sum(size for kind, size in there.items() if kind.planted)},
     }
 
 
 def badness(row: dict[str, Any]) -> tuple[float, float]:
-    """What labels are compared by: the rate, then its bound; all of one that was not tested may be
-    missed.
+    """What labels are compared by: the rate, then its bound.
+
+    All of a label that was not tested may be missed.
     """
     return (1.0, 1.0) if row["gamma"] is None else (row["gamma"], row["gamma_upper"])
 
 
 def worst(labels: dict[str, dict[str, Any]], name: str) -> float | None:
-    """The largest of the labels' rates or bounds, 1 for a label of which none was tested; None
-    where there is no label.
+    """The largest of the labels' rates or bounds; None where there is no label.
+
+    It is 1 for a label of which none was tested.
     """
     return max((1.0 if row[name] is None else row[name] for row in labels.values()), default=None)
 
@@ -201,14 +204,12 @@ def unique_of(count: Count, label: str) -> Tally:
     return found
 
 
-def together(tallies: Any) -> dict[str, int]:
-    """Counts of several labels in one; no rates, for rare labels are sampled more often than
-    frequent ones.
+def together(tallies: list[Tally]) -> dict[str, int]:
+    """Counts of several labels in one.
+
+    They give no rates, for rare labels are sampled more often than frequent ones.
     """
-    found = Counter({name: 0 for name in Tally.__slots__})
-    for tally in tallies:
-        found.update({name: getattr(tally, name) for name in Tally.__slots__})
-    return dict(found)
+    return {name: sum(getattr(tally, name) for tally in tallies) for name in Tally.__slots__}
 
 
 def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
@@ -222,12 +223,11 @@ def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(occurrences, name) for name in Tally.__slots__}
     found["unique"] = {name: getattr(unique, name) for name in Tally.__slots__}
     for name, event in EVENTS.items():
-        found[name] = (
-            getattr(occurrences, event) / occurrences.secrets if occurrences.secrets else None
-        )
-        bounds = (
-            clopper_pearson(getattr(one, event), one.secrets, confidence)
-            for one in (occurrences, unique)
-        )
-        found[f"{name}_upper"] = max(bounds) if occurrences.secrets else None
+        found[name] = found[f"{name}_upper"] = None
+        if occurrences.secrets:
+            found[name] = getattr(occurrences, event) / occurrences.secrets
+            found[f"{name}_upper"] = max(
+                clopper_pearson(getattr(tally, event), tally.secrets, confidence)
+                for tally in (occurrences, unique)
+            )
     return found

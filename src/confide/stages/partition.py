@@ -1,5 +1,4 @@
-"""Tokenize the points and part them into public and private (CRT Algorithm 1, D_pub and D_pri;
-A.6-4 and A.6-5).
+"""Tokenize the points and part them into public and private (CRT Algorithm 1; A.6-4, A.6-5).
 
 Points, copies and spans are read side by side, shard by shard; `confide.data.partitioning` says
 what becomes of each point.
@@ -28,8 +27,9 @@ def partition(
     redacted: Path,
     threads: int = 1,
 ) -> None:
-    """Write the original and the redacted view; InputError if copies or spans do not belong to the
-    points.
+    """Write the original and the redacted view.
+
+    InputError if copies or spans do not belong to the points.
 
     `threads`: processes. Memory: a few shards, and the names of owners.
     Guarantees: the redacted file depends on the redacted texts alone. Masking, in the raw text, a

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from confide.corpora.treebank import Tree, trees
 from confide.errors import InputError
-from confide.files.io import atomic, write_json
+from confide.files.io import write_json, write_pieces
 from confide.files.rows import read_rows
 from confide.output.escaping import terminal
 from confide.specs import PipelineSpec
@@ -37,8 +37,9 @@ def pipeline(
     treebank: Path | None = None,
     points: Path | None = None,
 ) -> None:
-    """Write the pipeline and its scores; `treebank` is the fetched archive, `points` those of a
-    corpus with gold spans.
+    """Write the pipeline and its scores.
+
+    `treebank` is the fetched archive, `points` those of a corpus with gold spans.
 
     Guarantees: reads the train splits (and the test splits for scores) of what it is given; give it
     public text.
@@ -60,8 +61,7 @@ def pipeline(
     if points is not None:
         other, found["entities"] = entities(spec, points)
         nlp.add_pipe("ner", source=other)
-    with atomic(output) as temporary:
-        temporary.write_bytes(nlp.to_bytes())
+    write_pieces(output, [nlp.to_bytes()])
     write_json(scores, found)
 
 
@@ -93,8 +93,9 @@ def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", dict[str, An
 
 
 def entities(spec: PipelineSpec, points: Path) -> tuple["Language", dict[str, Any]]:
-    """The entity recogniser, with its scores. InputError where no training point has a gold
-    span.
+    """The entity recogniser, with its scores.
+
+    InputError where no training point has a gold span.
     """
     nlp = blank(spec)
     nlp.add_pipe("ner", config={"model": transitions("ner", vectors(spec))})
@@ -123,9 +124,7 @@ def blank(spec: PipelineSpec) -> "Language":
 
 
 def vectors(spec: PipelineSpec) -> dict[str, Any]:
-    """Settings of the vectors: hashed words and a convolution over their neighbours, nothing
-    pretrained.
-    """
+    """Settings of the vectors: hashed words convolved with their neighbours, none pretrained."""
     return {
         "@architectures": "spacy.HashEmbedCNN.v2",
         "width": spec.width,
@@ -176,8 +175,9 @@ def parsed(nlp: "Language", tree: Tree) -> "Example | None":
 
 
 def tagged(nlp: "Language", text: str, gold: Iterable[list[Any]]) -> "Example":
-    """A text with its gold spans as an example; spans grow to whole words, and the longest of
-    overlapping ones counts.
+    """A text with its gold spans as an example.
+
+    Spans grow to whole words, and the longest of overlapping ones counts.
     """
     from spacy.training import Example
     from spacy.util import filter_spans
@@ -198,8 +198,9 @@ def learn(
     unseen: Iterable["Example | None"],
     names: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Train in place with spaCy's own updates; the scores on unseen examples, null where there are
-    none to score.
+    """Train in place with spaCy's own updates; the scores on unseen examples.
+
+    They are null where there are none to score.
     """
     from spacy.util import minibatch
 

@@ -1,5 +1,4 @@
-"""Plant canaries: random secrets in a fixed sentence, copied into the training points at random
-places (CRT section 5).
+"""Plant canaries, random secrets in fixed sentences, among the training points (CRT section 5).
 
 Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and
 show what an attack scores on text that was not trained on. Canaries of words belong to authors
@@ -60,21 +59,18 @@ def parse_template(text: str, slot: re.Pattern[str] = SLOT) -> Template:
 def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]:
     """`count` different strings of digits, uniform. InputError if there are not so many."""
     if count > 10**digits:
-        raise InputError(
-            f"more than the 10^{digits} strings of {digits} digits",
-            key="count + controls",
-            value=count,
-        )
-    return [
-        f"{number:0{digits}d}" for number in rng.choice(10**digits, count, replace=False).tolist()
-    ]
+        message = f"more than the 10^{digits} strings of {digits} digits"
+        raise InputError(message, key="count + controls", value=count)
+    numbers = rng.choice(10**digits, count, replace=False).tolist()
+    return [f"{number:0{digits}d}" for number in numbers]
 
 
 def draw_audits(
     spec: CanarySpec | WordCanarySpec, taken: list[str], tokenizer: Path | None
 ) -> dict[str, dict[str, Any]]:
-    """For each set of audit canaries its sentence, its secrets (none of `taken`, none in both sets)
-    and its coins.
+    """The sentence, the secrets and the coins of each set of audit canaries.
+
+    No secret is one of `taken`, and none is in both sets.
 
     `tokenizer` is read for new tokens alone; InputError if it has too few.
     """
@@ -111,12 +107,8 @@ def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[st
     known = load(tokenizer).new_tokens
     free = [token for token in known if token not in taken]
     if len(free) < count:
-        raise InputError(
-            f"has {len(known)} new tokens, {len(free)} of them free",
-            file=tokenizer,
-            key="count",
-            value=count,
-        )
+        message = f"has {len(known)} new tokens, {len(free)} of them free"
+        raise InputError(message, file=tokenizer, key="count", value=count)
     return free[:count]
 
 
@@ -171,8 +163,9 @@ def _count_train(points: Path) -> int:
 def _interleave(
     points: Path, train: int, places: list[int], canaries: Iterator[Any]
 ) -> Iterator[Any]:
-    """Points in order, with canaries at the given places (ascending) of the training sequence that
-    results.
+    """Points in order, with canaries at given places of the training sequence that results.
+
+    The places are ascending.
 
     One that is left out (None) takes up its place all the same: where the others stand does not
     depend on the coins.
@@ -187,18 +180,19 @@ def _interleave(
             continue
         while following == place:
             yield next(canaries)
-            place = place + 1
+            place += 1
             following = next(pending, -1)
         yield row
-        place = place + 1
-        seen = seen + 1
+        place += 1
+        seen += 1
         if seen == train:
             yield from canaries
 
 
 class Planted(NamedTuple):
-    """Canaries that are planted for certain: what canaries.json says of them, and the copies, as
-    (index, copy).
+    """Canaries that are planted for certain.
+
+    They are what canaries.json says of them, and the copies, as (index, copy).
     """
 
     facts: dict[str, Any]
@@ -250,8 +244,7 @@ def plant(
     canaries: Path,
     tokenizer: Path | None = None,
 ) -> None:
-    """Write the points with all copies of canaries and the audit canaries among the training ones,
-    and canaries.json.
+    """Write the points with canaries among the training ones, and canaries.json.
 
     `tokenizer` is read for canaries of words and of new tokens alone.
     Guarantees: other points keep their order and content, and turning one coin changes, adds or

@@ -1,5 +1,6 @@
-"""Measure a policy against gold secrets: recall, precision, and how large its miss rate may be (CRT
-section 3.2).
+"""Measure a policy against gold secrets: recall, precision, and bounds on what it misses.
+
+CRT section 3.2 names them.
 
 gamma is the share of gold secrets that the policy misses; delta2 the share that it misses in a
 point on which the conservative policy is silent too, so that they reach the public pool. Both are
@@ -37,9 +38,7 @@ BOUNDED = ("miss_rate", "delta2", "delta2_given_miss")
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of gold secrets: all, missed by the policy, and missed without a conservative hit in
-    their point.
-    """
+    """Counts of gold secrets: all, missed, and missed without a conservative hit in their point."""
 
     secrets: int = 0
     missed: int = 0
@@ -63,9 +62,7 @@ class Count:
     secrets: dict[str, Tally] = field(default_factory=dict)  # by gold label
     planted: Tally = field(default_factory=Tally)  # whatever their label
     spans: Counter[str] = field(default_factory=Counter)  # by label of the policy
-    true: Counter[str] = field(
-        default_factory=Counter
-    )  # of these, the ones that touch a gold secret
+    true: Counter[str] = field(default_factory=Counter)  # of these, those that touch a secret
     pools: Counter[str] = field(default_factory=Counter)
     failures: int = 0
 
@@ -81,8 +78,9 @@ class Count:
 
 
 def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads: int = 1) -> None:
-    """Write recall.json for the train split, before deduplication; bounds hold with probability
-    spec.confidence.
+    """Write recall.json for the train split, before deduplication.
+
+    Its bounds hold together with probability spec.confidence.
 
     It says on what terms it was measured, and with which models, so that no certificate takes it
     for that of another run.
@@ -94,7 +92,6 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     digested = digest("hmac-sha1")
     copies = Offsets(folder)
     count = Count()
-    together = Shown()
     for found in repeats(lambda: partial(gold_texts, digested), ranges, folder, threads):
         copies.extend(found["at"])
     strings = Buckets(folder, size_of(points), COUNTED)
@@ -103,21 +100,22 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     ):
         count.join(part)
         strings.add(records)
-    for some in scatter(
-        lambda: lambda index: shown(strings.read(index)), range(len(strings.files)), threads
-    ):
+    together = Shown()
+    indices = range(len(strings.files))
+    for some in scatter(lambda: lambda index: shown(strings.read(index)), indices, threads):
         together = together.beside(some)
-    digests_of = {
-        label: digested(label.encode()).rstrip(b"\0") for label in count.secrets
-    }  # as numpy gives them back
-    unique = {label: together.labels.get(found, Flags()) for label, found in digests_of.items()}
+    unique = {}
+    for label in count.secrets:
+        as_numpy_has_it = digested(label.encode()).rstrip(b"\0")
+        unique[label] = together.labels.get(as_numpy_has_it, Flags())
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
     write_json(output, measured_on | summary(count, unique, together, spec.confidence))
 
 
 def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
-    """Byte at which the training points with gold spans begin, and digest of their texts, where
-    they can be copies.
+    """Where the training points with gold spans begin, and digests of their texts.
+
+    Points that cannot be copies are left out.
     """
     rows = located_rows(shard, "text", "split", "gold")
     return digests(((at, text, split) for at, (text, split, gold) in rows if gold), digested)
@@ -126,9 +124,7 @@ def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tup
 def counted(
     digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, shard: Range
 ) -> tuple[Count, np.ndarray]:
-    """What is counted over the training points of a shard, and the records of their secret
-    strings.
-    """
+    """What is counted over the training points of a shard, and records of their secret strings."""
     count = Count()
     strings = Strings()
     later = frozenset(copies.within(shard).tolist())
@@ -152,8 +148,9 @@ def counted(
 def tally(
     count: Count, text: str, gold: list[Any], finding: Found | None, *, planted: bool
 ) -> dict[tuple[str, str], tuple[bool, bool]]:
-    """Add one training point; for each of its secret strings, with its label, whether one is
-    missed, and one unprotected.
+    """Add one training point to a count.
+
+    For each of its secret strings, with its label: whether one is missed, and one unprotected.
     """
     private = finding is not None or MASK in text
     count.pools["private" if private else "public"] += 1

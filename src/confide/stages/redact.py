@@ -1,12 +1,11 @@
-"""Find the spans of every point: the policy pi and whether the conservative policy pi_c fires (CRT
-section 3.2).
+"""Find what the policy pi flags in every point, and where pi_c fires (CRT section 3.2).
 
 Spans are stored beside the text, which stays as it is. A policy that fails on a text makes the text
 private: its line says conservative and failed, and the number of failures goes to stderr.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
@@ -17,9 +16,7 @@ from confide.files.shards import scatter, shards
 from confide.output.escaping import warn
 from confide.specs import RedactSpec
 
-CACHE_TEXTS = (
-    1 << 16
-)  # dialogue repeats itself: most turns of a support corpus stand there more than once
+CACHE_TEXTS = 1 << 16  # dialogue repeats itself: most turns of a support corpus come again
 CACHE_LENGTH = 256  # characters; longer texts seldom repeat and would fill the memory
 BATCH = 512  # points that a batched policy sees at once
 
@@ -27,8 +24,9 @@ Rows = Iterator[tuple[int, tuple[str, str]]]  # byte at which the point begins, 
 
 
 def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) -> None:
-    """Write {"key", "spans", "conservative", "at"} for each point that has a span or a conservative
-    hit, in file order.
+    """Write {"key", "spans", "conservative", "at"} for each point of which a policy says something.
+
+    That is a span or a conservative hit; lines are in file order.
 
     "at" is the byte of the points' file at which the point begins. `threads`: processes, each with
     policies of its own.
@@ -48,15 +46,18 @@ def redact(spec: RedactSpec, *, points: Path, output: Path, threads: int = 1) ->
 
 
 def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
-    """A function of a shard of the points: its lines of the output, and how many texts a policy
-    failed on.
+    """A function of a shard of the points that finds its lines of the output.
+
+    It also counts the texts that a policy failed on.
     """
-    together = batch_finder_of(spec)
-    find = remembering(finder_of(spec)) if together is None else None
+    batched = batch_finder_of(spec)
+    if batched is None:
+        found_in = partial(findings, find=remembering(finder_of(spec)))
+    else:
+        found_in = partial(batches, find=batched)
 
     def look(shard: Range) -> tuple[bytes, int]:
-        rows = located_rows(shard, "key", "text")
-        found = list(findings(rows, find) if together is None else batches(rows, together))
+        found = list(found_in(located_rows(shard, "key", "text")))
         return dump_lines(found), sum("failed" in finding for finding in found)
 
     return look
@@ -76,8 +77,9 @@ def findings(rows: Rows, find: Callable[[str], Finding]) -> Iterator[Finding]:
 
 
 def batches(rows: Rows, find: Callable[[Sequence[str]], list[Finding]]) -> Iterator[Finding]:
-    """The same with a batched policy; within a batch a text is looked at once, and short ones are
-    remembered.
+    """Lines of the output with a batched policy, which looks at a text once in each batch.
+
+    Short texts are remembered.
 
     But not from shard to shard: what a process saw before may show in the last digits of what a
     model says of a batch.

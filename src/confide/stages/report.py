@@ -1,6 +1,4 @@
-"""Tables and figures of one study from the files of its listed runs: what is certified beside what
-is measured.
-"""
+"""Make a study's tables and figures: what is certified beside what is measured."""
 
 from pathlib import Path
 
@@ -17,8 +15,9 @@ from confide.specs import ReportSpec
 
 
 def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> None:
-    """Write table.csv, table.md, summary.json, epochs.csv and the spec's figures (PNG and SVG) to
-    the folder `output`.
+    """Write the tables and figures of a study (PNG and SVG) to the folder `output`.
+
+    The tables are table.csv, table.md, summary.json and epochs.csv.
 
     Beside them amplification.csv with that figure, published.csv where the spec names what to
     quote, and examples.md. All files appear, or none does; the same inputs give the same bytes.

@@ -1,10 +1,9 @@
-"""Search what a study releases for the secrets of its private datasets, in many forms; a leak fails
-the job.
+"""Search what a study releases for the secrets of its private datasets; one that is found fails it.
 
-Files are read as raw bytes and as what they contain (`leaks.containers`). The report names files,
-labels, kinds of variants and indices of secrets (`leaks.secrets`), never a text. A clean scan shows
-that no listed secret stands in a searched file in a form that is looked for; it says nothing of
-what a model has memorised, nor of pixels.
+Files are read as raw bytes and as what they contain (`confide.scan.containers`). The report names
+files, labels, kinds of variants and indices of secrets (`confide.scan.secrets`), never a text. That
+a search finds nothing shows that no listed secret stands in a searched file in a form that is
+looked for; it says nothing of what a model has memorised, nor of pixels.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from typing import Any
 from tqdm import tqdm
 
 from confide.errors import Failure
-from confide.files.io import atomic, write_json
+from confide.files.io import write_json, write_text
 from confide.output.escaping import table as comma_separated
 from confide.output.escaping import warn
 from confide.scan.containers import files_of, searchable, streams
@@ -26,13 +25,8 @@ from confide.scan.secrets import collect, texts
 from confide.scan.variants import length
 from confide.specs import ScanSpec
 
-PLAIN = (
-    "exact",
-    "case",
-    "separators",
-    "unicode",
-    "unaccented",
-)  # how a secret stands in public text that makes it no secret
+# How a secret stands in public text that makes it no secret.
+PLAIN = ("exact", "case", "separators", "unicode", "unaccented")
 
 
 def scan(
@@ -45,8 +39,9 @@ def scan(
     output: Path,
     table: Path | None = None,
 ) -> None:
-    """Search files and folders; write counts to `output`, a line per file to `table`, then raise
-    Failure if there is a leak.
+    """Search files and folders; raise Failure if a secret is found.
+
+    Counts go to `output`, a line per file to `table`.
 
     Secrets are those of `points` and `canaries` but for what is shorter than spec.min_length or
     stands in `public` points. Where that leaves none though there are private points, the counts
@@ -60,15 +55,13 @@ def scan(
     label_of = list(labels.values())
     rows = []
     listed = [(path, path.stat().st_size) for path in files_of(files)]
-    with tqdm(
-        total=sum(size for _, size in listed), unit="B", unit_scale=True, desc="scan", disable=None
-    ) as bar:
+    size_of_all = sum(size for _, size in listed)
+    with tqdm(total=size_of_all, unit="B", unit_scale=True, desc="scan", disable=None) as bar:
         for number, (path, size) in enumerate(listed):
-            rows.append(
-                searched(
-                    searcher, path=path, number=number, size=size, known=known, label_of=label_of
-                )
+            row = searched(
+                searcher, path=path, number=number, size=size, known=known, label_of=label_of
             )
+            rows.append(row)
             bar.update(size)
     counts = {
         "secrets": len(labels),
@@ -81,21 +74,21 @@ def scan(
     warning = vacuous(counts) if points and not counts["searched"] else None
     if warning:
         warn(f"confide scan: WARNING: {warning}")
-    leaks = [row for row in rows if row["hits"]]
+    showing = [row for row in rows if row["hits"]]
     totals = {
         "files": len(rows),
         "bytes": sum(row["bytes"] for row in rows),
         "hits": sum(row["hits"] for row in rows),
+        "leaking_files": len(showing),
     }
-    totals["leaking_files"] = len(leaks)
     write_json(output, {"secrets": counts, "warning": warning, "totals": totals, "files": rows})
     if table is not None:
         write_table(table, rows)
-    if leaks:
+    if showing:
         raise Failure(
             *(
                 f"{row['path']}: {row['hits']} hits ({', '.join(sorted(row['labels']))})"
-                for row in leaks
+                for row in showing
             )
         )
 
@@ -103,7 +96,10 @@ def scan(
 def vacuous(counts: dict[str, Any]) -> str:
     """What to say where no secret was looked for."""
     if counts["secrets"]:
-        why = f"of {counts['secrets']} secrets {counts['too_short']} are too short and {counts['public']} stand in public text"
+        why = (
+            f"of {counts['secrets']} secrets {counts['too_short']} are too short "
+            f"and {counts['public']} stand in public text"
+        )
     else:
         why = "the private datasets have neither gold spans nor canaries"
     return f"no secret was looked for: {why}. That nothing was found says nothing"
@@ -114,15 +110,21 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     cells = (
         (row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows
     )
-    with atomic(path) as temporary:
-        temporary.write_text(comma_separated(("path", "bytes", "hits", "labels"), cells))
+    write_text(path, comma_separated(("path", "bytes", "hits", "labels"), cells))
 
 
 def searched(
-    searcher: Searcher, path: Path, number: int, size: int, known: set[int], label_of: list[str]
+    searcher: Searcher,
+    *,
+    path: Path,
+    number: int,
+    size: int,
+    known: set[int],
+    label_of: list[str],
 ) -> dict[str, Any]:
-    """What was found in one file, its name included. A name with a secret in it is replaced by the
-    file's number.
+    """What was found in one file, its name included.
+
+    A name with a secret in it is replaced by the file's number.
     """
     kinds: Counter[str] = Counter()
     labels: Counter[str] = Counter()

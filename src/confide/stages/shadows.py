@@ -1,5 +1,4 @@
-"""Shadow models of one dataset: K small language models, each with a random half of the attacked
-secrets in its training set.
+"""Train shadow models of a dataset, each with a random half of the attacked secrets in its text.
 
 They are what an attacker with data of the same kind trains at home (Carlini et al. 2022): on the
 text as it was, without redaction and without noise, whatever was done for the model under attack.
@@ -45,12 +44,8 @@ def shadows(
     )
     member = np.array([candidate.member for candidate in chosen], dtype=bool)
     if member.sum() < FEWEST:
-        raise InputError(
-            f"has fewer than {FEWEST} members or non-members",
-            file=points,
-            key="label",
-            value=spec.label,
-        )
+        message = f"has fewer than {FEWEST} members or non-members"
+        raise InputError(message, file=points, key="label", value=spec.label)
     seen = assignment(spec.models, len(chosen), rng)
     texts, learns = training_set(
         list(holders(points, spec.label, chosen)), seen, spec.background, rng
@@ -85,8 +80,9 @@ def training_set(
     background: float,
     rng: np.random.Generator,
 ) -> tuple[list[str], np.ndarray]:
-    """Texts and who learns each, (K, N) bool: a point with candidates is learnt by the models that
-    are to see all of them.
+    """Texts, and which model learns each, (K, N) bool.
+
+    A point with candidates is learnt by the models that are to see all of them.
 
     Of the other points, a share of those for training is learnt by all; held-out points without
     candidates by none.
@@ -113,8 +109,9 @@ def encoded(texts: list[str], tokenizer: Tokenizer) -> View:
 
 
 def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
-    """The views and bos in a vocabulary of the tokens that occur, and its size: most of the cost is
-    per token of vocabulary.
+    """The views and bos in a vocabulary of the tokens that occur, and its size.
+
+    Most of the cost is per token of vocabulary.
 
     Of a token that occurs nowhere a model would only learn to leave it out.
     """
@@ -138,23 +135,26 @@ def trained(
     candidates: View,
     processes: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores (K, M) and token counts (M,) of the candidates, and the losses (epochs, K) of
-    training.
-    """
+    """Scores (K, M) and token counts (M,) of the candidates, and losses of training (epochs, K)."""
     (view, candidates), bos, size = compact([view, candidates], words.bos_id)
     torch.manual_seed(spec.seed)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
     stack = StackedLSTM.of([model.to(device_of(spec.device)) for model in fresh])
-    recipe = {"epochs": spec.epochs, "lr": spec.lr, "batch_size": spec.batch_size, "bos": bos}
     losses = fit(
-        stack, view, learns, **recipe, source=generator(spec.seed, "shadows"), processes=processes
+        stack,
+        view,
+        learns,
+        epochs=spec.epochs,
+        lr=spec.lr,
+        batch_size=spec.batch_size,
+        bos=bos,
+        source=generator(spec.seed, "shadows"),
+        processes=processes,
     )
     if not np.isfinite(losses).all():
         raise InputError("training diverged: a loss is not finite", key="lr", value=spec.lr)
-    warn(
-        f"shadows: {len(stack)} models, {len(view)} texts, loss {losses[0].mean():.3f} to {losses[-1].mean():.3f}"
-    )
-    found = [
-        secret_log_probs(stack.model(k, fresh[0]).eval(), candidates) for k in range(len(stack))
-    ]
-    return np.stack([total for total, _ in found]), found[0][1], losses
+    first, last = (f"{loss.mean():.3f}" for loss in losses[[0, -1]])
+    warn(f"shadows: {len(stack)} models, {len(view)} texts, loss {first} to {last}")
+    models = (stack.model(number, fresh[0]).eval() for number in range(len(stack)))
+    scores = [secret_log_probs(model, candidates) for model in models]
+    return np.stack([total for total, _ in scores]), scores[0][1], losses

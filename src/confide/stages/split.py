@@ -1,5 +1,4 @@
-"""Split documents into points, the unit of deduplication, sampling and privacy, before anything
-else (CRT A.6).
+"""Split documents into points, the unit of deduplication, sampling and privacy (CRT A.6).
 
 A point is a line (turn), a document (dialogue), a natural sentence or a window of words. Blanks
 around a point are not part of it and blank points are skipped. Gold spans move with their text; one
@@ -31,14 +30,14 @@ END = re.compile(
 )
 BEFORE = re.compile(r"[^\s\"'“‘«(\[]*$")  # the token that a period closes
 TITLES = """
-mr mrs ms dr prof rev hon sr jr st mt ft gen col lt sgt capt maj cmdr adm gov sen rep pres vs viz cf eg ie e.g i.e a.k.a ed eds
-ca approx est dept univ assn bros apt ave blvd rd hwy jan feb mar apr jun jul aug sep sept oct nov dec tue tues thu thur thurs
+mr mrs ms dr prof rev hon sr jr st mt ft gen col lt sgt capt maj cmdr adm gov sen rep pres
+vs viz cf eg ie e.g i.e a.k.a ed eds ca approx est dept univ assn bros apt ave blvd rd hwy
+jan feb mar apr jun jul aug sep sept oct nov dec tue tues thu thur thurs
 u.s u.k u.n d.c ph.d b.a m.a b.sc m.sc
 """
 ABBREVIATIONS = frozenset(TITLES.split())
-NUMBERED = frozenset(
-    ("no", "nos", "vol", "p", "pp", "fig", "figs", "eq", "eqs", "sec", "ch")
-)  # if a digit follows
+# If a digit follows.
+NUMBERED = frozenset(["no", "nos", "vol", "p", "pp", "fig", "figs", "eq", "eqs", "sec", "ch"])
 DIGIT_NEXT = re.compile(r"\s+\d")
 
 
@@ -59,11 +58,8 @@ def sentences(text: str, window: int) -> Iterator[Range]:
     """Natural sentences; in doubt (abbreviations, initials, numbers) the text is not cut."""
     start = 0
     for match in END.finditer(text):
-        if (
-            match[0].startswith(".")
-            and len(match[0].rstrip("\"'”’»)]")) == 1
-            and not _ends(text, start, match)
-        ):
+        is_period = match[0].rstrip("\"'”’»)]") == "."
+        if is_period and not _ends(text, start, match):
             continue
         yield start, match.end()
         start = match.end()
@@ -71,13 +67,12 @@ def sentences(text: str, window: int) -> Iterator[Range]:
 
 
 def _ends(text: str, start: int, match: re.Match[str]) -> bool:
-    """Whether a single period closes a sentence rather than an abbreviation, an initial or an
-    ordinal.
-    """
+    """Whether a single period closes a sentence, and no abbreviation, initial or ordinal."""
     before = text[max(start, match.start() - 40) : match.start()].lower()
-    token = BEFORE.search(before)[0]
-    if not token:
+    closed = BEFORE.search(before)
+    if closed is None or not closed[0]:
         return True  # a period that stands alone, as in tokenized text
+    token = closed[0]
     if token.isdigit() or token in NUMBERED:
         alone = token.isdigit() and before.lstrip() == token  # as in "1. Open the box."
         return not alone and not DIGIT_NEXT.match(text, match.end())
@@ -92,7 +87,7 @@ def windows(text: str, window: int) -> Iterator[Range]:
     for match in WORD.finditer(text):
         start = match.start() if not count else start
         end = match.end()
-        count = count + 1
+        count += 1
         if count == window:
             yield start, end
             count = 0
@@ -141,8 +136,9 @@ def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Spa
 def points(
     spec: SplitSpec, record: Record, counts: dict[str, int], seen: Counter[str]
 ) -> list[dict[str, Any]]:
-    """Fields of each Point of a record; `counts`: points so far of documents that may come again,
-    `seen`: of each split.
+    """Fields of each Point of a record.
+
+    `counts`: points so far of documents that may come again; `seen`: of each split.
     """
     first = counts.get(record.doc, 0)
     rows = [
@@ -167,27 +163,29 @@ def points(
 def cut(
     spec: SplitSpec, plan: lines.Plan, shard: lines.Shard
 ) -> tuple[list[bytes | Record], Counter[str]]:
-    """Lines of the output for a shard, and how many of each split; records, still, of documents
-    that other shards hold, too.
+    """Lines of the output for a shard, and how many of each split.
+
+    Documents that other shards hold, too, are still records.
     """
     counts: dict[str, int] = {}
-    found: list[bytes | Record] = []
+    parts: list[bytes | Record] = []
     seen: Counter[str] = Counter()
     written = bytearray()
     for record in lines.records(plan, shard):
         if plan.returns(record.doc):
-            found += [bytes(written), record]
+            parts += [bytes(written), record]
             written.clear()
         else:
             written += dump_lines(points(spec, record, counts, seen))
-    return [*found, bytes(written)], seen
+    return [*parts, bytes(written)], seen
 
 
 def cuts(
     spec: SplitSpec, raw: Path | None, folder: Path, threads: int
 ) -> Iterator[tuple[Iterable[bytes | Record], Counter[str]]]:
-    """What `cut` gives for each shard of a file of lines; any other corpus is read from one end to
-    the other.
+    """What `cut` gives for each shard of a file of lines.
+
+    Any other corpus is read from one end to the other.
     """
     if not isinstance(spec.corpus, LinesSpec):
         yield READERS[spec.corpus.reader](spec.corpus, raw), Counter()
@@ -206,18 +204,14 @@ def split(spec: SplitSpec, *, output: Path, raw: Path | None = None, threads: in
     seen: Counter[str] = Counter()
 
     def written() -> Iterator[bytes]:
-        for found, others in cuts(spec, raw, output.parent, threads):
+        for parts, others in cuts(spec, raw, output.parent, threads):
             seen.update(others)
-            for piece in found:
-                yield (
-                    piece
-                    if isinstance(piece, bytes)
-                    else dump_lines(points(spec, piece, counts, seen))
-                )
+            for piece in parts:
+                if isinstance(piece, Record):
+                    piece = dump_lines(points(spec, piece, counts, seen))
+                yield piece
         if not seen["train"]:
-            raise InputError(
-                "the train split is empty" if seen.total() else "the corpus has no text",
-                key="corpus",
-            )
+            message = "the train split is empty" if seen.total() else "the corpus has no text"
+            raise InputError(message, key="corpus")
 
     write_pieces(output, written())

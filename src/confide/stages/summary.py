@@ -1,11 +1,9 @@
-"""One page over all studies: every model, the best for each need, and a verdict on every claim of
-the papers.
-"""
+"""Write one page over all studies: every model, the best for each need, verdicts on the papers."""
 
 import re
 from pathlib import Path
 
-from confide.files.io import atomic
+from confide.files.io import write_text
 from confide.output.escaping import embedded, rendered
 from confide.report.pages import summary as pages
 from confide.report.pages.certificate import as_html
@@ -15,16 +13,16 @@ from confide.report.verdicts.evidence import Study
 from confide.specs import SummarySpec
 
 FIGURE = re.compile(r'href="\.\./(studies/[^"]+)"')  # of a study, beside the page
-INSIDE = (
-    r"""href="javascript:app.showResultInfo('results/\1')\""""  # the same within Snakemake's report
-)
+# The same within Snakemake's report.
+INSIDE = r"""href="javascript:app.showResultInfo('results/\1')\""""
 
 
 def summary(
     spec: SummarySpec, *, results: Path, models: Path, claims: Path, page: Path, opening: Path
 ) -> None:
-    """Write claims.csv, the page for a browser, and the same as the opening of Snakemake's report
-    (reStructuredText).
+    """Write claims.csv, the page for a browser, and the opening of Snakemake's report.
+
+    The opening is the same page as reStructuredText.
 
     What a claim asks for and was not measured is its verdict. InputError names a missing run's
     file.
@@ -32,14 +30,9 @@ def summary(
     studies = [Study(study, load(study.runs, results, models)) for study in spec.studies]
     judged = pages.judge(studies)
     text = pages.page(studies, judged)
-    written = {
-        claims: as_csv(pages.claim_rows(judged)),
-        page: as_html(text, "Summary", pages.STYLE),
-        opening: embedded(within(rendered(text))),
-    }
-    for path, content in written.items():
-        with atomic(path) as temporary:
-            temporary.write_text(content)
+    write_text(claims, as_csv(pages.claim_rows(judged)))
+    write_text(page, as_html(text, "Summary", pages.STYLE))
+    write_text(opening, embedded(within(rendered(text))))
 
 
 def within(html: str) -> str:

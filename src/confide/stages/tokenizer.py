@@ -1,5 +1,4 @@
-"""Make tokenizer.json: our byte-level BPE trained on a public corpus, or GPT-2's own files with
-<MASK> added.
+"""Make tokenizer.json: our BPE trained on a public corpus, or GPT-2's own files with <MASK>.
 
 Vocabularies never come from the private text (a whole word in a vocabulary is a word of its
 training text).

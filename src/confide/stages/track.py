@@ -1,5 +1,4 @@
-"""Load settings, learning curves, certificates, attacks and figures of the selected studies into
-MLflow.
+"""Load settings, learning curves, certificates, attacks and figures of studies into MLflow.
 
 A run's key is the hash of its content: what is there and finished is skipped, what was interrupted
 is replaced, and a run whose files changed is added beside its past. Nothing is read but files that
@@ -36,54 +35,45 @@ TEXTS = "examples.md"
 
 
 def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None:
-    """Bring the server up to date; `output` lists the ids. InputError where it does not answer or a
-    file is missing.
+    """Bring the server up to date; `output` lists the ids.
+
+    InputError where it does not answer or a file is missing.
 
     Guarantees: a second call with the same files adds nothing.
     """
     client, experiment = connect(spec.tracking)
-    trained = {run.run: run for run in spec.runs}
+    uri = address(spec.tracking)
     ids: dict[str, str] = {}
     new = 0
-    with reachable(address(spec.tracking)):
+
+    def load(name: str, run: TrainSpec, row: ReportRun | None, parent: str | None) -> None:
+        nonlocal new
+        ids[name], added = load_run(
+            client,
+            experiment=experiment,
+            name=name,
+            spec=run,
+            row=row,
+            parent=parent,
+            results=results,
+            models=models,
+        )
+        new += added
+
+    with reachable(uri):
+        starts = {run.run: run for run in spec.runs}  # but for those that a study lists
+        trained = dict(starts)
         for study in spec.studies:
-            parent = ids[study.study] = load_study(
-                client, experiment, study, results / "studies" / study.study
-            )
+            folder = results / "studies" / study.study
+            parent = ids[study.study] = load_study(client, experiment, study, folder)
             for row in study.runs:
-                name = f"{study.study}/{row.run}"
-                ids[name], added = load_run(
-                    client,
-                    experiment=experiment,
-                    name=name,
-                    spec=trained[row.run],
-                    row=row,
-                    parent=parent,
-                    results=results,
-                    models=models,
-                )
-                new += added
-        listed = {row.run for study in spec.studies for row in study.runs}
-        for run in spec.runs:
-            if run.run not in listed:  # a warm start
-                ids[run.run], added = load_run(
-                    client,
-                    experiment=experiment,
-                    name=run.run,
-                    spec=run,
-                    row=None,
-                    parent=None,
-                    results=results,
-                    models=models,
-                )
-                new += added
-    write_json(
-        output,
-        {"uri": shown(address(spec.tracking)), "experiment": spec.tracking.experiment, "ids": ids},
-    )
-    say(
-        f"tracked {new} new runs in {spec.tracking.experiment!r} at {shown(address(spec.tracking))}"
-    )
+                load(f"{study.study}/{row.run}", trained[row.run], row, parent)
+                starts.pop(row.run, None)
+        for run in starts.values():
+            load(run.run, run, None, None)
+    experiment_name = spec.tracking.experiment
+    write_json(output, {"uri": shown(uri), "experiment": experiment_name, "ids": ids})
+    say(f"tracked {new} new runs in {experiment_name!r} at {shown(uri)}")
 
 
 def load_study(client: "MlflowClient", experiment: str, study: ReportSpec, folder: Path) -> str:

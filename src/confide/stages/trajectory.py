@@ -1,5 +1,6 @@
-"""Attacks on a model as it was after each epoch: what it remembers while it learns (Selective-DP
-Figures 3, 4, 6 and 8).
+"""Attack a model as it was after each epoch (Selective-DP Figures 3, 4, 6 and 8).
+
+They show what it remembers while it learns.
 """
 
 from pathlib import Path
@@ -24,8 +25,9 @@ def trajectory(
     canaries: Path | None = None,
     reference: Path | None = None,
 ) -> None:
-    """Write the metrics of every attack after every epoch; `model` gives the shape, `epochs` the
-    weights.
+    """Write the metrics of every attack after every epoch, and the SHA-256 of the weights.
+
+    `model` gives the shape, `epochs` the weights.
 
     Their SHA-256 is written as well.
 

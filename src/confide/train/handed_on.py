@@ -13,7 +13,7 @@ from confide.dp.mechanism.randomness import noise_of
 from confide.methods.selective import SelectiveOptions
 from confide.models.batches import by_length
 from confide.models.language_model import LanguageModel
-from confide.models.lstm import State
+from confide.models.lstm import State, recurrent
 from confide.specs import TrainSpec
 from confide.train.batches import Batches
 from confide.types import Partition, StateRelease, Step
@@ -43,7 +43,7 @@ class HandedOn:
         runs = [sequential.runs_of(view, piece, batches.bos) for piece in pieces]
         sizes = [len(piece) for piece in pieces]
         clip = self.spec.recipe.exact_clip
-        return sequential.noised_gradient(model, runs, sizes, clip, self.passed)
+        return sequential.noised_gradient(recurrent(model), runs, sizes, clip, self.passed)
 
     def release(self, partition: Partition) -> StateRelease | None:
         """What a pass shows of every point: as often as of the point with most private runs."""

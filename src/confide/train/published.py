@@ -15,6 +15,7 @@ from confide.dp.mechanism import sequential
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Noise
 from confide.models.language_model import LanguageModel
+from confide.models.lstm import recurrent
 from confide.train.batches import Batches
 from confide.train.handed_on import HandedOn
 from confide.types import Step
@@ -34,7 +35,7 @@ def updates_of_batch(
     chosen = batches.points(step, batches.next_of_pass(step, recipe.noisy_batch_size))
     runs = sequential.runs_of(batches.view(step), chosen, batches.bos)
     updates = sequential.published_updates(
-        model,
+        recurrent(model),
         clipper,
         runs,
         size=len(chosen),

@@ -30,6 +30,7 @@ from confide.dp.mechanism.randomness import Stream, noise_of
 from confide.dp.mechanism.sampling import poisson
 from confide.dp.mechanism.update import discrete_gradient, noisy_gradient
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.batches import Batch
 from confide.models.head import Head
 from confide.runtime.memory import Budget
@@ -46,7 +47,7 @@ PIECE = 256  # examples of one pass
 COLUMNS = 128  # records of the linear layer, whose inputs are written out
 
 
-class Directions(nn.Module):
+class Directions(LanguageModel):
     """A language model of one position with a direction of its own for each record.
 
     The loss on record i has a gradient in the i-th direction only. Most records are rows of an
@@ -150,16 +151,23 @@ def scored(
             batches = batch_of(
                 records[chosen], signs[chosen], by_unit=release.step.unit == "author"
             )
-            given = {
-                "batches": batches,
-                "noise_multiplier": release.noise_multiplier,
-                "expected_batch_size": expected,
-                "noise": noise,
-            }
-            if release.discrete_coordinates:
-                discrete_gradient(clipper, **given)
+            if isinstance(noise, Stream) and release.discrete_coordinates:
+                discrete_gradient(
+                    clipper,
+                    batches=batches,
+                    noise_multiplier=release.noise_multiplier,
+                    expected_batch_size=expected,
+                    noise=noise,
+                )
             else:
-                noisy_gradient(clipper, budget=budget, **given)
+                noisy_gradient(
+                    clipper,
+                    batches=batches,
+                    noise_multiplier=release.noise_multiplier,
+                    expected_batch_size=expected,
+                    noise=noise,
+                    budget=budget,
+                )
             seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
             parts = np.split(seen, [len(replaced)])
             for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from confide.dp.mechanism.gradients import Factored, Formed, Use, gradients_of, units_of
 from confide.dp.mechanism.randomness import Noise
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.head import Head
 from confide.models.recurrence import LSTMLayer, Recurrent
 
@@ -59,7 +60,7 @@ class PerExampleClipper:
     `nonfinite`.
     """
 
-    def __init__(self, model: nn.Module, max_grad_norm: float):
+    def __init__(self, model: LanguageModel, max_grad_norm: float):
         self.model = model
         self.max_grad_norm = max_grad_norm
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -13,6 +13,7 @@ from confide.dp.mechanism.authors import TOGETHER
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.discrete import BITS
 from confide.dp.mechanism.randomness import Noise, Stream
+from confide.models import LanguageModel
 from confide.models.batches import Batch, token_losses
 from confide.models.head import IGNORE
 from confide.runtime.memory import Budget
@@ -23,7 +24,7 @@ SHORTER = 2.0**-20
 
 
 def exact_gradient(
-    model: nn.Module,
+    model: LanguageModel,
     batches: Iterable[Batch],
     max_norm: float | None,
     budget: Budget,
@@ -69,7 +70,7 @@ def no_gradient(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def summed(
-    model: nn.Module, parameters: list[nn.Parameter], batch: Batch, half: bool
+    model: LanguageModel, parameters: list[nn.Parameter], batch: Batch, half: bool
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Summed loss (), number of tokens () and gradients of one piece."""
     loss = token_losses(model, batch := batch.to(parameters[0].device), half).sum()
@@ -178,7 +179,7 @@ def in_passes(model: nn.Module, unit: Batch, size: int, half: bool) -> list[Call
     return [partial(losses, piece) for piece in unit.split(size, whole=False)]
 
 
-def per_example(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
+def per_example(model: LanguageModel, batch: Batch, half: bool = False) -> Tensor:
     """Mean token loss (B,) of each example, a function of that example alone.
 
     It is 0 where nothing is scored.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide.methods.schedule import SCHEDULES
+from confide.methods.schedule import SCHEDULES, ScheduleName
 from confide.report.figures import style
 from confide.report.figures.style import FAINT, INK
 from confide.report.results import Result
@@ -28,7 +28,7 @@ WORDS = {
     "exp_convex": "exponential, convex",
     "exp_concave": "exponential, concave\n(the paper's choice)",
 }
-LINES: dict[str, dict[str, Any]] = {
+LINES: dict[ScheduleName, dict[str, Any]] = {
     "linear": {"color": INK, "linestyle": "-", "linewidth": 1.2},
     "step": {"color": INK, "linestyle": (0, (6, 2)), "linewidth": 1.4},
     "staircase": {"color": FAINT, "linestyle": (0, (2, 1)), "linewidth": 1.2},
@@ -57,7 +57,7 @@ def schedules(spec: ReportSpec, results: list[Result]) -> Figure:
     return style.finish(drawn, f"Redaction schedules — {spec.title}", _caption(), legend)
 
 
-def _probabilities(name: str, shares: np.ndarray, eta: float) -> list[float]:
+def _probabilities(name: ScheduleName, shares: np.ndarray, eta: float) -> list[float]:
     """Of an update on redacted text, after shares of the training."""
     return [SCHEDULES[name](share, EPOCHS, eta) for share in shares.tolist()]
 

@@ -1,0 +1,219 @@
+"""Whether the definitions of params.yaml can be right, whoever uses them.
+
+A function for each subject yields its problems; `confide.config.params` raises the first one.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from confide.config import jobs
+from confide.config.layers import Problem
+from confide.report.published import sources
+from confide.specs import AuditCanarySpec, CanarySpec, LiraSpec, Params, PolicySpec
+from confide.text.planted import NEW_TOKEN
+
+# fmt: off
+FIGURES = (
+    "tradeoff", "utility", "exposure", "membership", "group_membership", "amplification",
+    "frontier", "pareto", "roc", "learning", "trajectory", "private_ppl", "leak", "domain_epsilon",
+    "domain_roc", "schedules", "author_exposure", "tab", "subgroups", "train_time",
+    "author_inference",
+)
+# fmt: on
+MADE = ("data/work", "data/tokenizers", "models")  # folders of what the workflow makes
+# Of every definition: names become folders, and "-" and "/" join them there.
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand beside an attack's
+DIGITS = re.compile(r"\{\d+\}")  # slots of templates
+DIGITS_OR_TOKEN = re.compile(r"\{(?:\d+|token)\}")
+SHARED = ("label", "limit", "seed")  # what an attack and its shadow models must agree in
+REFERENCES = (  # block, field, block that must define the value
+    ("tokenizers", "corpus", "corpora"),
+    ("pipelines", "entities", "corpora"),
+    ("domain_policies", "corpus", "corpora"),
+    ("datasets", "corpus", "corpora"),
+    ("datasets", "canaries", "canaries"),
+    ("datasets", "policy", "policies"),
+    ("datasets", "conservative", "policies"),
+    ("datasets", "tokenizer", "tokenizers"),
+    ("runs", "dataset", "datasets"),
+    ("runs", "model", "models"),
+    ("runs", "recipe", "recipes"),
+    ("runs", "privacy", "privacy"),
+    ("runs", "init", "runs"),
+    ("runs", "attacks", "attacks"),
+    ("runs", "trajectory", "attacks"),
+    ("attacks", "reference", "runs"),
+    ("attacks", "judges", "policies"),
+    ("attacks", "shadows", "shadows"),
+    ("studies", "runs", "runs"),
+)
+
+
+def names(params: Params) -> Iterator[Problem]:
+    """Definitions whose name cannot be part of a file name."""
+    form = "a name is letters, digits and _, and begins with a letter"
+    for block, definitions in params:
+        for name in definitions if isinstance(definitions, dict) else ():
+            if not NAME.fullmatch(name):
+                yield Problem((block, name), None, form)
+            if block == "attacks" and name in TAKEN:
+                yield Problem((block, name), None, "this name is taken")
+
+
+def references(params: Params) -> Iterator[Problem]:
+    """Names that are used and not defined."""
+    for block in ("select", "papers"):
+        yield from undefined(params, (block,), getattr(params, block), "studies")
+    for block, field, target in REFERENCES:
+        for name, spec in getattr(params, block).items():
+            yield from undefined(params, (block, name, field), getattr(spec, field, None), target)
+
+
+def undefined(params: Params, path: tuple[str, ...], used: Any, target: str) -> Iterator[Problem]:
+    """Those of some names (a mapping to names, a list, one, or None) that a block lacks."""
+    defined = getattr(params, target)
+    if isinstance(used, dict):
+        places = {(*path, key): name for key, name in used.items()}
+    elif isinstance(used, list):
+        places = {(*path, index): name for index, name in enumerate(used)}
+    else:
+        places = {} if used is None else {path: used}
+    for place, name in places.items():
+        if name not in defined:
+            known = ", ".join(defined) or "nothing is"
+            yield Problem(place, name, f"is not defined under {target}: {known}")
+
+
+def canaries(params: Params) -> Iterator[Problem]:
+    """Templates that do not say where the secret stands."""
+    for name, canary in params.canaries.items():
+        if isinstance(canary, CanarySpec):
+            yield from template(("canaries", name), canary.template, DIGITS, "")
+        for audit, spec in (("game", canary.game), ("inclusion", canary.inclusion)):
+            if isinstance(spec, AuditCanarySpec):
+                path = ("canaries", name, audit)
+                yield from template(path, spec.template, DIGITS_OR_TOKEN, ", or {token}")
+
+
+def template(
+    path: tuple[str, ...], text: str, slot: re.Pattern[str], more: str
+) -> Iterator[Problem]:
+    """What is wrong with the template of some canaries; `more`: other slots that it may have."""
+    place = (*path, "template")
+    if len(slot.findall(text)) != 1:
+        yield Problem(place, text, f"expected exactly one slot of digits such as {{6}}{more}")
+    elif NEW_TOKEN.search(text):
+        yield Problem(place, text, "holds a character that stands for a new token")
+
+
+def tokenizers(params: Params) -> Iterator[Problem]:
+    """Tokenizers that lack what their kind needs, or have what it does not know."""
+    for name, tokenizer in params.tokenizers.items():
+        is_bpe = tokenizer.kind == "bpe"
+        needed, unused = ("corpus", "source") if is_bpe else ("source", "corpus")
+        pointless = f"has no meaning for kind {tokenizer.kind}"
+        if (given := getattr(tokenizer, unused)) is not None:
+            yield Problem(("tokenizers", name, unused), given, pointless)
+        if tokenizer.new_tokens and not is_bpe:
+            message = f"{pointless}: its vocabulary is as published"
+            yield Problem(("tokenizers", name, "new_tokens"), tokenizer.new_tokens, message)
+        if getattr(tokenizer, needed) is None:
+            message = f"is missing: kind {tokenizer.kind} needs it"
+            yield Problem(("tokenizers", name, needed), None, message)
+
+
+def policies(params: Params) -> Iterator[Problem]:
+    """Pipelines that learn nothing, and policies whose model was fitted for another kind."""
+    for name, pipeline in params.pipelines.items():
+        if pipeline.treebank is None and pipeline.entities is None:
+            yield Problem(("pipelines", name), None, "needs a treebank, entities, or both")
+    for name, policy in params.policies.items():
+        if policy.kind in ("keyword", "classifier") and policy.model in params.domain_policies:
+            fit = params.domain_policies[policy.model].fit
+            if fit.kind != policy.kind:
+                yield Problem(("policies", name, "model"), policy.model, f"is of kind {fit.kind}")
+
+
+def shadows(params: Params) -> Iterator[Problem]:
+    """Attacks by likelihood ratios that attack other secrets than their shadow models know."""
+    for name, attack in params.attacks.items():
+        if not isinstance(attack, LiraSpec):
+            continue
+        for key in SHARED:
+            value = getattr(attack, key)
+            theirs = getattr(params.shadows[attack.shadows], key)
+            if value != theirs:
+                message = f"shadows.{attack.shadows} has {theirs!r}"
+                yield Problem(("attacks", name, key), value, message)
+
+
+def privacy(params: Params) -> Iterator[Problem]:
+    """Budgets that say both what is spent and what noise is drawn, or neither."""
+    for name, budget in params.privacy.items():
+        if (budget.epsilon is None) == (budget.noise_multiplier is None):
+            yield Problem(("privacy", name), None, "needs either epsilon or noise_multiplier")
+
+
+def publicity(params: Params) -> Iterator[Problem]:
+    """Text that one dataset declares public and another one does not."""
+    declared: dict[str, tuple[str, bool]] = {}
+    for name, dataset in params.datasets.items():
+        path = getattr(params.corpora[dataset.corpus], "path", None)
+        place = dataset.corpus if path is None else os.path.realpath(path)
+        other, public = declared.setdefault(place, (name, dataset.public))
+        if public != dataset.public:
+            message = f"the dataset {other} of the same text says {public}"
+            yield Problem(("datasets", name, "public"), dataset.public, message)
+
+
+def own_models(params: Params) -> Iterator[Problem]:
+    """Models that are declared public by their paths, and that this workflow makes.
+
+    It knows itself what they are made of.
+    """
+    for name, model in params.models.items():
+        yield from made_here(("models", name, "pretrained"), model)
+    for name, tokenizer in params.tokenizers.items():
+        yield from made_here(("tokenizers", name, "source"), tokenizer)
+    for name, policy in params.policies.items():
+        for part in parts(policy):
+            yield from made_here(("policies", name, "model"), part)
+
+
+def parts(policy: PolicySpec) -> Sequence[PolicySpec]:
+    """The policies of a union; of any other one itself."""
+    return policy.policies if policy.kind == "union" else [policy]
+
+
+def made_here(path: tuple[str, str, str], spec: Any) -> Iterator[Problem]:
+    """The problem of a specification that declares public what this workflow makes."""
+    place = getattr(spec, path[-1], None)
+    if place is None or not getattr(spec, "public", False):
+        return
+    if any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(made)) for made in MADE):
+        message = "is made by this workflow, which knows itself whether it is public"
+        yield Problem(path, place, message)
+
+
+def studies(params: Params) -> Iterator[Problem]:
+    """Figures that nobody can draw, and lists that name a thing twice."""
+    for name, study in params.studies.items():
+        for field, known in (("figures", FIGURES), ("published", sources())):
+            for index, value in enumerate(getattr(study, field)):
+                if value not in known:
+                    path = ("studies", name, field, index)
+                    yield Problem(path, value, f"not one of {', '.join(known)}")
+        for field in ("runs", "figures", "published"):
+            yield from twice(("studies", name, field), getattr(study, field))
+    for block in ("select", "papers"):
+        yield from twice((block,), getattr(params, block))
+
+
+def twice(path: tuple[str, ...], values: Sequence[Any]) -> Iterator[Problem]:
+    """The problem of a list that names a thing twice."""
+    if len(set(values)) < len(values):
+        yield Problem(path, values, "lists a value twice")

@@ -1,0 +1,229 @@
+"""Whether the rows of the sample sheet, `runs` in params.yaml, could run.
+
+A function for each subject yields its problems; `confide.config.params` raises the first one.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from confide.config import jobs
+from confide.config.definitions import twice
+from confide.config.layers import Problem
+from confide.config.same_text import same_text
+from confide.config.yaml_lines import KeyPath
+from confide.methods import METHODS
+from confide.methods.regularised import RegularisedOptions
+from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec
+from confide.train.packing import problems as unpackable
+from confide.train.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
+from confide.types import StateName
+
+SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
+FINAL = {  # kinds of attacks that look at no epoch, and why
+    "lira": "needs shadow models",
+    "gradients": "repeats all of a run's updates",
+}
+CANARIES = {  # what kinds of attacks rank
+    "exposure": "digits",
+    "sequence_exposure": "words",
+    "tab": "words",
+}
+Audits = Mapping[str, Mapping[str, AuditCanarySpec]]  # of new tokens, by dataset and by set
+
+
+def rows(params: Params) -> Iterator[Problem]:
+    """Rows that could not run."""
+    yield from (Problem(*problem) for problem in unpackable(params))
+    for name, row in params.runs.items():
+        for problem in row_problems(params, row):
+            yield problem._replace(path=("runs", name, *problem.path))
+
+
+def row_problems(params: Params, row: RunSpec) -> Iterator[Problem]:
+    """Why a row could not run, with keys of the row."""
+    budget = budget_of(params, row)
+    if row.dedup and budget is not None and budget.unit == "author":
+        message = f"privacy.{row.privacy}.unit {AUTHORS_DEDUPLICATED}"
+        yield Problem(("dedup",), True, message)
+    if row.dedup and params.datasets[row.dataset].pack is not None:
+        yield Problem(("dedup",), True, f"datasets.{row.dataset}.pack {CHUNKS_DEDUPLICATED}")
+    if row.method not in METHODS:
+        yield Problem(("method",), row.method, f"not one of {', '.join(METHODS)}")
+    else:
+        yield from demands(params, row)
+    for field in ("gammas", "seeds", "attacks", "trajectory"):
+        yield from twice((field,), getattr(row, field))
+    for field in ("attacks", "trajectory"):
+        yield from attacks(params, row, field)
+
+
+def budget_of(params: Params, row: RunSpec) -> PrivacySpec | None:
+    """The privacy of a row, if it has any."""
+    return None if row.privacy is None else params.privacy[row.privacy]
+
+
+def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
+    """What the method of a row needs and the row does not have."""
+    recipe = params.recipes[row.recipe]
+    method = METHODS[row.method]
+    steps = method.kinds(recipe)
+    if method.needs_domains and row.domains is None:
+        yield Problem(("domains",), None, f"are missing: {row.method} needs some")
+    if row.privacy is None and any(step.noisy for step in steps):
+        yield Problem(("privacy",), None, f"is missing: {row.method} adds noise")
+    is_regularised = any(step.regulariser != "none" for step in steps)
+    if is_regularised and RegularisedOptions.of(recipe).regulariser_weight is None:
+        message = f"has no regulariser_weight, which {row.method} needs"
+        yield Problem(("recipe",), row.recipe, message)
+    if any(step.tokens in ("public", "private") for step in steps):
+        noised_states = {step.state for step in steps} & {"noise", "published"}
+        yield from demands_of_tokens(params, row, noised_states)
+
+
+def demands_of_tokens(
+    params: Params, row: RunSpec, noised_states: set[StateName]
+) -> Iterator[Problem]:
+    """What a method that tells the tokens of a point apart needs besides."""
+    if params.models[row.model].kind != "lstm":
+        yield Problem(("model",), row.model, f"is no recurrent model, which {row.method} needs")
+    budget = budget_of(params, row)
+    if budget is None:
+        return
+    if "published" in noised_states and budget.noise_multiplier is None:
+        message = "has no noise_multiplier, which published training needs"
+        yield Problem(("privacy",), row.privacy, message)
+    if noised_states and budget.discrete:
+        message = f"has discrete noise, and private_state: {min(noised_states)} adds another"
+        yield Problem(("privacy",), row.privacy, message)
+    if budget.unit == "author":
+        message = f"protects authors, but {row.method} tells tokens apart"
+        yield Problem(("privacy",), row.privacy, message)
+
+
+def attacks(params: Params, row: RunSpec, field: str) -> Iterator[Problem]:
+    """Attacks of a row that it cannot bear, or that a report could not tell apart."""
+    listed = getattr(row, field)
+    planted = params.datasets[row.dataset].canaries
+    for index, name in enumerate(listed):
+        kind = params.attacks[name].kind
+        if planted is None:
+            if kind in ("game", *CANARIES):
+                message = f"the dataset {row.dataset} has no canaries"
+                yield Problem((field, index), name, message)
+        elif kind in CANARIES and params.canaries[planted].kind != CANARIES[kind]:
+            message = f"needs canaries of {CANARIES[kind]}: {planted} are others"
+            yield Problem((field, index), name, message)
+        if field == "trajectory" and kind in FINAL:
+            yield Problem((field, index), name, f"{FINAL[kind]}: for the final model alone")
+    specs = [params.attacks[name] for name in listed]
+    kinds = [
+        (spec.kind, getattr(spec, "published_setting", False))
+        for spec in specs
+        if spec.kind not in SEVERAL
+    ]
+    if len(set(kinds)) < len(kinds):
+        yield Problem((field,), listed, "has two attacks of one kind")
+    compared_with = jobs.references(params, listed)
+    if field == "trajectory" and len(compared_with) > 1:
+        shown = ", ".join(run.name for run in compared_with)
+        yield Problem((field,), listed, f"has several reference models: {shown}")
+
+
+def warm_starts(params: Params) -> Iterator[Problem]:
+    """Runs that start from themselves, or from another architecture or vocabulary."""
+    for name, row in params.runs.items():
+        if row.init is None:
+            continue
+        path = ("runs", name, "init")
+        if circle := circle_from(params, name):
+            message = f"warm starts go in a circle: {' <- '.join(circle)}"
+            yield Problem(path, row.init, message)
+            continue
+        start = params.runs[row.init]
+        if start.model != row.model:
+            message = f"is of the model {start.model}, not {row.model}"
+            yield Problem(path, row.init, message)
+        tokenizer = params.datasets[row.dataset].tokenizer
+        other = params.datasets[start.dataset].tokenizer
+        if other != tokenizer:
+            yield Problem(path, row.init, f"has the tokenizer {other}, not {tokenizer}")
+
+
+def circle_from(params: Params, name: str) -> list[str]:
+    """Names of rows, each started from the next one, until one comes again; none if none does."""
+    seen = [name]
+    while (start := params.runs[seen[-1]].init) is not None:
+        if start in seen:
+            return [*seen, start]
+        seen.append(start)
+    return []
+
+
+def new_tokens(params: Params) -> Iterator[Problem]:
+    """Audit canaries of new tokens that a tokenizer lacks, that may be public, or are unlearnt."""
+    audits = {name: jobs.token_audits(jobs.canaries(params, name)) for name in params.datasets}
+    for name, dataset in params.datasets.items():
+        available = params.tokenizers[dataset.tokenizer].new_tokens
+        wanted = sum(audit.count for audit in audits[name].values())
+        planted = f"canaries.{dataset.canaries}"
+        if available < wanted:
+            message = f"has {available} new_tokens, {planted} need {wanted}"
+            yield Problem(("datasets", name, "tokenizer"), dataset.tokenizer, message)
+        everything_private = params.policies[dataset.conservative].kind == "everything"
+        if "inclusion" in audits[name] and not everything_private:
+            message = (
+                f"may take sentences of {planted}.inclusion for public: new tokens need everything"
+            )
+            yield Problem(("datasets", name, "conservative"), dataset.conservative, message)
+    for name, row in params.runs.items():
+        for problem in unlearnt(params, name, audits) if audits[row.dataset] else ():
+            yield problem._replace(path=("runs", name, *problem.path))
+
+
+def unlearnt(params: Params, name: str, audits: Audits) -> Iterator[Problem]:
+    """Why a game of a row would see nothing of its new tokens, or more than the row learnt."""
+    row = params.runs[name]
+    model = params.models[row.model]
+    planted = f"canaries.{params.datasets[row.dataset].canaries}"
+    starts = [run.row.dataset for run in jobs.ancestors(params, jobs.of_row(params, name)[0])]
+    learnt = next((start for start in starts if start != row.dataset and audits[start]), None)
+    for path, attack in games(params, row):
+        if getattr(model, "lora_rank", 0):
+            message = f"lora_rank freezes embeddings: no new token of {planted} can be learnt"
+            yield Problem(path, attack, f"models.{row.model}.{message}")
+        elif getattr(model, "pretrained", None) is not None:
+            message = f"is pretrained: it has no room for the new tokens of {planted}"
+            yield Problem(path, attack, f"models.{row.model} {message}")
+        elif learnt is not None:
+            message = f"has learnt new tokens of the dataset {learnt}"
+            yield Problem(("init",), row.init, f"{message}: they are not new to this row")
+
+
+def games(params: Params, row: RunSpec) -> Iterator[tuple[KeyPath, str]]:
+    """Where a row asks for a game, and by what name."""
+    for field in ("attacks", "trajectory"):
+        for index, attack in enumerate(getattr(row, field)):
+            if params.attacks[attack].kind == "game":
+                yield (field, index), attack
+
+
+def one_text_twice(params: Params) -> Iterator[Problem]:
+    """Runs that protect a text and, under another name, read it as public."""
+    for run in jobs.runs_of(params, params.studies).values():
+        for name in jobs.protected(params, run):
+            for other in jobs.taken_for_public(params, run):
+                if same_text(params.corpora[name], params.corpora[other]):
+                    message = (
+                        f"protects the corpus {name}, and the corpus {other}, "
+                        "which it reads as public, may hold its text"
+                    )
+                    yield Problem(("runs", run.name, "dataset"), run.row.dataset, message)
+
+
+def corpora(params: Params) -> Iterator[Problem]:
+    """Files of the user's that a selected study reads and that are not there."""
+    for run in jobs.runs_of(params, params.select).values():
+        name = params.datasets[run.row.dataset].corpus
+        path = getattr(params.corpora[name], "path", None)
+        if path is not None and not Path(path).exists():
+            yield Problem(("corpora", name, "path"), path, "there is no such file")
