@@ -62,7 +62,7 @@ def _probabilities(name: ScheduleName, shares: np.ndarray, eta: float) -> list[f
     return [SCHEDULES[name](share, EPOCHS, eta) for share in shares.tolist()]
 
 
-def noised(name: str, eta: float) -> float:
+def noised(name: ScheduleName, eta: float) -> float:
     """Expected share of the updates that are noised."""
     return float(1 - np.mean(_probabilities(name, (np.arange(GRID) + 0.5) / GRID, eta)))
 
