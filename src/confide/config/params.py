@@ -32,7 +32,12 @@ from confide.report.published import sources
 from confide.specs import Params, ParamsFile
 from confide.text.planted import NEW_TOKEN
 from confide.train.packing import problems as unpackable
-from confide.train.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
+from confide.train.planning import (
+    AUTHORS_DEDUPLICATED,
+    CHUNKS_DEDUPLICATED,
+    SOME_DOMAINS,
+    relies_on_policies,
+)
 
 FILE = Path("params.yaml")
 SCHEMA = Path("workflow/schemas/params.schema.yaml")
@@ -256,6 +261,8 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
     tells_apart = any(step.tokens in ("public", "private") for step in steps)
     if row.method == "domain_only" and row.domains is None:
         yield Problem(("runs", name, "domains"), None, "are missing: domain_only needs some")
+    elif row.domains is not None and any(map(relies_on_policies, steps)):
+        yield Problem(("runs", name, "domains"), ", ".join(row.domains), SOME_DOMAINS)
     elif row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("runs", name, "privacy"), None, f"is missing: {row.method} adds noise")
     elif (
