@@ -188,6 +188,15 @@ FAULTS = [
         ),
     ),
     Fault(
+        "misses of other domains",
+        "A model of some domains is certified by what policies miss in all of them together.",
+        PLANNED,
+        edit(
+            "confide.train.planning:enumerate_steps",
+            ("any(map(relies_on_policies, kinds))", "False"),
+        ),
+    ),
+    Fault(
         "warm start ignored",
         "What the starting weights have cost is not in the certificate.",
         FOLLOWS,
