@@ -37,6 +37,10 @@ SETS = {
     "game": ("game", "inclusion"),
     "gradients": ("replacement", "inclusion"),
 }  # of coins, by kind of audit
+IN_THE_OPEN = (
+    "planted sentences were read without noise, and no claim about a record covers these: "
+    "the conservative policy must catch them, as everything does"
+)
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive
 DELTA = 8e-5  # of a claim that names none
 
@@ -103,6 +107,9 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
                 weights=measured.get("weights"),
                 says=stranger,
             )
+        elif (measured["attack"], name) == ("game", "inclusion") and in_the_open(certified):
+            epsilon = float(claim["epsilon"])
+            yield Case(certified["run"], name, NOT_AUDITED, epsilon, says=IN_THE_OPEN)
         else:
             yield compared(certified, measured, audit, name, claim)
 
@@ -150,13 +157,19 @@ def strange(
     return None
 
 
+def in_the_open(certified: dict[str, Any]) -> bool:
+    """Whether exact updates read a planted sentence: no claim about a record covers such a one."""
+    names = {claim["name"] for claim in certified["claims"]}
+    return read_planted(certified["policy"])["exposed"] > 0 and "secret_missed_by_both" in names
+
+
 def secret_claim(certified: dict[str, Any]) -> str:
     """The claim that covers every planted secret: that of caught ones only if all of them were
     tested and none was missed.
     """
     names = [claim["name"] for claim in certified["claims"]]
     planted = read_planted(certified["policy"])
-    if planted["exposed"] and "secret_missed_by_both" in names:
+    if in_the_open(certified):
         return "secret_missed_by_both"
     caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
     found = "secret_caught" if caught else "secret_missed"
