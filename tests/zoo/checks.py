@@ -18,6 +18,7 @@ CHECKS = {
         engine_checks.states_are_reset_as_in_a_loop,
         engine_checks.one_example_moves_the_sum_by_at_most_2c,
         engine_checks.units_are_clipped_whole,
+        engine_checks.discrete_updates_are_integers_that_hide_a_unit,
         engine_checks.a_batch_that_does_not_fit_counts_once,
         engine_checks.noise_is_normal_and_drawn_once_per_step,
         engine_checks.public_losses_are_blind_to_private_tokens,
