@@ -49,6 +49,7 @@ CHECKS = {
         price_checks.a_ledger_holds_what_its_settings_ask_for,
         price_checks.one_copy_alone_costs_what_comes_back,
         price_checks.released_bounds_are_no_smaller,
+        price_checks.advice_rests_on_these_policies,
         scan_checks.only_declared_text_is_public,
         scan_checks.a_secret_is_found_however_it_is_written,
         scan_checks.all_that_is_pushed_is_known,
