@@ -27,7 +27,7 @@ from machine import machine
 from runner import arguments_of, shown
 from scipy.stats import mannwhitneyu, norm
 
-from confide.attacks.exposure.exposure import null_tail
+from confide.attacks.exposure.null import null_tail
 from confide.attacks.statistics.metrics import auc, auc_null, tpr_interval
 from confide.dp.accounting.audit_bounds import (
     best_lower,
@@ -276,7 +276,15 @@ def white_box(runs: int) -> dict[str, Any]:
 
     sigma = noise_of(CERTIFIED)
     finish = PerExampleClipper.finish
-    made = [Release(Step("original", "all", True), RATE, sigma, 1.0, UPDATES)]
+    made = [
+        Release(
+            step=Step(view="original", pool="all", noisy=True),
+            sample_rate=RATE,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=UPDATES,
+        )
+    ]
     found: dict[str, Any] = {}
     try:
         for name, share in (("right", 1.0), ("half the noise", 0.5)):
@@ -363,7 +371,7 @@ bound allows.
 |---|---|---|
 | `game`, set `game` | whether a sentence holds its secret or `<MASK>` | the finished model |
 | `game`, set `inclusion` | whether a sentence is planted | the finished model |
-| `gradients`, set `replacement` | which of two opposite gradients a record has | every noised update |
+| `gradients`, set `replacement` | which of two opposite gradients it is | every noised update |
 | `gradients`, set `inclusion` | whether that record is there | every noised update |
 
 - **`game`** ranks each secret among all that it could have been, by the model's own probabilities.
@@ -394,9 +402,10 @@ and `confide release` refuses it.
 ## New tokens
 
 A small model needs many passes to learn six digits by heart, and an audit with digits then says
-little. Where a template has `{{token}}` in place of digits, each sentence has a token of its own that
-stands in no other text ([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can leave
-a trace. The score is the token's log-probability at its place.
+little. Where a template has `{{token}}` in place of digits, each sentence has a token of its own
+that stands in no other text
+([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can leave a trace. The
+score is the token's log-probability at its place.
 
 ```yaml
 tokenizers:
@@ -406,7 +415,7 @@ canaries:
     game: {{ template: "The access code is {{token}}", count: 160 }}
     inclusion: {{ template: "The order code was {{token}}", count: 80 }}
 datasets:
-  mine: {{ corpus: mine, canaries: tokens, policy: identifiers, conservative: everything, tokenizer: roomy }}
+  mine: {{ corpus: mine, canaries: tokens, tokenizer: roomy, conservative: everything }}
 ```
 
 The number of new tokens is a setting: the vocabulary is as large however the coins fall. A
