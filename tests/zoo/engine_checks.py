@@ -121,8 +121,15 @@ def discrete_updates_are_integers_that_hide_a_unit() -> None:
     noise = clipper.flat / step - torch.stack(own).sum(0).double()
     spread = float(noise.square().mean().sqrt()) * 2.0**-BITS
     assert abs(spread - 1) < MANY / math.sqrt(2 * len(noise)), f"noise of {spread} deviations"
-    kind = Step("redacted", "private", noisy=True)
-    many = Release(kind, 0.01, sigma, bound, count=10**4, discrete_coordinates=10**17)
+    kind = Step(view="redacted", pool="private", noisy=True)
+    many = Release(
+        step=kind,
+        sample_rate=0.01,
+        noise_multiplier=sigma,
+        max_grad_norm=bound,
+        count=10**4,
+        discrete_coordinates=10**17,
+    )
     assert epsilon([many], 1e-5) == math.inf, "noise that is no Gaussian is priced as one"
 
 
