@@ -429,6 +429,10 @@ are frozen, or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer ne
 a warm start from a run that learnt new tokens of another dataset; and the set `inclusion` where
 `conservative` is not `everything`.
 
+With digits, sentences of `inclusion` may be read without noise where the conservative policy finds
+nothing in them. No claim about a record covers these: where the neighbour test meets one, the gate
+says "not audited" of that set.
+
 ## False alarms
 
 Share of runs in which an audit raises an alarm though nothing was given away ({runs:,} runs of

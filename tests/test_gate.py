@@ -184,6 +184,20 @@ def test_secrets_are_held_against_the_claim_that_covers_them_all(written):
     assert certified(exposed=1) == (float("inf"), "skipped")
 
 
+def test_planted_sentences_in_the_public_pool_speak_neither_for_nor_against_a_record(written):
+    """The model knows them by heart, and what is certified of records read with noise is true."""
+    leaky = audit(0.0, best=True)
+    _, closed = cases(*written(certificate(3.0), leaky))
+    assert closed.outcome == "refuted"
+    _, open_ones = cases(*written(certificate(3.0, exposed=1), leaky))
+    assert (open_ones.outcome, open_ones.certified) == ("not audited", 3.0)
+    assert "read without noise" in open_ones.says
+    everywhere = certificate(3.0, exposed=1)
+    del everywhere["claims"][-1]  # all points are read with noise
+    _, hidden = cases(*written(everywhere, leaky))
+    assert hidden.outcome == "refuted"
+
+
 def rows_of(path):
     with open(path) as file:
         return list(csv.DictReader(file))

@@ -447,6 +447,15 @@ def test_noise_for_authors_wants_texts_that_are_not_deduplicated(tmp_path):
         load(path)
 
 
+def test_what_policies_miss_on_all_domains_is_not_claimed_of_some(tmp_path):
+    path = edited(tmp_path, "method: redacted,", "method: redacted, domains: [AIRLINE],")
+    with pytest.raises(
+        InputError, match=r"runs\.redacted\.domains = 'AIRLINE': are for ordinary training alone"
+    ):
+        load(path)
+    load(edited(tmp_path, "method: nonprivate,", "method: nonprivate, domains: [AIRLINE],"))
+
+
 def test_chunks_want_texts_that_are_not_deduplicated(tmp_path):
     text = TINY.read_text().replace(
         "conservative: capitals,", "conservative: everything, pack: 32,"

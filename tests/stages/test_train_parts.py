@@ -43,6 +43,8 @@ def test_a_run_within_a_domain_needs_one_that_is_there(tmp_path: Path, vocabular
         run(tmp_path, vocabulary, spec("nonprivate", domains=["air", "sea"]))
     with pytest.raises(InputError, match=r"domains: are missing"):
         run(tmp_path, vocabulary, spec("domain_only", domains=None))
+    with pytest.raises(InputError, match=r"domains = 'air': are for ordinary training alone"):
+        run(tmp_path, vocabulary, spec("dpsgd", domains=["air"]))
     held_out = replace(
         partition(), split=np.where(partition().domain == 1, 2, partition().split).astype(np.uint8)
     )

@@ -50,6 +50,30 @@ def compared(scores: np.ndarray, coins: np.ndarray, weights: str = WEIGHTS) -> C
         return next(iter(cases(*paths)))
 
 
+def of_public_records(scores: np.ndarray, coins: np.ndarray) -> str:
+    """What the gate says of planted records that exact updates have read."""
+    claims = [
+        {"name": name, "relation": relation, "epsilon": epsilon, "delta": DELTA}
+        for name, relation, epsilon in (
+            ("secret_caught", "replace_one", 0.0),
+            ("secret_missed", "replace_one", CERTIFIED),
+            ("secret_missed_by_both", "replace_one", "inf"),
+            ("record_add_or_remove_pld", "add_or_remove", CERTIFIED),
+        )
+    ]
+    planted = {"secrets": 9, "sampled": 9, "different": 9, "exposed": 9}
+    certified = {"run": RUN, "claims": claims, "policy": {"planted": planted}}
+    certified["files"] = {"model": [{"path": "model.safetensors", "sha256": WEIGHTS}]}
+    audit = {"run": RUN, "attack": "game", "weights": WEIGHTS, "game_reason": "not planted"}
+    audit |= {"inclusion_coins": len(coins), "inclusion_relation": "add_or_remove"}
+    audit["inclusion_attempts"] = [list(one) for one in attempts_of(scores, coins)]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in ("certificate.json", "game.json")]
+        for path, value in zip(paths, (certified, audit), strict=True):
+            path.write_text(json.dumps(value))
+        return list(cases(*paths))[1].outcome
+
+
 def seen(epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Scores and coins of an ideal attacker against that epsilon."""
     rng = np.random.default_rng(seed)
@@ -69,6 +93,9 @@ def the_gate_rings_for_what_is_certified_of_these_weights() -> None:
     assert set(held) == {"stands"}, f"of ten models that leak what is certified: {held}"
     other = compared(*seen(CERTIFIED, 0), weights="b" * 64)
     assert other.outcome == "of other weights", "an audit of other weights speaks for these"
+    assert of_public_records(*seen(8 * CERTIFIED, 0)) == "not audited", (
+        "records that were read without noise refute what is certified of others"
+    )
 
 
 def a_claim_is_refuted_as_in_the_closed_form() -> None:

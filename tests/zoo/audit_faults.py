@@ -29,6 +29,15 @@ FAULTS = [
         ),
     ),
     Fault(
+        "public records refute",
+        "Planted sentences that exact updates read are held against what noise hides.",
+        RINGS,
+        edit(
+            "confide.certify.gate:in_the_open",
+            ('planted_in(certified["policy"])["exposed"] > 0', "False"),
+        ),
+    ),
+    Fault(
         "a curve without its delta",
         "Each pair of a certificate's curve is taken for pure privacy: audits refute what is true.",
         CLOSED,

@@ -13,6 +13,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+from confide.dp.discrete import BITS
 from scipy import stats
 from torch import Tensor, nn
 from toys import (
@@ -32,6 +33,7 @@ from toys import (
 )
 
 from confide.data.partition_files import write_partition
+from confide.dp.accounting.price import epsilon
 from confide.dp.mechanism import update
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream
@@ -41,6 +43,7 @@ from confide.runtime.memory import Budget
 from confide.specs import PrivacySpec, RecipeSpec, TrainSpec
 from confide.stages.train import train
 from confide.text import tokenizer
+from confide.types import Release, Step
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 MANY = 6.0  # standard errors: the checks are seeded, and a fault is far beyond
@@ -96,6 +99,38 @@ def states_are_reset_as_in_a_loop() -> None:
     bound = float(torch.stack(grads).norm(dim=1).median())
     found = released(PerExampleClipper(model, bound), [batch])
     torch.testing.assert_close(found, clipped_sum(grads, bound, len(grads[0])), **EXACT)
+
+
+def discrete_updates_are_integers_that_hide_a_unit() -> None:
+    """A unit is at most C long in steps of the grid, noise has the deviation that is priced, and
+    the price pays for how far it is from a Gaussian.
+    """
+    texts, model = texts_of(5, seed=6), model_of(LSTM)
+    sigma, bound = 2.0, 0.1
+    step = sigma * bound * 2.0**-BITS
+    clipper = PerExampleClipper(model, bound)
+    batches = [padded(view_of(texts), np.array([row]), BOS) for row in range(5)]
+    own = [
+        update.in_steps(clipper, one, noise_multiplier=sigma, step=step, half=False)
+        for one in batches
+    ]
+    for steps in own:
+        length = math.sqrt(sum(number**2 for number in steps.tolist())) * step
+        assert 0.999 * bound < length <= bound, f"a contribution of {length} for C = {bound}"
+    update.discrete_gradient(clipper, batches, sigma, 1.0, Stream(0, "noise"))
+    noise = clipper.flat / step - torch.stack(own).sum(0).double()
+    spread = float(noise.square().mean().sqrt()) * 2.0**-BITS
+    assert abs(spread - 1) < MANY / math.sqrt(2 * len(noise)), f"noise of {spread} deviations"
+    kind = Step(view="redacted", pool="private", noisy=True)
+    many = Release(
+        step=kind,
+        sample_rate=0.01,
+        noise_multiplier=sigma,
+        max_grad_norm=bound,
+        count=10**4,
+        discrete_coordinates=10**17,
+    )
+    assert epsilon([many], 1e-5) == math.inf, "noise that is no Gaussian is priced as one"
 
 
 def units_are_clipped_whole() -> None:

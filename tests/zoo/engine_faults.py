@@ -7,6 +7,7 @@ LOOP, MOVES, NOISE = (
     "one_example_moves_the_sum_by_at_most_2c",
     "noise_is_normal_and_drawn_once_per_step",
 )
+DISCRETE = "discrete_updates_are_integers_that_hide_a_unit"
 UNITS, FITS = "units_are_clipped_whole", "a_batch_that_does_not_fit_counts_once"
 STORED, COMPANY = "stored_contributions_never_exceed_c", "an_example_adds_the_same_in_any_company"
 TAIL, TRAINS = "noise_reaches_as_far_as_a_gaussian", "every_update_trains"
@@ -441,6 +442,41 @@ FAULTS = [
         edit(
             "confide.models.batches:private_positions",
             ("predicts | F.pad(predicts[:, :-1], (1, 0))", "predicts"),
+        ),
+    ),
+    # discrete noise
+    Fault(
+        "noise of half the steps",
+        "Discrete noise is drawn with half the deviation of the grid that gradients are cut to.",
+        DISCRETE,
+        edit(
+            "confide.dp.mechanism.update:discrete_gradient",
+            ("noise.discrete(len(total), BITS)", "noise.discrete(len(total), BITS - 1)"),
+        ),
+    ),
+    Fault(
+        "cut away from zero",
+        "A contribution on the grid is rounded up, with nothing that shortens it before.",
+        DISCRETE,
+        edit(
+            "confide.dp.mechanism.update:in_steps",
+            (
+                "clipper.flat.mul_((1 - SHORTER) / step).trunc_()",
+                "clipper.flat.mul_((1 + 1e-3) / step).ceil_()",
+            ),
+            (
+                "torch.linalg.vector_norm(steps) > longest * (1 - SHORTER / 2)",
+                "False",
+            ),
+        ),
+    ),
+    Fault(
+        "discrete noise priced as Gaussian",
+        "Nothing is paid for how far discrete noise is from the Gaussian that is accounted for.",
+        DISCRETE,
+        edit(
+            "confide.dp.accounting.price:mechanisms_of",
+            ("size * DISTANCE", "0.0"),
         ),
     ),
 ]

@@ -17,6 +17,7 @@ from scipy.stats import beta, binom, norm
 from confide.certify.certificate import certificate, reads_of
 from confide.certify.confidentiality import bayesian_at
 from confide.certify.rounding import count_up, rate_up
+from confide.commands.recommend import check_terms
 from confide.dp.accounting.audit_bounds import p_value
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.accounting.calibration import calibrate
@@ -24,7 +25,8 @@ from confide.dp.accounting.curves import Mechanism, rdp_curve
 from confide.dp.accounting.price import ACCOUNTANTS, Bound, epsilon, group, solve
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
-from confide.specs import CertifySpec, DataSpec, TrainSpec
+from confide.provenance.terms import terms as terms_of
+from confide.specs import CertifySpec, DataSpec, RecallSpec, RedactSpec, TextSpec, TrainSpec
 from confide.train.planning import Sizes, check_ledger
 from confide.types import STATES, Release, Step
 
@@ -32,6 +34,7 @@ DELTA = 8e-5
 POOLS = {"all": 640, "public": 320, "private": 320, "marked": 320}
 TERMS = {"dataset": "toy", "corpus": "c" * 64, "cut": "b" * 64, "policies": "d" * 64}
 WEIGHTS = "e" * 64
+EVERYTHING = {"kind": "everything"}
 
 
 def noisy(rate: float, sigma: float, count: int) -> list[Release]:
@@ -406,6 +409,23 @@ def certificate_is_infinite_where_nothing_holds() -> None:
     )
 
 
+def advice_rests_on_these_policies() -> None:
+    """What was measured of a policy says nothing of the one that took its place."""
+    text = TextSpec(dataset="toy", corpus="c" * 64, cut="b" * 64)
+    now, before = (
+        RedactSpec(policy={"kind": "regex", "patterns": {"a": found}}, conservative=EVERYTHING)
+        for found in ("[0-9]", "[a-z]")
+    )
+    place = Path("recall.json")
+    asked = RecallSpec(text=text, redact=now, reads=[])
+    check_terms({"terms": terms_of(text, now), "reads": []}, asked, place, place)
+    try:
+        check_terms({"terms": terms_of(text, before), "reads": []}, asked, place, place)
+    except InputError:
+        return
+    raise AssertionError("another policy's misses are taken for this one's")
+
+
 def one_copy_alone_costs_what_comes_back() -> None:
     """Masking one of several copies changes a record of a caught secret and two of a missed one,
     and shares of them add up.
@@ -492,3 +512,9 @@ def a_ledger_holds_what_its_settings_ask_for() -> None:
         except InputError:
             continue
         raise AssertionError(f"a ledger of other updates is accepted: {other}")
+    some = spec.model_copy(update={"domains": ["air"]})
+    try:
+        check_ledger(some, made(), sizes, Path("ledger"))
+    except InputError:
+        return
+    raise AssertionError("what policies miss in all domains is claimed of some of them")

@@ -10,6 +10,7 @@ BINOMIAL, FOLLOWS = "bounds_are_those_of_the_binomial", "certificate_follows_fro
 PLANNED = "a_ledger_holds_what_its_settings_ask_for"
 GROUPS, INFINITE = "groups_cost_what_they_shift", "certificate_is_infinite_where_nothing_holds"
 
+ADVICE = "advice_rests_on_these_policies"
 ONE_COPY, ROUNDED = "one_copy_alone_costs_what_comes_back", "released_bounds_are_no_smaller"
 
 FAULTS = [
@@ -185,6 +186,24 @@ FAULTS = [
         edit(
             "confide.train.planning:meets",
             ("no_more", "True"),
+        ),
+    ),
+    Fault(
+        "misses of other domains",
+        "A model of some domains is certified by what policies miss in all of them together.",
+        PLANNED,
+        edit(
+            "confide.train.planning:enumerate_steps",
+            ("any(map(relies_on_policies, kinds))", "False"),
+        ),
+    ),
+    Fault(
+        "advice by another policy",
+        "`recommend` takes what was measured of a policy that params.yaml no longer has.",
+        ADVICE,
+        edit(
+            "confide.commands.recommend:check_terms",
+            ("found.get(key) != value", "key not in found"),
         ),
     ),
     Fault(

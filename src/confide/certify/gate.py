@@ -33,6 +33,10 @@ NOT_AUDITED = "not audited"
 FAILURES = (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS)  # of a workflow
 # of coins, by kind of audit
 SETS = {"game": ("game", "inclusion"), "gradients": ("replacement", "inclusion")}
+IN_THE_OPEN = (
+    "planted sentences were read without noise, and no claim about a record covers these: "
+    "the conservative policy must catch them, as everything does"
+)
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive
 DELTA = 8e-5  # of a claim that names none
 
@@ -86,17 +90,26 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
     stranger = strange(certified, certificate, measured, audit)
     for name in SETS[measured["attack"]]:
         claim = claim_of(certified, certificate, name)
-        if stranger is None:
-            yield compared(certified, measured, audit, name, claim)
-        else:
+        epsilon = float(claim["epsilon"])
+        if stranger is not None:
             yield Case(
                 run=certified["run"],
                 audit=name,
                 outcome=OTHER_WEIGHTS,
-                certified=float(claim["epsilon"]),
+                certified=epsilon,
                 weights=measured.get("weights"),
                 says=stranger,
             )
+        elif (measured["attack"], name) == ("game", "inclusion") and in_the_open(certified):
+            yield Case(
+                run=certified["run"],
+                audit=name,
+                outcome=NOT_AUDITED,
+                certified=epsilon,
+                says=IN_THE_OPEN,
+            )
+        else:
+            yield compared(certified, measured, audit, name, claim)
 
 
 def unaudited(certificate: Path) -> Case:
@@ -141,6 +154,12 @@ def strange(
     return None
 
 
+def in_the_open(certified: dict[str, Any]) -> bool:
+    """Whether exact updates read a planted sentence: no claim about a record covers such a one."""
+    names = {claim["name"] for claim in certified["claims"]}
+    return planted_in(certified["policy"])["exposed"] > 0 and "secret_missed_by_both" in names
+
+
 def secret_claim(certified: dict[str, Any]) -> str:
     """The claim that covers every planted secret.
 
@@ -148,7 +167,7 @@ def secret_claim(certified: dict[str, Any]) -> str:
     """
     names = {claim["name"] for claim in certified["claims"]}
     planted = planted_in(certified["policy"])
-    if planted["exposed"] and "secret_missed_by_both" in names:
+    if in_the_open(certified):
         return "secret_missed_by_both"
     caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
     name = "secret_caught" if caught else "secret_missed"

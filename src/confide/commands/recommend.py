@@ -23,9 +23,10 @@ from confide.dp.accounting.curves import Relation
 from confide.errors import InputError
 from confide.files.io import read_file, read_object
 from confide.output.escaping import say
+from confide.provenance.terms import read_before, terms
 from confide.report.tables.table import show, table_lines
-from confide.specs import Params
-from confide.specs.files import NeighboursFile
+from confide.specs import NeighboursSpec, Params, RecallSpec
+from confide.specs.files import NeighboursFile, RecallFile
 from confide.train.evaluation import share_of
 from confide.types import Partition
 
@@ -103,7 +104,7 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     noisy = [run for run in runs if run.row.privacy is not None]
     usual = (noisy or runs)[0]
     own = {run.row.method: run for run in reversed(runs)}
-    counted, rates, partition = read(Path("data/work"), usual)
+    counted, rates, partition = read(params, usual)
     measured = policies_of(params, usual.row.dataset, counted, rates, partition)
 
     def price(method: str, name: str, partition: Partition, **change: bool) -> Option:
@@ -133,22 +134,52 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     return [measured, safe], [*options, stricter._replace(kin=kin)]
 
 
-def read(work: Path, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partition]:
-    """recall.json, neighbours.json and the partition of a run."""
-    recall = work / run.redaction / "recall.json"
-    place = work / run.partition
-    for path in (recall, place / "neighbours.json"):
+def read(params: Params, run: Run) -> tuple[dict[str, Any], dict[str, Any], Partition]:
+    """recall.json, neighbours.json and the partition of a run; InputError where params.yaml has
+    changed since.
+    """
+    dataset = run.row.dataset
+    vocabulary = Path("data/tokenizers", f"{params.datasets[dataset].tokenizer}.json")
+    place = Path("data/work", run.partition)
+    recall = Path("data/work", run.redaction, "recall.json")
+    neighbours = place / "neighbours.json"
+    for path in (recall, neighbours):
         if not path.is_file():
             raise InputError(
                 "is not there yet: `snakemake prepare` measures the policies", file=path.resolve()
             )
-    counted = read_object(recall, "multiplicity", "multiplicity_distinct")
-    rates = read_file(place / "neighbours.json", NeighboursFile)
+    counted = read_file(recall, RecallFile)
+    rates = read_file(neighbours, NeighboursFile)
+    tested = jobs.neighbours(params, dataset, run.gamma, run.row.dedup)
+    check_terms(counted, jobs.recall(params, dataset, run.gamma), vocabulary, recall)
+    check_terms(rates, tested, vocabulary, neighbours)
     return (
         counted,
         rates,
         load_partition(place / "original.safetensors", place / "redacted.safetensors"),
     )
+
+
+def check_terms(
+    measured: dict[str, Any],
+    spec: RecallSpec | NeighboursSpec,
+    tokenizer: Path,
+    path: Path,
+) -> None:
+    """InputError unless measurements are of the text, the policies and the models of a
+    specification.
+    """
+    message = (
+        "is not what params.yaml says, so this was measured on something else: "
+        "`snakemake prepare` measures again"
+    )
+    found = measured.get("terms") or {}
+    wanted = terms(spec.text, spec.redact, getattr(spec, "partition", None))
+    for key, value in wanted.items():
+        if found.get(key) != value:
+            raise InputError(message, file=path.resolve(), key=f"terms.{key}")
+    if measured.get("reads") != list(read_before(spec.reads, tokenizer)):
+        raise InputError(message, file=path.resolve(), key="reads")
 
 
 def policies_of(

@@ -15,7 +15,12 @@ from confide.methods import METHODS
 from confide.methods.regularised import RegularisedOptions
 from confide.specs import AuditCanarySpec, Params, PrivacySpec, RunSpec
 from confide.train.packing import problems as unpackable
-from confide.train.planning import AUTHORS_DEDUPLICATED, CHUNKS_DEDUPLICATED
+from confide.train.planning import (
+    AUTHORS_DEDUPLICATED,
+    CHUNKS_DEDUPLICATED,
+    SOME_DOMAINS,
+    relies_on_policies,
+)
 from confide.types import StateName
 
 SEVERAL = ("leak", "domain_lira")  # kinds of which a row may have several: each names its domains
@@ -69,6 +74,8 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
     steps = method.kinds(recipe)
     if method.needs_domains and row.domains is None:
         yield Problem(("domains",), None, f"are missing: {row.method} needs some")
+    if row.domains is not None and any(map(relies_on_policies, steps)):
+        yield Problem(("domains",), ", ".join(row.domains), SOME_DOMAINS)
     if row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("privacy",), None, f"is missing: {row.method} adds noise")
     is_regularised = any(step.regulariser != "none" for step in steps)

@@ -81,6 +81,8 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     )
     epochs = list(method(plan))
     kinds = {step for steps in epochs for step in steps}
+    if spec.domains is not None and any(map(relies_on_policies, kinds)):
+        raise InputError(SOME_DOMAINS, key="domains", value=", ".join(spec.domains))
     tells_apart = any(step.tokens in ("public", "private") for step in kinds)
     if tells_apart and spec.model.kind != "lstm":
         raise InputError(
@@ -106,6 +108,17 @@ CHUNKS_DEDUPLICATED = (
     "lays points end to end, but deduplication masks one point because of another: "
     "replacing one point then changes several chunks (set dedup: false)"
 )
+
+
+SOME_DOMAINS = (
+    "are for ordinary training alone: what policies miss is measured on all domains, "
+    "and may be more in some of them (make a dataset of these)"
+)
+
+
+def relies_on_policies(step: Step) -> bool:
+    """Whether something is claimed of a step that depends on what policies miss in its text."""
+    return step.noisy or step.view != "original" or step.tokens != "all"
 
 
 def discrete(spec: TrainSpec) -> bool:

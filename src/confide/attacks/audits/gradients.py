@@ -63,7 +63,9 @@ class Directions(LanguageModel):
         for parameter in (self.embedding.weight, self.linear.weight):
             nn.init.zeros_(parameter)
 
-    def hidden(self, inputs: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
+    def hidden(
+        self, inputs: Tensor, keep: Tensor | None = None, ends: Tensor | None = None
+    ) -> Tensor:
         """Hidden states (B, 1, 1) of records (B, 1): 0, and a function of one weight alone.
 
         Nothing is kept, and nothing padded.

@@ -170,7 +170,9 @@ def clipped(clipper: PerExampleClipper, batch: Batch, size: int, half: bool) -> 
         clipper.add_unit(in_passes(clipper.model, batch, size, half))
 
 
-def in_passes(model: nn.Module, unit: Batch, size: int, half: bool) -> list[Callable[[], Tensor]]:
+def in_passes(
+    model: LanguageModel, unit: Batch, size: int, half: bool
+) -> list[Callable[[], Tensor]]:
     """Passes of at most `size` examples whose losses add up to the mean of a unit's."""
 
     def losses(piece: Batch) -> Tensor:
