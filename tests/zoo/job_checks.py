@@ -41,20 +41,19 @@ from confide.files.io import sha256
 from confide.specs import PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.stages.train import train
 from confide.text import tokenizer
-from confide.train import checkpoint
-from confide.train import job as training
+from confide.train import checkpoint, gradients
 from confide.train.job import Job
-from confide.types import STATES, Step
+from confide.types import StateRelease, Step
 
-EXACT = Step("redacted", "public", noisy=False)
+EXACT = Step(view="redacted", pool="public", noisy=False)
 
 
 def drawn(job: Job, steps: int) -> list[np.ndarray]:
     """The positions that so many noisy updates of a job ask for, without running them."""
     found = []
-    job._physical = lambda step, chosen: found.append(chosen.numpy()) or iter(())
+    job.batches.pieces = lambda step, chosen: found.append(chosen.numpy()) or iter(())
     for _ in range(steps):
-        job._noisy(NOISY)
+        job.gradients.noisy(NOISY)
     assert len(found) == steps, "a batch was skipped"
     return found
 
@@ -64,7 +63,7 @@ def batches_are_poisson_at_the_recorded_rate() -> None:
     gets.
     """
     points, steps, job = 30, 600, job_of(partition_of(30, public=20), batch=3)
-    rate, batches = job.release(NOISY).sample_rate, drawn(job, steps)
+    rate, batches = job.history.release(NOISY).sample_rate, drawn(job, steps)
     member = np.zeros((steps, points), bool)
     for row, batch in zip(member, batches, strict=True):
         assert len(set(batch.tolist())) == len(batch), "a point twice in a batch"
@@ -96,10 +95,10 @@ def private_randomness_is_fresh() -> None:
     data, seen = partition_of(40), []
     for noise_seed, run in ((0, "a"), (0, "b"), (1, "a"), (None, "a"), (None, "a")):
         job = job_of(data, batch=10, noise_seed=noise_seed, run=run)
-        assert not torch.equal(job.sampler.get_state(), job.noise.get_state()), (
+        assert not torch.equal(job.batches.sampler.get_state(), job.gradients.noise.get_state()), (
             "batches and noise share a keystream"
         )
-        noise = job.noise.normal(torch.zeros(8)).tolist()
+        noise = job.gradients.noise.normal(torch.zeros(8)).tolist()
         seen.append((noise, [batch.tolist() for batch in drawn(job, 4)]))
     for i, (noise, batches) in enumerate(seen):
         for other_noise, other_batches in seen[:i]:
@@ -122,8 +121,8 @@ def updates_are_those_of_the_ledger() -> None:
     for batch, points in ((1, 12), (5, 12)):  # about every third batch of expected size 1 is empty
         data, residuals, chosen = partition_of(points, vocab=100), [], []
         job, steps = job_of(data, batch, vocab=100), 10
-        usual, view, pool = job._physical, data.view(NOISY.view), data.pool(NOISY.pool)
-        job._physical = lambda step, some, chosen=chosen, usual=usual: (
+        usual, view, pool = job.batches.pieces, data.view(NOISY.view), data.pool(NOISY.pool)
+        job.batches.pieces = lambda step, some, chosen=chosen, usual=usual: (
             chosen.append(some.numpy()) or usual(step, some)
         )
         for number in range(steps):
@@ -137,8 +136,10 @@ def updates_are_those_of_the_ledger() -> None:
             weights = flat(before.parameters()).double()
             moved = weights - flat(job.model.parameters()).double()
             residuals.append(moved / RATE * batch - clipped_sum(grads, BOUND, len(weights)))
-        assert job.mean_loss() is None, "the metrics show something of private batches"
-        ledger = job.ledger.releases()
+        assert job.metrics.mean_loss(done=job.done, lr=RATE) is None, (
+            "the metrics show something of private batches"
+        )
+        ledger = job.history.ledger.releases()
         assert [one.step for one in ledger] == [NOISY] and ledger[0].count == steps
         values = torch.stack(residuals) / (ledger[0].noise_multiplier * ledger[0].max_grad_norm)
         for value in values:
@@ -167,12 +168,12 @@ def authors_are_drawn_and_clipped_whole() -> None:
         author_points=None,
     )
     job, steps, count = job_of(data, 3, vocab=100, recipe=recipe, privacy=privacy), 300, 9
-    chosen, usual, view = [], job._physical, data.view(AUTHORS.view)
-    job._physical = lambda step, some: chosen.append(some.numpy()) or iter(())
+    chosen, usual, view = [], job.batches.pieces, data.view(AUTHORS.view)
+    job.batches.pieces = lambda step, some: chosen.append(some.numpy()) or iter(())
     for _ in range(steps):
-        job._noisy(AUTHORS)
+        job.gradients.noisy(AUTHORS)
     assert len(chosen) == steps, "a batch was skipped"
-    member, rate = np.zeros((steps, count), bool), job.release(AUTHORS).sample_rate
+    member, rate = np.zeros((steps, count), bool), job.history.release(AUTHORS).sample_rate
     for row, batch in zip(member, chosen, strict=True):
         assert all(author < count for author in batch), "there are not so many authors"
         row[batch] = True
@@ -187,7 +188,7 @@ def authors_are_drawn_and_clipped_whole() -> None:
         chosen.append(some.numpy())
         return usual(step, some)
 
-    job._physical = seen
+    job.batches.pieces = seen
     for _ in range(8):
         before, known = copy.deepcopy(job.model), len(chosen)
         job.run(AUTHORS)
@@ -205,7 +206,7 @@ def authors_are_drawn_and_clipped_whole() -> None:
         assert abs(float(residual.square().mean()) - 1) < MANY * math.sqrt(2 / len(residual)), (
             "not one clipped mean per author"
         )
-    ran = [(release.step, release.count) for release in job.ledger.releases()]
+    ran = [(release.step, release.count) for release in job.history.ledger.releases()]
     assert ran == [(AUTHORS, 8)], "the ledger does not say that noise hid authors"
 
 
@@ -230,7 +231,7 @@ def ledger_prices_what_ran() -> None:
         device="cpu",
     )
     ran: list[tuple[bool, float]] = []
-    exact, noisy = training.exact_gradient, training.noisy_gradient
+    exact, noisy = gradients.exact_gradient, gradients.noisy_gradient
 
     def seen_exact(*given: Any, **named: Any) -> Any:
         ran.append((False, 0.0))
@@ -242,8 +243,8 @@ def ledger_prices_what_ran() -> None:
 
     with (
         tempfile.TemporaryDirectory() as name,
-        mock.patch.object(training, "exact_gradient", seen_exact),
-        mock.patch.object(training, "noisy_gradient", seen_noisy),
+        mock.patch.object(gradients, "exact_gradient", seen_exact),
+        mock.patch.object(gradients, "noisy_gradient", seen_noisy),
     ):
         folder = Path(name)
         views = {view: folder / view for view in ("original", "redacted")}
@@ -281,8 +282,9 @@ def states_handed_on_are_clipped_and_in_the_ledger() -> None:
     job = job_of(
         data, 2, method="selective", recipe=recipe, model=LSTM.model_copy(update={"layers": layers})
     )
+    public = Step(view="original", pool="all", noisy=False, tokens="public", state="noise")
     for _ in range(2 * 3):  # two passes
-        job.run(Step("original", "all", False, "public", "noise"))
+        job.run(public)
     most = 0
     for start, end in pairwise(data.original.starts):
         marks = data.original.private[start:end].tolist()
@@ -293,14 +295,13 @@ def states_handed_on_are_clipped_and_in_the_ledger() -> None:
         most = max(
             most, sum(before and not now for before, now in pairwise(touched))
         )  # public text after private text
-    shown = [
-        (one.step, one.sample_rate, one.count) for one in job.ledger.releases() if one.step.noisy
-    ]
-    assert most > 1 and shown == [(STATES, 1.0, 2 * layers * most)] * 2, (
-        "states are not charged as they are released"
-    )
+    shown = [one for one in job.history.ledger.releases() if one.noisy]
+    expected = StateRelease(noise_multiplier=SIGMA, max_grad_norm=BOUND, count=2 * layers * most)
+    assert most > 1 and shown == [expected] * 2, "states are not charged as they are released"
     given = [(torch.full((2, 8), 5.0), torch.full((2, 8), -1e-3))]
-    for before, after in zip(given[0], released(given, BOUND, 0.0, job.states)[0], strict=True):
+    for before, after in zip(
+        given[0], released(given, BOUND, 0.0, job.states.noise)[0], strict=True
+    ):
         assert (after.norm(dim=1) <= BOUND * (1 + 1e-6)).all(), (
             "a state is larger than what the noise is for"
         )
@@ -322,14 +323,14 @@ def resumed_equals_uninterrupted() -> None:
         assert checkpoint.read(Path(folder), "other") is None, (
             "the checkpoint of another job is continued"
         )
-        resumed.restore(*checkpoint.read(Path(folder), "same"))
+        resumed.restore(checkpoint.read(Path(folder), "same"))
     for step in steps[3:]:
         resumed.run(step)
     assert torch.equal(flat(whole.model.parameters()), flat(resumed.model.parameters())), (
         "other weights"
     )
-    assert whole.ledger.dump() == resumed.ledger.dump(), "another ledger"
-    states = resumed.ledger.states()
+    assert whole.history.ledger.dump() == resumed.history.ledger.dump(), "another ledger"
+    states = resumed.history.ledger.states()
     assert len(set(states)) == len(states) > 1, "noise that was drawn before"
 
 
@@ -363,5 +364,5 @@ def one_run_audit_stays_below_the_certificate() -> None:
         :coins, 0
     ]  # how much of each text is in it
     lower, _, _ = best_lower(epsilon_lower, scores.numpy(), flips, (0.5, 1.0), delta)
-    certified = epsilon(job.ledger.releases(), delta)
+    certified = epsilon(job.history.ledger.releases(), delta)
     assert lower <= certified, f"an audit refutes the certificate: {lower:.2f} > {certified:.2f}"

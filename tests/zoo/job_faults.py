@@ -13,7 +13,7 @@ HANDED, WHOLE = (
 )
 FRESH, RESUMED = "private_randomness_is_fresh", "resumed_equals_uninterrupted"
 SKIP = edit(
-    "confide.train.job:Job._noisy",
+    "confide.train.gradients:Gradients.noisy",
     (
         "expected = self.spec.recipe.noisy_batch_size",
         "if not len(chosen):\n"
@@ -50,7 +50,7 @@ FAULTS = [
         "Points are drawn at twice the rate in the ledger.",
         POISSON,
         edit(
-            "confide.train.job:Job._noisy",
+            "confide.train.batches:Batches.poisson",
             ("self.sample_rate(step)", "2 * self.sample_rate(step)"),
         ),
     ),
@@ -59,8 +59,11 @@ FAULTS = [
         "The ledger has the batch size over all points; drawn is from the smaller private pool.",
         POISSON,
         edit(
-            "confide.train.job:Job.release",
-            ("self.sample_rate(step)", 'self.sample_rate(replace(step, pool="all"))'),
+            "confide.train.history:History.release",
+            (
+                "self.batches.sample_rate(step)",
+                'self.batches.sample_rate(replace(step, pool="all"))',
+            ),
         ),
     ),
     Fault(
@@ -77,10 +80,10 @@ FAULTS = [
         "Which points are read is the same in every run, and known to everybody.",
         FRESH,
         edit(
-            "confide.train.job:Job.__post_init__",
+            "confide.train.batches:Batches.__init__",
             (
-                'Stream(noise_seed, f"{self.spec.run}: private batches")',
-                'Stream(0, f"{self.spec.run}: private batches")',
+                'Stream(noise_seed, f"{spec.run}: private batches")',
+                'Stream(0, f"{spec.run}: private batches")',
             ),
         ),
     ),
@@ -89,10 +92,10 @@ FAULTS = [
         "Which points are read follows from the seed that is published with the run.",
         FRESH,
         edit(
-            "confide.train.job:Job.__post_init__",
+            "confide.train.batches:Batches.__init__",
             (
-                'Stream(noise_seed, f"{self.spec.run}: private batches")',
-                'Stream(seed, f"{self.spec.run}: private batches")',
+                'Stream(noise_seed, f"{spec.run}: private batches")',
+                'Stream(spec.seed, f"{spec.run}: private batches")',
             ),
         ),
     ),
@@ -101,10 +104,10 @@ FAULTS = [
         "Noise can be computed, and taken off again, from the seed that is published with the run.",
         FRESH,
         edit(
-            "confide.train.job:Job.__post_init__",
+            "confide.train.gradients:Gradients.__init__",
             (
-                "noise_of(noise_seed, name, self.device)",
-                "noise_of(seed, name, self.device)",
+                "noise_of(noise_seed, name, device)",
+                "noise_of(spec.seed, name, device)",
             ),
         ),
     ),
@@ -113,8 +116,8 @@ FAULTS = [
         "Two models that are trained with one seed have the same noise: their difference has none.",
         FRESH,
         edit(
-            "confide.train.job:Job.__post_init__",
-            ('f"{self.spec.run}: noise"', '"noise"'),
+            "confide.train.gradients:Gradients.__init__",
+            ('f"{spec.run}: noise"', '"noise"'),
         ),
     ),
     Fault(
@@ -132,7 +135,7 @@ FAULTS = [
         "much the former drew.",
         FRESH,
         edit(
-            "confide.train.job:Job._noisy",
+            "confide.train.gradients:Gradients.noisy",
             ("with self._dropout(noisy=True):\n    ...", "if True:\n    ..."),
         ),
     ),
@@ -142,7 +145,7 @@ FAULTS = [
         "The sum is divided by the number of points drawn, which is private.",
         UPDATES,
         edit(
-            "confide.train.job:Job._noisy",
+            "confide.train.gradients:Gradients.noisy",
             ("self.spec.recipe.noisy_batch_size", "max(1, len(chosen))"),
         ),
     ),
@@ -152,10 +155,12 @@ FAULTS = [
         "is added.",
         UPDATES,
         edit(
-            "confide.train.job:Job._noisy",
+            "confide.train.gradients:Gradients.noisy",
             (
-                "self.spec.recipe.noisy_batch_size",
-                "int(self.units(step) / math.ceil(1 / self.sample_rate(step)))",
+                "expected = self.spec.recipe.noisy_batch_size",
+                "import math\n"
+                "batches = math.ceil(1 / self.batches.sample_rate(step))\n"
+                "expected = int(self.batches.units(step) / batches)",
             ),
         ),
     ),
@@ -174,9 +179,9 @@ FAULTS = [
             edit(
                 "confide.train.job:Job.run",
                 (
-                    "self._move(step.noisy)",
+                    "self.optimizers.move(noisy=made.noisy)",
                     "if next(self.model.parameters()).grad is None:\n    "
-                    "return\nself._move(step.noisy)",
+                    "return\nself.optimizers.move(noisy=made.noisy)",
                 ),
             ),
         ),
@@ -186,7 +191,7 @@ FAULTS = [
         "Updates run with half the noise multiplier in the ledger.",
         UPDATES,
         edit(
-            "confide.train.job:Job._noisy",
+            "confide.train.gradients:Gradients.noisy",
             ("self.noise_multiplier", "self.noise_multiplier / 2"),
         ),
     ),
@@ -195,7 +200,7 @@ FAULTS = [
         "Updates read the original view and are recorded as updates on the redacted one.",
         UPDATES,
         edit(
-            "confide.train.job:Job.view",
+            "confide.train.batches:Batches.view",
             ('step.view if self.spec.redact else "original"', '"original"'),
         ),
     ),
@@ -204,19 +209,26 @@ FAULTS = [
         "Noisy updates draw from the first points of all instead of the private pool.",
         UPDATES,
         edit(
-            "confide.train.job:Job._physical",
-            ("self.pools[step.pool]", 'self.pools["all"]'),
+            "confide.train.batches:Batches.pieces",
+            ("self.points(step, chosen)", 'self.pools["all"][chosen.numpy()]'),
         ),
     ),
     Fault(
         "private batches in the metrics",
         "The log of training shows how many points each private batch had.",
         UPDATES,
-        edit(
-            "confide.train.job:Job._noisy",
-            (
-                "with self._dropout(noisy=True):\n    ...",
-                "with self._dropout(noisy=True):\n    ...\nreturn torch.tensor(float(len(chosen)))",
+        both(
+            edit(
+                "confide.train.gradients:Gradients.noisy",
+                (
+                    "with self._dropout(noisy=True):\n    ...",
+                    "with self._dropout(noisy=True):\n    ...\n"
+                    "return torch.tensor(float(len(chosen)))",
+                ),
+            ),
+            edit(
+                "confide.train.gradients:Gradients.of",
+                ("self.noisy(step)\nyield step, None", "yield step, self.noisy(step)"),
             ),
         ),
     ),
@@ -227,11 +239,11 @@ FAULTS = [
         WHOLE,
         both(
             edit(
-                "confide.train.job:Job._noisy",
+                "confide.train.batches:Batches.poisson",
                 ("self.units(step)", "len(self.pools[step.pool])"),
             ),
             edit(
-                "confide.train.job:Job._physical",
+                "confide.train.batches:Batches.pieces",
                 ('step.unit == "author"', "False"),
             ),
         ),
@@ -241,10 +253,10 @@ FAULTS = [
         "Authors are drawn, but each of their points adds a vector of norm C.",
         WHOLE,
         edit(
-            "confide.train.job:Job._physical",
+            "confide.train.batches:Batches.pieces",
             (
-                "replace(self._batch(step, view, points), units=units)",
-                "replace(self._batch(step, view, points), units=None)",
+                "replace(self._batch(step, view, own), units=units)",
+                "replace(self._batch(step, view, own), units=None)",
             ),
         ),
     ),
@@ -253,9 +265,9 @@ FAULTS = [
         "An author is in the batch if any of his points is drawn.",
         WHOLE,
         edit(
-            "confide.train.job:Job._noisy",
+            "confide.train.batches:Batches.poisson",
             (
-                "chosen = poisson(self.units(step), self.sample_rate(step), self.sampler)",
+                "return poisson(self.units(step), self.sample_rate(step), self.sampler)",
                 (
                     "chosen = poisson(len(self.pools[step.pool]), self.sample_rate(step), "
                     "self.sampler)\n"
@@ -263,7 +275,8 @@ FAULTS = [
                     "    drawn_points = set(self.pools[step.pool][chosen.numpy()].tolist())\n"
                     "    whose = [bool(drawn_points & set(own.tolist())) for own in "
                     "self.authors[step.pool]]\n"
-                    "    chosen = torch.tensor(whose).nonzero().flatten()"
+                    "    chosen = torch.tensor(whose).nonzero().flatten()\n"
+                    "return chosen"
                 ),
             ),
         ),
@@ -273,8 +286,11 @@ FAULTS = [
         "The ledger has the rate of one point among all points; drawn are authors.",
         WHOLE,
         edit(
-            "confide.train.job:Job.release",
-            ("self.sample_rate(step)", 'self.sample_rate(replace(step, unit="point"))'),
+            "confide.train.history:History.release",
+            (
+                "self.batches.sample_rate(step)",
+                'self.batches.sample_rate(replace(step, unit="point"))',
+            ),
         ),
     ),
     # ledger
@@ -285,9 +301,8 @@ FAULTS = [
         edit(
             "confide.train.job:Job.run",
             (
-                "self.ledger.append(self.release(step), self.random() if step.noisy else None)",
-                "if self.done % 2 == 0:\n    self.ledger.append(self.release(step), self.random() "
-                "if step.noisy else None)",
+                "self.history.add(made)",
+                "if self.done % 2 == 0:\n    self.history.add(made)",
             ),
         ),
     ),
@@ -296,10 +311,11 @@ FAULTS = [
         "Updates without noise are in the ledger as if they had some.",
         LEDGER,
         edit(
-            "confide.train.job:Job.run",
+            "confide.train.history:History.add",
             (
-                "self.ledger.append(self.release(step), self.random() if step.noisy else None)",
-                "self.ledger.append(self.release(Step(step.view, step.pool, True)), self.random())",
+                "self.ledger.append(self.release(step), digest(noise) if step.noisy else None)",
+                "noised = Step(view=step.view, pool=step.pool, noisy=True)\n"
+                "self.ledger.append(self.release(noised), digest(noise))",
             ),
         ),
     ),
@@ -310,17 +326,13 @@ FAULTS = [
         edit(
             "confide.train.job:Job.run",
             (
-                "self._noisy(step) if step.noisy else self._exact(step)",
-                "self._noisy(step) if step.noisy and self.done % 2 else self._exact(step)",
-            ),
-            (
-                "self.losses.append(self._noisy(step) if step.noisy and self.done % 2 else "
-                "self._exact(step))",
-                (
-                    "self.queue.clear()\n"
-                    "self.losses.append(self._noisy(step) if step.noisy and self.done % 2 else "
-                    "self._exact(step))"
-                ),
+                "for made, loss in self.gradients.of(step):\n    ...",
+                "self.batches.left.clear()\n"
+                "if step.noisy and self.done % 2:\n"
+                "    updates = self.gradients.of(step)\n"
+                "else:\n"
+                "    updates = [(step, self.gradients.exact(step))]\n"
+                "for made, loss in updates:\n    ...",
             ),
         ),
     ),
@@ -353,8 +365,8 @@ FAULTS = [
         "States are noised and handed on, and the ledger does not know.",
         HANDED,
         edit(
-            "confide.train.job:Job._charge_states",
-            ("if count:\n    ...", "if False:\n    ..."),
+            "confide.train.history:History.add",
+            ("if shown is not None:\n    ...", "if False:\n    ..."),
         ),
     ),
     Fault(
@@ -362,7 +374,7 @@ FAULTS = [
         "Of the two states of a layer, hidden and cell, one is counted.",
         HANDED,
         edit(
-            "confide.train.job:state_releases",
+            "confide.train.handed_on:state_releases",
             ("2 * spec.model.layers", "spec.model.layers"),
         ),
     ),
@@ -381,13 +393,15 @@ FAULTS = [
         "A resumed job draws its noise from the beginning again, and does not compare it with its "
         "ledger.",
         RESUMED,
-        edit(
-            "confide.train.job:Job.restore",
-            (
-                'source.set_state(tensors[f"random.{name}"])',
-                'name == "noise" or source.set_state(tensors[f"random.{name}"])',
+        both(
+            edit(
+                "confide.train.gradients:Gradients.restore",
+                ('self.noise.set_state(state["noise"])', "None"),
             ),
-            ("states[-1] != self.random()", "False"),
+            edit(
+                "confide.train.history:History.restore",
+                ("drawn[-1] != digest(self.gradients.noise)", "False"),
+            ),
         ),
     ),
     Fault(
@@ -404,19 +418,22 @@ FAULTS = [
         "What was spent before a job was killed is forgotten.",
         RESUMED,
         edit(
-            "confide.train.job:Job.restore",
-            ('Ledger.load(values["ledger"])', "self.ledger"),
+            "confide.train.history:History.restore",
+            ('Ledger.load(state["ledger"])', "self.ledger"),
         ),
     ),
     Fault(
         "noise repeated after a resume",
         "A resumed job draws the noise of its first updates again.",
         RESUMED,
-        edit(
-            "confide.train.job:Job._sources",
-            (
-                '{"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}',
-                '{"shuffle": self.shuffle, "sampler": self.sampler}',
+        both(
+            edit(
+                "confide.train.gradients:Gradients.state",
+                ("self.noise.get_state()", "None"),
+            ),
+            edit(
+                "confide.train.gradients:Gradients.restore",
+                ('self.noise.set_state(state["noise"])', "None"),
             ),
         ),
     ),
@@ -424,11 +441,14 @@ FAULTS = [
         "batches repeated after a resume",
         "A resumed job draws the batches of its first updates again.",
         RESUMED,
-        edit(
-            "confide.train.job:Job._sources",
-            (
-                '{"shuffle": self.shuffle, "sampler": self.sampler, "noise": self.noise}',
-                '{"shuffle": self.shuffle, "noise": self.noise}',
+        both(
+            edit(
+                "confide.train.batches:Batches.state",
+                ("self.sampler.get_state()", "None"),
+            ),
+            edit(
+                "confide.train.batches:Batches.restore",
+                ('self.sampler.set_state(state["sampler"])', "None"),
             ),
         ),
     ),

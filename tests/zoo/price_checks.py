@@ -23,12 +23,12 @@ from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.accounting.curves import Mechanism, rdp_curve
 from confide.dp.accounting.price import ACCOUNTANTS, Bound, epsilon, group, solve
-from confide.dp.ledger import Ledger, settings_digest
+from confide.dp.ledger import Ledger, settings_digest, updates_of
 from confide.errors import InputError
 from confide.provenance.terms import terms as terms_of
 from confide.specs import CertifySpec, DataSpec, RecallSpec, RedactSpec, TextSpec, TrainSpec
 from confide.train.planning import Sizes, check_ledger
-from confide.types import STATES, Release, Step
+from confide.types import AnyRelease, Release, StateRelease, Step
 
 DELTA = 8e-5
 POOLS = {"all": 640, "public": 320, "private": 320, "marked": 320}
@@ -38,7 +38,10 @@ EVERYTHING = {"kind": "everything"}
 
 
 def noisy(rate: float, sigma: float, count: int) -> list[Release]:
-    return [Release(Step("redacted", "private", True), rate, sigma, 1.0, count)]
+    step = Step(view="redacted", pool="private", noisy=True)
+    return [
+        Release(step=step, sample_rate=rate, noise_multiplier=sigma, max_grad_norm=1.0, count=count)
+    ]
 
 
 def by_author(releases: list[Release]) -> list[Release]:
@@ -47,15 +50,17 @@ def by_author(releases: list[Release]) -> list[Release]:
 
 
 def exact(view: str, pool: str, tokens: str = "all", state: str = "reset") -> list[Release]:
-    return [Release(Step(view, pool, False, tokens, state), 0.0, 0.0, 0.0, 3)]
+    step = Step(view=view, pool=pool, noisy=False, tokens=tokens, state=state)
+    return [Release(step=step, count=3)]
 
 
 def selective(state: str = "reset", tokens: str = "public") -> list[Release]:
     """Exact updates on public tokens of all points, noisy ones on private tokens of those that have
     some.
     """
-    step = Step("original", "marked", True, "private", state)
-    return [*exact("original", "all", tokens, state), Release(step, 0.05, 2.0, 1.0, 60)]
+    step = Step(view="original", pool="marked", noisy=True, tokens="private", state=state)
+    private = replace(noisy(0.05, 2.0, 60)[0], step=step)
+    return [*exact("original", "all", tokens, state), private]
 
 
 def gaussian(mu: float, delta: float) -> float:
@@ -150,11 +155,11 @@ def bounds_are_those_of_the_binomial() -> None:
         )
 
 
-def ledger_of(*releases: list[Release], state: int = 0) -> Ledger:
+def ledger_of(*releases: Sequence[AnyRelease], state: int = 0) -> Ledger:
     """A ledger of releases; noisy ones leave the random states state, state + 1, ... behind."""
     ledger = Ledger()
     for number, release in enumerate(chain.from_iterable(releases)):
-        ledger.append(release, f"{state + number:064x}" if release.step.noisy else None)
+        ledger.append(release, f"{state + number:064x}" if release.noisy else None)
     ledger.epoch(1)
     return ledger
 
@@ -189,7 +194,7 @@ def terms(ledger: Ledger, dedup: bool | None = None) -> dict[str, Any]:
     """On what terms the made-up runs were trained; where noise hides authors, nothing is
     deduplicated unless asked.
     """
-    authors = any(release.step.unit == "author" for release in ledger.releases())
+    authors = any(one.step.unit == "author" for one in updates_of(ledger.releases()))
     return DataSpec(**TERMS, dedup=not authors if dedup is None else dedup).model_dump()
 
 
@@ -231,7 +236,7 @@ def certificate_of(
     if not ledger.events("read"):
         read_usual(ledger, unread=unread)
     reads = reads_of(ledger)
-    authors = any(release.step.unit == "author" for release in ledger.releases())
+    authors = any(one.step.unit == "author" for one in updates_of(ledger.releases()))
     unit = {"unit": "author"} if authors else {}
     train = {
         "run": "r/g0-s0",
@@ -294,7 +299,7 @@ def certificate_follows_from_the_ledger() -> None:
     assert math.isclose(tokens["secret_caught"], at(DELTA), rel_tol=1e-6), (
         "a caught secret's tokens are read with noise alone"
     )
-    states = Release(STATES, 1.0, 2.0, 1.0, 12)
+    states = StateRelease(noise_multiplier=2.0, max_grad_norm=1.0, count=12)
     both = claims_of(ledger_of([*selective("noise"), states]))["secret_caught"]
     assert both > gaussian(2 * math.sqrt(12) / 2.0, DELTA), (
         "states that were handed on are not counted"
@@ -350,7 +355,7 @@ def certificate_is_infinite_where_nothing_holds() -> None:
     read_usual(read, public=False)
     twice = Ledger()
     for release in (*ran, *exact("redacted", "public"), *ran):
-        twice.append(release, f"{1:064x}" if release.step.noisy else None)
+        twice.append(release, f"{1:064x}" if release.noisy else None)
     for ledger in (read, twice):
         assert set(claims_of(ledger).values()) == {math.inf}, (
             "a reason for which nothing holds is ignored"

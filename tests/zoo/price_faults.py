@@ -185,7 +185,10 @@ FAULTS = [
         PLANNED,
         edit(
             "confide.train.planning:meets",
-            ("no_more", "True"),
+            (
+                "spent >= target * (1 - 2 * RELATIVE) or noise_multiplier <= 2 * SMALLEST",
+                "True",
+            ),
         ),
     ),
     Fault(
@@ -239,7 +242,7 @@ FAULTS = [
         INFINITE,
         edit(
             "confide.dp.accounting.price:price",
-            ('not release.step.noisy and release.step.pool != "public"', "False"),
+            ('not release.noisy and release.step.pool != "public"', "False"),
         ),
     ),
     Fault(
@@ -290,8 +293,8 @@ FAULTS = [
         edit(
             "confide.dp.accounting.price:mechanisms_of",
             (
-                "release.step.noisy and release.count",
-                'release.step.noisy and release.count and (release.step.pool != "all")',
+                "release.noisy and release.count",
+                "release.noisy and release.count and not isinstance(release, StateRelease)",
             ),
         ),
     ),

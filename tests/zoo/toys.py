@@ -29,8 +29,8 @@ VOCAB, BOS = 40, 1
 # Clipping bound, noise multiplier and learning rate of a toy job: so little noise that a wrong sum
 # shows through it.
 BOUND, SIGMA, RATE = 0.3, 0.05, 0.5
-NOISY = Step("redacted", "private", noisy=True)
-AUTHORS = Step("redacted", "private", noisy=True, unit="author")
+NOISY = Step(view="redacted", pool="private", noisy=True)
+AUTHORS = Step(view="redacted", pool="private", noisy=True, unit="author")
 LSTM = LSTMSpec(kind="lstm", embedding=8, hidden=8)
 GPT2 = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=64)
 
@@ -113,7 +113,12 @@ def job_of(
     spec = TrainSpec(**{"device": "cpu"} | settings | changes)
     model = build(spec.model, vocab, BOS).train()
     return Job(
-        spec, data, model, spec.privacy.noise_multiplier, {True: updates, False: updates}, "cpu"
+        spec,
+        data,
+        model,
+        noise_multiplier=spec.privacy.noise_multiplier,
+        updates={True: updates, False: updates},
+        device="cpu",
     )
 
 
