@@ -95,7 +95,10 @@ def digits(rng: random.Random, count: int) -> str:
 def values(rng: random.Random) -> Iterator[tuple[str, str, str]]:
     """Label, sentence around a {}, value."""
     yield "name", "USR: Sure, I am {}, as it says on the parcel.", f"{word(rng)} {word(rng)}"
-    street = f"{digits(rng, 4)} {word(rng)} Street Suite {digits(rng, 3)} {word(rng)}, DE {digits(rng, 5)}"
+    street = (
+        f"{digits(rng, 4)} {word(rng)} Street Suite {digits(rng, 3)} {word(rng)}, DE "
+        f"{digits(rng, 5)}"
+    )
     yield "address", "USR: It should have come to {}.", street
     yield (
         "phone",

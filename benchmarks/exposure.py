@@ -201,7 +201,10 @@ def main() -> None:
     for name in options.models:
         results[name] = found = measure(tokenizer, *MODELS[name], options.rounds, options.sample)
         print(
-            f"{name}: {found['unpruned_seconds']:.2f} s, brute force {found['brute_over_unpruned']:.0f} times",
+            (
+                f"{name}: {found['unpruned_seconds']:.2f} s, brute force "
+                f"{found['brute_over_unpruned']:.0f} times"
+            ),
             flush=True,
         )
     for name in options.streams:

@@ -27,7 +27,7 @@ from machine import machine
 from runner import arguments_of, shown
 from scipy.stats import mannwhitneyu, norm
 
-from confide.attacks.exposure.exposure import null_tail
+from confide.attacks.exposure.null import null_tail
 from confide.attacks.statistics.metrics import auc, auc_null, tpr_interval
 from confide.dp.accounting.audit_bounds import (
     best_lower,
@@ -276,7 +276,15 @@ def white_box(runs: int) -> dict[str, Any]:
 
     sigma = noise_of(CERTIFIED)
     finish = PerExampleClipper.finish
-    made = [Release(Step("original", "all", True), RATE, sigma, 1.0, UPDATES)]
+    made = [
+        Release(
+            step=Step(view="original", pool="all", noisy=True),
+            sample_rate=RATE,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=UPDATES,
+        )
+    ]
     found: dict[str, Any] = {}
     try:
         for name, share in (("right", 1.0), ("half the noise", 0.5)):
@@ -405,7 +413,7 @@ canaries:
     game: {{ template: "The access code is {{token}}", count: 160 }}
     inclusion: {{ template: "The order code was {{token}}", count: 80 }}
 datasets:
-  mine: {{ corpus: mine, canaries: tokens, policy: names, conservative: everything, tokenizer: roomy }}
+  mine: {{ corpus: mine, canaries: tokens, tokenizer: roomy, conservative: everything }}
 ```
 
 - Use them where noise or few passes leave digits at chance. They bound ε, and measure no leakage of

@@ -77,16 +77,23 @@ def work(
     torch.manual_seed(0)
     model = build(MODEL, vocab, 1).train()
     job = Job(
-        spec, corpus(vocab), model, 1.0, dict.fromkeys((False, True), 1_000_000), "cpu", None, group
+        spec,
+        corpus(vocab),
+        model,
+        noise_multiplier=1.0,
+        updates=dict.fromkeys((False, True), 1_000_000),
+        device="cpu",
+        group=group,
     )
     if what in ("exact", "noised"):
-        return lambda: job.run(Step("original", "all", what == "noised"))
-    job.run(Step("original", "all", True))
+        return lambda: job.run(Step(view="original", pool="all", noisy=what == "noised"))
+    job.run(Step(view="original", pool="all", noisy=True))
+    total = job.gradients.clipper.flat
     parts = {
-        "noise": lambda: job.noise.add(job.clipper.flat, 1.0),
-        "optimizer": job.optimizers[True].step,
+        "noise": lambda: job.gradients.noise.add(total, 1.0),
+        "optimizer": job.optimizers.each[True].step,
     }
-    return parts.get(what, lambda: group.sum([job.clipper.flat]))
+    return parts.get(what, lambda: group.sum([total]))
 
 
 class Together:

@@ -90,12 +90,20 @@ def round_of(case: Case, method: str, device: str) -> Callable[[], None]:
     regulariser = regulariser_of({kind}, spec, data, model.head.weight.shape[1], device)
     noisy = method == "dpsgd"
     updates = {noisy: 1_000_000, not noisy: 0}
-    job = Job(spec, data, model.to(device).train(), 1.0, updates, device, regulariser)
+    job = Job(
+        spec,
+        data,
+        model.to(device).train(),
+        noise_multiplier=1.0,
+        updates=updates,
+        device=device,
+        regulariser=regulariser,
+    )
 
     def updates_of_a_round() -> None:
         for _ in range(case.updates):
-            job.run(Step("original", "all", noisy, regulariser=kind))
-        job.losses.clear()
+            job.run(Step(view="original", pool="all", noisy=noisy, regulariser=kind))
+        job.metrics.losses.clear()
         if regulariser is not None:
             regulariser.metrics()
 

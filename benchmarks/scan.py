@@ -60,7 +60,10 @@ def lines(rng: np.random.Generator) -> Iterator[bytes]:
     """Of a log, without end."""
     for step, row in enumerate(rows(rng)):
         yield (
-            b"2026-11-21 15:%02d:%02d,%03d INFO confide.train step %d loss %.5f Saved models/crt/g0.1-s0/model.safetensors\n"
+            (
+                b"2026-11-21 15:%02d:%02d,%03d INFO confide.train step %d loss %.5f Saved "
+                b"models/crt/g0.1-s0/model.safetensors\n"
+            )
             % ((step // 60 % 60, step % 60, step % 1000, step % 10**5, row["loss"]))
         )
 

@@ -189,7 +189,8 @@ def estimate(case: dict[str, Any]) -> str:
         / 1000
     )
     return (
-        f"On paper, 10 GB of such text on {CORES} cores: {seconds / 60:.0f} minutes for all stages in turn, "
+        f"On paper, 10 GB of such text on {CORES} cores: "
+        f"{seconds / 60:.0f} minutes for all stages in turn, "
         f"{case['disk_mb'] * times_larger / 1000:.0f} GB of disk, {memory:.1f} GB of memory."
     )
 

@@ -64,7 +64,10 @@ def test_processes_of_one_model_import_nothing_from_the_folder_that_they_work_in
     """
     for name in ("confide", "torch", "orjson", "numpy"):
         (tmp_path / f"{name}.py").write_text("open('canary', 'w').close()\n")
-    code = "import sys; from confide.files import permissions; from confide.runtime import launch; permissions.private(); sys.exit(launch.launch(2, ['--help']))"
+    code = (
+        "import sys; from confide.files import permissions; from confide.runtime import "
+        "launch; permissions.private(); sys.exit(launch.launch(2, ['--help']))"
+    )
     environment = os.environ | {"PYTHONPATH": str(SRC), "PYTHONSAFEPATH": ""}
     command = [sys.executable, "-P", "-c", code]  # -P: of this process alone
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)

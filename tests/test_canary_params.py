@@ -194,7 +194,10 @@ def test_new_tokens_are_of_the_datasets_tokenizer():
         (
             ("datasets", "new", "conservative"),
             "capitals",
-            "datasets.new.conservative = 'capitals': may take sentences of canaries.new.inclusion for public",
+            (
+                "datasets.new.conservative = 'capitals': may take sentences of "
+                "canaries.new.inclusion for public"
+            ),
         ),
         (
             ("canaries", "new", "template"),
@@ -204,7 +207,10 @@ def test_new_tokens_are_of_the_datasets_tokenizer():
         (
             ("canaries", "new", "game", "template"),
             "{token} {6}",
-            "canaries.new.game.template = '.token. .6.': expected exactly one slot of digits such as .6., or .token.",
+            (
+                "canaries.new.game.template = '.token. .6.': expected exactly one slot of "
+                "digits such as .6., or .token."
+            ),
         ),
         (
             ("canaries", "new", "game", "template"),

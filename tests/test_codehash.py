@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from confide.provenance import code_hash as codehash
 
 FILES = {
     "pack/__init__.py": "",
-    "pack/top.py": '"""Doc."""\nfrom pack import part\nfrom pack.deep.leaf import value\n\n\ndef f():\n    return value\n',
+    "pack/top.py": '"""Doc."""\nfrom pack import part\nfrom pack.deep.leaf import value\n\n\n'
+    "def f():\n    return value\n",
     "pack/part.py": "import os\n\n\ndef g():\n    from . import lazy\n    return lazy.x\n",
     "pack/lazy.py": "x = 1\n",
     "pack/deep/__init__.py": "from .. import base\n",
@@ -49,14 +51,31 @@ def test_a_change_anywhere_in_the_closure_counts(root, name):
     assert fresh(root) != before
 
 
-def test_a_table_beside_a_module_of_its_name_counts_and_no_other_does(root):
+@pytest.mark.parametrize("ending", codehash.DATA)
+def test_a_data_file_beside_a_module_of_its_name_counts_and_no_other_does(root, ending):
     before = fresh(root)
-    (root / "pack/elsewhere.csv").write_text("a,b\n")
+    (root / f"pack/elsewhere{ending}").write_text("a,b\n")
     assert fresh(root) == before
-    (root / "pack/lazy.csv").write_text("a,b\n")
-    with_table = fresh(root)
-    (root / "pack/lazy.csv").write_text("a,c\n")
-    assert len({before, with_table, fresh(root)}) == 3
+    (root / f"pack/lazy{ending}").write_text("a,b\n")
+    with_data = fresh(root)
+    (root / f"pack/lazy{ending}").write_text("a,c\n")
+    assert len({before, with_data, fresh(root)}) == 3
+
+
+def test_every_data_file_of_the_package_counts_and_is_installed():
+    """What is no code lies beside the module that reads it, and in setuptools' package-data."""
+    package = Path(codehash.__file__).parents[1]
+    data = [
+        path
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc", ".typed")
+    ]
+    project = tomllib.loads((package.parents[1] / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["confide"]
+    assert len(data) >= 4
+    for path in data:
+        assert path.suffix in codehash.DATA and path.with_suffix(".py").is_file(), path
+        assert any(path.relative_to(package).match(pattern) for pattern in patterns), path
 
 
 @pytest.mark.parametrize(
@@ -110,7 +129,10 @@ def test_an_unrelated_module_does_not_count(root):
 def test_closure_holds_all_that_an_import_really_loads():
     """Oracle: the package's modules in sys.modules after importing the stage."""
     src = Path(codehash.__file__).parents[2]
-    script = "import confide.stages.redact, sys; print(*(m for m in sys.modules if m.split('.')[0] == 'confide'))"
+    script = (
+        "import confide.stages.redact, sys; "
+        "print(*(m for m in sys.modules if m.split('.')[0] == 'confide'))"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,

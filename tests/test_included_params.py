@@ -216,7 +216,7 @@ def test_a_file_that_is_laid_over_changes_what_an_included_one_defines(folder):
 
 
 # The project's own
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_file_of_studies_is_included_and_shown_by_dvc(monkeypatch):

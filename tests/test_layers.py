@@ -113,7 +113,8 @@ def test_data_stages_load_nothing_heavy(stage):
 def test_the_workflow_loads_nothing_heavy():
     assert (
         loaded(
-            "import confide.cli, confide.config.params, confide.config.jobs, confide.provenance.records, confide.provenance.code_hash"
+            "import confide.cli, confide.config.params, confide.config.jobs, "
+            "confide.provenance.records, confide.provenance.code_hash"
         )
         == set()
     )

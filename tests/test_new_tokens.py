@@ -114,7 +114,7 @@ def test_a_published_vocabulary_has_none(tmp_path):
 
 
 # The data stages
-# ----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 REDACTION = RedactSpec(
     policy={"kind": "regex", "patterns": {"code": r"\d+"}}, conservative={"kind": "everything"}
@@ -138,10 +138,18 @@ def corpus(folder):
     ]
     spans = {0: (11, 13), 3: (5, 7)}
     rows = [
-        {"key": f"d{n}:0", "text": text, "doc": f"d{n}", "split": "train", "domain": None, "owner": None,
-         "gold": [[*spans[n], "code", 1.0]] if n in spans else [], "canary": None}
+        {
+            "key": f"d{n}:0",
+            "text": text,
+            "doc": f"d{n}",
+            "split": "train",
+            "domain": None,
+            "owner": None,
+            "gold": [[*spans[n], "code", 1.0]] if n in spans else [],
+            "canary": None,
+        }
         for n, text in enumerate(texts)
-    ]  # fmt: skip
+    ]
     write_jsonl(folder / "points.jsonl", rows)
 
 

@@ -140,7 +140,10 @@ def test_what_dvc_pushes_is_what_is_not_kept_back(tmp_path):
         ),
     ]
     path = tmp_path / "dvc.yaml"
-    outputs = "[a, b: {push: false}, c: {cache: false}, d: {persist: true}], metrics: [e: {cache: false}, f], plots: [g], deps: [h]"
+    outputs = (
+        "[a, b: {push: false}, c: {cache: false}, d: {persist: true}], metrics: [e: {cache: "
+        "false}, f], plots: [g], deps: [h]"
+    )
     path.write_text(
         f"stages: {{first: {{cmd: x, outs: {outputs}}}, second: {{cmd: y, outs: [a, i]}}}}"
     )

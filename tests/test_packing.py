@@ -3,7 +3,7 @@ what cannot be packed.
 """
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -367,6 +367,7 @@ def test_parameters_are_refused_by_key(tmp_path):
 
 def test_packing_is_what_a_ledger_line_holds():
     ledger = Ledger()
-    ledger.packed(*Packing(1024, 3, "original"))
+    packing = asdict(Packing(tokens=1024, most=3, views="original"))
+    ledger.packed(**packing)
     (line,) = Ledger.load(ledger.dump()).events("packed")
-    assert {key: line[key] for key in Packing._fields} == Packing(1024, 3, "original")._asdict()
+    assert {key: line[key] for key in packing} == packing

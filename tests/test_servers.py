@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SERVER = re.compile(
-    r"\b(mlflow (server|ui|gateway)|http\.server|uvicorn|gunicorn|flask run|jupyter|tensorboard|dvc studio)\b"
+    r"\b(mlflow (server|ui|gateway)|http\.server|uvicorn|gunicorn|flask "
+    r"run|jupyter|tensorboard|dvc studio)\b"
 )
 COMMANDS = (
     "Makefile",

@@ -1,7 +1,7 @@
 """The nouns. Shapes: N points, T tokens of a view, B batch, L length, V vocabulary."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -99,20 +99,18 @@ class Partition:
         )
 
 
-class Packing(NamedTuple):
-    """How a training job reads its points: in chunks of so many tokens, a point in at most `most`
-    of them, from these views.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How a training job reads its points: cut into chunks."""
 
-    tokens: int
-    most: int
-    views: str  # their names, space between two
+    tokens: int  # of a chunk
+    most: int  # chunks that one point lies in
+    views: str  # names of the views that are read, space between two
 
 
 ViewName = Literal["original", "redacted"]
-PoolName = Literal[
-    "all", "public", "private", "marked"
-]  # marked: holds a private token of the original view
+# marked: holds a private token of the original view
+PoolName = Literal["all", "public", "private", "marked"]
 POOLS: tuple[PoolName, ...] = ("all", "public", "private", "marked")
 TokensName = Literal["all", "public", "private", "unmasked"]
 StateName = Literal["reset", "noise", "carry", "published"]
@@ -120,7 +118,7 @@ RegulariserName = Literal["none", "adversarial", "triplet"]
 UnitName = Literal["point", "author"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What one optimizer update may read. Methods yield these; they never see data."""
 
@@ -136,30 +134,45 @@ class Step:
     # to zero, or clipped and noised, or carried on as it is; published: noised, and one batch for
     # exact and noisy updates, which nothing bounds.
     state: StateName = "reset"
-    regulariser: RegulariserName = (
-        "none"  # of an exact step: what is added to its loss against telling authors apart
-    )
+    # of an exact step: what is added to its loss against telling authors apart
+    regulariser: RegulariserName = "none"
     # what noise hides, and what a Poisson batch draws: one point, or all points of an author
     unit: UnitName = "point"
 
 
-STATES = Step(
-    "original", "all", True, "private", "noise"
-)  # a release of recurrent states after private text, noised
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """What really ran: `count` consecutive updates of one kind. Enough to price them."""
 
     step: Step
     # of a noisy step: probability of each unit (point or author) of the pool; of an exact step 0
-    sample_rate: float
-    noise_multiplier: (
-        float  # standard deviation of the noise over max_grad_norm; 0 for an exact step
-    )
-    max_grad_norm: float  # 0 for an exact step
+    sample_rate: float = 0.0
+    # standard deviation of the noise over max_grad_norm; 0 for an exact step
+    noise_multiplier: float = 0.0
+    max_grad_norm: float = 0.0  # 0 for an exact step
     count: int
-    discrete_coordinates: int = (
-        0  # how many numbers each update added discrete Gaussian noise to; 0: Gaussian noise
-    )
+    # how many numbers each update added discrete Gaussian noise to; 0: Gaussian noise
+    discrete_coordinates: int = 0
+
+    @property
+    def noisy(self) -> bool:
+        """Whether noise was added."""
+        return self.step.noisy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRelease:
+    """Recurrent states after private text that public text then read: clipped, with noise.
+
+    `count` of them for one point, and as many for every other one: nothing is drawn by chance.
+    """
+
+    noise_multiplier: float  # standard deviation of the noise over max_grad_norm
+    max_grad_norm: float  # bound of a state's norm
+    count: int
+    noisy: ClassVar[bool] = True
+    sample_rate: ClassVar[float] = 1.0
+    discrete_coordinates: ClassVar[int] = 0  # its noise is Gaussian
+
+
+AnyRelease = Release | StateRelease

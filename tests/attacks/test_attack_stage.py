@@ -124,7 +124,16 @@ def test_from_the_command_line(paths, tmp_path, capsys):
 def test_noised_updates_are_audited_by_the_ledger_of_the_run(paths, tmp_path, capsys):
     ledger = Ledger()
     ledger.start("r", settings="0" * 64, code="0" * 64, noise="system")
-    ledger.append(Release(Step("original", "all", True), 0.1, 1.0, 1.0, 4), "1" * 64)
+    ledger.append(
+        Release(
+            step=Step(view="original", pool="all", noisy=True),
+            sample_rate=0.1,
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+            count=4,
+        ),
+        "1" * 64,
+    )
     ledger.end(weights="0" * 64)
     (tmp_path / "ledger.jsonl").write_text(ledger.dump())
     spec = {"run": "r", "attack": {"kind": "gradients", "coins": 50}, "device": "cpu"}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from confide.attacks.audits.game import CLAIMS, against_coins
-from confide.attacks.exposure.exposure import mean_interval
+from confide.attacks.exposure.summary import mean_interval
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
 from confide.dp.accounting.audit_bounds import SHARES as TRIED

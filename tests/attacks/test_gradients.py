@@ -36,7 +36,13 @@ def sigma_of(epsilon):
 
 
 def updates(epsilon=3.0, norm=1.0, count=STEPS, **given):
-    return Release(Step("original", "all", True, **given), RATE, sigma_of(epsilon), norm, count)
+    return Release(
+        step=Step(view="original", pool="all", noisy=True, **given),
+        sample_rate=RATE,
+        noise_multiplier=sigma_of(epsilon),
+        max_grad_norm=norm,
+        count=count,
+    )
 
 
 @cache

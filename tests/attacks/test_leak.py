@@ -12,7 +12,7 @@ import torch
 from confide.attacks.domains.domain_lira import continuation, precision
 from confide.attacks.domains.examples import drawn, veil
 from confide.attacks.domains.judges import about, judge, verdicts
-from confide.attacks.domains.leak import answers, fitting
+from confide.attacks.domains.leak import Answers, answers, fitting, rate
 from confide.attacks.domains.prompts import read
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
@@ -294,13 +294,22 @@ def test_gold_counts_neither_what_the_prompt_says_nor_a_part_of_a_secret():
     assert found["gold"].tolist() == [True, True, False, True, False]
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"targets": ["AIR"]}, "targets = 'AIR': are the domains of the prompts"),
-    ({"judges": {"words": "some_policy"}}, "judges.words = 'some_policy': is the name of a policy"),
-    ({"judges": {"gold": JUDGES["words"]}}, "judges = 'gold'"),
-    ({"judges": {"words": {"kind": "regex", "patterns": {"AIR": "x"}}}}, "judges.words: a policy of kind regex has no label"),
-    ({"judges": {"all": {"kind": "everything"}}}, "judges.all: a policy of kind everything"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"targets": ["AIR"]}, "targets = 'AIR': are the domains of the prompts"),
+        (
+            {"judges": {"words": "some_policy"}},
+            "judges.words = 'some_policy': is the name of a policy",
+        ),
+        ({"judges": {"gold": JUDGES["words"]}}, "judges = 'gold'"),
+        (
+            {"judges": {"words": {"kind": "regex", "patterns": {"AIR": "x"}}}},
+            ("judges.words: a policy of kind regex has no label"),
+        ),
+        ({"judges": {"all": {"kind": "everything"}}}, "judges.all: a policy of kind everything"),
+    ],
+)
 def test_attacks_that_make_no_sense(points, tokenizer, known, change, message):
     spec = LeakSpec.model_validate({"kind": "leak"} | FIELDS | change)
     with pytest.raises(InputError, match=message):
@@ -330,3 +339,8 @@ def test_a_broken_model_gives_no_numbers_and_a_reason(points, tokenizer, make_mo
             read_json(tmp_path / "out.json")["reason"]
             and json.loads((tmp_path / "out.json").read_text())["pairs"] == []
         )
+
+
+def test_of_no_answers_there_is_no_rate():
+    nothing = np.zeros(0, dtype=bool)
+    assert rate(LEAK, nothing, Answers([], [], []), nothing) is None

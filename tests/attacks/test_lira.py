@@ -36,8 +36,17 @@ SPEC = LiraSpec(
     kind="lira", shadows="tiny", label="order", limit=40, group=8, bootstrap=100, seed=3
 )
 SHADOWS = ShadowsSpec(
-    label="order", limit=40, models=16, embedding=16, hidden=32, epochs=40, lr=0.03, batch_size=16, background=0.1, seed=3
-)  # fmt: skip
+    label="order",
+    limit=40,
+    models=16,
+    embedding=16,
+    hidden=32,
+    epochs=40,
+    lr=0.03,
+    batch_size=16,
+    background=0.1,
+    seed=3,
+)
 
 
 def rows(held: int = 40, word: str = "has") -> list[dict]:

@@ -86,12 +86,18 @@ def test_own_secrets_are_long_enough_and_in_no_other_domains_training_text_in_an
     assert read(SPEC, points).counts == {"TV": 1}
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"prompts": ["SEA"]}, "prompts = 'SEA': unknown: one of AIR, NEWS, TV"),
-    ({"targets": ["air"]}, "targets = 'air': unknown"),
-    ({"prompts": ["NEWS"]}, "prompts = 'NEWS': has no point in the test split"),
-    ({"dialogues": 1, "prompts": ["TALK"]}, "prompts = 'TALK': none of its first test points is a dialogue"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompts": ["SEA"]}, "prompts = 'SEA': unknown: one of AIR, NEWS, TV"),
+        ({"targets": ["air"]}, "targets = 'air': unknown"),
+        ({"prompts": ["NEWS"]}, "prompts = 'NEWS': has no point in the test split"),
+        (
+            {"dialogues": 1, "prompts": ["TALK"]},
+            ("prompts = 'TALK': none of its first test points is a dialogue"),
+        ),
+    ],
+)
 def test_domains_that_cannot_be_asked(points, change, message):
     extra = [row("8", "train", "NEWS", "x")]
     extra += (

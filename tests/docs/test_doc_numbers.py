@@ -42,7 +42,8 @@ SESSIONS = [
     for block in blocks(page, "pycon")
 ]
 PLACES = re.compile(
-    r"(?:Theorem|Proposition|Definition|Algorithm|Figure|Table|section|Section|Python) \d+(?:\.\d+)*"
+    r"(?:Theorem|Proposition|Definition|Algorithm|Figure|Table|section|Section|Python) "
+    r"\d+(?:\.\d+)*"
 )
 
 

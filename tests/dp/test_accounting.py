@@ -32,11 +32,27 @@ OPACUS_013 = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64))
 
 
 def noisy(rate, sigma, count, view="redacted", pool="private"):
-    return [Release(Step(view, pool, True), rate, sigma, 1.0, count)]
+    return [
+        Release(
+            step=Step(view=view, pool=pool, noisy=True),
+            sample_rate=rate,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=count,
+        )
+    ]
 
 
 def exact(view="redacted", pool="public", count=1):
-    return [Release(Step(view, pool, False), 0.0, 0.0, 0.0, count)]
+    return [
+        Release(
+            step=Step(view=view, pool=pool, noisy=False),
+            sample_rate=0.0,
+            noise_multiplier=0.0,
+            max_grad_norm=0.0,
+            count=count,
+        )
+    ]
 
 
 @lru_cache
@@ -48,7 +64,7 @@ def rdp_sigma(target, delta, rate, count):
 
 
 # published numbers
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -187,7 +203,7 @@ def test_monotone_in_everything(rate, sigma, steps, relation, accountant):
 
 
 # groups
-# --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_group_epsilon_by_hand():
@@ -223,7 +239,7 @@ def test_a_group_that_hops_cannot_reach_falls_back_to_no_amplification():
 
 
 # who is reached
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_crt_reaches_only_what_is_missed():
@@ -256,8 +272,39 @@ def test_one_bare_update_spoils_all():
 
 def test_an_unknown_event_raises():
     with pytest.raises(ValueError, match="unknown"):
-        price([Release(Step("raw", "all", True), 0.1, 1.0, 1.0, 1)])
+        price(
+            [
+                Release(
+                    step=Step(view="raw", pool="all", noisy=True),
+                    sample_rate=0.1,
+                    noise_multiplier=1.0,
+                    max_grad_norm=1.0,
+                    count=1,
+                )
+            ]
+        )
     with pytest.raises(ValueError):
-        price([Release(Step("redacted", "all", True), 0.1, 0.0, 1.0, 1)])
+        price(
+            [
+                Release(
+                    step=Step(view="redacted", pool="all", noisy=True),
+                    sample_rate=0.1,
+                    noise_multiplier=0.0,
+                    max_grad_norm=1.0,
+                    count=1,
+                )
+            ]
+        )
     with pytest.raises(ValueError):
-        epsilon([Release(Step("redacted", "all", False), 0.1, 1.0, 1.0, 1)], 1e-5)
+        epsilon(
+            [
+                Release(
+                    step=Step(view="redacted", pool="all", noisy=False),
+                    sample_rate=0.1,
+                    noise_multiplier=1.0,
+                    max_grad_norm=1.0,
+                    count=1,
+                )
+            ],
+            1e-5,
+        )

@@ -10,7 +10,17 @@ from confide.types import Release, Step
 
 def spent(rate, sigma, steps, delta, relation):
     return epsilon(
-        [Release(Step("redacted", "private", True), rate, sigma, 1.0, steps)], delta, relation
+        [
+            Release(
+                step=Step(view="redacted", pool="private", noisy=True),
+                sample_rate=rate,
+                noise_multiplier=sigma,
+                max_grad_norm=1.0,
+                count=steps,
+            )
+        ],
+        delta,
+        relation,
     )
 
 

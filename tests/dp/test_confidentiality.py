@@ -32,7 +32,15 @@ from confide.types import Release, Step
 
 
 def noisy(rate, sigma, count):
-    return [Release(Step("redacted", "private", True), rate, sigma, 1.0, count)]
+    return [
+        Release(
+            step=Step(view="redacted", pool="private", noisy=True),
+            sample_rate=rate,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=count,
+        )
+    ]
 
 
 def renyi(releases):
@@ -40,7 +48,7 @@ def renyi(releases):
 
 
 # published numbers
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_crt_notebook():

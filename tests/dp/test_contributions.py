@@ -104,9 +104,8 @@ def test_no_stored_contribution_of_an_author_is_above_the_bound(half: str) -> No
             for number in range(int(units[-1]) + 1):
                 members = units == number
                 whole = Batch(batch.inputs[members], batch.targets[members])
-                if (
-                    size == 6
-                ):  # together with an author without text, so that the pass is that of several authors
+                # together with an author without text, so that the pass is that of several authors
+                if size == 6:
                     silent = torch.full_like(whole.targets, -100)
                     both = Batch(
                         torch.cat([whole.inputs, whole.inputs]), torch.cat([whole.targets, silent])

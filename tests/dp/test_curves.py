@@ -23,7 +23,15 @@ from confide.types import Release, Step
 
 
 def noisy(rate, sigma, count):
-    return [Release(Step("redacted", "private", True), rate, sigma, 1.0, count)]
+    return [
+        Release(
+            step=Step(view="redacted", pool="private", noisy=True),
+            sample_rate=rate,
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            count=count,
+        )
+    ]
 
 
 def gaussian_epsilon(mu, delta):

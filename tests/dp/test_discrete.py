@@ -1,4 +1,6 @@
-"""The discrete Gaussian: samples against the exact law, ties decided by fractions, distance, price, and sums of integers."""
+"""The discrete Gaussian: samples against the exact law, ties decided by fractions, distance, price,
+and sums of integers.
+"""
 
 import math
 from collections.abc import Callable
@@ -179,7 +181,9 @@ def test_a_distance_is_added_to_delta_on_both_sides() -> None:
 def exact_delta(
     bits: int, shift: int, rate: float, relation: str, count: int, value: float
 ) -> float:
-    """delta of `count` Poisson-sampled sums with discrete noise of deviation 2^bits, summed over all outcomes."""
+    """delta of `count` Poisson-sampled sums with discrete noise of deviation 2^bits, summed over
+    all outcomes.
+    """
     values, mass = law(2**bits, 14 * 2**bits + 2 * shift)
     shifted = {place: np.interp(values - place, values, mass) for place in (-shift, 0, shift)}
     one = (1 - rate) * shifted[0] + rate * shifted[shift]
@@ -215,7 +219,16 @@ def test_the_price_bounds_what_the_discrete_mechanism_tells(
 
 
 def noised(coordinates: int, count: int = 400) -> list[Release]:
-    return [Release(Step("redacted", "private", True), 0.02, 0.9, 1.0, count, coordinates)]
+    return [
+        Release(
+            step=Step(view="redacted", pool="private", noisy=True),
+            sample_rate=0.02,
+            noise_multiplier=0.9,
+            max_grad_norm=1.0,
+            count=count,
+            discrete_coordinates=coordinates,
+        )
+    ]
 
 
 @pytest.mark.parametrize("relation", ["add_or_remove", "replace_one"])
@@ -239,7 +252,14 @@ def test_calibration_pays_for_the_distance() -> None:
     given = (3.0, 8e-5, 0.02, 400)
     sigma = calibrate(*given, coordinates=10**17)
     assert sigma > calibrate(*given)
-    release = Release(Step("redacted", "private", True), 0.02, sigma, 1.0, 400, 10**17)
+    release = Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=0.02,
+        noise_multiplier=sigma,
+        max_grad_norm=1.0,
+        count=400,
+        discrete_coordinates=10**17,
+    )
     assert 2.99 < epsilon([release], 8e-5) <= 3.0
 
 

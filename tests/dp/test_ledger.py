@@ -8,10 +8,22 @@ import pytest
 
 from confide.dp.ledger import START, Ledger, check
 from confide.errors import InputError
-from confide.types import STATES, Release, Step
+from confide.types import Release, StateRelease, Step
 
-EXACT = Release(Step("redacted", "public", False), 0.0, 0.0, 0.0, 1)
-NOISY = Release(Step("redacted", "private", True), 0.05, 1.1, 1.0, 1)
+EXACT = Release(
+    step=Step(view="redacted", pool="public", noisy=False),
+    sample_rate=0.0,
+    noise_multiplier=0.0,
+    max_grad_norm=0.0,
+    count=1,
+)
+NOISY = Release(
+    step=Step(view="redacted", pool="private", noisy=True),
+    sample_rate=0.05,
+    noise_multiplier=1.1,
+    max_grad_norm=1.0,
+    count=1,
+)
 OTHER = replace(NOISY, noise_multiplier=1.2)
 EVENTS = [EXACT, EXACT, NOISY, NOISY, NOISY, 1, EXACT, EXACT, NOISY, 2, OTHER, NOISY, 3]
 
@@ -174,12 +186,12 @@ def test_unknown_events_are_refused_even_if_well_hashed(content):
         {"noise_multiplier": float("nan")},
         {"max_grad_norm": float("inf")},
         {"count": -1},
-        {"step": Step("raw", "private", True)},
-        {"step": Step("redacted", "some", True)},
-        {"step": Step("redacted", "private", True, "some")},
-        {"step": Step("redacted", "private", True, "private", "kept")},
-        {"step": Step("redacted", "private", True, "all", "noise")},
-        {"step": Step("redacted", "private", False)},
+        {"step": Step(view="raw", pool="private", noisy=True)},
+        {"step": Step(view="redacted", pool="some", noisy=True)},
+        {"step": Step(view="redacted", pool="private", noisy=True, tokens="some")},
+        {"step": Step(view="redacted", pool="private", noisy=True, tokens="private", state="kept")},
+        {"step": Step(view="redacted", pool="private", noisy=True, tokens="all", state="noise")},
+        {"step": Step(view="redacted", pool="private", noisy=False)},
     ],
 )
 def test_a_release_that_cannot_be_priced_is_refused(change):
@@ -206,11 +218,42 @@ def test_noise_that_was_drawn_twice_shows():
 
 def test_states_of_one_kind_of_step_can_be_left_out():
     ledger = play(started(), [NOISY, EXACT])
-    ledger.append(Release(STATES, 1.0, 1.1, 1.0, 4), "f" * 64)
-    assert (
-        ledger.states() == [*ledger.states(besides=STATES), "f" * 64] and len(ledger.states()) == 2
+    ledger.append(
+        StateRelease(noise_multiplier=1.1, max_grad_norm=1.0, count=4),
+        "f" * 64,
     )
-    assert Ledger.load(ledger.dump()).releases()[-1].step == STATES
+    assert (
+        ledger.states() == [*ledger.states(updates_only=True), "f" * 64]
+        and len(ledger.states()) == 2
+    )
+
+
+STATES_LINE = (  # of a ledger that an earlier version wrote: its certificate quotes the hash
+    '{"index":0,"release":{"step":{"view":"original","pool":"all","noisy":true,"tokens":"private",'
+    '"state":"noise"},"sample_rate":1.0,"noise_multiplier":1.1,"max_grad_norm":1.0,"count":4},'
+)
+
+
+def test_a_release_of_states_is_told_from_an_update_and_its_line_is_what_it_was():
+    ledger = Ledger()
+    shown = StateRelease(noise_multiplier=1.1, max_grad_norm=1.0, count=4)
+    ledger.append(shown, "f" * 64)
+    assert ledger.dump().startswith(STATES_LINE)
+    assert Ledger.load(ledger.dump()).releases() == [shown]
+    assert Ledger.load(ledger.dump()).dump() == ledger.dump()
+    step = Step(view="original", pool="all", noisy=True, tokens="private", state="noise")
+    with pytest.raises(ValueError, match="no update"):
+        ledger.append(replace(NOISY, step=step), "e" * 64)
+
+
+def test_states_that_a_line_calls_sampled_are_refused():
+    line = json.loads(STATES_LINE[:-1] + "}") | {"random": "f" * 64, "previous": START}
+    line["release"]["sample_rate"] = 0.5
+    line["hash"] = hashlib.sha256(
+        json.dumps(line, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
+    with pytest.raises(InputError, match="not drawn by chance"):
+        Ledger.load(json.dumps(line), "l")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def other(pair, x):
 
 
 # one update
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_replacement_is_its_own_reverse():
 
 
 # composition
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def made_up(seed, size):
@@ -142,7 +142,7 @@ def test_the_window_holds_all_but_a_tail(pair, count):
 
 
 # whole curves
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,9 @@ def test_pricing_loads_no_slow_part_of_scipy():
         "import sys, confide.certify.certificate, confide.commands.verify\n"
         "from confide.dp.accounting.price import agree, group\n"
         "from confide.types import Release, Step\n"
-        "ran = [Release(Step('redacted', 'private', True), 0.1, 2.0, 1.0, 10)]\n"
+        "step = Step(view='redacted', pool='private', noisy=True)\n"
+        "noise = {'sample_rate': 0.1, 'noise_multiplier': 2.0, 'max_grad_norm': 1.0}\n"
+        "ran = [Release(step=step, **noise, count=10)]\n"
         "agree(ran, 1e-5, 'replace_one'), group(ran, 1e-5, 3)\n"
         "print(*(name for name in sys.modules if name.startswith(('dp_accounting', 'scipy.'))))"
     )

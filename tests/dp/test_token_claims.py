@@ -21,7 +21,7 @@ from confide.certify.confidentiality import caught_only
 from confide.certify.token_claims import token_claims
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.price import epsilon, group, price, solve
-from confide.types import STATES, Release, Step
+from confide.types import Release, StateRelease, Step
 
 DELTA = 8e-5
 SIGMA = 2.0
@@ -30,17 +30,29 @@ SIGMA = 2.0
 def exact(
     tokens: str = "public", state: str = "reset", view: str = "original", pool: str = "all"
 ) -> Release:
-    return Release(Step(view, pool, False, tokens, state), 0.0, 0.0, 0.0, 5)
+    return Release(
+        step=Step(view=view, pool=pool, noisy=False, tokens=tokens, state=state),
+        sample_rate=0.0,
+        noise_multiplier=0.0,
+        max_grad_norm=0.0,
+        count=5,
+    )
 
 
 def noisy(
     state: str = "reset", count: int = 60, pool: str = "marked", rate: float = 0.05
 ) -> Release:
-    return Release(Step("original", pool, True, "private", state), rate, SIGMA, 1.0, count)
+    return Release(
+        step=Step(view="original", pool=pool, noisy=True, tokens="private", state=state),
+        sample_rate=rate,
+        noise_multiplier=SIGMA,
+        max_grad_norm=1.0,
+        count=count,
+    )
 
 
-def shown(count: int) -> Release:
-    return Release(STATES, 1.0, SIGMA, 1.0, count)
+def shown(count: int) -> StateRelease:
+    return StateRelease(noise_multiplier=SIGMA, max_grad_norm=1.0, count=count)
 
 
 RESET = [exact(), noisy()]
@@ -75,10 +87,22 @@ def test_an_exact_update_on_private_tokens_spoils_all(tokens: str) -> None:
 
 
 def test_what_tells_tokens_apart_may_follow_what_does_not() -> None:
-    crt = Release(Step("redacted", "private", True), 0.1, SIGMA, 1.0, 5)
+    crt = Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=0.1,
+        noise_multiplier=SIGMA,
+        max_grad_norm=1.0,
+        count=5,
+    )
     found = price([crt, *RESET])
     assert found.caught == RESET[1:] and found.missed is None and found.conditional
-    open_ = Release(Step("original", "all", False), 0.0, 0.0, 0.0, 1)
+    open_ = Release(
+        step=Step(view="original", pool="all", noisy=False),
+        sample_rate=0.0,
+        noise_multiplier=0.0,
+        max_grad_norm=0.0,
+        count=1,
+    )
     assert price([open_, *RESET]).caught is None
     quiet = price([noisy()])  # no exact update at all: a noised one bounds every record
     assert quiet.record == quiet.missed == quiet.caught == [noisy()]
@@ -143,7 +167,13 @@ def test_gamma_counts_what_is_missed_as_unprotected() -> None:
 
 def test_fine_tuning_twice_protects_caught_secrets_by_its_second_stage_alone() -> None:
     first = exact("unmasked", view="redacted")
-    second = Release(Step("original", "all", True), 0.05, SIGMA, 1.0, 60)
+    second = Release(
+        step=Step(view="original", pool="all", noisy=True),
+        sample_rate=0.05,
+        noise_multiplier=SIGMA,
+        max_grad_norm=1.0,
+        count=60,
+    )
     paid = price([first, second])
     assert (paid.record, paid.missed, paid.caught) == (None, None, [second])
     assert paid.screened and not paid.by_token and paid.drawn == [second]
@@ -207,8 +237,15 @@ def solve_gaussian(mu: float) -> float:
 def test_the_papers_number_stands_beside_infinity() -> None:
     rate = 1 / 3337
     count = round(3.06 * 50 * 3337)
-    step = Step("original", "all", True, "private", "published")
-    found = claims([exact(state="published"), Release(step, rate, 0.7, 5e-3, count)])
+    step = Step(view="original", pool="all", noisy=True, tokens="private", state="published")
+    found = claims(
+        [
+            exact(state="published"),
+            Release(
+                step=step, sample_rate=rate, noise_multiplier=0.7, max_grad_norm=5e-3, count=count
+            ),
+        ]
+    )
     assert found["as_published"]["epsilon"] == pytest.approx(
         2.74, abs=0.006
     )  # CustomerSim, Table 2

@@ -1,5 +1,5 @@
-"""A part of the table of faults in the tests, most of it nightly; `python tests/faults/table.py` has
-the whole of it.
+"""A part of the table of faults in the tests, most of it nightly; `python tests/faults/table.py`
+has the whole of it.
 """
 
 import os

@@ -136,7 +136,10 @@ def killed_while_writing(reference: Project, folder: Path, points: int) -> list[
         ]
         lost += job.differences(job)
         rows.setdefault(said.removeprefix("killed at "), []).append(lost)
-    says = "what had its final name is still the same, noise from the system included; nothing left over"
+    says = (
+        "what had its final name is still the same, noise from the system included; nothing "
+        "left over"
+    )
     return [
         row(
             "kill -9 with half a file written",

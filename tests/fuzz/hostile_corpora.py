@@ -46,10 +46,19 @@ def dialogues(path: Path, folder: str, extra: dict[str, Any]) -> bytes:
     """Files of schema-guided dialogues for each split; the one to be changed is that of train."""
     for split_name in SPLITS:
         turns = [
-            {"speaker": "USER", "turn_id": "0", "utterance": f"I am {SECRET}.",
-             "frames": [{"service": "Banks_1", "slots": [{"slot": "receiver", "start": 5, "exclusive_end": 22, **extra}]}]},
+            {
+                "speaker": "USER",
+                "turn_id": "0",
+                "utterance": f"I am {SECRET}.",
+                "frames": [
+                    {
+                        "service": "Banks_1",
+                        "slots": [{"slot": "receiver", "start": 5, "exclusive_end": 22, **extra}],
+                    }
+                ],
+            },
             {"speaker": "SYSTEM", "turn_id": "1", "utterance": "Very well.", "frames": []},
-        ]  # fmt: skip
+        ]
         found = [
             {"dialogue_id": f"{split_name}_{n}", "services": ["Banks_1"], "turns": turns}
             for n in range(3)
@@ -94,8 +103,14 @@ MESSAGE = (
     f"Content-Transfer-Encoding: quoted-printable\n\nI am {SECRET} {{0}} =C3=A9.\n"
     f"On Monday, Bo wrote:\n> no\n--b--\n"
 )
-TREE = "# newdoc id = d{0}\n# text = {1} met Ada .\n1\t{1}\tB-PER\t-\t-\n2\tmet\tO\t-\t-\n3\tAda\tB-PER\t-\t-\n4\t.\tO\t-\t-\n\n"
-DIALOG = f"SYS: Hello, may I have your full name?\nUSR: I am Ada Byron.\nSYS: Thanks.\nUSR: It is {SECRET} 123-12345-1234\n"
+TREE = (
+    "# newdoc id = d{0}\n# text = {1} met Ada "
+    ".\n1\t{1}\tB-PER\t-\t-\n2\tmet\tO\t-\t-\n3\tAda\tB-PER\t-\t-\n4\t.\tO\t-\t-\n\n"
+)
+DIALOG = (
+    "SYS: Hello, may I have your full name?\nUSR: I am Ada Byron.\nSYS: Thanks.\nUSR: It is "
+    f"{SECRET} 123-12345-1234\n"
+)
 
 
 def mails(folder: Path) -> bytes:

@@ -159,7 +159,7 @@ def words(folder: Path) -> None:
 
 def restored(folder: Path) -> None:
     found = checkpoint.read(folder / "checkpoint", "fingerprint")
-    assert found is None or isinstance(found[1], dict)
+    assert found is None or isinstance(found["batches"], dict)
 
 
 def epochs(folder: Path) -> None:
@@ -315,6 +315,6 @@ def built(group: str, folder: Path) -> None:
         return
     BUILD[group](folder)
     if group == "trained":
-        values = {"fingerprint": "fingerprint", "done": 1, "queue": [1], "metrics": []}
-        checkpoint.write(folder / "checkpoint", {"queue": torch.zeros(3)}, values)
+        states = {"job": {"done": 1}, "batches": {"left": torch.zeros(3), "sizes": [1]}}
+        checkpoint.write(folder / "checkpoint", "fingerprint", states)
         imsave(folder / "figure.png", np.zeros((4, 4)))

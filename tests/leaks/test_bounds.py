@@ -201,12 +201,15 @@ import sys
 from confide.scan.search import Searcher
 import confide.stages.scan
 count = int(sys.argv[1])
-secrets = {number: f"Customer {number:06d} {number * 7919 % 99991:05d} Ltd" for number in range(count)}
+secrets = {
+    number: f"Customer {number:06d} {number * 7919 % 99991:05d} Ltd" for number in range(count)
+}
 searcher = Searcher(secrets)
 blocks = (b'{"loss": 0.25, "text": "Customer service, please hold"}\\n' * 20_000 for _ in range(3))
 assert not list(searcher.hits(blocks))
 assert [hit.secret for hit in searcher.hits([secrets[count // 2].upper().encode()])] == [count // 2]
-(peak,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM:")]  # getrusage counts the parent, too
+# getrusage counts the parent, too
+(peak,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM:")]
 print(int(peak.split()[1]) // 1024)
 """
 

@@ -174,7 +174,8 @@ def test_other_values_of_a_database(tmp_path):
 def test_neighbours_on_a_page_are_not_joined(tmp_path):
     path = tmp_path / "table.html"
     path.write_bytes(
-        b"<table><td>482</td><td>913</td></table> <p>482</p><p>913</p> <text>48</text><text>2913</text>"
+        b"<table><td>482</td><td>913</td></table> <p>482</p><p>913</p> "
+        b"<text>48</text><text>2913</text>"
     )
     assert not found(path)
 

@@ -10,9 +10,12 @@ import pytest
 from scipy.optimize import brentq
 
 from confide.dp.accounting.price import epsilon, price
-from confide.methods import METHODS
+from confide.methods import METHODS, with_options
 from confide.methods.plan import Plan
-from confide.methods.schedule import SCHEDULES
+from confide.methods.schedule import SCHEDULES, ScheduleOptions
+from confide.methods.selective import SelectiveOptions
+from confide.spec_base import Spec
+from confide.specs import RecipeSpec
 from confide.types import Release, Step
 
 PLAN = Plan(
@@ -64,15 +67,13 @@ def test_selective_tells_tokens_apart_and_reads_all_points_but_with_noise_only_m
 
 @pytest.mark.parametrize("state", ["noise", "carry", "published"])
 def test_selective_hands_its_state_to_every_step(state: str) -> None:
-    epochs = list(METHODS["selective"](replace(PLAN, private_state=state)))
+    epochs = list(METHODS["selective"](replace(PLAN, recipe=SelectiveOptions(private_state=state))))
     assert {step.state for steps in epochs for step in steps} == {state}
     if state == "published":
         assert [len(steps) for steps in epochs] == [7] * 4  # a step a batch of all points
 
 
-def test_jft_learns_from_redacted_text_without_predicting_masks_then_from_the_original_with_noise() -> (
-    None
-):
+def test_jft_learns_from_redacted_text_then_from_the_original_with_noise() -> None:
     epochs = [
         {(step.view, step.pool, step.noisy, step.tokens) for step in steps}
         for steps in METHODS["jft"](PLAN)
@@ -93,9 +94,8 @@ SHARES = {  # of updates on redacted text, integrated over training: closed form
 
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_a_schedule_goes_over_from_redacted_to_original_text(kind: str) -> None:
-    plan = replace(
-        PLAN, epochs=5, batch_size=1, sizes={"all": 4000}, redaction_schedule=kind, eta=2.0
-    )
+    recipe = ScheduleOptions(redaction_schedule=kind, eta=2.0)
+    plan = replace(PLAN, epochs=5, batch_size=1, sizes={"all": 4000}, recipe=recipe)
     exact = np.array([not step.noisy for steps in METHODS["schedule"](plan) for step in steps])
     assert len(exact) == 20_000
     spread = math.sqrt(0.25 / len(exact))
@@ -122,9 +122,7 @@ def test_a_schedule_tells_views_apart() -> None:
     assert kinds == {("redacted", "all", False), ("original", "all", True)}
 
 
-def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_of_noised_updates() -> (
-    None
-):
+def test_the_papers_gap_between_jft_and_a_schedule_is_the_number_of_noised_updates() -> None:
     """About 35 % (Kabra and Elenberg 2023, section 6.4): noise made for 5 epochs at epsilon 8, used
     in 6.7 % of the updates.
     """
@@ -136,8 +134,7 @@ def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_o
         epochs=epochs,
         batch_size=batch,
         sizes={"all": size},
-        eta=15.0,
-        redaction_schedule="exp_concave",
+        recipe=ScheduleOptions(redaction_schedule="exp_concave", eta=15.0),
     )
     steps = [step for steps in METHODS["schedule"](plan) for step in steps]
     noisy = sum(step.noisy for step in steps)
@@ -145,7 +142,13 @@ def test_the_papers_gap_between_fine_tuning_twice_and_a_schedule_is_the_number_o
     assert noisy / len(steps) == pytest.approx(1 / 15, rel=0.1)
 
     def spent(sigma: float, count: int) -> float:
-        release = Release(Step("original", "all", True), batch / size, sigma, 0.1, count)
+        release = Release(
+            step=Step(view="original", pool="all", noisy=True),
+            sample_rate=batch / size,
+            noise_multiplier=sigma,
+            max_grad_norm=0.1,
+            count=count,
+        )
         return epsilon([release], delta, "add_or_remove", "rdp")
 
     sigma = brentq(lambda one: spent(one, len(steps)) - 8, 0.35, 0.5, xtol=1e-4)
@@ -160,17 +163,79 @@ def test_regularised_methods_are_ordinary_training_with_a_regulariser_and_withou
     ordinary = [[replace(step, regulariser="none") for step in steps] for steps in epochs]
     assert ordinary == list(METHODS["nonprivate"](PLAN))
     assert {step.regulariser for steps in epochs for step in steps} == {name}
-    found = price([Release(epochs[0][0], 0.0, 0.0, 0.0, 10)])
+    found = price(
+        [
+            Release(
+                step=epochs[0][0],
+                sample_rate=0.0,
+                noise_multiplier=0.0,
+                max_grad_norm=0.0,
+                count=10,
+            )
+        ]
+    )
     assert found.record is None and found.missed is None and found.caught is None
 
 
 def test_crt_without_public_points_is_dpsgd_on_the_redacted_text() -> None:
-    plan = Plan(2, 2, 10, 16, {"all": 40, "public": 0, "private": 40})
+    plan = Plan(
+        epochs=2,
+        noisy_epochs=2,
+        batch_size=10,
+        noisy_batch_size=16,
+        sizes={"all": 40, "public": 0, "private": 40},
+    )
     assert all(step.noisy for steps in METHODS["crt"](plan) for step in steps)
 
 
 def test_an_exact_epoch_reads_every_point_once() -> None:
     assert len(PLAN.exact("original", "all")) == 10
     assert (
-        len(Plan(1, 1, 64, 1, {"all": 65, "public": 0, "private": 0}).exact("original", "all")) == 2
+        len(
+            Plan(
+                epochs=1,
+                noisy_epochs=1,
+                batch_size=64,
+                noisy_batch_size=1,
+                sizes={"all": 65, "public": 0, "private": 0},
+            ).exact("original", "all")
+        )
+        == 2
     )
+
+
+def test_a_recipe_is_its_own_fields_then_the_options_of_every_method() -> None:
+    """In this order: the settings' digest in a ledger is of their JSON."""
+    assert list(RecipeSpec.model_fields)[-7:] == [
+        "private_state",
+        "redaction_schedule",
+        "eta",
+        "regulariser_weight",
+        "same_author",
+        "discriminator_hidden",
+        "discriminator_lr",
+    ]
+    assert all(issubclass(RecipeSpec, method.options) for method in METHODS.values())
+    assert RecipeSpec.__module__ == "confide.specs.training"
+
+
+def test_a_method_takes_its_own_options_and_no_others() -> None:
+    recipe = RecipeSpec(private_state="carry")
+    assert replace(PLAN, recipe=recipe).options(SelectiveOptions).private_state == "carry"
+    assert PLAN.options(SelectiveOptions).private_state == "reset"
+    with pytest.raises(TypeError, match="ScheduleOptions has no options SelectiveOptions"):
+        replace(PLAN, recipe=ScheduleOptions()).options(SelectiveOptions)
+
+
+def test_an_option_that_a_recipe_has_already_is_refused() -> None:
+    class Taken(Spec):
+        eta: float = 1.0
+
+    with pytest.raises(TypeError, match="declared twice in a recipe: eta"):
+        with_options(Taken)
+
+
+def test_the_kinds_of_steps_follow_the_options_of_the_recipe() -> None:
+    kinds = METHODS["selective"].kinds(RecipeSpec(private_state="published"))
+    assert {step.state for step in kinds} == {"published"}
+    assert {step.noisy for step in METHODS["schedule"].kinds(RecipeSpec())} == {True, False}

@@ -21,7 +21,6 @@ from confide.models.generation import (
     draw,
     ending,
     generate,
-    highest,
     pieces,
     uniforms,
 )
@@ -184,25 +183,6 @@ def test_tokens_are_distributed_as_the_softmax_of_the_top_k(kind, tokenizer):
     assert (
         chisquare(counts, 4000 * top.values.softmax(0).numpy()).pvalue < 1e-6
     )  # the test would notice a lost temperature
-
-
-@pytest.mark.parametrize(
-    ("size", "count"), [(2048, 40), (1000, 3), (1003, 7), (300, 40), (50, 50), (4001, 1)]
-)
-def test_the_highest_are_those_of_topk(size, count):
-    logits = torch.randn(50, size, generator=torch.Generator().manual_seed(0))
-    logits[0] = logits[0].sort().values  # all of them side by side
-    logits[1, : size // 2] = -torch.inf
-    logits[2, ::9] = float("nan")
-    assert all(
-        torch.equal(*pair)
-        for pair in zip(highest(logits[:2], count), logits[:2].topk(count), strict=True)
-    )
-    assert all(
-        torch.equal(*pair)
-        for pair in zip(highest(logits[3:], count), logits[3:].topk(count), strict=True)
-    )
-    assert highest(logits[2:3], count)[0].isnan().any()
 
 
 def test_the_nucleus_is_the_smallest_set_of_so_much_probability():

@@ -128,7 +128,10 @@ def test_a_pretrained_model_with_numbers_that_are_not_finite_is_refused_by_name(
     network.save_pretrained(tmp_path / "hub", safe_serialization=True)
     with pytest.raises(
         InputError,
-        match=r"model\.pretrained.*tensor transformer\.wpe\.weight holds a number that is not finite",
+        match=(
+            r"model\.pretrained.*tensor transformer\.wpe\.weight holds a number that is not "
+            r"finite"
+        ),
     ):
         build(GPT2Spec(kind="gpt2", pretrained=str(tmp_path / "hub")), 40, 1)
 

@@ -159,7 +159,8 @@ def test_a_model_that_is_worse_than_a_unigram_model_is_not_recommended():
     found = advise([WORSE, REDACTED, NOTHING], [MEASURED], SECRET)
     assert found.best is None and WORSE.worse
     assert found.reasons[0] == (
-        "crt on mine: its model is worse than a unigram model, perplexity 184 on public tokens against 131"
+        "crt on mine: its model is worse than a unigram model, perplexity 184 on public "
+        "tokens against 131"
     )
     assert "more text" in found.reasons[1] and "larger epsilon" in found.reasons[1]
 

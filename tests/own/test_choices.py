@@ -177,7 +177,10 @@ def test_no_pattern_takes_more_than_a_glance_at_each_character(text):
 
 
 def test_identifiers_are_found():
-    text = "Mail ann.b+c@mail.example.org or see https://x.org/a?b, id AB12-9 of 12/05/2024, +49 (30) 123-456."
+    text = (
+        "Mail ann.b+c@mail.example.org or see https://x.org/a?b, id AB12-9 of 12/05/2024, +49 "
+        "(30) 123-456."
+    )
     found = {
         text[span.start : span.end]: span.label
         for span in policy(RegexPolicySpec(kind="regex", patterns=IDENTIFIERS))(text)

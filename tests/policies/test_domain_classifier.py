@@ -71,7 +71,7 @@ def spec(model, **fields):
 
 
 # Windows and spans
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def rule(texts):
@@ -144,7 +144,7 @@ def test_a_probability_that_is_no_number_fails_its_text_alone():
 
 
 # Networks
-# --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_two_domains_that_a_word_tells_apart_are_learnt(trained):
@@ -167,7 +167,10 @@ def test_two_domains_that_a_word_tells_apart_are_learnt(trained):
 
 
 def test_the_policy_flags_windows_of_its_domains(trained):
-    text = "<AIRLINE> USR: please my flight seat boarding <MEDIA> USR: please my cable internet data <MEDIA> USR: ok"
+    text = (
+        "<AIRLINE> USR: please my flight seat boarding <MEDIA> USR: please my cable internet "
+        "data <MEDIA> USR: ok"
+    )
     found = [(span.label, text[span.start : span.end]) for span in policy(spec(trained))(text)]
     assert [label for label, _ in found] == ["AIRLINE", "MEDIA"] and found[0][
         1
@@ -265,9 +268,17 @@ def folder(tmp_path_factory):
         tokenizer_object=words.backend, pad_token="<pad>", bos_token="<bos>", eos_token="<bos>"
     ).save_pretrained(where)
     config = RobertaConfig(
-        vocab_size=words.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        max_position_embeddings=40, pad_token_id=0, bos_token_id=1, eos_token_id=1, id2label={0: "MEDIA", 1: "FINANCE"},
-    )  # fmt: skip
+        vocab_size=words.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=40,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=1,
+        id2label={0: "MEDIA", 1: "FINANCE"},
+    )
     torch.manual_seed(0)
     RobertaForSequenceClassification(config).save_pretrained(where)
     return where

@@ -107,7 +107,7 @@ def texts_of(spec, text):
 
 
 # Spans
-# ---------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_spans_are_characters_of_the_original_text(rules):
@@ -199,7 +199,7 @@ def test_a_trained_recogniser_finds_names_it_has_not_seen_together(trained):
 
 
 # Contextual
-# ----------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 EVERY = ("entities", "subjects", "objects", "proper_nouns", "pronouns")
 WORDS = ["She", "gave", "Tom", "Jones", "the", "book", "in", "Rome", "quietly"]
@@ -236,7 +236,7 @@ def test_only_what_the_pipeline_has_can_be_asked_for(rules):
 
 
 # Unions, batches, failures
-# -------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def union_of(*policies):
@@ -354,7 +354,7 @@ def test_a_context_makes_a_policy_unstable_and_a_list_of_names_does_not(tmp_path
 
 
 # Models that are not there
-# -------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_a_missing_model_is_one_line(tmp_path, capsys):
@@ -367,7 +367,8 @@ def test_a_missing_model_is_one_line(tmp_path, capsys):
     assert main(["redact", "--spec", orjson.dumps(spec).decode(), *files]) == 2
     error = capsys.readouterr().err
     assert error == (
-        "confide redact: error: model = 'en_core_web_xx': is not installed: python -m spacy download en_core_web_xx\n"
+        "confide redact: error: model = 'en_core_web_xx': is not installed: "
+        "python -m spacy download en_core_web_xx\n"
     )
     assert not (tmp_path / "s").exists()
 
@@ -386,8 +387,10 @@ def test_files_that_are_no_pipelines_are_named(tmp_path):
 def test_other_policies_load_no_spacy(tmp_path):
     (tmp_path / "p").write_text('{"key": "d:0", "text": "a 7"}\n')
     script = (
-        "import sys; from pathlib import Path; from confide.specs import RedactSpec; from confide.stages.redact import redact;"
-        f"redact(RedactSpec(policy={DIGITS}, conservative={DIGITS}), points=Path('p'), output=Path('s'));"
+        "import sys; from pathlib import Path; from confide.specs import RedactSpec;"
+        "from confide.stages.redact import redact;"
+        f"spec = RedactSpec(policy={DIGITS}, conservative={DIGITS});"
+        "redact(spec, points=Path('p'), output=Path('s'));"
         "sys.exit('spacy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=os.environ, check=False)

@@ -71,7 +71,15 @@ def job_of(data: Partition, kind: str, model: str = "lstm", **recipe: Any) -> Jo
     torch.manual_seed(0)
     network = build(spec.model, VOCAB, BOS).train()
     regulariser = regulariser_of({kind}, spec, data, network.head.weight.shape[1], "cpu")
-    return Job(spec, data, network, 0.0, {True: 0, False: 100}, "cpu", regulariser)
+    return Job(
+        spec,
+        data,
+        network,
+        noise_multiplier=0.0,
+        updates={True: 0, False: 100},
+        device="cpu",
+        regulariser=regulariser,
+    )
 
 
 def one_by_one(model: nn.Module, view: View, points: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -232,7 +240,7 @@ def trained(
     rows = []
     for _ in range(epochs):
         for _ in range(10):
-            job.run(Step("original", "all", False, regulariser=kind))
+            job.run(Step(view="original", pool="all", noisy=False, regulariser=kind))
         rows.append(job.regulariser.metrics())
     return job, rows
 
@@ -255,7 +263,7 @@ def test_triplet_training_makes_authors_overlap() -> None:
         job, rows = trained("triplet", weight)
         assert (rows[-1]["regulariser"] is None) == (weight == 0)
         with torch.no_grad():
-            states = one_by_one(job.model.eval(), job.partition.original, np.arange(160))[1]
+            states = one_by_one(job.model.eval(), job.batches.partition.original, np.arange(160))[1]
         distances = torch.cdist(states, states)
         same = torch.arange(160)[:, None] % 4 == torch.arange(160) % 4
         apart = ~torch.eye(160, dtype=torch.bool)
@@ -271,7 +279,9 @@ def test_texts_without_an_author_are_read_and_not_regularised() -> None:
         for one in (job, plain):
             rows = one.regulariser.rows(data.original, np.arange(8), BOS)
             one.regulariser.gradient(
-                Training(one.model, one.spec.recipe.regulariser_weight, None, one.budget, False),
+                Training(
+                    one.model, one.spec.recipe.regulariser_weight, None, one.batches.budget, False
+                ),
                 [rows],
             )
         for own, other in zip(job.model.parameters(), plain.model.parameters(), strict=True):
@@ -293,7 +303,7 @@ def test_bfloat16_gives_the_same_gradient_roughly() -> None:
         for half in (False, True):
             job = job_of(data, kind)
             rows = [job.regulariser.rows(data.original, np.arange(8), BOS)]
-            job.regulariser.gradient(Training(job.model, 1.0, None, job.budget, half), rows)
+            job.regulariser.gradient(Training(job.model, 1.0, None, job.batches.budget, half), rows)
             found.append(
                 torch.cat([parameter.grad.flatten() for parameter in job.model.parameters()])
             )

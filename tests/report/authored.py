@@ -27,8 +27,14 @@ ROWS = {
     "adversarial": ("adversarial", None, 0.7, 11.0, 8.0),
     "triplet": ("triplet", None, 0.75, 11.5, 0.0),
 }
-SECONDS = {"plain": (10.0, 9.0), "dp": (52.0, 51.0), "dp_author": (30.0, 29.0), "clip": (50.0, 49.0),
-           "adversarial": (11.0, 10.0), "triplet": (17.0, 16.0)}  # fmt: skip
+SECONDS = {
+    "plain": (10.0, 9.0),
+    "dp": (52.0, 51.0),
+    "dp_author": (30.0, 29.0),
+    "clip": (50.0, 49.0),
+    "adversarial": (11.0, 10.0),
+    "triplet": (17.0, 16.0),
+}
 TRAIN = (200 * 0.85 ** np.arange(AUTHORS)).astype(int) + 5  # training points, author by author
 
 
@@ -154,13 +160,33 @@ def write_authors(
             for name, value in (files | attacks).items():
                 (folder / f"{name}.json").write_text(json.dumps(value))
             wall, cpu = (spent * (1 + 0.1 * rng.random(EPOCHS)) for spent in SECONDS[row])
-            epochs = [{"epoch": n, "loss": 1.0, "valid_ppl": ppl(row, n), "seconds": wall[n - 1], "cpu_seconds": cpu[n - 1]}
-                      for n in range(1, EPOCHS + 1)]  # fmt: skip
+            epochs = [
+                {
+                    "epoch": n,
+                    "loss": 1.0,
+                    "valid_ppl": ppl(row, n),
+                    "seconds": wall[n - 1],
+                    "cpu_seconds": cpu[n - 1],
+                }
+                for n in range(1, EPOCHS + 1)
+            ]
             (model / "metrics.jsonl").write_text(
                 "".join(json.dumps(line) + "\n" for line in epochs)
             )
-            runs.append({"run": run, "name": row, "method": method, "variant": label, "dataset": "writers", "model": "lstm",
-                         "gamma": 0.0, "seed": seed, "attacks": list(attacks), "trajectory": ["words", "tab"]})  # fmt: skip
+            runs.append(
+                {
+                    "run": run,
+                    "name": row,
+                    "method": method,
+                    "variant": label,
+                    "dataset": "writers",
+                    "model": "lstm",
+                    "gamma": 0.0,
+                    "seed": seed,
+                    "attacks": list(attacks),
+                    "trajectory": ["words", "tab"],
+                }
+            )
     return ReportSpec(
         study="pr", title="Authors", figures=list(figures), runs=runs, ppl_levels=list(LEVELS)
     )

@@ -49,10 +49,12 @@ def verdicts(
     share_of = LEAKS.get(method, 0.05) / len(targets)
     leaked = {target: rng.random(len(UNITS)) < share_of for target in targets}
     return {
-        target: {name: (hit & (rng.random(len(hit)) < found)) | (rng.random(len(hit)) < FALSE[name] / 2)
-                 for name, found in JUDGES.items()}
+        target: {
+            name: (hit & (rng.random(len(hit)) < found)) | (rng.random(len(hit)) < FALSE[name] / 2)
+            for name, found in JUDGES.items()
+        }
         for target, hit in leaked.items()
-    }  # fmt: skip
+    }
 
 
 def interval(flags: np.ndarray, prefix: str = "") -> dict:

@@ -325,6 +325,17 @@ def write_study(
                 path = root / "models" / run / "metrics.jsonl"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("".join(json.dumps(row) + "\n" for row in metrics(method, rng)))
-                runs.append({"run": run, "name": method, "method": method, "dataset": "customersim", "model": "lstm",
-                             "gamma": gamma, "seed": seed, "attacks": list(attacks), "trajectory": list(shown)})  # fmt: skip
+                runs.append(
+                    {
+                        "run": run,
+                        "name": method,
+                        "method": method,
+                        "dataset": "customersim",
+                        "model": "lstm",
+                        "gamma": gamma,
+                        "seed": seed,
+                        "attacks": list(attacks),
+                        "trajectory": list(shown),
+                    }
+                )
     return ReportSpec(study="crt", title="CRT on CustomerSim", figures=list(figures), runs=runs)

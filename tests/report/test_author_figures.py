@@ -60,7 +60,7 @@ def file(author_study, run, name):
 
 
 # Levels
-# --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -222,7 +222,7 @@ def test_time_is_over_the_median_epoch_of_the_non_private_run(found, author_stud
     )
     own = ratio(of(found, "dp"), found, "seconds")
     assert own == pytest.approx(tuple(np.quantile(expected, [0.5, 0.25, 0.75])))
-    assert own.median == pytest.approx(SECONDS["dp"][0] / SECONDS["plain"][0], rel=0.1)
+    assert own.value == pytest.approx(SECONDS["dp"][0] / SECONDS["plain"][0], rel=0.1)
     bare = [
         replace(r, epochs=tuple(epoch._replace(cpu_seconds=None) for epoch in r.epochs))
         for r in found
@@ -234,7 +234,7 @@ def test_time_is_over_the_median_epoch_of_the_non_private_run(found, author_stud
 
 
 # Figures
-# -------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_exposure_panels_draw_each_run_at_each_level_hollow_where_it_is_not_reached(spec, found):
@@ -322,7 +322,7 @@ def test_time_and_probe_have_a_mark_for_every_run(spec, found):
     (times,) = FIGURES["train_time"](spec, found).axes
     marks = [float(line.get_xdata()[0]) for line in times.lines if len(line.get_xdata()) == 1]
     expected = [
-        ratio(of(found, row), found, clock).median
+        ratio(of(found, row), found, clock).value
         for row in ROWS
         for clock in ("seconds", "cpu_seconds")
     ]
@@ -350,7 +350,7 @@ def test_a_study_without_authors_says_so(name, study, results):
 
 
 # Tables
-# --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_table_has_the_columns_of_authors_where_there_are_any(spec, found, results):

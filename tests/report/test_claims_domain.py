@@ -13,8 +13,13 @@ from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Stud
 @pytest.fixture
 def keywords(domain_study):
     root, spec = domain_study
-    names = {"nonprivate": "d_nonprivate", "redacted": "d_k_redacted", "jft": "d_k_jft", "schedule": "d_k_schedule",
-             "domain_only": "d_only"}  # fmt: skip
+    names = {
+        "nonprivate": "d_nonprivate",
+        "redacted": "d_k_redacted",
+        "jft": "d_k_jft",
+        "schedule": "d_k_schedule",
+        "domain_only": "d_only",
+    }
     return Study(spec, renamed(load(spec.runs, root / "results", root / "models"), names))
 
 
@@ -82,6 +87,10 @@ def test_a_saving_that_is_budget_not_used(domain_study):
     }
     own = renamed(results, names)
     for every, drawn, word in ((0.7, 3.0, PUBLISHED), (0.7, 0.8, HOLDS), (2.9, 3.0, FAILS)):
-        found = claimed(claimed(own, "dogo_schedule_published", "secret_caught", every), "dogo_keyword_schedule",
-                        "secret_caught", drawn)  # fmt: skip
+        found = claimed(
+            claimed(own, "dogo_schedule_published", "secret_caught", every),
+            "dogo_keyword_schedule",
+            "secret_caught",
+            drawn,
+        )
         assert domain.saving(Study(spec, found)).word == word

@@ -13,8 +13,14 @@ from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Stud
 def authors(tmp_path_factory):
     root = tmp_path_factory.mktemp("claims")
     spec = write_authors(root, seeds=1)
-    names = {"plain": "writers_nonprivate", "dp": "writers_dpsgd", "dp_author": "writers_by_author",
-             "clip": "writers_clip_noise", "adversarial": "writers_adversarial", "triplet": "writers_triplet"}  # fmt: skip
+    names = {
+        "plain": "writers_nonprivate",
+        "dp": "writers_dpsgd",
+        "dp_author": "writers_by_author",
+        "clip": "writers_clip_noise",
+        "adversarial": "writers_adversarial",
+        "triplet": "writers_triplet",
+    }
     return Study(spec, renamed(load(spec.runs, root / "results", root / "models"), names))
 
 

@@ -37,8 +37,13 @@ def test_a_printed_epsilon_that_is_not_certified(base, results):
 
 def test_canaries_of_selective_training(base, results):
     pair = {"honest": "sdp_selective", "published": "sdp_dpsgd", "nonprivate": "sdp_nonprivate"}
-    low = attacked(attacked(renamed(results, ROWS), "sdp_selective", "exposure", mean=1.0, max=2.0), "sdp_dpsgd", "exposure",
-                   mean=1.0, max=2.0)  # fmt: skip
+    low = attacked(
+        attacked(renamed(results, ROWS), "sdp_selective", "exposure", mean=1.0, max=2.0),
+        "sdp_dpsgd",
+        "exposure",
+        mean=1.0,
+        max=2.0,
+    )
     assert selective.canaries(of(base, low), **pair).word == HOLDS
     blind = attacked(
         low, "sdp_nonprivate", "exposure", max=2.0

@@ -37,7 +37,10 @@ def test_the_page_says_all_of_it(tmp_path):
         if row["verdict"] != "not run"
     ]
     for words in (
-        f"Models: {len(spec.runs)}. Studies: 1. Claims of the papers: ✓ holds: {verdicts.count('holds')}; ",
+        (
+            f"Models: {len(spec.runs)}. Studies: 1. Claims of the papers: ✓ holds: "
+            f"{verdicts.count('holds')}; "
+        ),
         "What is certified",
         "Which method for which need",
         "What the papers claim",

@@ -2,16 +2,15 @@
 
 import hashlib
 import json
-from dataclasses import replace
 from itertools import count
 
 from confide.certify.certificate import reads_of
-from confide.dp.ledger import Ledger, settings_digest
+from confide.dp.ledger import Ledger, settings_digest, updates_of
 from confide.files.io import sha256
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, DataSpec, TrainSpec
 from confide.stages.certify import certify
-from confide.types import Release, Step
+from confide.types import Release, StateRelease, Step
 from tests.terms import POOLS, TERMS, WEIGHTS
 
 DELTA = 8e-5
@@ -68,8 +67,11 @@ STATES_OF_A_POINT = 4
 
 
 def step(view, pool, noisy, tokens="all", state="reset"):
+    noise = {"sample_rate": 0.05, "noise_multiplier": 2.0, "max_grad_norm": 1.0}
     return Release(
-        Step(view, pool, noisy, tokens, state), *((0.05, 2.0, 1.0) if noisy else (0.0, 0.0, 0.0)), 1
+        step=Step(view=view, pool=pool, noisy=noisy, tokens=tokens, state=state),
+        **(noise if noisy else {}),
+        count=1,
     )
 
 
@@ -81,13 +83,7 @@ METHODS = {
     "selective": [step("original", "all", False, "public")] * 5
     + [step("original", "marked", True, "private")] * 20,
     "selective_noise": [step("original", "all", False, "public", "noise")] * 5
-    + [
-        replace(
-            step("original", "all", True, "private", "noise"),
-            sample_rate=1.0,
-            count=STATES_OF_A_POINT,
-        )
-    ]
+    + [StateRelease(noise_multiplier=2.0, max_grad_norm=1.0, count=STATES_OF_A_POINT)]
     + [step("original", "marked", True, "private", "noise")] * 20,
     "selective_published": [
         step("original", "all", False, "public", "published"),
@@ -146,11 +142,11 @@ def measured_on(name, ledger):
 
 def by_author(ledger):
     """Whether noise hides authors."""
-    return any(release.step.unit == "author" for release in ledger.releases())
+    return any(release.step.unit == "author" for release in updates_of(ledger.releases()))
 
 
 def append(ledger, release, state=1_000_000):
-    ledger.append(release, f"{state:064x}" if release.step.noisy else None)
+    ledger.append(release, f"{state:064x}" if release.noisy else None)
 
 
 def spec_of(**given):

@@ -95,11 +95,11 @@ def job_of(case: Case, steps: list[Step], group: Group, dtype: torch.dtype) -> J
         spec,
         data,
         model.to(dtype),
-        0.8,
-        {True: len(steps), False: len(steps)},
-        "cpu",
-        regulariser,
-        group,
+        noise_multiplier=0.8,
+        updates={True: len(steps), False: len(steps)},
+        device="cpu",
+        regulariser=regulariser,
+        group=group,
     )
 
 
@@ -125,38 +125,37 @@ def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
     together, alone = (job_of(case, steps, one, dtype) for one in (group, ALONE))
     apart = 0.0
     sizes = []
-    physical = together._physical
+    divided = together.batches.pieces
     if alone.regulariser is None and spec.recipe.private_state != "noise":
-        alone.budget.size = 1000
+        alone.batches.budget.size = 1000
 
     def counted(step: Step, chosen: torch.Tensor) -> Iterator[Any]:
-        pieces = list(physical(step, chosen))
+        pieces = list(divided(step, chosen))
         sizes.append(sum(map(len, pieces)))
         return iter(pieces)
 
     def scaled(norms: torch.Tensor) -> torch.Tensor:
-        clipper = together.clipper
+        clipper = together.gradients.clipper
         assert (
             norms.dtype == clipper.flat.dtype == torch.float64 and clipper.spare.dtype == dtype
         )  # in bfloat16, too
         return scale(norms)
 
-    together._physical = counted
-    if together.clipper is not None:
-        scale, together.clipper._scale = together.clipper._scale, scaled
+    together.batches.pieces = counted
+    if (clipper := together.gradients.clipper) is not None:
+        scale, clipper._scale = clipper._scale, scaled
     for step in steps:
         together.run(step)
         alone.run(step)
         apart = max(apart, largest(together, alone))
         for one, two in zip(together.model.parameters(), alone.model.parameters(), strict=True):
             one.data.copy_(two.data)  # or Adam would make much of what rounding left
-    same = together.ledger.dump() == alone.ledger.dump()
+    same = together.history.ledger.dump() == alone.history.ledger.dump()
     losses = [
         abs(float(a) - float(b))
-        for a, b in zip(together.losses, alone.losses, strict=True)
-        if a is not None
+        for a, b in zip(together.metrics.losses, alone.metrics.losses, strict=True)
     ]
-    counts = [together.nonfinite(), alone.nonfinite()]
+    counts = [job.gradients.nonfinite() for job in (together, alone)]
     return {
         "apart": apart,
         "ledger": same,

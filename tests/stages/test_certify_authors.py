@@ -16,7 +16,7 @@ from confide.dp.accounting.price import MEANINGLESS, epsilon, group, price
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import write_json
-from confide.types import STATES, Release, Step
+from confide.types import Release, Step
 
 
 def by_author(releases):
@@ -28,7 +28,15 @@ def by_author(releases):
 
 
 AUTHORS = by_author(METHODS["dpsgd"])
-NOISED = [Release(Step("original", "all", True, unit="author"), 0.05, 2.0, 1.0, 60)]
+NOISED = [
+    Release(
+        step=Step(view="original", pool="all", noisy=True, unit="author"),
+        sample_rate=0.05,
+        noise_multiplier=2.0,
+        max_grad_norm=1.0,
+        count=60,
+    )
+]
 
 
 def measured(**counts):
@@ -153,12 +161,23 @@ def test_exact_updates_expose_authors_as_they_expose_points(tmp_path):
 
 def test_ledgers_hold_no_unit_that_could_not_be_priced():
     for wrong in (
-        Release(Step("original", "all", False, unit="author"), 0.0, 0.0, 0.0, 1),
-        Release(Step("original", "all", True, unit="person"), 0.1, 1.0, 1.0, 1),
+        Release(
+            step=Step(view="original", pool="all", noisy=False, unit="author"),
+            sample_rate=0.0,
+            noise_multiplier=0.0,
+            max_grad_norm=0.0,
+            count=1,
+        ),
+        Release(
+            step=Step(view="original", pool="all", noisy=True, unit="person"),
+            sample_rate=0.1,
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+            count=1,
+        ),
     ):
         with pytest.raises(ValueError, match="only noise has another unit"):
             Ledger().append(wrong, "0" * 64 if wrong.step.noisy else None)
-    assert STATES.unit == "point"
     assert (
         '"unit"' not in ledger_of(METHODS["crt"]).dump()
         and '"unit":"author"' in ledger_of(AUTHORS).dump()
@@ -202,7 +221,7 @@ def test_the_gate_holds_a_planted_point_against_the_claim_for_points(tmp_path):
 
 
 # Noise in name only
-# ----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("noise", [1e-4, 1e-20])

@@ -12,7 +12,15 @@ from confide.certify.gate import secret_claim
 from confide.dp.accounting.price import epsilon, group
 from confide.types import Release, Step
 
-NOISED = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 60)]
+NOISED = [
+    Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=0.05,
+        noise_multiplier=2.0,
+        max_grad_norm=1.0,
+        count=60,
+    )
+]
 
 
 def test_without_gold_secrets_nothing_that_needs_gamma_is_claimed(tmp_path):

@@ -19,7 +19,15 @@ from confide.errors import InputError
 from confide.files.io import read_json, write_json
 from confide.types import Release, Step
 
-NOISED = [Release(Step("original", "all", True), 0.05, 2.0, 1.0, 60)]
+NOISED = [
+    Release(
+        step=Step(view="original", pool="all", noisy=True),
+        sample_rate=0.05,
+        noise_multiplier=2.0,
+        max_grad_norm=1.0,
+        count=60,
+    )
+]
 CRT = [step("redacted", "private", True)] * 20
 JFT = [step("redacted", "all", False, "unmasked")] * 5 + [step("original", "all", True)] * 20
 EMPTY = {"pools": {"public": 0, "private": 8}}
@@ -30,7 +38,7 @@ def packed(folder, releases, most=3, views="original", measured=None, ledger=Non
     """A certificate of a run that read chunks of 1024 tokens, its claims, and its page."""
     ledger = ledger or ledger_of(releases)
     if most is not None:
-        ledger.packed(1024, most, views)
+        ledger.packed(tokens=1024, most=most, views=views)
     given = {"pack": 1024, "everything_private": True, "point": "dialogue", "dedup": False} | given
     value, claims = certificate(folder, [], EMPTY | (measured or {}), ledger=ledger, **given)
     return value, claims, (folder / "certificate.md").read_text()
@@ -164,10 +172,10 @@ def test_a_warm_start_from_protected_text_is_not_composed(tmp_path):
     assert "read in chunks" in claims["record_replace_one_pld"]["condition"]
 
 
-@pytest.mark.parametrize("event", [(1, 1, "original"), (1024, 0, "original")])
+@pytest.mark.parametrize("event", [{"tokens": 1, "most": 1}, {"tokens": 1024, "most": 0}])
 def test_a_ledger_cannot_make_a_group_of_nobody(event):
     ledger = Ledger()
-    ledger.packed(*event)
+    ledger.packed(**event, views="original")
     with pytest.raises(InputError, match="chunks have at least 2 tokens"):
         Ledger.load(ledger.dump())
 

@@ -25,7 +25,11 @@ COINS = 1000
 
 def updates(norm=1.0, count=STEPS):
     return Release(
-        Step("original", "all", True), RATE, calibrate(3.0, DELTA, RATE, STEPS), norm, count
+        step=Step(view="original", pool="all", noisy=True),
+        sample_rate=RATE,
+        noise_multiplier=calibrate(3.0, DELTA, RATE, STEPS),
+        max_grad_norm=norm,
+        count=count,
     )
 
 
@@ -75,7 +79,13 @@ def test_the_gate_takes_it(audited):
 
 
 def test_where_nothing_was_noised_there_is_nothing_to_repeat(audited, tmp_path):
-    exact = Release(Step("original", "all", False), 0.0, 0.0, 0.0, 5)
+    exact = Release(
+        step=Step(view="original", pool="all", noisy=False),
+        sample_rate=0.0,
+        noise_multiplier=0.0,
+        max_grad_norm=0.0,
+        count=5,
+    )
     assert {case.outcome for case in cases(*audited([exact], coins=20))} == {"skipped"}
     assert (
         Ledger.from_file(tmp_path / "ledger").head == read_json(tmp_path / "updates.json")["ledger"]

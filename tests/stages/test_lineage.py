@@ -23,7 +23,15 @@ from confide.errors import InputError
 from confide.types import Release, Step
 
 EMPTY = {"pools": {"public": 0, "private": 8}}
-NOISED = [Release(Step("redacted", "private", True), 0.05, 2.0, 1.0, 120)]
+NOISED = [
+    Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=0.05,
+        noise_multiplier=2.0,
+        max_grad_norm=1.0,
+        count=120,
+    )
+]
 
 
 def descended(folder, *sources, public=False, **given):
@@ -169,7 +177,7 @@ def test_deduplication_ties_authors_and_chunks_together(tmp_path):
         if expected is not None:
             assert {claim["epsilon"] for claim in claims.values()} == expected
     chunks = ledger_of(METHODS["dpsgd"])
-    chunks.packed(1024, 3, "original")
+    chunks.packed(tokens=1024, most=3, views="original")
     given = {"pack": 1024, "everything_private": True, "dedup": True, "measured": EMPTY}
     value, claims = certificate(tmp_path, [], ledger=chunks, **given, **ASKED["dpsgd"])
     assert "several chunks" in value["unaccounted"][0]

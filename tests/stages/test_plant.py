@@ -16,10 +16,18 @@ from confide.types import MASK
 
 def write_points(folder, splits):
     rows = [
-        {"key": f"d{n}:0", "text": f"text é {n}", "doc": f"d{n}", "split": name, "domain": None, "owner": "o",
-         "gold": [[0, 4, "x", 1.0]], "canary": None}
+        {
+            "key": f"d{n}:0",
+            "text": f"text é {n}",
+            "doc": f"d{n}",
+            "split": name,
+            "domain": None,
+            "owner": "o",
+            "gold": [[0, 4, "x", 1.0]],
+            "canary": None,
+        }
         for n, name in enumerate(splits)
-    ]  # fmt: skip
+    ]
     write_jsonl(folder / "points.jsonl", rows)
     return rows
 

@@ -39,10 +39,19 @@ def words_file(tmp_path_factory):
 
 def write_points(folder, owners=("a", "b", "c", "d"), each=20):
     rows = [
-        {"key": f"d{owner}{n}:0", "text": f"text {owner} {n}", "doc": f"d{owner}{n}", "split": "train" if n % 5 else "test",
-         "domain": None, "owner": owner, "gold": [], "canary": None}
-        for n in range(each) for owner in owners
-    ]  # fmt: skip
+        {
+            "key": f"d{owner}{n}:0",
+            "text": f"text {owner} {n}",
+            "doc": f"d{owner}{n}",
+            "split": "train" if n % 5 else "test",
+            "domain": None,
+            "owner": owner,
+            "gold": [],
+            "canary": None,
+        }
+        for n in range(each)
+        for owner in owners
+    ]
     write_jsonl(folder / "points.jsonl", rows)
     return rows
 
@@ -187,7 +196,10 @@ def test_what_cannot_be_planted(tmp_path, words_file):
     fails("tokenizer: is needed", tokenizer=None)
     fails(r"vocabulary = 2000: the tokenizer has \d+ words of one token", vocabulary=2000)
     fails(
-        "vocabulary: 17 canaries and controls need first words of their own, and there are 16 words",
+        (
+            "vocabulary: 17 canaries and controls need first words of their own, and there are "
+            "16 words"
+        ),
         vocabulary=16,
     )
     fails("points.jsonl: authors = 5: only 4 have training points", authors=5)
@@ -228,8 +240,14 @@ def test_other_readers_of_canaries(tmp_path, words_file):
 
 def test_the_command_line_takes_both_kinds(tmp_path, words_file):
     write_points(tmp_path)
-    flags = [f"--{name}={tmp_path / file}" for name, file in
-             (("points", "points.jsonl"), ("output", "planted.jsonl"), ("canaries", "canaries.json"))]  # fmt: skip
+    flags = [
+        f"--{name}={tmp_path / file}"
+        for name, file in (
+            ("points", "points.jsonl"),
+            ("output", "planted.jsonl"),
+            ("canaries", "canaries.json"),
+        )
+    ]
     spec = WordCanarySpec(kind="words", **SMALL)
     assert (
         cli.main(["plant", "--spec", spec.model_dump_json(), *flags, f"--tokenizer={words_file}"])

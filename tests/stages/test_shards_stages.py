@@ -147,12 +147,21 @@ def test_a_malformed_line_is_named_by_its_number(corpus, monkeypatch, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name, edit", [
-    ("copies", lambda lines: [*lines[:70], *lines[71:], lines[70]]),
-    ("spans", lambda lines: [*lines[:50], lines[60], *lines[51:]]),
-    ("spans", lambda lines: lines[::-1]),
-    ("spans", lambda lines: [*lines, orjson.dumps({"key": "z", "spans": [], "conservative": True, "at": 10**9})]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, edit",
+    [
+        ("copies", lambda lines: [*lines[:70], *lines[71:], lines[70]]),
+        ("spans", lambda lines: [*lines[:50], lines[60], *lines[51:]]),
+        ("spans", lambda lines: lines[::-1]),
+        (
+            "spans",
+            lambda lines: [
+                *lines,
+                orjson.dumps({"key": "z", "spans": [], "conservative": True, "at": 10**9}),
+            ],
+        ),
+    ],
+)
 def test_findings_that_do_not_belong_to_the_points_are_refused(
     corpus, monkeypatch, threads, name, edit
 ):

@@ -53,7 +53,18 @@ def model(tmp_path):
 
 
 def priced(updates, delta):
-    return epsilon([Release(Step("original", "all", True), 0.05, 2.0, 1.0, updates)], delta)
+    return epsilon(
+        [
+            Release(
+                step=Step(view="original", pool="all", noisy=True),
+                sample_rate=0.05,
+                noise_multiplier=2.0,
+                max_grad_norm=1.0,
+                count=updates,
+            )
+        ],
+        delta,
+    )
 
 
 def spent(tmp_path, *folders, **given):

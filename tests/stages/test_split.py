@@ -47,10 +47,27 @@ def test_fields_of_a_point(tmp_path):
         }
     ]
     assert run(tmp_path, rows) == [
-        {"key": "d:0", "text": "Hi Ann", "doc": "d", "split": "train", "domain": "x", "owner": "w",
-         "gold": [[3, 6, "name", 1.0]], "canary": None},
-        {"key": "d:1", "text": "42", "doc": "d", "split": "train", "domain": "x", "owner": "w", "gold": [], "canary": None},
-    ]  # fmt: skip
+        {
+            "key": "d:0",
+            "text": "Hi Ann",
+            "doc": "d",
+            "split": "train",
+            "domain": "x",
+            "owner": "w",
+            "gold": [[3, 6, "name", 1.0]],
+            "canary": None,
+        },
+        {
+            "key": "d:1",
+            "text": "42",
+            "doc": "d",
+            "split": "train",
+            "domain": "x",
+            "owner": "w",
+            "gold": [],
+            "canary": None,
+        },
+    ]
 
 
 def test_keys_are_unique_where_a_document_comes_back(tmp_path):

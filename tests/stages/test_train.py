@@ -23,9 +23,10 @@ from confide.errors import InputError
 from confide.files.io import read_jsonl, sha256
 from confide.methods import METHODS
 from confide.specs import LSTMSpec, PrivacySpec, ReadSpec, RecipeSpec, TrainSpec
-from confide.stages.train import COSTS, train
+from confide.stages.train import train
 from confide.text import tokenizer as tokenizers
 from confide.train.job import Job
+from confide.train.metrics import COSTS
 from confide.types import Partition, View
 from tests.terms import TERMS
 
@@ -213,7 +214,7 @@ def test_process_killed_outright_resumes_to_the_same_bytes(
 
 def read_values(state: Path) -> dict[str, Any]:
     with safe_open(state, "numpy") as file:
-        return json.loads(file.metadata()["values"])
+        return json.loads(file.metadata()["values"])["parts"]["job"]
 
 
 def test_checkpoint_of_another_configuration_is_not_continued(

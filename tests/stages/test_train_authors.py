@@ -23,7 +23,7 @@ from confide.dp.mechanism.randomness import Stream
 from confide.errors import InputError
 from confide.models import build
 from confide.specs import PrivacySpec, TrainSpec
-from confide.train import job as training
+from confide.train import batches as reading
 from confide.train.job import Job
 from confide.types import Partition, Step, View
 from tests.stages.test_train import RECIPE, partition, run, spec, vocabulary
@@ -33,7 +33,7 @@ __all__ = ["vocabulary"]
 BOUND = 0.05
 AUTHORS = 12
 PRIVACY = PrivacySpec(noise_multiplier=0.8, max_grad_norm=BOUND, unit="author")
-STEP = Step("original", "all", True, unit="author")
+STEP = Step(view="original", pool="all", noisy=True, unit="author")
 
 
 def written(data: Partition | None = None) -> Partition:
@@ -63,7 +63,14 @@ def job_of(data: Partition, noise: float = 0.0, **changes: Any) -> Job:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return Job(wanted, data, model, noise, {True: 50, False: 0}, "cpu")
+    return Job(
+        wanted,
+        data,
+        model,
+        noise_multiplier=noise,
+        updates={True: 50, False: 0},
+        device="cpu",
+    )
 
 
 def flat(tensors: Any) -> Tensor:
@@ -93,8 +100,8 @@ def released(
     """The gradient of one noisy update for which these authors (or points) are drawn, times the
     expected number.
     """
-    monkeypatch.setattr(training, "poisson", lambda *_: torch.tensor(chosen, dtype=torch.int64))
-    job._noisy(step)
+    monkeypatch.setattr(reading, "poisson", lambda *_: torch.tensor(chosen, dtype=torch.int64))
+    job.gradients.noisy(step)
     return (
         flat(parameter.grad for parameter in job.model.parameters()).clone()
         * job.spec.recipe.noisy_batch_size
@@ -111,9 +118,9 @@ def test_an_update_is_that_of_a_loop_over_authors(
     data = written()
     given = []
     job = job_of(data, most=most)
-    job.budget.size = size
-    usual = training.drawn
-    monkeypatch.setattr(training, "drawn", lambda *a: given.append(usual(*a)) or given[-1])
+    job.batches.budget.size = size
+    usual = reading.drawn
+    monkeypatch.setattr(reading, "drawn", lambda *a: given.append(usual(*a)) or given[-1])
     chosen = [0, 3, 4, 11]
     found = released(job, monkeypatch, chosen)
     (points,) = given
@@ -170,12 +177,12 @@ def test_batches_are_poisson_samples_of_authors_at_the_rate_of_the_ledger(
     rounds = 2000
     given = []
     monkeypatch.setattr(
-        training, "drawn", lambda authors, chosen, *_: given.append(chosen.numpy()) or []
+        reading, "drawn", lambda authors, chosen, *_: given.append(chosen.numpy()) or []
     )
     for _ in range(rounds):
-        job._physical(STEP, training.poisson(job.units(STEP), job.sample_rate(STEP), job.sampler))
-    rate = job.release(STEP).sample_rate
-    assert rate == 4 / AUTHORS == job.sample_rate(STEP)
+        job.batches.pieces(STEP, job.batches.poisson(STEP))
+    rate = job.history.release(STEP).sample_rate
+    assert rate == 4 / AUTHORS == job.batches.sample_rate(STEP)
     member = np.zeros((rounds, AUTHORS), bool)
     for row, chosen in zip(member, given, strict=True):
         row[chosen] = True
@@ -196,19 +203,19 @@ def test_a_step_without_authors_is_noise_and_counts() -> None:
     )
     sizes = []
     for _ in range(12):
-        usual = job._physical
-        job._physical = lambda step, chosen, usual=usual: (
+        usual = job.batches.pieces
+        job.batches.pieces = lambda step, chosen, usual=usual: (
             sizes.append(len(chosen)) or usual(step, chosen)
         )
         before = flat(job.model.parameters())
         job.run(STEP)
-        job._physical = usual
+        job.batches.pieces = usual
         assert not torch.equal(before, flat(job.model.parameters()))
         grad = flat(parameter.grad for parameter in job.model.parameters())
         if not sizes[-1]:
             assert abs(float(grad.std()) / (2.0 * BOUND) - 1) < 4 / math.sqrt(2 * len(grad))
     assert 0 in sizes and max(sizes) > 0
-    (release,) = job.ledger.releases()
+    (release,) = job.history.ledger.releases()
     assert (
         release.count == 12 and release.step.unit == "author" and release.sample_rate == 1 / AUTHORS
     )

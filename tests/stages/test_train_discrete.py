@@ -1,4 +1,6 @@
-"""Training with discrete noise: ledger, resuming, units, refusals; usual noise leaves no trace of the option."""
+"""Training with discrete noise: ledger, resuming, units, refusals; usual noise leaves no trace of
+the option.
+"""
 
 import copy
 import json
@@ -93,7 +95,7 @@ def test_pieces_and_order_of_a_batch_do_not_move_a_bit(tmp_path: Path, vocabular
 
 def noiseless(job: Job) -> None:
     """No noise, and all units drawn."""
-    job.noise.discrete = lambda count, bits: torch.zeros(count, dtype=torch.int64)
+    job.gradients.noise.discrete = lambda count, bits: torch.zeros(count, dtype=torch.int64)
 
 
 @pytest.mark.parametrize("most", [2, None])
@@ -109,11 +111,18 @@ def test_an_author_adds_one_clipped_vector(most: int | None) -> None:
     found = []
     for keep in (np.ones(60, bool), data.owner != 3):
         kept = replace(data, split=np.where(keep, data.split, 2).astype(np.uint8))
-        job = Job(wanted, kept, copy.deepcopy(model), 0.8, {True: 50, False: 0}, "cpu")
-        job.sample_rate = lambda step: 1.0
+        job = Job(
+            wanted,
+            kept,
+            copy.deepcopy(model),
+            noise_multiplier=0.8,
+            updates={True: 50, False: 0},
+            device="cpu",
+        )
+        job.batches.sample_rate = lambda step: 1.0
         noiseless(job)
-        job._noisy(test_train_authors.STEP)
-        found.append(job.clipper.flat * 12)
+        job.gradients.noisy(test_train_authors.STEP)
+        found.append(job.gradients.clipper.flat * 12)
     bound = test_train_authors.BOUND
     moved = torch.linalg.vector_norm(found[0] - found[1])
     if most is None:
@@ -140,11 +149,16 @@ def test_so_little_noise_that_integers_could_overflow_is_refused(
 
 
 def test_noise_comes_from_the_cipher_on_any_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "confide.train.job.noise_of", lambda **_: None
-    )  # that of states, which are not noised here
-    job = Job(asked(), partition(), build(asked().model, 270, 1), 0.8, {True: 1, False: 0}, "cpu")
-    assert isinstance(job.noise, Stream)
+    monkeypatch.setattr("confide.train.gradients.noise_of", lambda **_: None)
+    job = Job(
+        asked(),
+        partition(),
+        build(asked().model, 270, 1),
+        noise_multiplier=0.8,
+        updates={True: 1, False: 0},
+        device="cpu",
+    )
+    assert isinstance(job.gradients.noise, Stream)
 
 
 def test_a_target_epsilon_is_met_with_the_distance(tmp_path: Path, vocabulary: Path) -> None:

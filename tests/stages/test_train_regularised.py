@@ -14,6 +14,7 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_jsonl
 from confide.specs import RecipeSpec, parse
+from confide.train.batches import Batches
 from confide.train.job import Job
 from confide.types import Partition, Step
 from tests.stages.test_train import RECIPE, partition, run, spec, vocabulary
@@ -72,7 +73,7 @@ def test_metrics_say_what_the_regulariser_did_and_the_ledger_that_there_was_one(
         )
     releases = Ledger.from_file(made["ledger"]).releases()
     assert [(one.step, one.count) for one in releases] == [
-        (Step("original", "all", False, regulariser=kind), 6)
+        (Step(view="original", pool="all", noisy=False, regulariser=kind), 6)
     ] * 3
 
 
@@ -81,7 +82,7 @@ def test_seconds_are_of_training_alone(
 ) -> None:
     clock = {"now": 0.0}
     step = Job.run
-    monkeypatch.setattr("confide.stages.train.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("confide.train.metrics.time.monotonic", lambda: clock["now"])
 
     def ticking(self: Job, one: Step) -> None:
         clock["now"] += 1
@@ -102,16 +103,15 @@ def test_author_batching_hands_out_batches_of_one_author(
 ) -> None:
     data = owned(np.arange(60) // 16)
     seen = []
-    step = Job._exact
+    drawn = Batches.next_of_pass
     split = data.owner[:48]
 
-    def watched(self: Job, one: Step) -> torch.Tensor:
-        if not self.queue:
-            self.queue = self._shuffled(one)
-        seen.append({int(split[point]) for point in self.queue[-1]})
-        return step(self, one)
+    def watched(self: Batches, step: Step, size: int) -> torch.Tensor:
+        chosen = drawn(self, step, size)
+        seen.append({int(split[point]) for point in chosen})
+        return chosen
 
-    monkeypatch.setattr(Job, "_exact", watched)
+    monkeypatch.setattr(Batches, "next_of_pass", watched)
     for batching in ("author", "uniform"):
         seen.clear()
         run(tmp_path / batching, vocabulary, changed("triplet", batching=batching), data)

@@ -15,7 +15,7 @@ from confide.files.io import read_jsonl
 from confide.specs import GPT2Spec, LSTMSpec, PrivacySpec, RecipeSpec, TrainSpec
 from confide.stages.train import train
 from confide.train.job import Job
-from confide.types import STATES, Partition, Step, View
+from confide.types import Partition, StateRelease, Step, View
 from tests.stages.test_train import files, outputs, vocabulary
 from tests.terms import TERMS
 
@@ -138,12 +138,10 @@ def test_the_ledger_counts_both_kinds_and_draws_from_the_points_that_hold_privat
     counts = {}
     for release in ledger.releases():
         counts[release.step] = counts.get(release.step, 0) + release.count
-    exact = Step("original", "all", False, "public")
-    noisy = Step("original", "marked", True, "private")
+    exact = Step(view="original", pool="all", noisy=False, tokens="public")
+    noisy = Step(view="original", pool="marked", noisy=True, tokens="private")
     assert counts == {exact: 2 * 5, noisy: round(2 * pool / 6)}
-    assert {release.sample_rate for release in ledger.releases() if release.step.noisy} == {
-        6 / pool
-    }
+    assert {release.sample_rate for release in ledger.releases() if release.noisy} == {6 / pool}
     assert ledger.ended() and len(set(ledger.states())) == len(ledger.states())
 
 
@@ -152,16 +150,18 @@ def test_states_that_are_handed_on_are_charged_once_a_pass_for_the_point_with_mo
 ) -> None:
     wanted = spec("noise", model=LSTMSpec(kind="lstm", embedding=6, hidden=6, layers=2))
     ledger = Ledger.from_file(run(tmp_path, vocabulary, wanted)["ledger"])
-    shown = [release for release in ledger.releases() if release.step == STATES]
+    shown = [release for release in ledger.releases() if isinstance(release, StateRelease)]
     assert [release.count for release in shown] == [
         2 * 2 * 2
     ] * 2  # h and c, two layers, two runs; two epochs
     assert {release.sample_rate for release in shown} == {1.0}
     assert price(ledger.releases()).caught == [
-        release for release in ledger.releases() if release.step.noisy
+        release for release in ledger.releases() if release.noisy
     ]
     gradients = [
-        release for release in ledger.releases() if release.step.noisy and release.step != STATES
+        release
+        for release in ledger.releases()
+        if release.noisy and not isinstance(release, StateRelease)
     ]
     assert epsilon(ledger.releases(), 1e-3) > 2 * epsilon(gradients, 1e-3)
     assert len(set(ledger.states())) == len(ledger.states())
@@ -179,7 +179,7 @@ def test_published_training_makes_as_many_updates_as_its_batches_have_runs(
         counts[False] == counts[True] + 2 * 6
     )  # each of the batches begins and ends with a public run
     assert 2 * 6 < counts[True] <= 2 * 2 * 6
-    assert {release.sample_rate for release in ledger.releases() if release.step.noisy} == {6 / 34}
+    assert {release.sample_rate for release in ledger.releases() if release.noisy} == {6 / 34}
     assert price(ledger.releases()).caught is None
 
 

@@ -63,7 +63,8 @@ def test_a_start_without_jobs_closes_folders_too(project):
 
 def test_what_snakemake_does_not_document_is_used_in_one_file():
     private = re.compile(
-        r"workflow\.(?!basedir\b|rst\b)\w+|from snakemake\b(?!\.utils import min_version)|os\._exit|re\._parser"
+        r"workflow\.(?!basedir\b|rst\b)\w+|from snakemake\b(?!\.utils import "
+        r"min_version)|os\._exit|re\._parser"
     )
     places = [
         ROOT / "Snakefile",

@@ -7,11 +7,15 @@ FILES = {
     "models/a/metrics.jsonl": '{"loss":1.5,"seconds":0.25,"cpu_seconds":1e-05}\n',
     "models/a/model.safetensors": "weights",
     "results/runs/a/game.json": '{\n  "bytes": 7,\n  "seconds": 0.5\n}',
-    "results/studies/s/scan.json": '{"secrets": 3, "files": [{"path": "a", "bytes": 12, "hits": 0}]}',
+    "results/studies/s/scan.json": (
+        '{"secrets": 3, "files": [{"path": "a", "bytes": 12, "hits": 0}]}'
+    ),
     "results/studies/s/scan.csv": 'path,bytes,hits\n"a,b",12,0\n',
     "results/studies/s/summary.json": '{"a.g0.seconds": 0.5, "a.g0.ppl": 2}',
     "results/studies/s/table.csv": "run,seconds,ppl\na,0.5,2\n",
-    "results/studies/s/table.md": "| run | seconds |\n| --- | --- |\n| a | 0.5 |\n\n| run | ppl |\n| --- | --- |\n| a | 2 |\n",
+    "results/studies/s/table.md": (
+        "| run | seconds |\n| --- | --- |\n| a | 0.5 |\n\n| run | ppl |\n| --- | --- |\n| a | 2 |\n"
+    ),
 }
 OVERLOOKED = [
     ("models/a/metrics.jsonl", "0.25", "17.5"),

@@ -134,7 +134,8 @@ def test_what_another_user_has_planted_is_refused(place, fresh, folder):
     lines = [line for line in output.splitlines() if not line.startswith("Using ")]
     assert project.status == 2 and len(lines) == 1, output
     assert lines[0].startswith(
-        f"{planted}: belongs to another user, and DVC runs what it holds: delete {planted.parents[3]}"
+        f"{planted}: belongs to another user, and DVC runs what it holds: delete "
+        f"{planted.parents[3]}"
     )
 
 

@@ -340,7 +340,10 @@ FAULTS = [
         edit(
             "confide.provenance.terms:read_before",
             (
-                '{"stage": made.stage, "source": made.source, "public": made.public, "digest": digest}',
+                (
+                    '{"stage": made.stage, "source": made.source, "public": made.public, '
+                    '"digest": digest}'
+                ),
                 '{"stage": made.stage, "source": made.source, "public": True, "digest": digest}',
             ),
         ),

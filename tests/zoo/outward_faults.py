@@ -57,7 +57,10 @@ FAULTS = [
         edit(
             "confide.files.jsons:in_order",
             (
-                'line.count(b\'":\') == keys and b" :" not in line and (b"\\t" not in line) and (b"\\r" not in line)',
+                (
+                    'line.count(b\'":\') == keys and b" :" not in line and (b"\\t" not in '
+                    'line) and (b"\\r" not in line)'
+                ),
                 'line.count(b\'":\') == keys and b"\\t" not in line and (b"\\r" not in line)',
             ),
         ),

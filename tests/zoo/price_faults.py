@@ -321,8 +321,14 @@ FAULTS = [
         edit(
             "confide.certify.certificate:unaccounted",
             (
-                '[line for ledger in history for line in ledger.events("read") if not line["public"]]',
-                '[line for ledger in history[-1:] for line in ledger.events("read") if not line["public"]]',
+                (
+                    '[line for ledger in history for line in ledger.events("read") if not '
+                    'line["public"]]'
+                ),
+                (
+                    '[line for ledger in history[-1:] for line in ledger.events("read") if not '
+                    'line["public"]]'
+                ),
             ),
         ),
     ),

@@ -1,4 +1,5 @@
-"""Mutation testing of private training: checks pass on the project as it is, and every seeded fault is noticed by one.
+"""Mutation testing of private training: checks pass on the project as it is, and every seeded fault
+is noticed by one.
 
 docs/zoo.md counts the faults by check; `python tests/zoo/table.py` writes it.
 """

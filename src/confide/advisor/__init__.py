@@ -1,3 +1,1 @@
-"""From a user's corpus to a first params.yaml, and from what was measured of it to a method that
-fits.
-"""
+"""From a user's corpus to a first params.yaml, and from measured policies to a method that fits."""

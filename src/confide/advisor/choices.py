@@ -1,9 +1,8 @@
-"""What a first params.yaml should say of a corpus, from its counts alone: plain rules, each with
-its reason.
+"""What a first params.yaml should say of a corpus: plain rules, each with its reason.
 
-Learning rates and clipping are those of the studies, chosen on simulated text. What is chosen here
-depends on counts of the protected text, and no certificate charges for that: `confide init` says
-so.
+They look at its counts alone. Learning rates and clipping are those of the studies, chosen on
+simulated text. What is chosen here depends on counts of the protected text, and no certificate
+charges for that: `confide init` says so.
 """
 
 import math
@@ -31,9 +30,8 @@ DIGITS = r"(?:<MASK>|\d)(?:[ .()/-]*(?:<MASK>|\d))*"
 CAPITALS = rf"(?<!\w){WORD}(?:(?:,|\.(?= \d))? {WORD})+"
 NAME = r"(?<=[a-zß-öø-ÿ,;] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ][\w'’-]*"
 IDENTIFIERS = {"email": EMAIL, "link": LINK, "code": CODE, "digits": DIGITS}
-POLICIES: dict[
-    str, list[dict[str, str]]
-] = {  # tables of patterns, united: each finds all that the one before it finds
+# tables of patterns, united: each finds all that the one before it finds
+POLICIES: dict[str, list[dict[str, str]]] = {
     "identifiers": [IDENTIFIERS],
     "capitals": [IDENTIFIERS, {"capitals": CAPITALS}],
     "names": [IDENTIFIERS, {"capitals": CAPITALS, "upper": r"\b[A-ZÀ-ÖØ-Þ]{4,}\b", "name": NAME}],
@@ -76,14 +74,14 @@ class Choice(NamedTuple):
 
 def policies() -> dict[str, PolicySpec]:
     """The policies that are tried."""
-    tables = {
-        name: [RegexPolicySpec(kind="regex", patterns=one) for one in some]
-        for name, some in POLICIES.items()
-    }
-    return {
-        name: some[0] if len(some) == 1 else UnionPolicySpec(kind="union", policies=some)
-        for name, some in tables.items()
-    }
+    built: dict[str, PolicySpec] = {}
+    for name, tables in POLICIES.items():
+        parts: list[PolicySpec] = [
+            RegexPolicySpec(kind="regex", patterns=patterns) for patterns in tables
+        ]
+        several = len(parts) > 1
+        built[name] = UnionPolicySpec(kind="union", policies=parts) if several else parts[0]
+    return built
 
 
 def doubtful() -> PolicySpec:
@@ -92,8 +90,9 @@ def doubtful() -> PolicySpec:
 
 
 def unit_of(corpus: Corpus) -> tuple[str, str]:
-    """A cut into points, and why: the smallest that leaves secrets whole and does not take
-    sentences apart needlessly.
+    """A cut into points, and why.
+
+    It is the smallest that leaves secrets whole and does not take sentences apart needlessly.
     """
     several = sum(corpus.points["turn"].values()) > 1.5 * corpus.lines
     long = sum(corpus.points["sentence"].values()) > 3 * corpus.lines
@@ -106,27 +105,24 @@ def unit_of(corpus: Corpus) -> tuple[str, str]:
     if not (cut := corpus.cut[unit]):
         return unit, why[unit]
     whole = next(
-        other for other in (*UNITS[UNITS.index(unit) :], "dialogue") if not corpus.cut[other]
+        larger for larger in (*UNITS[UNITS.index(unit) :], "dialogue") if not corpus.cut[larger]
     )
     return whole, f"a {unit} would cut {cut:,} known secrets in two"
 
 
 def policy_of(points: Points) -> tuple[str, str]:
-    """A table of patterns, and why: the first that no other outdoes on held-out secrets; without
-    any, identifiers.
+    """A table of patterns, and why: the first that no other outdoes on held-out secrets.
+
+    Without any held-out secrets it is that of identifiers.
     """
     known = points.held_out.total()
     if not known:
-        return (
-            "identifiers",
-            "no held-out secrets are known: e-mails, links, codes, numbers; it does not look for names",
-        )
-    hidden = {name: found.hidden.total() for name, found in points.found.items()}
+        what = "e-mails, links, codes, numbers; it does not look for names"
+        return "identifiers", f"no held-out secrets are known: {what}"
+    hidden = {name: effect.hidden.total() for name, effect in points.found.items()}
     best = max(POLICIES, key=lambda name: hidden[name])  # the first of equals
-    return (
-        best,
-        f"hides {hidden[best]:,} of {known:,} held-out secrets ({hidden[best] / known:.1%})",
-    )
+    share = f"({hidden[best] / known:.1%})"
+    return best, f"hides {hidden[best]:,} of {known:,} held-out secrets {share}"
 
 
 def conservative_of(points: Points) -> tuple[str, str]:
@@ -134,21 +130,15 @@ def conservative_of(points: Points) -> tuple[str, str]:
     known = points.held_out.total()
     spared = 1 - points.noisy / max(1, points.sampled)
     if known < TRUSTED:
-        return (
-            "everything",
-            f"all points are trained on with noise: {known:,} held-out secrets are too few to trust any less",
-        )
+        few = f"{known:,} held-out secrets are too few to trust any less"
+        return "everything", f"all points are trained on with noise: {few}"
     if points.unguarded:
-        return (
-            "everything",
-            f"`doubtful` would leave {points.unguarded:,} of {known:,} held-out secrets without noise",
-        )
+        left = f"{points.unguarded:,} of {known:,} held-out secrets"
+        return "everything", f"`doubtful` would leave {left} without noise"
     if spared < SPARED:
         return "everything", f"`doubtful` would spare no more than {spared:.1%} of the points"
-    return (
-        "doubtful",
-        f"fires on the points of all {known:,} held-out secrets; {spared:.0%} of the points need no noise",
-    )
+    fires = f"fires on the points of all {known:,} held-out secrets"
+    return "doubtful", f"{fires}; {spared:.0%} of the points need no noise"
 
 
 def delta_of(points: int) -> float:
@@ -157,21 +147,20 @@ def delta_of(points: int) -> float:
 
 
 def coins_of(claimed: float, delta: float, most: int, reach: tuple[int, ...] = (3, 5)) -> int:
-    """The fewest coins, in twenties, of an audit that mostly rings at `reach` times what is
-    claimed; 0 if `most` are too few.
+    """The fewest coins, in twenties, of an audit that mostly rings at `reach` times the claim.
 
-    Mostly: an ideal attacker refutes the claim in 17 of 20 trainings. Where `most` do not reach
-    so far, at five times it. The claim is taken for one of Gaussian noise.
+    It is 0 if `most` are too few. Mostly: an ideal attacker refutes the claim in 17 of 20
+    trainings. Where `most` do not reach so far, at five times it. The claim is taken for one of
+    Gaussian noise.
     """
     points = ((claimed, delta), *points_of(gaussian_curve(mu_of(claimed, delta))))
     tried = range(20, min(most, MOST_COINS) + 1, 20)
-    for times in reach:
-        place = TIMES.index(times)
-        enough = bisect_left(
-            tried,
-            OFTEN,
-            key=lambda count, place=place: power(points, claimed, delta, count).rings[place],
-        )
+    for place in map(TIMES.index, reach):
+
+        def rings(count: int, place: int = place) -> float:
+            return power(points, claimed, delta, count).rings[place]
+
+        enough = bisect_left(tried, OFTEN, key=rings)
         if enough < len(tried):
             return tried[enough]
     return 0
@@ -188,26 +177,27 @@ def choose(corpus: Corpus, points: Points, unit: str, epsilon: float) -> Choice:
     copies = min(20, max(5, train // 200))
     delta = delta_of(train + 10 * copies + train // 2)  # with whatever is planted
     labels = [label for label, _ in corpus.labels().most_common() if _attackable(corpus, label)]
+    conservative = conservative_of(points)[0]
+    noisy = points.noisy / points.sampled if conservative == "doubtful" else 1
+    long = float(np.quantile(points.lengths, 0.95))
+    game = coins_of(epsilon, delta, train // 4)
+    # adding a record costs about half of what replacing one does
+    inclusion = coins_of(0.5 * epsilon, delta, train // 4, reach=(5,)) if game else 0
     return Choice(
         point=unit,
         points=train,
         policy=policy_of(points)[0],
-        conservative=(conservative := conservative_of(points)[0]),
+        conservative=conservative,
         vocabulary=near(sum(points.lengths) / 64, 512, 4096),
         epsilon=epsilon,
         delta=delta,
         width=near(train / 40, 64, 256),  # noise grows with the number of weights
         copies=copies,
-        game=(game := coins_of(epsilon, delta, train // 4)),
-        # adding a record costs about half of what replacing one does
-        inclusion=coins_of(0.5 * epsilon, delta, train // 4, reach=(5,)) if game else 0,
+        game=game,
+        inclusion=inclusion,
         batch=near(train / 256, 16, 128),
-        noisy_batch=near(
-            train / 8 * (points.noisy / points.sampled if conservative == "doubtful" else 1),
-            16,
-            1024,
-        ),
-        physical_batch=near(16_384 / max(1.0, float(np.quantile(points.lengths, 0.95))), 8, 256),
+        noisy_batch=near(train / 8 * noisy, 16, 1024),
+        physical_batch=near(16_384 / max(1.0, long), 8, 256),
         epochs=6 if train < 20_000 else 4 if train < 200_000 else 2,
         attacked=labels[0] if labels else None,
     )

@@ -1,8 +1,10 @@
-"""What each method would certify on measured policies, before it is trained: steps and noise as
-`train` makes them, priced as `certify` prices them.
+"""What each method would certify on measured policies, before it is trained.
+
+Steps and noise are as `train` makes them, priced as `certify` prices them.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from confide.advisor.advice import Option, Wish
@@ -13,17 +15,10 @@ from confide.errors import InputError
 from confide.specs import CertifySpec, PrivacySpec, TrainSpec
 from confide.train.job import sizes_of
 from confide.train.planning import enumerate_steps, noise_for, planned
-from confide.types import Partition, Release
+from confide.types import AnyRelease, Partition, UnitName
 
-PRICED = (
-    "crt",
-    "dpsgd",
-    "selective",
-    "jft",
-    "schedule",
-    "redacted",
-    "nonprivate",
-)  # the others certify nothing
+# the others certify nothing
+PRICED = ("crt", "dpsgd", "selective", "jft", "schedule", "redacted", "nonprivate")
 
 
 def priced(
@@ -34,8 +29,9 @@ def priced(
     missed: dict[str, Any],
     wish: Wish,
 ) -> Option:
-    """The price of a job's method on its partition; `measured` is recall.json, `missed`
-    neighbours.json.
+    """The price of a job's method on its partition.
+
+    `measured` is recall.json, `missed` neighbours.json.
     """
     try:
         releases = planned_updates(spec.train, partition)
@@ -50,29 +46,32 @@ def priced(
         packing=None,
     )
     price = facts.price
-    drawn = spent_on_secret(facts, facts.price.drawn)
+    random = None
+    if facts.gamma_upper is not None:
+        drawn = spent_on_secret(facts, price.drawn)
+        random = bayesian_epsilon(facts, facts.gamma_upper, drawn)
+    alone = None
+    if facts.dedup:
+        alone = price_of(facts, records_changed(facts, caught=True))(wish.delta)
     return Option(
         dataset,
         spec.train.method,
         noise=max((release.noise_multiplier for release in releases), default=0.0) or None,
         caught=spent_on_secret(facts, price.caught)(wish.delta),
         missed=spent_on_secret(facts, price.missed)(wish.delta),
-        random=None
-        if facts.gamma_upper is None
-        else bayesian_epsilon(facts, facts.gamma_upper, drawn),
+        random=random,
         record=spent(price.record, wish.relation)(wish.delta),
         conditional=facts.conditional,
-        alone=price_of(facts, records_changed(facts, caught=True))(wish.delta)
-        if facts.dedup
-        else None,
+        alone=alone,
     )
 
 
 def asked(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpec:
-    """A job's specification with another method, made for the wish; Selective-DPSGD resets its
-    states, or nothing holds.
+    """A job's specification with another method, made for the wish.
+
+    Selective-DPSGD resets its states, or nothing holds.
     """
-    unit = "author" if wish.unit == "author" else "point"
+    unit: UnitName = "author" if wish.unit == "author" else "point"
     privacy = PrivacySpec(epsilon=wish.epsilon, delta=wish.delta, relation=wish.relation, unit=unit)
     recipe = spec.train.recipe.model_copy(update={"private_state": "reset"})
     data = spec.train.data.model_copy(update={"dedup": dedup and unit == "point"})
@@ -82,29 +81,23 @@ def asked(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpe
     return spec.model_copy(update={"train": train})
 
 
-def planned_updates(spec: TrainSpec, partition: Partition) -> list[Release]:
+def planned_updates(spec: TrainSpec, partition: Partition) -> list[AnyRelease]:
     """The updates that a job would make; InputError where it could not."""
     if spec.pack is not None:
-        raise InputError(
-            "chunks of text are not priced before training", key="pack", value=spec.pack
-        )
+        message = "chunks of text are not priced before training"
+        raise InputError(message, key="pack", value=spec.pack)
     sizes = sizes_of(spec, partition)
     epochs = enumerate_steps(spec, sizes)
     noise_multiplier = noise_for(spec, epochs, sizes)
-    return [
-        release
-        for releases in planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes)
-        for release in releases
-    ]
+    by_epoch = planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes)
+    return list(chain.from_iterable(by_epoch))
 
 
 def unbounded(spec: TrainSpec, missed: dict[str, Any]) -> Iterator[str]:
     """Why the updates would not bound what the model has seen, as the certificate would say it."""
-    yield from (
-        f"the {one.stage} {one.source} is made from protected text"
-        for one in spec.reads
-        if not one.public
-    )
+    for source in spec.reads:
+        if not source.public:
+            yield f"the {source.stage} {source.source} is made from protected text"
     if spec.init is not None and not spec.init_public:
         yield f"it starts from {spec.init}, which has seen protected text"
     if missed["misaligned"]:

@@ -18,14 +18,10 @@ from confide.specs import LinesSpec, PolicySpec
 from confide.stages.split import pieces
 from confide.types import MASK, Span
 
-UNITS = (
-    "turn",
-    "sentence",
-    "dialogue",
-)  # cuts that init chooses from, smallest first where a line is a sentence or more
-SAMPLE = (
-    20_000  # training points, and held-out points with gold secrets, that policies are tried on
-)
+# cuts that init chooses from, smallest first where a line is a sentence or more
+UNITS = ("turn", "sentence", "dialogue")
+# training points, and held-out points with gold secrets, that policies are tried on
+SAMPLE = 20_000
 
 
 @dataclass(slots=True)
@@ -46,17 +42,15 @@ class Corpus:
 
     def labels(self, split: str | None = None) -> Counter[str]:
         """Gold secrets by label, of one split or of all."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (label, where), count in self.gold.items():
-            found[label] += count if split in (None, where) else 0
-        return found
+            counts[label] += count if split in (None, where) else 0
+        return counts
 
 
 @dataclass(slots=True)
 class Found:
-    """What one policy does to a sample of the training points, and which held-out gold secrets it
-    hides.
-    """
+    """What one policy does to a sample of the training points, and what held-out ones it hides."""
 
     private: int = 0  # points with a span
     masked: int = 0  # words that redaction takes out
@@ -73,32 +67,35 @@ class Points:
     sampled_words: int = 0
     noisy: int = 0  # of the sample: points on which the conservative policy fires
     unguarded: int = 0  # held-out gold secrets in points on which it does not
-    held_out: Counter[str] = field(
-        default_factory=Counter
-    )  # gold secrets of the held-out sample, by label
+    # gold secrets of the held-out sample, by label
+    held_out: Counter[str] = field(default_factory=Counter)
     found: dict[str, Found] = field(default_factory=dict)  # by name of the policy
 
 
 def corpus_of(spec: LinesSpec) -> Corpus:
     """First pass. InputError where a line cannot be read; it names the line, never its text."""
-    found = Corpus()
+    corpus = Corpus()
     named = set()
     for record in read(spec):
-        found.lines += 1
-        found.documents += record.doc.startswith(AUTOMATIC)
-        if not record.doc.startswith(AUTOMATIC):
+        corpus.lines += 1
+        if record.doc.startswith(AUTOMATIC):
+            corpus.documents += 1
+        else:
             named.add(record.doc)
-        found.words += len(record.text.split())
-        found.nameless += record.author is None
-        found.authors |= {record.author} - {None}
-        found.domains |= {record.domain} - {None}
-        found.gold.update((span.label, record.split) for span in record.spans)
+        corpus.words += len(record.text.split())
+        if record.author is None:
+            corpus.nameless += 1
+        else:
+            corpus.authors.add(record.author)
+        if record.domain is not None:
+            corpus.domains.add(record.domain)
+        corpus.gold.update((span.label, record.split) for span in record.spans)
         for unit in UNITS:
             cut = [spans for _, spans in pieces(record, unit, 0)]
-            found.points[unit][record.split] += len(cut)
-            found.cut[unit] += max(0, sum(map(len, cut)) - len(record.spans))
-    found.documents += len(named)
-    return found
+            corpus.points[unit][record.split] += len(cut)
+            corpus.cut[unit] += max(0, sum(map(len, cut)) - len(record.spans))
+    corpus.documents += len(named)
+    return corpus
 
 
 def points_of(
@@ -111,25 +108,25 @@ def points_of(
     """Second pass, for one cut, with policies by name and one conservative policy."""
     fires = detector(conservative)
     finders = {name: policy(spec) for name, spec in policies.items()}
-    found = Points(found={name: Found() for name in policies})
-    seen = set()
+    points = Points(found={name: Found() for name in policies})
+    seen: set[bytes] = set()
     train = 0
     stride = -(-corpus.points[unit]["train"] // SAMPLE)
     for split, text, gold in _cut(spec, unit):
         if split != "train":
-            if gold and sum(found.held_out.values()) < SAMPLE:
-                _held_out(found, finders, text, gold)
-                found.unguarded += 0 if fires(text) else len(gold)
+            if gold and sum(points.held_out.values()) < SAMPLE:
+                _held_out(points, finders, text, gold)
+                points.unguarded += 0 if fires(text) else len(gold)
             continue
-        found.lengths.append(len(text.split()))
-        size = len(seen)
-        seen.add(hashlib.blake2b(text.encode(), digest_size=8).digest())
-        found.copies += len(seen) == size and MASK not in text
+        points.lengths.append(len(text.split()))
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        points.copies += digest in seen and MASK not in text
+        seen.add(digest)
         if train % stride == 0:
-            found.noisy += fires(text)
-            _sampled(found, finders, text)
+            points.noisy += fires(text)
+            _sampled(points, finders, text)
         train += 1
-    return found
+    return points
 
 
 def _cut(spec: LinesSpec, unit: str) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
@@ -138,21 +135,23 @@ def _cut(spec: LinesSpec, unit: str) -> Iterator[tuple[str, str, tuple[Span, ...
             yield record.split, text, gold
 
 
-def _held_out(found: Points, finders: dict[str, Policy], text: str, gold: tuple[Span, ...]) -> None:
-    found.held_out.update(span.label for span in gold)
+def _held_out(
+    points: Points, finders: dict[str, Policy], text: str, gold: tuple[Span, ...]
+) -> None:
+    points.held_out.update(span.label for span in gold)
     for name, find in finders.items():
         redacted = redacted_text(text, find(text))
         for start, end, label, _ in gold:
             masked = text[:start] + MASK + text[end:]
-            found.found[name].hidden[label] += redacted_text(masked, find(masked)) == redacted
+            points.found[name].hidden[label] += redacted_text(masked, find(masked)) == redacted
 
 
-def _sampled(found: Points, finders: dict[str, Policy], text: str) -> None:
+def _sampled(points: Points, finders: dict[str, Policy], text: str) -> None:
     words = len(text.split())
-    found.sampled += 1
-    found.sampled_words += words
+    points.sampled += 1
+    points.sampled_words += words
     for name, find in finders.items():
         if spans := find(text):
-            found.found[name].private += 1
+            points.found[name].private += 1
             left = redacted_text(text, spans).replace(MASK, " ")
-            found.found[name].masked += max(0, words - len(left.split()))
+            points.found[name].masked += max(0, words - len(left.split()))

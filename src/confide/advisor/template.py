@@ -5,12 +5,17 @@ from string import Template
 
 from confide.advisor.choices import DOUBTFUL, POLICIES, Choice
 
-SIMULATED = "{ reader: customersim, variant: public, sizes: { train: 1000, valid: 100, test: 100 }, seed: 2222 }"
+SIMULATED = (
+    "{ reader: customersim, variant: public, sizes: { train: 1000, valid: 100, test: 100 }, "
+    "seed: 2222 }"
+)
 PAGE = Template("""\
-# One corpus of your own, and what to train on it. Everything here may be changed; `snakemake -n` says what a change reruns.
+# One corpus of your own, and what to train on it. Everything here may be changed; `snakemake -n` \
+says what a change reruns.
 
 corpora:
-  mine: # which documents are for validation and test is drawn, author by author, unless lines say so ("split")
+  mine: # which documents are for validation and test is drawn, author by author, unless lines \
+say so ("split")
     reader: lines
     path: $path
   public: $public # needs no protection: for the vocabulary, and to start from
@@ -18,23 +23,29 @@ corpora:
 tokenizers: # never of protected text: whole words of it would be in the model
   words: { kind: bpe, corpus: public, vocab_size: $vocabulary }
 
-# What is redacted (`policy` of a dataset), and which points training reads with noise only (`conservative`; `everything`: all,
-# so that no claim depends on that policy). `confide recommend` says what of your secrets they miss, and what follows.
+# What is redacted (`policy` of a dataset), and which points training reads with noise only \
+(`conservative`; `everything`: all,
+# so that no claim depends on that policy). `confide recommend` says what of your secrets they \
+miss, and what follows.
 policies:
   $policy:
 $patterns
 $conservative_patterns  everything: { kind: everything }
 
-canaries: # secrets of nobody, planted to be looked for; and sentences about which coins decide, for audits of epsilon
+canaries: # secrets of nobody, planted to be looked for; and sentences about which coins decide, \
+for audits of epsilon
   planted:
     template: "My ID is: {6}"
     count: 10
     copies: $copies
     controls: 10
 $audits
-datasets: # point: what one update reads and noise hides, a turn (line), sentence, dialogue (whole text) or window of words
-  mine: { corpus: mine, point: $point, canaries: planted, policy: $policy, conservative: $conservative, tokenizer: words }
-  public: { corpus: public, public: true, point: $point, policy: $policy, conservative: $conservative, tokenizer: words }
+datasets: # point: what one update reads and noise hides, a turn (line), sentence, dialogue \
+(whole text) or window of words
+  mine: { corpus: mine, point: $point, canaries: planted, policy: $policy, conservative: \
+$conservative, tokenizer: words }
+  public: { corpus: public, public: true, point: $point, policy: $policy, conservative: \
+$conservative, tokenizer: words }
 
 models:
   lstm: { kind: lstm, embedding: $width, hidden: $width }
@@ -50,7 +61,8 @@ recipes: # physical_batch_size bounds memory, and changes nothing else
     epochs: $epochs
     physical_batch_size: $physical_batch
 
-privacy: # delta: less than 1 / $points, the number of your points; `unit: author` hides all of a person (no canaries then)
+privacy: # delta: less than 1 / $points, the number of your points; `unit: author` hides all of a \
+person (no canaries then)
   budget: { epsilon: $epsilon, delta: $delta, max_grad_norm: 1.0 }
 
 attacks:
@@ -58,7 +70,8 @@ $attacks
 runs: # noise_seed null: from the system's entropy, as a model that is released needs it
   start: { dataset: public, model: lstm, method: nonprivate, recipe: warm }
   nonprivate: &mine # to compare with, never to release
-    { dataset: mine, model: lstm, init: start, dedup: false, method: nonprivate, recipe: exact, attacks: [$listed] }
+    { dataset: mine, model: lstm, init: start, dedup: false, method: nonprivate, recipe: exact, \
+attacks: [$listed] }
   redacted: { <<: *mine, method: redacted }
   crt: { <<: *mine, dedup: true, method: crt, recipe: noisy, privacy: budget, noise_seed: null }
 
@@ -81,14 +94,15 @@ def as_yaml(choice: Choice, path: str, public: str | None) -> str:
     if choice.attacked:
         attacks["members"] = f"{{ kind: membership, label: {quoted(choice.attacked)} }}"
     numbers = choice._asdict() | {"epsilon": f"{choice.epsilon:g}", "delta": f"{choice.delta:.1e}"}
+    doubtful = ""
+    if choice.conservative == "doubtful":
+        doubtful = f"  doubtful:\n{patterns([DOUBTFUL])}\n"
     return PAGE.substitute(
         numbers,
         path=quoted(path),
         public=f"{{ reader: lines, path: {quoted(public)} }}" if public else SIMULATED,
         patterns=patterns(POLICIES[choice.policy]),
-        conservative_patterns=f"  doubtful:\n{patterns([DOUBTFUL])}\n"
-        if choice.conservative == "doubtful"
-        else "",
+        conservative_patterns=doubtful,
         audits=audits(choice),
         attacks="".join(f"  {name}: {spec}\n" for name, spec in attacks.items()),
         listed=", ".join(attacks),
@@ -98,20 +112,12 @@ def as_yaml(choice: Choice, path: str, public: str | None) -> str:
 
 def patterns(tables: list[dict[str, str]]) -> str:
     """Tables of patterns as one policy, in YAML."""
-    if len(tables) == 1:
-        lines = [
-            "kind: regex",
-            "patterns:",
-            *(f"  {label}: {single(pattern)}" for label, pattern in tables[0].items()),
-        ]
-    else:
-        lines = ["kind: union", "policies:"]
-        for table in tables:
-            lines += [
-                "  - kind: regex",
-                "    patterns:",
-                *(f"      {label}: {single(one)}" for label, one in table.items()),
-            ]
+    lines = [] if len(tables) == 1 else ["kind: union", "policies:"]
+    indent = "    " if lines else ""
+    for table in tables:
+        lines.append("  - kind: regex" if lines else "kind: regex")
+        lines.append(f"{indent}patterns:")
+        lines += [f"{indent}  {label}: {single(pattern)}" for label, pattern in table.items()]
     return "\n".join(f"    {line}" for line in lines)
 
 
@@ -119,12 +125,11 @@ def audits(choice: Choice) -> str:
     """Sentences of the two audits, if there are any."""
     if not choice.game:
         return ""
-    lines = [f'    game: {{ template: "The access code is {{6}}", count: {choice.game} }}\n']
+    text = f'    game: {{ template: "The access code is {{6}}", count: {choice.game} }}\n'
     if choice.inclusion:
-        lines.append(
-            f'    inclusion: {{ template: "The order code was {{6}}", count: {choice.inclusion} }}\n'
-        )
-    return "".join(lines)
+        template = '"The order code was {6}"'
+        text += f"    inclusion: {{ template: {template}, count: {choice.inclusion} }}\n"
+    return text
 
 
 def quoted(text: str) -> str:

@@ -1,5 +1,6 @@
-"""Attacks: each is a function from its spec and a target to metrics. Adding one is one file and one
-line.
+"""All attacks by kind: each is a function from its specification and a target to metrics.
+
+To add one takes one file, and one line here.
 """
 
 from collections.abc import Callable

@@ -1,35 +1,26 @@
-"""What an attack may look at: the trained model, its tokenizer, and the files that say which
-secrets were in training.
-"""
+"""What an attack may look at: the trained model, its tokenizer, and files of the corpus."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import nn
-
 from confide import models
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer, load
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`model` is in evaluation mode and on its device; `canaries` None: the corpus has none
-    planted.
+    """A model in evaluation mode on its device, and what is known of its training."""
 
-    `shadows`: scores of shadow models on the same candidates, for the attack that needs them;
-    `reference`: a model with the same tokenizer that never saw the corpus, for the score that
-    compares with it; `ledger`: what the run's training recorded, for the attack that makes its
-    updates again.
-    """
-
-    model: nn.Module
+    model: LanguageModel
     tokenizer: Tokenizer
     points: Path
-    canaries: Path | None = None
-    shadows: Path | None = None
-    reference: nn.Module | None = None
-    ledger: Path | None = None
+    canaries: Path | None = None  # None: the corpus has none planted
+    shadows: Path | None = None  # scores of shadow models on the same candidates
+    # A model with the same tokenizer that never saw the corpus, for scores that compare with it.
+    reference: LanguageModel | None = None
+    ledger: Path | None = None  # what training recorded, for the attack that repeats its updates
 
 
 def opened(
@@ -42,30 +33,25 @@ def opened(
     reference: Path | None = None,
     ledger: Path | None = None,
 ) -> Target:
-    """The target with the models of these weights on a device; InputError unless both have the
-    tokenizer's tokens.
+    """The target with the models of these weights on a device.
+
+    InputError unless both models have the tokenizer's tokens.
     """
-    words = load(tokenizer)
-    network, other = (
-        None if path is None else _fitting(path, words, tokenizer).to(device)
-        for path in (model, reference)
-    )
+    vocabulary = load(tokenizer)
+
+    def fitting(weights: Path) -> LanguageModel:
+        network = models.load(weights.parent)
+        if network.vocab_size != vocabulary.vocab_size:
+            sizes = f"{vocabulary.vocab_size} tokens, the model in {weights.parent}"
+            raise InputError(f"has {sizes} {network.vocab_size}", file=tokenizer)
+        return network.to(device)
+
     return Target(
-        network,
-        tokenizer=words,
+        fitting(model),
+        tokenizer=vocabulary,
         points=points,
         canaries=canaries,
         shadows=shadows,
-        reference=other,
+        reference=None if reference is None else fitting(reference),
         ledger=ledger,
     )
-
-
-def _fitting(weights: Path, words: Tokenizer, tokenizer: Path) -> nn.Module:
-    network = models.load(weights.parent)
-    if network.vocab_size != words.vocab_size:
-        raise InputError(
-            f"has {words.vocab_size} tokens, the model in {weights.parent} {network.vocab_size}",
-            file=tokenizer,
-        )
-    return network

@@ -24,13 +24,13 @@ from confide.certify.claims import Claim, Facts, all_claims, epoch_claims, headl
 from confide.certify.facts import UNKNOWN
 from confide.certify.literal_claims import literal_claims
 from confide.certify.token_claims import token_claims
-from confide.dp.ledger import EVENTS, Ledger, settings_digest
+from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.files import NeighboursFile, RecallFile
-from confide.types import STATES, Packing, Release
+from confide.types import AnyRelease, Packing, Release
 
 VERSION = 2
 RECORDED = "noise reproducible from a recorded seed: not for release"
@@ -230,10 +230,10 @@ def check_size(spec: CertifySpec, ran: Ledger, file: Path, model: Path) -> None:
         raise InputError(message, file=file, key="discrete_coordinates", value=max(found))
 
 
-def assumptions(releases: Sequence[Release]) -> list[str]:
+def assumptions(releases: Sequence[AnyRelease]) -> list[str]:
     """What every certificate assumes; floats do not stand for real numbers where all noise is discrete."""
-    exact = all(release.discrete_coordinates for release in releases if release.step.noisy)
-    noised = any(release.step.noisy for release in releases)
+    exact = all(release.discrete_coordinates for release in releases if release.noisy)
+    noised = any(release.noisy for release in releases)
     return [ON_INTEGERS if exact and noised and one == FLOATS else one for one in ASSUMPTIONS]
 
 
@@ -318,7 +318,9 @@ def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
     """How the run read its points; InputError where its ledger says otherwise than its settings, or
     chunks mix pools.
     """
-    found = [Packing(*(line[key] for key in Packing._fields)) for line in ran.events("packed")]
+    found = [
+        Packing(**{key: line[key] for key in EVENTS["packed"]}) for line in ran.events("packed")
+    ]
     if [packing.tokens for packing in found] != [
         size for size in [spec.train.pack] if size is not None
     ]:
@@ -374,7 +376,7 @@ def saw_public_text(ledger: Ledger) -> bool:
 
 def recorded(ledger: Ledger) -> bool:
     """Whether a run drew noise from a seed that is written down."""
-    noisy = any(release.step.noisy for release in ledger.releases())
+    noisy = any(release.noisy for release in ledger.releases())
     return noisy and any(line["noise"] != "system" for line in ledger.events("start"))
 
 
@@ -455,7 +457,7 @@ def terms_of(ledger: Ledger) -> dict[str, Any]:
 
 def facts_of(
     spec: CertifySpec,
-    releases: list[Release],
+    releases: list[AnyRelease],
     measured: dict[str, Any],
     missed: dict[str, Any],
     reasons: Sequence[str],
@@ -525,10 +527,10 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
 
 
 def public_constants(
-    spec: CertifySpec, releases: Sequence[Release], packing: Packing | None
+    spec: CertifySpec, releases: Sequence[AnyRelease], packing: Packing | None
 ) -> dict[str, Any]:
     """Numbers that shape the updates and are taken as known to everybody."""
-    noisy = [release for release in releases if release.step.noisy and release.step != STATES]
+    noisy = [release for release in updates_of(releases) if release.noisy]
     coordinates = {release.discrete_coordinates for release in noisy} - {0}
     sizes = sorted(
         {round(spec.train.recipe.noisy_batch_size / release.sample_rate) for release in noisy}
@@ -552,24 +554,30 @@ def public_constants(
     }
 
 
-def updates(releases: Sequence[Release]) -> dict[str, int]:
+def updates(releases: Sequence[AnyRelease]) -> dict[str, int]:
     """How many updates of each kind ran, warm starts not counted."""
     counts: dict[str, int] = {}
     for release in releases:
-        step = release.step
-        kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
-        if step.tokens != "all":
-            kind += f", {step.tokens} tokens, state {step.state}"
-        if step.regulariser != "none":
-            kind += f", {step.regulariser} regulariser"
-        if step.unit == "author":
-            kind += ", drawn author by author"
-        if release.discrete_coordinates:
-            kind += ", discrete Gaussian noise"
-        if step == STATES:
-            kind = "noised recurrent states of one point, not sampled"
+        kind = kind_of(release)
         counts[kind] = counts.get(kind, 0) + release.count
     return counts
+
+
+def kind_of(release: AnyRelease) -> str:
+    """What a release is, in words."""
+    if not isinstance(release, Release):
+        return "noised recurrent states of one point, not sampled"
+    step = release.step
+    kind = f"{'noisy' if step.noisy else 'exact'} {step.view} {step.pool}"
+    if step.tokens != "all":
+        kind += f", {step.tokens} tokens, state {step.state}"
+    if step.regulariser != "none":
+        kind += f", {step.regulariser} regulariser"
+    if step.unit == "author":
+        kind += ", drawn author by author"
+    if release.discrete_coordinates:
+        kind += ", discrete Gaussian noise"
+    return kind
 
 
 def in_words(claims: Sequence[Claim], *, known: bool) -> str:

@@ -23,13 +23,13 @@ from confide.dp.accounting.price import (
     rounded_up,
     solve,
 )
-from confide.types import Release
+from confide.types import AnyRelease
 
 Claim = dict[str, Any]
 
 
 def spent(
-    releases: Sequence[Release] | None,
+    releases: Sequence[AnyRelease] | None,
     relation: Relation = "replace_one",
     interval: float | None = None,
 ) -> Callable[[float], float]:
@@ -42,7 +42,7 @@ def spent(
 
 def spent_on_secret(
     facts: Facts,
-    releases: Sequence[Release] | None,
+    releases: Sequence[AnyRelease] | None,
     relation: Relation = "replace_one",
     interval: float | None = None,
 ) -> Callable[[float], float]:
@@ -394,7 +394,7 @@ def governing(facts: Facts) -> float | None:
 
 
 def epoch_claims(
-    facts: Facts, before: Sequence[Release], epochs: Sequence[tuple[int, Sequence[Release]]]
+    facts: Facts, before: Sequence[AnyRelease], epochs: Sequence[tuple[int, Sequence[AnyRelease]]]
 ) -> list[dict[str, Any]]:
     """record_epsilon and bayesian_epsilon after each epoch, on the grid of the whole run so that
     the last is the headline.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from confide.dp.accounting.price import Price, price
-from confide.types import Packing, Release
+from confide.types import AnyRelease, Packing
 
 UNITS = {
     "turn": "one turn of a dialogue",
@@ -40,7 +40,7 @@ class Facts:
     where they were not counted.
     """
 
-    releases: Sequence[Release]
+    releases: Sequence[AnyRelease]
     delta: float
     point: str = "turn"
     gamma: float | None = (
@@ -82,7 +82,7 @@ class Facts:
         ]
 
     def unless_infinite(
-        self, epsilon: float, reached: Sequence[Release] | None, conditions: list[str]
+        self, epsilon: float, reached: Sequence[AnyRelease] | None, conditions: list[str]
     ) -> list[str]:
         """The conditions of a claim about whom these releases reach; where it is not finite,
         why.

@@ -18,7 +18,7 @@ from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, price, rounded_up
 from confide.dp.ledger import Ledger
 from confide.errors import InputError
-from confide.types import Release
+from confide.types import AnyRelease
 
 CLAIMS: dict[
     str, tuple[str, Relation]
@@ -105,7 +105,7 @@ class Group(NamedTuple):
     assumed: list[Model]
 
 
-def releases_of(ledgers: Iterable[Ledger]) -> list[Release]:
+def releases_of(ledgers: Iterable[Ledger]) -> list[AnyRelease]:
     """All updates of several ledgers."""
     return [release for ledger in ledgers for release in ledger.releases()]
 

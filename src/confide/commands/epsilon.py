@@ -57,7 +57,11 @@ def epsilon(
         noise_multiplier = shared * calibrate(target_epsilon, delta, rate, count, relation)
     releases = [
         Release(
-            Step("redacted", "private", noisy=True), rate, noise_multiplier / shared, 1.0, count
+            step=Step(view="redacted", pool="private", noisy=True),
+            sample_rate=rate,
+            noise_multiplier=noise_multiplier / shared,
+            max_grad_norm=1.0,
+            count=count,
         )
     ]
     say(

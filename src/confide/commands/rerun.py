@@ -28,7 +28,7 @@ from confide.data.partition_files import load_partition
 from confide.data.partitioning import Raw, Row, build
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.accounting.price import epsilon, price
-from confide.dp.ledger import Ledger
+from confide.dp.ledger import Ledger, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_bytes, read_jsonl, sha256, write_json, write_jsonl
 from confide.files.rows import read_rows
@@ -37,11 +37,12 @@ from confide.stages.dedup import dedup
 from confide.stages.partition import partition
 from confide.stages.redact import redact
 from confide.stages.tokenizer import tokenizer
-from confide.stages.train import COSTS, train
+from confide.stages.train import train
 from confide.text.tokenizer import load
 from confide.train.evaluation import evaluate_points
+from confide.train.metrics import COSTS
 from confide.train.pools import pool_sizes
-from confide.types import Release
+from confide.types import AnyRelease
 
 NUMBERS = re.compile(
     r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan"
@@ -62,7 +63,7 @@ class Ran(NamedTuple):
     public: dict[str, Any]  # by name: all that a release shows and that noise does not protect
     noised: dict[str, Any]
     read: list[str]  # digests of the views that training read
-    releases: list[Release]
+    releases: list[AnyRelease]
     scalars: dict[str, float]
 
 
@@ -183,7 +184,8 @@ def look(folder: Path, secret: Secret) -> Ran:
         for row in read_jsonl(folder / "metrics.jsonl")
     ]
     sizes = pool_sizes(load_partition(folder / "original", folder / "redacted"))
-    drawn = {one.step.pool for one in releases}
+    steps = [release.step for release in updates_of(releases)]
+    drawn = {step.pool for step in steps}
     public = {name: sha256(folder / name) for name in ("tokenizer.json", "config.json", "log")}
     public["ledger.jsonl"] = unchained(ledger)
     public |= {
@@ -200,7 +202,7 @@ def look(folder: Path, secret: Secret) -> Ran:
         ],
     }
     noised = {"model.safetensors": sha256(folder / "model.safetensors"), "metrics.jsonl": rows}
-    read = [sha256(folder / name) for name in sorted({release.step.view for release in releases})]
+    read = [sha256(folder / name) for name in sorted({step.view for step in steps})]
     return Ran(public, noised, read, releases, scalars(folder, rows, secret))
 
 
@@ -254,7 +256,9 @@ def differing(one: Ran, other: Ran) -> set[str]:
     return {name for name in first if first[name] != second[name]}
 
 
-def certified(kind: str, releases: list[Release], delta: float, *, packed: bool = False) -> float:
+def certified(
+    kind: str, releases: list[AnyRelease], delta: float, *, packed: bool = False
+) -> float:
     """Epsilon (replace_one) that the ledger gives a secret which leaves no trace, one private
     trace, or an exposed one.
 

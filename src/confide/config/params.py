@@ -26,7 +26,7 @@ from confide.config.same_text import same_text
 from confide.config.yaml_lines import KeyPath, compose
 from confide.errors import InputError
 from confide.methods import METHODS
-from confide.methods.plan import Plan
+from confide.methods.regularised import RegularisedOptions
 from confide.output.escaping import warn
 from confide.report.published import sources
 from confide.specs import Params, ParamsFile
@@ -250,17 +250,18 @@ def corpora(params: Params) -> Iterator[Problem]:
 def demands(params: Params, name: str) -> Iterator[Problem]:
     """What the method of a row needs and the row does not have."""
     row = params.runs[name]
-    plan = Plan(1, 1, 1, 1, {"all": 2, "public": 1, "private": 1, "marked": 1})
-    steps = [step for steps in METHODS[row.method](plan) for step in steps]
-    state = params.recipes[row.recipe].private_state
+    recipe = params.recipes[row.recipe]
+    method = METHODS[row.method]
+    steps = method.kinds(recipe)
     tells_apart = any(step.tokens in ("public", "private") for step in steps)
-    if row.method == "domain_only" and row.domains is None:
-        yield Problem(("runs", name, "domains"), None, "are missing: domain_only needs some")
+    noised_states = {step.state for step in steps} & {"noise", "published"}
+    if method.needs_domains and row.domains is None:
+        yield Problem(("runs", name, "domains"), None, f"are missing: {row.method} needs some")
     elif row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("runs", name, "privacy"), None, f"is missing: {row.method} adds noise")
     elif (
         any(step.regulariser != "none" for step in steps)
-        and params.recipes[row.recipe].regulariser_weight is None
+        and RegularisedOptions.of(recipe).regulariser_weight is None
     ):
         yield Problem(
             ("runs", name, "recipe"),
@@ -273,7 +274,7 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
         )
     elif (
         tells_apart
-        and state == "published"
+        and "published" in noised_states
         and params.privacy[row.privacy].noise_multiplier is None
     ):
         yield Problem(
@@ -281,11 +282,11 @@ def demands(params: Params, name: str) -> Iterator[Problem]:
             row.privacy,
             "has no noise_multiplier, which published training needs",
         )
-    elif tells_apart and state in ("noise", "published") and params.privacy[row.privacy].discrete:
+    elif tells_apart and noised_states and params.privacy[row.privacy].discrete:
         yield Problem(
             ("runs", name, "privacy"),
             row.privacy,
-            f"has discrete noise, and private_state: {state} adds another",
+            f"has discrete noise, and private_state: {min(noised_states)} adds another",
         )
     elif tells_apart and params.privacy[row.privacy].unit == "author":
         yield Problem(

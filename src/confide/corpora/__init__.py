@@ -1,9 +1,9 @@
-"""Corpora: one reader per format, each (spec, raw) -> records in split order where the split is
-known.
+"""Corpora: one reader per format.
+
+Each takes (spec, raw) and gives records, in the order of the splits where these are known.
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from confide.corpora import (
     dialog_files,
@@ -17,10 +17,9 @@ from confide.corpora import (
     wikitext,
 )
 from confide.corpora.simulated import authors, customersim
-from confide.specs import CorpusSpec
 from confide.types import Record
 
-READERS: dict[str, Callable[[CorpusSpec, Path | None], Iterator[Record]]] = {
+READERS: dict[str, Callable[..., Iterator[Record]]] = {
     "authors": authors.read,
     "customersim": customersim.read,
     "dialog_files": dialog_files.read,

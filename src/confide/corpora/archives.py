@@ -1,9 +1,8 @@
-"""Published corpora: where they come from, which members are read, and the digest their content
-must have.
+"""Published corpora and where they come from.
 
-The content digest is SHA-256 over the sorted lines "path NUL hex-SHA-256-of-bytes" of the members
-read, so a mirror's pack and the publisher's own files verify to the same value however they are
-packed.
+An archive names which members are read, and the digest that their content must have. The content
+digest is SHA-256 over the sorted lines "path NUL hex-SHA-256-of-bytes" of the members read, so a
+mirror's pack and the publisher's own files verify to the same value however they are packed.
 """
 
 import hashlib
@@ -11,17 +10,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from confide.errors import InputError
 from confide.files.io import read_jsonl
-from confide.types import SPLITS
+from confide.types import SPLITS, SplitName
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """A corpus as published. `members` matches whole member names; its groups joined by "/" are the
-    path kept.
+    """A corpus as published.
+
+    `members` matches whole member names; its groups joined by "/" are the path kept.
     """
 
     mirror: str  # file name in the folder CONFIDE_MIRROR
@@ -29,12 +31,10 @@ class Archive:
     urls: tuple[str, ...]  # tarballs, or the members themselves
     members: str
     content_sha256: str
-    unverified: tuple[
-        str, ...
-    ] = ()  # paths that need not be there and are left out of the content digest
-    dropped: str | None = (
-        None  # members that start with this are the authors' planted canaries, never kept
-    )
+    # paths that need not be there and are left out of the content digest
+    unverified: tuple[str, ...] = ()
+    # members that start with this are the authors' planted canaries, never kept
+    dropped: str | None = None
 
 
 RAW = "https://raw.githubusercontent.com/pytorch/examples/main/word_language_model/data/wikitext-2/"
@@ -159,10 +159,16 @@ def canonical(paths: Mapping[str, bytes]) -> list[str]:
     return sorted(paths, key=place)
 
 
-def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
-    """Path and text of each member of a fetched archive, in canonical order."""
+def fetched(raw: Path | None) -> Path:
+    """The file of a fetched archive; InputError where none was given."""
     if raw is None:
         raise InputError("is needed: the fetched archive", key="raw")
+    return raw
+
+
+def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
+    """Path and text of each member of a fetched archive, in canonical order."""
+    raw = fetched(raw)
     for number, row in enumerate(read_jsonl(raw), 1):
         path = row.get("path")
         text = row.get("text")
@@ -173,10 +179,13 @@ def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
         yield path, text
 
 
-def with_train(parts: dict[str, list[Any]]) -> None:
-    """Where a mirror has no train split, all but the last tenth of valid becomes it, in place:
-    nothing is in two splits.
+def with_train(parts: dict[SplitName, list[T]]) -> None:
+    """Where a mirror has no train split, all but the last tenth of valid becomes it, in place.
+
+    So nothing is in two splits.
     """
     if "train" not in parts and "valid" in parts:
-        rest = len(parts["valid"]) * 9 // 10
-        parts["train"], parts["valid"] = parts["valid"][:rest], parts["valid"][rest:]
+        valid = parts["valid"]
+        rest = len(valid) * 9 // 10
+        parts["train"] = valid[:rest]
+        parts["valid"] = valid[rest:]

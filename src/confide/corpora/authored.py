@@ -1,10 +1,10 @@
-"""What readers of texts by many authors have in common: who is kept, and which of an author's
-documents are in which split.
+"""What readers of texts by many authors have in common.
 
-Authors with fewer than `least` documents are left out, and so are all but the most prolific ones
-where `authors` says so. Every author who is kept has documents in train and in test, and mostly in
-valid: that users overlap is on purpose, since perplexity is measured per author and an attack
-guesses an author whom it knows. A source is read twice, so that it need not fit in memory.
+That is who is kept, and which of an author's documents are in which split. Authors with fewer than
+`least` documents are left out, and so are all but the most prolific ones where `authors` says so.
+Every author who is kept has documents in train and in test, and mostly in valid: that users overlap
+is on purpose, since perplexity is measured per author and an attack guesses an author whom it
+knows. A source is read twice, so that it need not fit in memory.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.specs import AuthoredSpec
 from confide.types import SPLITS, Record
@@ -40,52 +41,49 @@ def records(
     among that author's documents. Errors: InputError, which never names an author, where nobody has
     `least` documents, or the shares leave nothing for train.
     """
-    if spec.valid + spec.test >= 1:
-        raise InputError(
-            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
-        )
+    check_train(spec.valid, spec.test)
     counts = Counter(sample.author for sample in samples())
     if not counts:
         raise InputError("no text with an author was found", file=place)
-    most = sorted(
-        (author for author, count in counts.items() if count >= least),
-        key=lambda name: (-counts[name], name),
-    )
-    if not most:
-        message = f"no author has so many documents: there are {len(counts)}, the most of one is {max(counts.values())}"
-        raise InputError(message, file=place, key="least", value=least)
+    prolific = [author for author, count in counts.items() if count >= least]
+    prolific.sort(key=lambda author: (-counts[author], author))
+    if not prolific:
+        raise InputError(
+            f"no author has so many documents: there are {len(counts)}, "
+            f"the most of one is {max(counts.values())}",
+            file=place,
+            key="least",
+            value=least,
+        )
     splits = {
-        author: _splits(spec, author, min(counts[author], spec.most or counts[author]))
-        for author in most[: spec.authors]
+        author: iter(_splits(spec, author, min(counts[author], spec.most or counts[author])))
+        for author in prolific[: spec.authors]
     }
-    seen: Counter[str] = Counter()
     for author, doc, text in samples():
-        own = splits.get(author)
-        number = seen[author]
-        if own is not None and number < len(own):
-            seen[author] += 1
-            yield Record(text, doc, author, split=SPLITS[own[number]])
+        split = next(splits.get(author, iter(())), None)
+        if split is not None:
+            yield Record(text, doc, author, split=SPLITS[split])
 
 
 def _splits(spec: AuthoredSpec, author: str, count: int) -> bytes:
-    """Index of the split of each of an author's documents; at least one is in train, and one in
-    test if any should be.
+    """Index of the split of each of an author's documents.
+
+    At least one is in train, and one in test if any should be.
     """
     test = min(max(1, round(spec.test * count)), count - 1) if spec.test else 0
     valid = min(round(spec.valid * count), count - 1 - test)
     digest = hashlib.blake2b(author.encode(errors="surrogatepass"), digest_size=8).digest()
     order = np.random.default_rng([spec.seed % 2**64, int.from_bytes(digest)]).permutation(count)
     splits = np.full(count, SPLITS.index("train"), np.uint8)
-    splits[order[:test]], splits[order[test : test + valid]] = (
-        SPLITS.index("test"),
-        SPLITS.index("valid"),
-    )
+    splits[order[:test]] = SPLITS.index("test")
+    splits[order[test : test + valid]] = SPLITS.index("valid")
     return splits.tobytes()
 
 
 def paragraphs(text: str) -> str:
-    """A text with a paragraph a line: lines that follow one another are joined, as mail programs
-    break them.
+    """A text with a paragraph a line.
+
+    Lines that follow one another are joined, as mail programs break them.
     """
     parts: list[list[str]] = [[]]
     for line in text.splitlines():

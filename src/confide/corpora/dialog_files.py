@@ -1,9 +1,8 @@
-"""The CustomerSim dialogues of Shi et al. (2021) as published, with gold spans that follow the
-agenda.
+"""The CustomerSim dialogues of Shi et al. (2021) as published, with gold spans.
 
-A user's turn is read as the answer to the slot that the system asked for one turn earlier; values
-that are given out of turn are told by their shape, a name only where it makes or ends the turn. The
-authors' 10 canaries are never fetched.
+The spans follow the agenda. A user's turn is read as the answer to the slot that the system asked
+for one turn earlier; values that are given out of turn are told by their shape, a name only where
+it makes or ends the turn. The authors' 10 canaries are never fetched.
 """
 
 import re
@@ -33,9 +32,8 @@ SHAPES = {  # tried in this order: what one shape has claimed, no other may
 FRAME = r"(?:I am |My name's |Yep - I'm |Sure, |Yes, )?"
 NAME = r"([A-Z][\w'’-]* [A-Z][\w'’-]*)"  # given name and surname
 ANSWERED = re.compile(rf"^{FRAME}{NAME}")
-VOLUNTEERED = re.compile(
-    rf"(?:^|(?<=[.\d] )){FRAME}{NAME}(?=\.?$)"
-)  # nobody asked: the whole turn, or what ends it
+# A name that nobody asked for: the whole turn, or what ends it.
+VOLUNTEERED = re.compile(rf"(?:^|(?<=[.\d] )){FRAME}{NAME}(?=\.?$)")
 
 
 def _slot(turn: str) -> str | None:
@@ -73,10 +71,10 @@ def gold(text: str) -> tuple[Span, ...]:
         turn = line[5:]
         if speaker == "SYS: ":
             asked = _slot(turn)
-            found = [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
+            in_turn = [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
         else:
-            found = _answers(turn, asked) if speaker == "USR: " else []
-        spans += [Span(start + 5 + s, start + 5 + e, label) for s, e, label, _ in found]
+            in_turn = _answers(turn, asked) if speaker == "USR: " else []
+        spans += [Span(start + 5 + s, start + 5 + e, label) for s, e, label, _ in in_turn]
         start += len(line) + 1
     return tuple(spans)
 

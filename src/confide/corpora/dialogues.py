@@ -1,10 +1,10 @@
-"""Multi-domain dialogues as Domain Private Transformers reads them (section C.1), whatever the
-files they come from.
+"""Multi-domain dialogues as Domain Private Transformers reads them (section C.1).
 
-A dialogue is one line: <_soc_>, each utterance as "<DOMAIN> ROLE: text", <_eoc_>, with single
-spaces between. Its domain becomes that of its record, and the conversation the owner. Splits that
-nobody published are drawn in each domain, by conversation: of a seeded shuffle the first fifth is
-test, the next valid. Gold spans are the slots that `secrets` names.
+They may come from files of several kinds. A dialogue is one line: <_soc_>, each utterance as
+"<DOMAIN> ROLE: text", <_eoc_>, with single spaces between. Its domain becomes that of its record,
+and the conversation the owner. Splits that nobody published are drawn in each domain, by
+conversation: of a seeded shuffle the first fifth is test, the next valid. Gold spans are the slots
+that `secrets` names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,20 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from confide.corpora.archives import read_members
+from confide.corpora.archives import fetched, read_members
+from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.specs import DialoguesSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
-# of a conversation
-START = "<_soc_>"
+START = "<_soc_>"  # of a conversation
 END = "<_eoc_>"
-PUBLISHED: dict[str, SplitName] = {
-    "train": "train",
-    "dev": "valid",
-    "test": "test",
-}  # splits by the names of their files
+# Splits by the names of their files.
+PUBLISHED: dict[str, SplitName] = {"train": "train", "dev": "valid", "test": "test"}
 
 
 class Utterance(NamedTuple):
@@ -50,18 +47,20 @@ class Dialogue(NamedTuple):
 def files(
     folder: str | None, patterns: tuple[str, ...], raw: Path | None
 ) -> Iterator[tuple[Path, str, str]]:
-    """Place (for messages), path and text of each file that a pattern matches, or of each member of
-    a fetched archive.
+    """Place (for messages), path and text of each file that a pattern matches.
+
+    Without a folder, of each member of a fetched archive.
     """
     if folder is None:
-        yield from ((raw / path, path, text) for path, text in read_members(raw))
+        archive = fetched(raw)
+        yield from ((archive / path, path, text) for path, text in read_members(archive))
         return
     root = Path(folder)
-    found = sorted({path for pattern in patterns for path in root.glob(pattern)})
-    if not found:
+    places = sorted({place for pattern in patterns for place in root.glob(pattern)})
+    if not places:
         raise InputError(f"is not a folder that holds {' or '.join(patterns)}", file=folder)
-    for path in found:
-        yield path, path.relative_to(root).as_posix(), _decode(path, read_bytes(path))
+    for place in places:
+        yield place, place.relative_to(root).as_posix(), _decode(place, read_bytes(place))
 
 
 def _decode(path: Path, content: bytes) -> str:
@@ -73,7 +72,7 @@ def _decode(path: Path, content: bytes) -> str:
 
 
 def records(
-    spec: DialoguesSpec, dialogues: Iterable[Dialogue], place: str | Path
+    spec: DialoguesSpec, dialogues: Iterable[Dialogue], place: str | Path | None
 ) -> Iterator[Record]:
     """Records by split and domain, of each at most as many as `sizes` says.
 
@@ -86,10 +85,10 @@ def records(
         domains.setdefault(dialogue.domain, []).append(dialogue)
     secrets = _secrets(spec, domains, place)
     chosen = {domain: _by_split(spec, domains[domain]) for domain in _wanted(spec, domains, place)}
-    for domain, found in chosen.items() if spec.domains else ():
+    for domain, by_split in chosen.items() if spec.domains else ():
         for split in SPLITS:
-            if not found[split]:
-                there = ", ".join(f"{len(found[split])} in {split}" for split in SPLITS)
+            if not by_split[split]:
+                there = ", ".join(f"{len(by_split[split])} in {split}" for split in SPLITS)
                 raise InputError(
                     f"has no dialogues in {split}: {there}", file=place, key="domains", value=domain
                 )
@@ -107,7 +106,7 @@ def records(
                 )
 
 
-def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path) -> list[str]:
+def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path | None) -> list[str]:
     """Domains to be read, in the order in which they are named."""
     if spec.domains is None:
         return sorted(domains)
@@ -124,12 +123,13 @@ def _wanted(spec: DialoguesSpec, domains: Iterable[str], place: str | Path) -> l
 
 
 def _secrets(
-    spec: DialoguesSpec, domains: dict[str, list[Dialogue]], place: str | Path
+    spec: DialoguesSpec, domains: dict[str, list[Dialogue]], place: str | Path | None
 ) -> set[str]:
-    """Labels of slots that are secret. A pattern of the user's own that fits none is a mistake, and
-    would hide misses.
+    """Labels of slots that are secret.
+
+    A pattern of the user's own that fits none is a mistake, and would hide misses.
     """
-    dialogues = (dialogue for found in domains.values() for dialogue in found)
+    dialogues = (dialogue for in_domain in domains.values() for dialogue in in_domain)
     labels = {
         span.label
         for dialogue in dialogues
@@ -156,24 +156,22 @@ def _secrets(
 
 def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName, list[Dialogue]]:
     """Dialogues of a domain as published, or drawn; of each split the part that is wanted."""
-    found: dict[SplitName, list[Dialogue]] = {
+    by_split: dict[SplitName, list[Dialogue]] = {
         split: [one for one in dialogues if one.split == split] for split in SPLITS
     }
     names = sorted((one for one in dialogues if one.split is None), key=lambda one: one.name)
-    if names and spec.valid + spec.test >= 1:
-        raise InputError(
-            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
-        )
+    if names:
+        check_train(spec.valid, spec.test)
     drawn = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
     test = int(spec.test * len(drawn))
     valid = int(spec.valid * len(drawn))
-    found["test"] += drawn[:test]
-    found["valid"] += drawn[test : test + valid]
-    found["train"] += drawn[test + valid :]
+    by_split["test"] += drawn[:test]
+    by_split["valid"] += drawn[test : test + valid]
+    by_split["train"] += drawn[test + valid :]
     for split in SPLITS:
-        rest = found[split][getattr(spec.skip, split) if spec.skip else 0 :]
-        found[split] = rest[: getattr(spec.sizes, split) if spec.sizes else None]
-    return found
+        rest = by_split[split][getattr(spec.skip, split) if spec.skip else 0 :]
+        by_split[split] = rest[: getattr(spec.sizes, split) if spec.sizes else None]
+    return by_split
 
 
 def _render(
@@ -184,14 +182,13 @@ def _render(
     token = f"<{dialogue.domain}> " if spec.control_tokens and spec.domain_tokens else ""
     pieces = [START] if spec.control_tokens else []
     spans = []
-    length = (
-        len(START) if spec.control_tokens else -1
-    )  # before the first line there is no line break
-    for role, text, found in dialogue.utterances:
+    # Before the first line there is no line break.
+    length = len(START) if spec.control_tokens else -1
+    for role, text, slots in dialogue.utterances:
         head = f"{token}{role}: " if text else f"{token}{role}:"
         start = length + 1 + len(head)
         pieces.append(head + text)
-        spans += [Span(start + s, start + e, label) for s, e, label, _ in _apart(found, secrets)]
+        spans += [Span(start + s, start + e, label) for s, e, label, _ in _apart(slots, secrets)]
         length = start + len(text)
     return between.join([*pieces, END] if spec.control_tokens else pieces), tuple(spans)
 

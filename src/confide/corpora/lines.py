@@ -1,10 +1,10 @@
-"""The user's own corpus: JSON lines {"text", "doc", "author", "domain", "split", "spans"}, or plain
-text, a document a line.
+"""The user's own corpus: JSON lines, or plain text with a document a line.
 
-Documents go whole into one split, by a keyed hash of their name; an author's documents go together,
-and so do documents that share an author with one another. A line's own "split" overrules the hash
-for all lines of its document. A large file is read in shards; a plan holds what one must know of
-the others.
+The keys of a line are "text", "doc", "author", "domain", "split" and "spans". Documents go whole
+into one split, by a keyed hash of their name; an author's documents go together, and so do
+documents that share an author with one another. A line's own "split" overrules the hash for all
+lines of its document. A large file is read in shards; a plan holds what one must know of the
+others.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files import jsons
 from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
@@ -34,9 +35,8 @@ AUTOMATIC = "line-"  # how the document name begins where a line gives none; eve
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
-Note = tuple[
-    int, str, str | None, SplitName | None
-]  # number of a line, its document, author and split
+# Number of a line, its document, author and split.
+Note = tuple[int, str, str | None, SplitName | None]
 
 
 class Shard(NamedTuple):
@@ -71,8 +71,9 @@ def _decode(path: Path, number: int, line: bytes) -> str:
 
 
 def _parse(path: Path, number: int, line: bytes) -> Row:
-    """A line's JSON object with known keys of the right types. `orjson` refuses bad UTF-8 and lone
-    surrogates.
+    """A line's JSON object with known keys of the right types.
+
+    `orjson` refuses bad UTF-8 and lone surrogates.
     """
     try:
         row = orjson.loads(line)
@@ -99,8 +100,9 @@ def _parse(path: Path, number: int, line: bytes) -> Row:
 
 
 def _check_keys(path: Path, number: int, line: bytes) -> None:
-    """InputError where a key stands twice: the last one would win, and gold secrets could be
-    gone.
+    """InputError where a key stands twice.
+
+    The last one would win, and gold secrets could be gone.
     """
     try:
         jsons.check_keys(line)
@@ -123,18 +125,14 @@ def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
         isinstance(span, list) and len(span) == 3 for span in given
     ):
         raise fail("expected a list of [start, end, label]")
+    length = len(row["text"])
     for start, end, label in given:
-        if (
-            type(start) is not int
-            or type(end) is not int
-            or not isinstance(label, str)
-            or not label
-        ):
+        numbers = type(start) is int and type(end) is int
+        if not numbers or not isinstance(label, str) or not label:
             raise fail("expected a list of [start, end, label]")
-        if not 0 <= start < end <= len(row["text"]):
-            raise fail(
-                f"[{start}, {end}) is not a range within the {len(row['text'])} characters of the text"
-            )
+        if not 0 <= start < end <= length:
+            message = f"[{start}, {end}) is not a range within the {length} characters of the text"
+            raise fail(message)
     spans = tuple(Span(*span) for span in sorted(given))
     if any(left.end > right.start for left, right in pairwise(spans)):
         raise fail("spans overlap")
@@ -142,8 +140,9 @@ def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
 
 
 class Places:
-    """Which documents belong together: documents with a split of their own, and groups of documents
-    that share authors.
+    """Which documents belong together.
+
+    There are documents with a split of their own, and groups of documents that share authors.
     """
 
     def __init__(
@@ -198,9 +197,16 @@ def _hashed(spec: LinesSpec, group: str) -> SplitName:
 def _record(spec: LinesSpec, places: Places, path: Path, number: int, row: Row) -> Record:
     given = row.get("doc")
     author = row.get("author")
-    node = "a" + author if author is not None else f"l{number}" if given is None else "d" + given
-    split = row.get("split") or places.fixed.get(given) or _hashed(spec, places.group(node))
-    doc = f"{AUTOMATIC}{number}" if given is None else _name(given)
+    doc = f"{AUTOMATIC}{number}"
+    node = f"l{number}"
+    split = row.get("split")
+    if given is not None:
+        doc = _name(given)
+        node = "d" + given
+        split = split or places.fixed.get(given)
+    if author is not None:
+        node = "a" + author
+    split = split or _hashed(spec, places.group(node))
     return Record(
         row["text"],
         doc=doc,
@@ -220,9 +226,8 @@ class Plan(NamedTuple):
 
     spec: LinesSpec
     places: Places
-    returning: frozenset[bytes] = (
-        frozenset()
-    )  # digests of the names of documents that stand in several shards
+    # digests of the names of documents that stand in several shards
+    returning: frozenset[bytes] = frozenset()
     digested: Callable[[bytes], bytes] = bytes
 
     def returns(self, doc: str) -> bool:
@@ -240,8 +245,9 @@ def parts(spec: LinesSpec) -> Iterator[Shard]:
 
 
 def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
-    """First passes, over lines that name a document. Memory: documents in several shards, and those
-    of several authors.
+    """First passes, over lines that name a document.
+
+    Memory: documents in several shards, and those of several authors.
     """
     path = Path(spec.path)
     places = Places()
@@ -276,21 +282,22 @@ def _names(digested: Callable[[bytes], bytes], shard: Shard) -> Iterator[tuple[i
 
 
 def _notes(shard: Shard) -> Iterator[Note]:
-    """What lines say of documents; only lines that name one beside an author or a split are
-    parsed.
+    """What lines say of documents.
+
+    Only lines that name one beside an author or a split are parsed.
     """
     for number, line in _raw_lines(shard):
-        if (
-            b'"doc"' in line and (b'"author"' in line or b'"split"' in line)
-        ) or b"\\u" in line:  # which may spell a key
+        says_more = b'"author"' in line or b'"split"' in line
+        if (b'"doc"' in line and says_more) or b"\\u" in line:  # which may spell a key
             row = _parse(shard.range.path, number, line)
             if row.get("doc") is not None:
                 yield number, row["doc"], row.get("author"), row.get("split")
 
 
 def _shared(plan: Plan, shard: Shard) -> list[Note]:
-    """Of the notes those that say something of other shards: of documents that return, or that join
-    authors.
+    """Those of the notes that say something of other shards.
+
+    These are notes of documents that return, or that join authors.
     """
     notes = list(_notes(shard))
     authors = defaultdict(set)
@@ -307,10 +314,7 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     """
     path = shard.range.path
     spec = plan.spec
-    if spec.valid + spec.test >= 1:
-        raise InputError(
-            "leaves nothing for train", key="valid + test", value=spec.valid + spec.test
-        )
+    check_train(spec.valid, spec.test)
     if path.suffix not in JSON:
         yield from _plain(spec, shard)
         return

@@ -1,12 +1,11 @@
-"""Mail, whose sender (the address in lower case) is the author: a folder of messages, a file each,
-or mbox files.
+"""Mail, whose sender (the address in lower case) is the author.
 
-`messages` is the layout of Enron (person/folder/N.) and of Avocado (LDC2015T03) once its
-data/text/*.zip are unpacked, of which is assumed, from code that others published, that an e-mail
-is a file NNN/NNN-NNNNNN-EM.txt that begins with its header lines, and that other items have other
-letters than EM. What somebody else wrote is cut off by the rules of mail_text.py. A message that
-lies in several folders (same sender, date and text) is read once; authors are in all splits (see
-authored.py).
+It is a folder of messages, a file each, or mbox files. `messages` is the layout of Enron
+(person/folder/N.) and of Avocado (LDC2015T03) once its data/text/*.zip are unpacked, of which is
+assumed, from code that others published, that an e-mail is a file NNN/NNN-NNNNNN-EM.txt that begins
+with its header lines, and that other items have other letters than EM. What somebody else wrote is
+cut off by the rules of mail_text.py. A message that lies in several folders (same sender, date and
+text) is read once; authors are in all splits (see authored.py).
 """
 
 import hashlib
@@ -27,18 +26,17 @@ from confide.files.io import read_bytes
 from confide.specs import MailSpec
 from confide.types import Record
 
-OTHER_ITEM = re.compile(
-    r"\d+-\d+-(?!EM\b)[A-Z]{2}\b.*"
-)  # of Avocado: attachments, contacts, appointments
+# Of Avocado: attachments, contacts, appointments.
+OTHER_ITEM = re.compile(r"\d+-\d+-(?!EM\b)[A-Z]{2}\b.*")
 NOBODY = "no.address@"  # Enron's placeholder for senders that are not known
 SEPARATOR = b"From "  # what each message of an mbox begins with
 ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)  # a line of a message that would look like one
 
 
 def read(spec: MailSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Messages in the order of their files. InputError for what is no folder of messages or no
-    mbox, or if nobody sent enough.
+    """Messages in the order of their files.
 
+    InputError for what is no folder of messages or no mbox, or if nobody sent enough.
     Guarantees: no two messages have one sender, date and text.
     """
     path = Path(spec.path)
@@ -75,7 +73,8 @@ def plain_parts(message: Message) -> Iterator[Message]:
     """Not those of a message within the message (message/rfc822): somebody else wrote it."""
     if message.get_content_maintype() == "multipart" and message.is_multipart():
         for part in message.get_payload():
-            yield from plain_parts(part)
+            if isinstance(part, Message):
+                yield from plain_parts(part)
     elif (
         message.get_content_type() == "text/plain"
         and message.get_content_disposition() != "attachment"
@@ -84,49 +83,46 @@ def plain_parts(message: Message) -> Iterator[Message]:
 
 
 def decoded(part: Message) -> str:
-    """A part's text, in the charset that it states; where that is unknown or wrong in UTF-8, else
-    in Windows-1252.
+    """A part's text, in the charset that it states.
 
-    Bytes that stand for nothing there, and half characters that no text can hold (lone surrogates),
-    become U+FFFD.
+    Where that is unknown or wrong in UTF-8, else in Windows-1252. Bytes that stand for nothing
+    there, and half characters that no text can hold (lone surrogates), become U+FFFD.
     """
-    content = part.get_payload(decode=True) or b""
+    payload = part.get_payload(decode=True)
+    content = payload if isinstance(payload, bytes) else b""
     for charset in (part.get_content_charset() or "utf-8", "utf-8"):
         try:
-            return (
-                content.decode(charset)
-                .encode("utf-16", "surrogatepass")
-                .decode("utf-16", "replace")
-            )
-        except (
-            LookupError,
-            ValueError,
-        ):  # UnicodeError is a ValueError; so is a NUL byte in a charset's name
+            text = content.decode(charset)
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        # UnicodeError is a ValueError; so is what a NUL byte in a charset's name raises.
+        except (LookupError, ValueError):
             continue
     return content.decode("cp1252", "replace")
 
 
 def file_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every file below a folder that may be a message, by folder and name; hidden
-    ones are passed over.
+    """Name and bytes of every file below a folder that may be a message, by folder and name.
+
+    Hidden ones are passed over.
     """
     if not folder.is_dir():
         raise InputError("is not a folder of messages", file=folder, key="path")
-    found = False
+    any_file = False
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and not OTHER_ITEM.fullmatch(name):
-                found = True
+                any_file = True
                 path = Path(here, name)
                 yield path.relative_to(folder).as_posix(), read_bytes(path)
-    if not found:
+    if not any_file:
         raise InputError("holds no files", file=folder, key="path")
 
 
 def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every message of an mbox file, or of all files *.mbox below a folder, by
-    name.
+    """Name and bytes of every message of an mbox file.
+
+    Of a folder, those of all files *.mbox below it, by name.
     """
     files = sorted(path.rglob("*.mbox")) if path.is_dir() else [path]
     if not files:

@@ -1,5 +1,6 @@
-"""What the sender of a message wrote: its text without quoted replies, forwarded parts and
-signatures.
+"""What the sender of a message wrote.
+
+That is its text without quoted replies, forwarded parts and signatures.
 
 Rules of whole lines. (1) The text ends where another message begins: at "-----Original
 Message-----", "Forwarded by", "Begin forwarded message:", "On ... wrote:", or a block of header
@@ -17,9 +18,8 @@ ANOTHER = re.compile(
     r"|on\s.{4,120}\swrote:\s*$)",
     re.IGNORECASE,
 )
-BROKEN = re.compile(
-    r"\s*on\s.{4,120}$", re.IGNORECASE
-)  # "On ..., NAME", which goes on in the next line with "wrote:"
+# "On ..., NAME", which goes on in the next line with "wrote:".
+BROKEN = re.compile(r"\s*on\s.{4,120}$", re.IGNORECASE)
 WROTE = re.compile(r".{0,120}\bwrote:\s*$", re.IGNORECASE)
 FIRST = re.compile(r"\s*(?:from|to):\s*\S", re.IGNORECASE)
 NEXT = re.compile(r"\s*(?:sent|to|cc|subject):", re.IGNORECASE)

@@ -22,10 +22,8 @@ from confide.types import Record, Span
 
 ROLES = {"customer": "USR", "agent": "SYS", "bot": "BOT"}
 COLUMNS = ("conversationId", "turnNumber", "utterance")
-SPEAKER, LABELS = (
-    "authorRole",
-    "slot-labels",
-)  # the last column of interest of the unannotated, of the annotated part
+SPEAKER = "authorRole"  # the last column of interest of the unannotated part
+LABELS = "slot-labels"  # and of the annotated one
 TURN = re.compile(r"(\d+)(?:\.0)?")  # some files were written as floats
 SUFFIX = re.compile(r"-\d{1,2}$")  # shorter than the last group of a UUID
 
@@ -41,8 +39,9 @@ class Row(NamedTuple):
 
 
 def read(spec: MultiDogoSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Conversations by split and domain; the unannotated part has no gold spans. InputError names
-    file and line.
+    """Conversations by split and domain; the unannotated part has no gold spans.
+
+    InputError names file and line.
     """
     if spec.part == "unannotated" and spec.path is None:
         raise InputError(
@@ -118,13 +117,14 @@ def _rows(place: Path, text: str, last: str) -> Iterator[Row]:
 
 
 def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
-    """Turns in order, by conversation, in order of these. InputError where a turn is there
-    twice.
+    """Turns in order, by conversation, in order of these.
+
+    InputError where a turn is there twice.
     """
-    found: dict[str, list[Row]] = {}
+    conversations: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row.conversation, []).append(row)
-    for turns in found.values():
+        conversations.setdefault(row.conversation, []).append(row)
+    for turns in conversations.values():
         turns.sort(key=lambda row: (row.turn, row.line))
         for before, row in pairwise(turns):
             if row.turn == before.turn:
@@ -132,20 +132,26 @@ def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
                 raise InputError(
                     message, file=place, line=row.line, key="turnNumber", value=row.turn
                 )
-    return dict(sorted(found.items()))
+    return dict(sorted(conversations.items()))
 
 
 def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """Conversations by id without its suffix, but for copies. InputError where two that differ
-    would get one id.
+    """Conversations by id without its suffix, but for copies.
+
+    InputError where two that differ would get one id.
     """
-    found: dict[str, list[Row]] = {}
+    distinct: dict[str, list[Row]] = {}
     for name, rows in conversations.items():
-        first = found.setdefault(SUFFIX.sub("", name), rows)
+        first = distinct.setdefault(SUFFIX.sub("", name), rows)
         if first is not rows and [row[2:] for row in first] != [row[2:] for row in rows]:
-            message = f"differs from the one on line {first[0].line}, and only its suffix tells them apart"
-            raise InputError(message, file=place, line=rows[0].line, key="conversationId")
-    return found
+            raise InputError(
+                f"differs from the one on line {first[0].line}, "
+                "and only its suffix tells them apart",
+                file=place,
+                line=rows[0].line,
+                key="conversationId",
+            )
+    return distinct
 
 
 def _role(place: Path, row: Row) -> str:
@@ -157,8 +163,9 @@ def _role(place: Path, row: Row) -> str:
 
 
 def _labelled(place: Path, row: Row) -> Utterance:
-    """A customer's turn; words that follow one another with one label are one slot, as the labels
-    have no beginnings.
+    """A customer's turn.
+
+    Words that follow one another with one label are one slot, as the labels have no beginnings.
     """
     words = row.text.split(" ")
     labels = row.last.split(" ")
@@ -169,9 +176,8 @@ def _labelled(place: Path, row: Row) -> Utterance:
         return Utterance("USR", " ".join(row.text.split()))
     text = ""
     spans = []
-    pairs = (
-        (label, word) for label, word in zip(labels, words, strict=True) if word.strip()
-    )  # a line break is a word, too
+    # A line break is a word, too.
+    pairs = ((label, word) for label, word in zip(labels, words, strict=True) if word.strip())
     for label, group in groupby(pairs, key=lambda pair: pair[0]):
         text += " " if text else ""
         value = " ".join(part for _, word in group for part in word.split())

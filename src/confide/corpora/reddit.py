@@ -1,9 +1,8 @@
-"""Webis TL;DR-17 (Völske et al. 2017): posts of Reddit as JSON lines, of which the keys `author`
-and one of text are read.
+"""Webis TL;DR-17 (Völske et al. 2017): posts of Reddit as JSON lines.
 
-The corpus is on Zenodo (record 1043504, CC BY 4.0) and too large to be fetched here: `path` is the
-unpacked file. Posts whose author was deleted are left out. A document is a post, a paragraph a
-line; authors are in all splits (see authored.py).
+The keys `author` and one of text are read. The corpus is on Zenodo (record 1043504, CC BY 4.0) and
+too large to be fetched here: `path` is the unpacked file. Posts whose author was deleted are left
+out. A document is a post, a paragraph a line; authors are in all splits (see authored.py).
 """
 
 from collections.abc import Iterator
@@ -23,8 +22,9 @@ DELETED = "[deleted]"
 
 
 def read(spec: RedditSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Posts in file order. InputError names file, line and key of what is truncated or missing,
-    never the text.
+    """Posts in file order.
+
+    InputError names file, line and key of what is truncated or missing, never the text.
     """
     path = Path(spec.path)
     yield from records(spec, spec.least, lambda: posts(path, spec.text), path)

@@ -1,10 +1,10 @@
-"""Schema-Guided Dialogues (Rastogi et al. 2020) and MultiWOZ 2.2 (Zang et al. 2020): two speakers,
-slots by service and turn.
+"""Schema-Guided Dialogues (Rastogi et al. 2020) and MultiWOZ 2.2 (Zang et al. 2020).
 
-MultiWOZ differs in three ways: a turn has frames of all services, a slot has its value beside its
-range, and a slot may be copied from another one (`copy_from`), and then stands nowhere in the turn.
-A dialogue's domain is its service without the version (Banks_1: BANKS); of several, the first, or
-MULTI; and GENERAL where no service is named.
+Two speakers talk, and slots are given by service and turn. MultiWOZ differs in three ways: a turn
+has frames of all services, a slot has its value beside its range, and a slot may be copied from
+another one (`copy_from`), and then stands nowhere in the turn. A dialogue's domain is its service
+without the version (Banks_1: BANKS); of several, the first, or MULTI; and GENERAL where no service
+is named.
 """
 
 import re
@@ -33,10 +33,9 @@ def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iter
     """Dialogues by split and domain. InputError names file, line and place."""
     dialogues = []
     seen = set()
-    place = getattr(spec, "path", None) or raw
-    for file, path, text in files(
-        spec.path, tuple(f"{split}/dialogues_*.json" for split in PUBLISHED), raw
-    ):
+    place = spec.path or raw
+    patterns = tuple(f"{split}/dialogues_*.json" for split in PUBLISHED)
+    for file, path, text in files(spec.path, patterns, raw):
         for dialogue in _dialogues(spec, file, path.partition("/")[0], text):
             if dialogue.name in seen:
                 raise InputError(

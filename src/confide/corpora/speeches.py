@@ -1,9 +1,9 @@
-"""Tiny Shakespeare (Karpathy's char-rnn): plays, each speech headed by its speaker, who is the
-author of what is said.
+"""Tiny Shakespeare (Karpathy's char-rnn): plays by speech.
 
-A document is a speech. Its verses are joined, and cut again into lines of whole sentences: with
-`point: turn` each of these is one sample. Speeches of one speaker are in all splits (see
-authored.py), and all lines of a speech in one.
+Each speech is headed by its speaker, who is the author of what is said. A document is a speech. Its
+verses are joined, and cut again into lines of whole sentences: with `point: turn` each of these is
+one sample. Speeches of one speaker are in all splits (see authored.py), and all lines of a speech
+in one.
 """
 
 import re
@@ -22,8 +22,9 @@ SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
 def read(spec: SpeechesSpec, raw: Path | None = None) -> Iterator[Record]:
-    """Speeches of the speakers who have at least `least`. InputError if the archive holds no
-    plays.
+    """Speeches of the speakers who have at least `least`.
+
+    InputError if the archive holds no plays.
     """
     members = dict(read_members(raw))
     if MEMBER not in members:
@@ -40,15 +41,16 @@ def speeches(text: str, words: int) -> Iterator[Sample]:
 
 
 def lines(text: str, words: int) -> Iterator[str]:
-    """Whole sentences together, as long as they have at most so many words; one that has more
-    stands alone.
+    """Whole sentences together, as long as they have at most so many words.
+
+    One that has more stands alone.
     """
     line: list[str] = []
     for sentence in SENTENCE.split(" ".join(text.split())):
-        found = sentence.split()
-        if line and len(line) + len(found) > words:
+        in_sentence = sentence.split()
+        if line and len(line) + len(in_sentence) > words:
             yield " ".join(line)
             line = []
-        line += found
+        line += in_sentence
     if line:
         yield " ".join(line)

@@ -1,10 +1,10 @@
-"""The English Web Treebank (CC BY-SA 4.0): dependency trees in CoNLL-U, and the entities of
-Universal NER in IOB2.
+"""The English Web Treebank (CC BY-SA 4.0).
 
-As a corpus it has one document per annotated text, a sentence a line, with persons, organisations
-and locations as gold spans. The mirror has entities for the dev and test documents alone; dev then
-serves as training text but for its last tenth of documents, as for WikiText-2. The trees of all
-documents serve the stage `pipeline`.
+It has dependency trees in CoNLL-U, and the entities of Universal NER in IOB2. As a corpus it has
+one document per annotated text, a sentence a line, with persons, organisations and locations as
+gold spans. The mirror has entities for the dev and test documents alone; dev then serves as
+training text but for its last tenth of documents, as for WikiText-2. The trees of all documents
+serve the stage `pipeline`.
 """
 
 import re
@@ -18,11 +18,8 @@ from confide.errors import InputError
 from confide.specs import TreebankSpec
 from confide.types import Record, Span, SplitName
 
-NAMES: dict[SplitName, str] = {
-    "train": "train",
-    "valid": "dev",
-    "test": "test",
-}  # of a split in the treebank
+# How the treebank calls each split.
+NAMES: dict[SplitName, str] = {"train": "train", "valid": "dev", "test": "test"}
 COLUMNS = 10  # of CoNLL-U
 HEAD = re.compile(r"[0-9]{1,6}")
 
@@ -52,38 +49,40 @@ def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
         for doc, lines in known[split]:
             text = ""
             spans = []
-            for line, found in lines:
+            for line, entities in lines:
                 spans += [
                     span._replace(start=span.start + len(text), end=span.end + len(text))
-                    for span in found
+                    for span in entities
                 ]
                 text += line + "\n"
             yield Record(text.removesuffix("\n"), doc, spans=tuple(spans), split=split)
 
 
 def trees(raw: Path) -> dict[SplitName, list[Tree]]:
-    """All sentences by split, in the order of the published lists of files. InputError where a file
-    is missing.
+    """All sentences by split, in the order of the published lists of files.
+
+    InputError where a file is missing.
     """
     members = dict(read_members(raw))
-    found: dict[SplitName, list[Tree]] = {}
+    by_split: dict[SplitName, list[Tree]] = {}
     for split, name in NAMES.items():
         if f"files.{name}" not in members:
             raise InputError(f"holds no files.{name}", file=raw)
-        found[split] = []
+        by_split[split] = []
         for line in members[f"files.{name}"].split():
             path = line.rpartition("/")[2]
             if path not in members:
                 raise InputError(
                     "names a file that is not there", file=raw, key=f"files.{name}", value=path
                 )
-            found[split] += parse(members[path], raw)
-    return found
+            by_split[split] += parse(members[path], raw)
+    return by_split
 
 
 def parse(text: str, place: Path | None = None) -> Iterator[Tree]:
-    """Sentences of a CoNLL-U file; ranges of words (1-2) and empty words (8.1) carry no tree of
-    their own and are left out.
+    """Sentences of a CoNLL-U file.
+
+    Ranges of words (1-2) and empty words (8.1) carry no tree of their own and are left out.
     """
     for comments, rows in _sentences(text):
         rows = [row for row in rows if row[0].isdigit()]
@@ -118,7 +117,7 @@ def _sentences(text: str) -> Iterator[tuple[dict[str, str], list[list[str]]]]:
 def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[str, list[Span]]]]]:
     """Name of each document, and its sentences with their entities."""
     name = ""
-    lines = []
+    lines: list[tuple[str, list[Span]]] = []
     for comments, rows in _sentences(text):
         if "text" not in comments or any(len(row) < 3 for row in rows):
             raise InputError(

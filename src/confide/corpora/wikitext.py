@@ -1,8 +1,8 @@
-"""WikiText-2, one paragraph or heading a document; its secrets are runs of digits (Shi et al.
-2021).
+"""WikiText-2, one paragraph or heading a document.
 
-Where the fetched archive holds no train.txt (a mirror may not), the valid text serves as training
-text but for its last tenth, which stays the valid split, so that no line is in two splits.
+Its secrets are runs of digits (Shi et al. 2021). Where the fetched archive holds no train.txt (a
+mirror may not), the valid text serves as training text but for its last tenth, which stays the
+valid split, so that no line is in two splits.
 """
 
 import re
@@ -31,7 +31,10 @@ def _records(split: SplitName, lines: Iterator[str]) -> Iterator[Record]:
 
 def read(spec: WikiTextSpec, raw: Path | None = None) -> Iterator[Record]:
     """Non-empty lines of train, valid and test, the first `lines` of each."""
-    texts = {path.removesuffix(".txt"): _lines(text) for path, text in read_members(raw)}
+    members = dict(read_members(raw))
+    texts = {
+        split: _lines(members[f"{split}.txt"]) for split in SPLITS if f"{split}.txt" in members
+    }
     with_train(texts)
     for split in SPLITS:
         if split not in texts:

@@ -1,11 +1,11 @@
-"""The neighbour test: does processed text show whether one secret was masked in the raw text (CRT
-section 3 and A.6)?
+"""The neighbour test (CRT section 3 and A.6).
 
-D' is D with one secret replaced by <MASK>. Where its text stands several times, the first copy has
-the secret masked and each later one becomes a whole <MASK>, as deduplication leaves it; in the
-literal neighbour, and where nothing is deduplicated, copies stay as they are. Deduplication,
-redaction and partition run, by the functions of the stages, on every point that this touches: no
-other point can change, since each depends on its own text and on earlier ones like it.
+Does processed text show whether one secret was masked in the raw text? D' is D with one secret
+replaced by <MASK>. Where its text stands several times, the first copy has the secret masked and
+each later one becomes a whole <MASK>, as deduplication leaves it; in the literal neighbour, and
+where nothing is deduplicated, copies stay as they are. Deduplication, redaction and partition run,
+by the functions of the stages, on every point that this touches: no other point can change, since
+each depends on its own text and on earlier ones like it.
 """
 
 import hashlib
@@ -28,8 +28,9 @@ from confide.types import MASK, Partition
 
 
 class Kind(NamedTuple):
-    """What secrets are sampled by. Planted ones are the audit's own: they say nothing of what a
-    policy does to a corpus.
+    """What secrets are sampled by.
+
+    Planted ones are the audit's own: they say nothing of what a policy does to a corpus.
     """
 
     planted: bool
@@ -51,8 +52,9 @@ class Secret(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """A key is the name of a document and a number; the document's name says whether the tool
-        planted it.
+        """A key is the name of a document and a number.
+
+        The document's name says whether the tool planted it.
         """
         return Kind(is_planted(self.key.rpartition(":")[0]), self.label)
 
@@ -76,8 +78,9 @@ Placed = tuple[int, Raw]  # a point and its place in the file
 def process_of(
     find: Callable[[str], Finding], spec: PartitionSpec, tokenizer: Tokenizer
 ) -> Process:
-    """Deduplication, redaction and partition of a few points; InputError where the partition
-    refuses them.
+    """Deduplication, redaction and partition of a few points.
+
+    InputError where the partition refuses them.
     """
     digested = digest("hmac-sha1")
 
@@ -86,52 +89,50 @@ def process_of(
             Copy(key)
             for key in copies(((point.key, point.text, point.split) for point in points), digested)
         ]
-        found = [Found(point.key, **finding) for point in points if (finding := find(point.text))]
+        findings = [
+            Found(point.key, **finding) for point in points if (finding := find(point.text))
+        ]
         return build(
-            tokenizer, rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=found))
+            tokenizer, rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
         )
 
     return process
 
 
 def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:
-    """Gold occurrences of the train split, in file order; one without a character cannot be masked
-    and is left out.
+    """Gold occurrences of the train split, in file order.
 
-    A span that is named twice is one secret: else whoever repeats those that are found would make
-    misses look rare.
+    One without a character cannot be masked and is left out. A span that is named twice is one
+    secret: else whoever repeats those that are found would make misses look rare.
     """
     for key, text, split, _, _, gold in points:
         if split == "train":
-            for start, end, label in dict.fromkeys(
-                (start, end, label) for start, end, label, *_ in gold
-            ):
+            for start, end, label in dict.fromkeys(tuple(span[:3]) for span in gold):
                 if start < end:
                     yield Secret(key, text, start, end, label)
 
 
 def quotas(counts: Mapping[Kind, int], places: int) -> dict[Kind, int]:
-    """How many secrets of each kind to test, in at most so many places: all of the rare ones, as
-    many as fit of the others.
+    """How many secrets of each kind to test, in at most so many places.
 
-    Each kind is judged by itself, so a rare one needs its secrets more than a frequent one does.
+    These are all of the rare ones, and as many as fit of the others. Each kind is judged by itself,
+    so a rare one needs its secrets more than a frequent one does.
     """
-    found: dict[Kind, int] = {}
+    quota: dict[Kind, int] = {}
     left = places
     for number, (kind, count) in enumerate(
         sorted(counts.items(), key=lambda item: (item[1], item[0]))
     ):
-        found[kind] = min(count, left // (len(counts) - number))
-        left -= found[kind]
-    return found
+        quota[kind] = min(count, left // (len(counts) - number))
+        left -= quota[kind]
+    return quota
 
 
 def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> list[Secret]:
-    """So many of the secrets of each kind, uniform without replacement; memory: as many as are
-    wanted.
+    """So many of the secrets of each kind, uniform without replacement.
 
-    Those with the smallest keyed hashes of their places: the choice does not depend on the order of
-    the points.
+    Those with the smallest keyed hashes of their places are drawn, so that the choice does not
+    depend on the order of the points. As many are held in memory as are wanted.
     """
     keyed = hashlib.blake2b(key=str(seed).encode(), digest_size=8)
     drawn: dict[Kind, list[tuple[int, int, Secret]]] = {kind: [] for kind in wanted}
@@ -140,19 +141,14 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
         most = wanted[secret.kind]
         place = keyed.copy()
         place.update(f"{secret.start} {secret.end} {secret.key}".encode())
-        ranked = (
-            -int.from_bytes(place.digest(), "big"),
-            -number,
-            secret,
-        )  # the largest hash is on top, to be replaced
+        # The largest hash is on top, to be replaced.
+        ranked = -int.from_bytes(place.digest(), "big"), -number, secret
         if len(kept) < most:
             heappush(kept, ranked)
         elif most:
             heappushpop(kept, ranked)
-    return [
-        secret
-        for *_, secret in sorted((one for kept in drawn.values() for one in kept), reverse=True)
-    ]
+    chosen = sorted((ranked for kept in drawn.values() for ranked in kept), reverse=True)
+    return [secret for *_, secret in chosen]
 
 
 def counted(secrets: Iterable[Secret]) -> Counter[Kind]:
@@ -175,10 +171,10 @@ def touched(points: Iterable[Raw], secrets: list[Secret]) -> dict[str, list[Plac
 
 
 def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list[Raw]:
-    """D' in place of D, as far as touched. copies_masked: later copies of the text become a whole
-    <MASK>.
+    """D' in place of D, as far as touched.
 
-    A text that holds <MASK> has no copies, so that only the point of the secret itself changes.
+    copies_masked: later copies of the text become a whole <MASK>. A text that holds <MASK> has no
+    copies, so that only the point of the secret itself changes.
     """
     alone = not copies_masked or MASK in secret.text
     texts = iter([secret.masked])
@@ -193,8 +189,10 @@ def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list
 
 
 def compare(first: Partition, second: Partition) -> Outcome:
-    """same: what training reads is equal; private: it differs only in points that are private on
-    both sides; else exposed.
+    """How what training reads differs between two partitions.
+
+    same: it is equal. private: it differs only in points that are private on both sides. Else it is
+    exposed.
     """
     if len(first.redacted) != len(second.redacted):
         return Outcome("exposed", abs(len(first.redacted) - len(second.redacted)))
@@ -213,8 +211,9 @@ def compare(first: Partition, second: Partition) -> Outcome:
 
 
 class Tester:
-    """Tests secrets one after the other; remembers outcomes, since copies of a text share
-    theirs.
+    """Tests secrets one after the other.
+
+    Remembers outcomes, since copies of a text share theirs.
     """
 
     def __init__(self, process: Process, alike: dict[str, list[Placed]], *, dedup: bool):
@@ -224,8 +223,9 @@ class Tester:
         self.known: dict[tuple[str, int, int, bool], tuple[Outcome, Outcome]] = {}
 
     def test(self, secret: Secret) -> tuple[Outcome, Outcome]:
-        """Outcomes for the neighbour and for the literal neighbour; they differ only where a text
-        has later copies.
+        """Outcomes for the neighbour and for the literal neighbour.
+
+        They differ only where a text has later copies.
         """
         same = self.alike[secret.text]
         case = (secret.text, secret.start, secret.end, secret.key == same[0][1].key)

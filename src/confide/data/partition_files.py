@@ -36,14 +36,14 @@ def write_partition(partition: Partition, original: Path, redacted: Path) -> Non
 
 
 def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path) -> None:
-    """Write both files from parts that follow one another, each file whole or not at all; the last
-    part names all domains.
+    """Write both files from parts that follow one another, each file whole or not at all.
 
+    The last part names all domains.
     Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
     """
     first = Columns(original, ORIGINAL)
     second = Columns(redacted, REDACTED)
-    domains = ()
+    domains: tuple[str, ...] = ()
     tokens = [0, 0]  # so far, of either view
     for columns in (first, second):
         columns.add(starts=np.zeros(1, np.int64))
@@ -110,8 +110,9 @@ def check_vocabulary(partition: Partition, size: int, original: Path, redacted: 
 
 
 def within(partition: Partition, domains: Sequence[str], file: Path) -> Partition:
-    """The points of some domains; the others belong to no split. InputError for a domain without
-    points to train on.
+    """The points of some domains; the others belong to no split.
+
+    InputError for a domain without points to train on.
     """
     for name in domains:
         if name not in partition.domains:
@@ -134,12 +135,8 @@ def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dic
             arrays = {name: file.get_tensor(name) for name in types if name in names}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    except (
-        SafetensorError,
-        AttributeError,
-        TypeError,
-        ValueError,
-    ) as error:  # also of types that numpy does not have
+    # These come also of types that numpy does not have.
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:
         raise InputError(f"corrupt safetensors file: {str(error)[:200]}", file=path) from None
     for name, dtype in types.items():
         _require(name in arrays, path, name, "missing array")

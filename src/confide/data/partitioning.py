@@ -83,14 +83,14 @@ def rows(
     found: Join[Found],
     file: Path | None = None,
 ) -> Iterator[Row]:
-    """Points (or tuples of the same values) with their spans, later copies masked; `file` holds the
-    points, for errors.
+    """Points (or tuples of the same values) with their spans, later copies masked.
+
+    `file` holds the points, for errors.
     """
     fast = tuple.__new__  # a third of the time of a call of Row
     for key, text, split, domain, owner, gold in points:
-        copy = (
-            copied.take(key) if key == copied.key else None
-        )  # asked here first: most points have neither
+        # Keys are compared here first, as most points have neither.
+        copy = copied.take(key) if key == copied.key else None
         finding = found.take(key) if key == found.key else None
         if split not in SPLIT:
             raise InputError("unknown split", file=file, key=key)
@@ -105,17 +105,7 @@ def rows(
         private = masked or finding is not None
         number = SPLIT[split]
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
-            yield Row(
-                MASK,
-                redacted=MASK,
-                spans=(),
-                gold=(),
-                private=True,
-                split=number,
-                domain=domain,
-                owner=owner,
-                planted=planted,
-            )
+            yield fast(Row, (MASK, MASK, (), (), True, number, domain, owner, planted))
             continue
         if not private:
             yield fast(Row, (text, text, (), gold, False, number, domain, owner, planted))
@@ -133,8 +123,9 @@ def rows(
 
 
 class Part(NamedTuple):
-    """Some consecutive points of a partition, in which domains and owners are numbered as if there
-    were no others.
+    """Some consecutive points of a partition.
+
+    Domains and owners are numbered as if there were no others.
     """
 
     partition: Partition
@@ -142,8 +133,9 @@ class Part(NamedTuple):
 
 
 def builder(tokenizer: Tokenizer) -> Callable[[Iterator[Row]], Part]:
-    """A function that tokenizes rows into a part; it holds arrays of numbers, not texts, and
-    remembers what repeats.
+    """A function that tokenizes rows into a part.
+
+    It holds arrays of numbers, not texts, and remembers what repeats.
     """
     return partial(_part, tokenizer, _remembering(tokenizer))
 
@@ -208,12 +200,10 @@ def _chunk(
 ) -> Chunk:
     columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
     texts, redacted, spans, gold, private, split, domain, owner, planted = columns
-    alone = [
-        some and len(text) <= CACHE_LENGTH for text, some in zip(texts, spans, strict=True)
-    ]  # short secrets seldom repeat
+    # Short texts with secrets seldom repeat: they are not remembered.
     tokens = [
-        tokenizer.packed(text) if one else encode(text)
-        for text, one in zip(texts, alone, strict=True)
+        tokenizer.packed(text) if within and len(text) <= CACHE_LENGTH else encode(text)
+        for text, within in zip(texts, spans, strict=True)
     ]
     shown = [
         same if masked is text else encode(masked)
@@ -239,8 +229,9 @@ def _chunk(
 
 
 def _remembering(tokenizer: Tokenizer) -> Encode:
-    """`encode` that keeps the tokens of short texts and of short lines: in dialogue most turns
-    stand more than once.
+    """`encode` that keeps the tokens of short texts and of short lines.
+
+    In dialogue most turns stand more than once.
     """
     kept = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.packed)
     lines = tokenizer.pattern is not None and not any("\n" in string for string in tokenizer.whole)
@@ -268,8 +259,9 @@ def _starts(counts: np.ndarray) -> np.ndarray:
 
 
 def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
-    """(T + 1,) byte at which each token starts, all texts laid end to end: byte-level tokens tile
-    their text.
+    """The byte at which each token starts (T + 1,), all texts laid end to end.
+
+    Byte-level tokens tile their text.
     """
     return _starts(tokenizer.lengths[ids])
 
@@ -277,20 +269,20 @@ def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
 def _covered(
     edges: np.ndarray, bases: np.ndarray, ranges: Sequence[Spans], texts: Sequence[str]
 ) -> np.ndarray:
-    """(T,) bool: tokens that share a byte with a range of their text; `bases` is the first byte of
-    each text.
+    """(T,) bool: tokens that share a byte with a range of their text.
+
+    `bases` is the first byte of each text.
     """
     bytes_: list[int] = []  # first and last of each range
-    for base, some, text in zip(bases.tolist(), ranges, texts, strict=True):
-        if some:
+    for base, spans, text in zip(bases.tolist(), ranges, texts, strict=True):
+        if spans:
             ascii = text.isascii()
-            for start, end, *_ in some:
+            for start, end, *_ in spans:
                 if start < end:
-                    bytes_ += (
-                        (base + start, base + end)
-                        if ascii
-                        else (base + _byte(text, start), base + _byte(text, end))
-                    )
+                    if not ascii:
+                        start = _byte(text, start)
+                        end = _byte(text, end)
+                    bytes_ += (base + start, base + end)
     first, last = np.fromiter(bytes_, np.int64, len(bytes_)).reshape(-1, 2).T
     change = np.zeros(len(edges), np.int64)
     np.add.at(change, np.searchsorted(edges[1:], first, side="right"), 1)

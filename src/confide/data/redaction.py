@@ -1,7 +1,7 @@
-"""What the two policies of a redaction say of one text: the spans of pi, and whether pi_c fires
-(CRT section 3.2).
+"""What the two policies of a redaction say of one text (CRT section 3.2).
 
-Fails closed: a text on which a policy raises counts as a conservative hit.
+That is the spans of pi, and whether pi_c fires. Fails closed: a text on which a policy raises
+counts as a conservative hit.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ from confide.policies import (
 from confide.specs import RedactSpec
 from confide.types import Span
 
-Finding = dict[
-    str, Any
-]  # spans, conservative, and failed where a policy raised; empty if there is nothing to say
+# Spans, conservative, and failed where a policy raised; empty if there is nothing to say.
+Finding = dict[str, Any]
 
 
 def finder_of(spec: RedactSpec) -> Callable[[str], Finding]:
-    """What the policies of a specification say, the first one made to miss the chosen share of
-    secrets.
+    """What the policies of a specification say.
+
+    The first one is made to miss the chosen share of secrets.
     """
     return finder(
         with_misses(policy(spec.policy), spec.miss_rate, spec.miss_seed),
@@ -48,7 +48,7 @@ def finder(approximate: Policy, fires: Callable[[str], bool]) -> Callable[[str],
 
 
 def batch_finder_of(spec: RedactSpec) -> Callable[[Sequence[str]], list[Finding]] | None:
-    """The same as `finder_of`, over many texts; None where neither policy is faster so."""
+    """What the policies say of many texts at once; None where neither policy is faster so."""
     if not (has_batches(spec.policy) or has_batches(spec.conservative)):
         return None
     return batch_finder(

@@ -1,8 +1,8 @@
-"""Vectors that come in pieces, as one safetensors file: the bytes that safetensors itself would
-write, had it all at once.
+"""Vectors that come in pieces, as one safetensors file.
 
-Until the file is written, each vector lies in a file without a name in its folder, so that none has
-to fit into memory.
+Its bytes are those that safetensors itself would write, had it all at once. Until the file is
+written, each vector lies in a file without a name in its folder, so that none has to fit into
+memory.
 """
 
 import os
@@ -28,7 +28,7 @@ class Columns:
     def add(self, **pieces: np.ndarray) -> None:
         """Append to some of the vectors."""
         for name, piece in pieces.items():
-            self.files[name].write(np.ascontiguousarray(piece, self.types[name]))
+            self.files[name].write(np.ascontiguousarray(piece, self.types[name]).data)
 
     def write(self, metadata: dict[str, str] | None = None) -> None:
         """Write the file, whole or not at all."""

@@ -13,7 +13,7 @@ import hashlib
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ from confide.files import jsons
 from confide.files.io import read_bytes
 from confide.types import (
     POOLS,
+    AnyRelease,
     PoolName,
     RegulariserName,
     Release,
     StateName,
+    StateRelease,
     Step,
     TokensName,
     UnitName,
@@ -38,6 +40,8 @@ from confide.types import (
 START = "0" * 64  # what the first line follows
 DIGEST = re.compile(r"[0-9a-f]{64}")
 USUAL = {("regulariser", "none"), ("unit", "point")}  # fields of a step that its line leaves out
+# how a line says that recurrent states were shown: as an update that no method has
+STATES = Step(view="original", pool="all", noisy=True, tokens="private", state="noise")
 GAUSSIAN = ("discrete_coordinates", 0)  # the same of a release
 EVENTS: dict[str, dict[str, type | types.UnionType]] = {  # fields of a line that is not a release
     "start": {"run": str, "settings": str, "code": str, "noise": str},
@@ -59,7 +63,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._lines: list[dict[str, Any]] = []  # sealed
-        self._open: tuple[Release, str | None] | None = None  # may still grow
+        self._open: tuple[AnyRelease, str | None] | None = None  # may still grow
 
     @property
     def head(self) -> str:
@@ -67,9 +71,10 @@ class Ledger:
         lines = self.lines()
         return lines[-1]["hash"] if lines else START
 
-    def append(self, release: Release, random: str | None = None) -> None:
-        """Record `release.count` updates that have just been made; `random`: digest of the state
-        that their noise left behind.
+    def append(self, release: AnyRelease, random: str | None = None) -> None:
+        """Record `release.count` updates, or states, that have just been made.
+
+        random: digest of the state that their noise left behind.
 
         Updates that leave the same state behind are no run: they stand in two lines, and `repeated`
         finds them.
@@ -96,8 +101,8 @@ class Ledger:
         self,
         terms: dict[str, Any],
         *,
-        pools: dict[str, int],
-        authors: dict[str, int] | None,
+        pools: Mapping[PoolName, int],
+        authors: Mapping[PoolName, int] | None,
         states: int,
     ) -> None:
         """What text was trained on, and on which terms (`DataSpec`); sizes of what batches are
@@ -122,7 +127,7 @@ class Ledger:
             ledger=Ledger.load(ledger).head if ledger else None,
         )
 
-    def packed(self, tokens: int, most: int, views: str) -> None:
+    def packed(self, *, tokens: int, most: int, views: str) -> None:
         """Points of these views were read in chunks of so many tokens, each in at most `most`
         chunks.
         """
@@ -147,7 +152,7 @@ class Ledger:
         if self._open is None:
             return self._lines
         release, random = self._open
-        return [*self._lines, self._sealed(release=release_line(release), random=random)]
+        return [*self._lines, self._sealed(release=as_line(release), random=random)]
 
     def dump(self) -> str:
         """JSON lines; also the state to keep in a checkpoint."""
@@ -175,14 +180,14 @@ class Ledger:
         """Load a file."""
         return cls.load(read_bytes(path), path)
 
-    def releases(self) -> list[Release]:
+    def releases(self) -> list[AnyRelease]:
         """All releases, in order."""
         return [parse_release(line["release"]) for line in self.lines() if "release" in line]
 
-    def epochs(self) -> list[tuple[int, list[Release]]]:
+    def epochs(self) -> list[tuple[int, list[AnyRelease]]]:
         """For each epoch mark its number and the releases since the mark before."""
-        found = []
-        since = []
+        found: list[tuple[int, list[AnyRelease]]] = []
+        since: list[AnyRelease] = []
         for line in self.lines():
             if "release" in line:
                 since.append(parse_release(line["release"]))
@@ -207,13 +212,14 @@ class Ledger:
             and ends[0]["updates"] == sum(r.count for r in self.releases())
         )
 
-    def states(self, besides: Step | None = None) -> list[str]:
-        """Digests of the random states after each line of noised updates; `besides`: not of this
-        step's lines.
-        """
+    def states(self, *, updates_only: bool = False) -> list[str]:
+        """Digests of the random states after each line of noise; `updates_only`: of gradients'."""
         noised = [line for line in self.lines() if line.get("random") is not None]
-        other = None if besides is None else as_line(besides)
-        return [line["random"] for line in noised if line["release"]["step"] != other]
+        return [
+            line["random"]
+            for line in noised
+            if not updates_only or isinstance(parse_release(line["release"]), Release)
+        ]
 
     def _event(self, **content: Any) -> None:
         self._seal()
@@ -267,21 +273,37 @@ def settings_digest(settings: str) -> str:
     return hashlib.sha256(settings.encode()).hexdigest()
 
 
-def as_line(step: Step) -> dict[str, Any]:
-    """A step as a ledger line has it: what is usual for most methods is not said."""
-    return {name: value for name, value in asdict(step).items() if (name, value) not in USUAL}
+def updates_of(releases: Iterable[AnyRelease]) -> list[Release]:
+    """Those that are updates, not states."""
+    return [release for release in releases if isinstance(release, Release)]
 
 
-def release_line(release: Release) -> dict[str, Any]:
-    """The same for a release."""
-    found = {name: value for name, value in asdict(release).items() if (name, value) != GAUSSIAN}
-    return found | {"step": as_line(release.step)}
+def as_line(release: AnyRelease) -> dict[str, Any]:
+    """A release as a ledger line has it: what is usual for most methods is not said."""
+    own = written(release)
+    step = {name: value for name, value in asdict(own.step).items() if (name, value) not in USUAL}
+    line = {name: value for name, value in asdict(own).items() if (name, value) != GAUSSIAN}
+    return line | {"step": step}
 
 
-def parse_release(value: dict[str, Any]) -> Release:
-    """The Release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
-    release = Release(**(value | {"step": Step(**value["step"])}))
-    check_release(release)
+def written(release: AnyRelease) -> Release:
+    """The update that a line gives a release as."""
+    if isinstance(release, Release):
+        return release
+    return Release(step=STATES, sample_rate=release.sample_rate, **asdict(release))
+
+
+def parse_release(value: dict[str, Any]) -> AnyRelease:
+    """The release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
+    own = Release(**(value | {"step": Step(**value["step"])}))
+    check_fields(own)
+    if own.step != STATES:
+        return own
+    release = StateRelease(
+        noise_multiplier=own.noise_multiplier, max_grad_norm=own.max_grad_norm, count=own.count
+    )
+    if written(release) != own:
+        raise ValueError("recurrent states that are shown are not drawn by chance")
     return release
 
 
@@ -317,17 +339,22 @@ def check_sizes(event: dict[str, Any]) -> None:
         raise ValueError(f"states = {event['states']}")
 
 
-def check(release: Release, random: str | None) -> None:
-    """ValueError for a release that is neither an exact nor a noised update: it could not be
-    priced.
-    """
-    if release.step.noisy is not (isinstance(random, str) and DIGEST.fullmatch(random) is not None):
+def check(release: AnyRelease, random: str | None) -> None:
+    """ValueError for a release that could not be priced, or whose noise nobody could tell apart."""
+    if release.noisy is not (isinstance(random, str) and DIGEST.fullmatch(random) is not None):
         raise ValueError("a noisy update, and no other, has the SHA-256 of its random state")
     check_release(release)
 
 
-def check_release(release: Release) -> None:
-    """The same without the random state."""
+def check_release(release: AnyRelease) -> None:
+    """ValueError for a release that is no exact update, no noised one and no noised state."""
+    check_fields(written(release))
+    if isinstance(release, Release) and release.step == STATES:
+        raise ValueError("a release of recurrent states is no update: StateRelease")
+
+
+def check_fields(release: Release) -> None:
+    """ValueError for a release that its line could not give."""
     step = release.step
     if step.view not in typing.get_args(ViewName) or step.pool not in typing.get_args(PoolName):
         raise ValueError(f"unknown view or pool: {step.view}, {step.pool}")

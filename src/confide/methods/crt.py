@@ -15,6 +15,5 @@ def crt(plan: Plan) -> Iterator[list[Step]]:
     redacted.
     """
     for epoch in range(plan.epochs):
-        yield plan.exact("redacted", "public") + plan.noisy(
-            "redacted", "private", epoch, plan.epochs
-        )
+        public = plan.exact("redacted", "public")
+        yield public + plan.noisy("redacted", "private", part=epoch, parts=plan.epochs)

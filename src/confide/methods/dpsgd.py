@@ -12,4 +12,4 @@ from confide.types import Step
 def dpsgd(plan: Plan) -> Iterator[list[Step]]:
     """Every epoch: noisy updates on all points."""
     for epoch in range(plan.epochs):
-        yield plan.noisy("original", "all", epoch, plan.epochs)
+        yield plan.noisy("original", "all", part=epoch, parts=plan.epochs)

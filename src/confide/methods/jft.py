@@ -21,6 +21,6 @@ def jft(plan: Plan) -> Iterator[list[Step]]:
     original text.
     """
     for _ in range(plan.epochs):
-        yield plan.exact("redacted", "all", "unmasked")
+        yield plan.exact("redacted", "all", tokens="unmasked")
     for epoch in range(plan.noisy_epochs):
-        yield plan.noisy("original", "all", epoch, plan.noisy_epochs)
+        yield plan.noisy("original", "all", part=epoch, parts=plan.noisy_epochs)

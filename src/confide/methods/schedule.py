@@ -13,19 +13,30 @@ that it misses.
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import numpy as np
 
-from confide.methods.plan import Plan
+from confide.methods.plan import Options, Plan
+from confide.spec_base import Positive
 from confide.types import Step
 
-# p after the share x of all updates, with T epochs in all and the temperature eta
-SCHEDULES: dict[str, Callable[[float, int, float], float]] = {
+ScheduleName = Literal["linear", "step", "staircase", "exp_convex", "exp_concave"]
+
+
+class ScheduleOptions(Options):
+    """How the probability of an update on redacted text falls from 1 to 0."""
+
+    redaction_schedule: ScheduleName = "exp_concave"
+    eta: Positive = 15.0  # temperature of the exp_ schedules
+
+
+# p after the share x of all updates, with T epochs in all and the temperature eta; the staircase is
+# what the authors' code calls step
+SCHEDULES: dict[ScheduleName, Callable[[float, int, float], float]] = {
     "linear": lambda x, T, eta: 1 - x,
     "step": lambda x, T, eta: float(x < 0.5),
-    "staircase": lambda x, T, eta: (
-        math.floor(10 * (1 - x) + 1e-9) / 10
-    ),  # what the authors' code calls step
+    "staircase": lambda x, T, eta: math.floor(10 * (1 - x) + 1e-9) / 10,
     "exp_convex": lambda x, T, eta: math.exp(-eta * T * x),
     "exp_concave": lambda x, T, eta: 1 - math.exp(eta * (x - 1)),
 }
@@ -33,14 +44,15 @@ SCHEDULES: dict[str, Callable[[float, int, float], float]] = {
 
 def schedule(plan: Plan) -> Iterator[list[Step]]:
     """As many updates as `epochs` passes of ordinary training take, each with its coin."""
-    (exact, *_), size = plan.exact("redacted", "all"), len(plan.exact("redacted", "all"))
-    noisy = Step("original", "all", noisy=True, unit=plan.unit)
-    chance = SCHEDULES[plan.redaction_schedule]
-    total = size * plan.epochs
+    options = plan.options(ScheduleOptions)
+    ordinary = plan.exact("redacted", "all")
+    noisy = Step(view="original", pool="all", noisy=True, unit=plan.unit)
+    chance = SCHEDULES[options.redaction_schedule]
+    total = len(ordinary) * plan.epochs
     coins = np.random.default_rng([plan.seed, len("redaction schedule")]).random(total)
     steps = [
-        exact if coin < chance(s / total, plan.epochs, plan.eta) else noisy
-        for s, coin in enumerate(coins)
+        ordinary[0] if coin < chance(done / total, plan.epochs, options.eta) else noisy
+        for done, coin in enumerate(coins)
     ]
-    for start in range(0, total, size):
-        yield steps[start : start + size]
+    for start in range(0, total, len(ordinary)):
+        yield steps[start : start + len(ordinary)]

@@ -14,21 +14,30 @@ read a private token.
 import math
 from collections.abc import Iterator
 
-from confide.methods.plan import Plan
-from confide.types import Step
+from confide.methods.plan import Options, Plan
+from confide.types import StateName, Step
+
+
+class SelectiveOptions(Options):
+    """What becomes of the recurrent state after private text, before public text is read on."""
+
+    # reset: set to zero; noise: clipped and noised, which is charged; carry: as it is (epsilon =
+    # infinity); published: training and counting as in the paper (epsilon = infinity, its number
+    # beside it)
+    private_state: StateName = "reset"
 
 
 def selective(plan: Plan) -> Iterator[list[Step]]:
     """Every epoch: one of SGD on the public tokens of all points, then one of DP-SGD on the private
     tokens.
     """
-    state = plan.private_state
+    state = plan.options(SelectiveOptions).private_state
     for epoch in range(plan.epochs):
         if state == "published":  # one step a batch; how many updates that is, its text decides
-            batches = math.ceil(plan.sizes["all"] / plan.noisy_batch_size)
-            yield [Step("original", "all", True, "private", state)] * batches
+            step = Step(view="original", pool="all", noisy=True, tokens="private", state=state)
+            yield [step] * math.ceil(plan.sizes["all"] / plan.noisy_batch_size)
             continue
-        public = plan.exact("original", "all", "public", state)
+        public = plan.exact("original", "all", tokens="public", state=state)
         yield public + plan.noisy(
-            "original", pool="marked", part=epoch, parts=plan.epochs, tokens="private", state=state
+            "original", "marked", part=epoch, parts=plan.epochs, tokens="private", state=state
         )

@@ -8,13 +8,19 @@ Guarantees: none (epsilon = infinity).
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from confide.methods.plan import Plan
+from confide.methods.regularised import RegularisedOptions, regularised
+from confide.spec_base import Fraction
 from confide.types import Step
+
+
+class TripletOptions(RegularisedOptions):
+    """Which texts are compared with which."""
+
+    same_author: Fraction = 0.5  # probability that a point is compared with one of its own author
 
 
 def triplet(plan: Plan) -> Iterator[list[Step]]:
     """Every epoch: exact updates on all points, original view, with the triplet regulariser."""
-    for _ in range(plan.epochs):
-        yield [replace(step, regulariser="triplet") for step in plan.exact("original", "all")]
+    return regularised(plan, "triplet")

@@ -1,8 +1,6 @@
-"""Language models behind one interface, and their files: config.json plus model.safetensors
-(nothing is unpickled).
+"""Language models behind one base class, and their files: config.json plus model.safetensors.
 
-A model is an nn.Module with hidden(ids, keep, ends), head (models.head.Head), and for attacks
-start(n), advance(state, tokens) and take(state, index).
+Nothing is unpickled.
 """
 
 from collections.abc import Callable
@@ -12,13 +10,14 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_json
 from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
+from confide.models.language_model import LanguageModel
 from confide.models.lstm import LSTMModel
 from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, parse
 from confide.specs.files import ConfigFile
@@ -27,16 +26,16 @@ settle()
 
 INITIALISERS = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}
 
-MODELS: dict[str, Callable[..., nn.Module]] = {"lstm": LSTMModel, "gpt2": GPT2Model}
+MODELS: dict[str, Callable[..., LanguageModel]] = {"lstm": LSTMModel, "gpt2": GPT2Model}
 SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec]] = {"lstm": LSTMSpec, "gpt2": GPT2Spec}
 
 
-def build(spec: ModelSpec, vocab_size: int, bos: int) -> nn.Module:
+def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:
     """A fresh model (weights from torch's global generator: seed it first)."""
     return MODELS[spec.kind](spec, vocab_size, bos)
 
 
-def save(model: nn.Module, weights: Path, config: Path) -> None:
+def save(model: LanguageModel, weights: Path, config: Path) -> None:
     """Write both files atomically. Tied tensors are stored once."""
     with atomic(weights) as temporary:
         save_file(weights_of(model), temporary)
@@ -45,14 +44,13 @@ def save(model: nn.Module, weights: Path, config: Path) -> None:
     )
 
 
-def weights_of(model: nn.Module) -> dict[str, Any]:
+def weights_of(model: LanguageModel) -> dict[str, Tensor]:
     """Named parameters, each once, on the CPU."""
-    return {
-        name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()
-    }
+    parameters = model.named_parameters()
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in parameters}
 
 
-def load_weights(model: nn.Module, weights: Path) -> None:
+def load_weights(model: LanguageModel, weights: Path) -> None:
     """Copy stored weights into a model.
 
     InputError where names or shapes differ, a number is not finite, or the file is damaged.
@@ -61,17 +59,16 @@ def load_weights(model: nn.Module, weights: Path) -> None:
         stored = load_file(weights)
     except (SafetensorError, OSError) as error:
         raise InputError(f"cannot be read as safetensors: {error}", file=weights) from None
-    own = dict(model.named_parameters())
-    if stored.keys() != own.keys() or any(stored[name].shape != own[name].shape for name in own):
+    if {name: tuple(tensor.shape) for name, tensor in stored.items()} != shapes_of(model):
         raise InputError("holds other tensors than this model", file=weights)
-    for name in own:
-        if not stored[name].isfinite().all():
+    for name, tensor in stored.items():
+        if not tensor.isfinite().all():
             raise InputError(f"tensor {name} holds a number that is not finite", file=weights)
-    for name, parameter in own.items():
+    for name, parameter in model.named_parameters():
         parameter.data.copy_(stored[name])
 
 
-def load(folder: Path) -> nn.Module:
+def load(folder: Path) -> LanguageModel:
     """A trained model in evaluation mode."""
     place = Path(folder) / "config.json"
     weights = Path(folder) / "model.safetensors"
@@ -79,7 +76,7 @@ def load(folder: Path) -> nn.Module:
     if config["spec"].get("kind") not in list(SPECS):  # it may be of any type
         raise InputError(f"not one of {', '.join(SPECS)}", file=place, key="spec.kind")
     spec = parse(SPECS[config["spec"]["kind"]], config["spec"], file=str(place))
-    if getattr(spec, "pretrained", None) is not None:
+    if isinstance(spec, GPT2Spec) and spec.pretrained is not None:
         raise InputError(
             "a trained model has weights of its own",
             file=place,
@@ -102,7 +99,9 @@ class Undrawn(TorchFunctionMode):
     On the meta device they change nothing, and would load torch's compiler, which takes a second.
     """
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """What a function returns; an initialiser returns None."""
         if function in INITIALISERS:
             return None
@@ -110,10 +109,11 @@ class Undrawn(TorchFunctionMode):
 
 
 def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: Path) -> None:
-    """InputError unless the weights that are there are of such a model's sizes: nothing is
-    allocated before that.
+    """InputError unless the weights that are there are of such a model's sizes.
+
+    Nothing is allocated before that.
     """
-    stored = shapes(weights)
+    stored = stored_shapes(weights)
     if spec.layers > len(stored):
         raise InputError(
             f"the weights beside it hold {len(stored)} tensors",
@@ -124,17 +124,21 @@ def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: P
     try:
         with torch.device("meta"), Undrawn():
             model = build(spec, config["vocab_size"], config["bos"])
+    except InputError:
+        raise
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"is no model that can be built ({type(error).__name__})", file=place
-        ) from None
-    if stored != {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}:
+        reason = type(error).__name__
+        raise InputError(f"is no model that can be built ({reason})", file=place) from None
+    if stored != shapes_of(model):
         raise InputError("holds other tensors than this model", file=weights)
 
 
-def shapes(weights: Path) -> dict[str, tuple[int, ...]]:
+def shapes_of(model: LanguageModel) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of a model's tensors, each once."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
     """Names and shapes of stored tensors, from the header alone."""
     try:
         with safe_open(weights, "pt") as file:

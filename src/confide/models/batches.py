@@ -1,10 +1,10 @@
-"""Padded batches of points: input [bos, t1..tn], target [t1..tn, bos], and the per-token losses
-they give.
+"""Padded batches of points, and the losses of their tokens.
 
+The input of a point is [bos, t1..tn], its target [t1..tn, bos].
 Shapes: B points, L = longest of them + 1, P scored positions.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Literal
@@ -12,28 +12,28 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.models.head import IGNORE
+from confide.models.language_model import LanguageModel
 from confide.types import StateName, View
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some points as a model reads them. `places` and `keep` are there where private and public
-    tokens are told apart.
+    """Some points as a model reads them.
+
+    `places` and `keep` are there where private and public tokens are told apart.
     """
 
     inputs: Tensor  # (B, L) int64
     targets: Tensor  # (B, P) int64, IGNORE where nothing is scored
-    places: Tensor | None = None  # (B, P) int64: the position of each target; None: P = L, in order
-    keep: Tensor | None = (
-        # (B, L) bool: False where the recurrent state is set to zero before the position is read
-        None
-    )
-    units: Tensor | None = (
-        None  # (B,) int64: privacy unit of each point, 0, 0, 1, ...; None: each point is its own
-    )
+    # (B, P) int64: the position of each target; None: P = L, in order
+    places: Tensor | None = None
+    # (B, L) bool: False where the recurrent state is set to zero before the position is read
+    keep: Tensor | None = None
+    # (B,) int64: privacy unit of each point, 0, 0, 1, ...; None: each point is its own
+    units: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -42,19 +42,20 @@ class Batch:
         return self._each(lambda tensor: tensor[part])
 
     def to(self, device: torch.device) -> "Batch":
-        """The same on a device; to a GPU without waiting."""
+        """This batch on a device; to a GPU without waiting."""
         if device.type == "cpu":
             return self
         return self._each(lambda part: part.pin_memory().to(device, non_blocking=True))
 
     def split(self, size: int, whole: bool = True) -> "list[Batch]":
-        """Pieces of at most `size` points; a unit is not divided, if whole, so that a larger one is
-        a piece of its own.
+        """Pieces of at most `size` points.
+
+        If `whole`, no unit is divided, so that a larger one is a piece of its own.
         """
         edges = list(range(0, len(self), size))
         if self.units is not None and whole:
             edges = [0]
-            ends = (self.units.bincount().cumsum(0)).tolist()
+            ends = self.units.bincount().cumsum(0).tolist()
             for start, end in pairwise([0, *ends]):
                 if end - edges[-1] > size and start > edges[-1]:
                     edges.append(start)
@@ -62,8 +63,8 @@ class Batch:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Batch(
-            **{name: None if part is None else change(part) for name, part in parts.items()}
+        return replace(
+            self, **{name: change(part) for name, part in parts.items() if part is not None}
         )
 
     def _renumbered(self) -> "Batch":
@@ -81,9 +82,10 @@ def padded(view: View, points: np.ndarray, bos: int) -> Batch:
     return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
 
-def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[int, int]) -> Tensor:
-    """Which targets (B, L) of a padded batch are marked in a token mask (T,) of the view; the end
-    token never is.
+def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: Sequence[int]) -> Tensor:
+    """Which targets (B, L) of a padded batch are marked in a token mask (T,) of the view.
+
+    The end token never is.
     """
     marks = np.zeros(shape, dtype=bool)
     for row, point in enumerate(points):
@@ -94,25 +96,25 @@ def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: tuple[i
 
 
 def unmasked(view: View, points: np.ndarray, bos: int) -> Batch:
-    """The given points of the redacted view, whose masks are read but never predicted (JFT's first
-    stage).
+    """The given points of the redacted view, whose masks are read but never predicted.
+
+    This is the first stage of JFT.
     """
     batch = padded(view, points, bos)
-    masks = token_masks(view, view.private, points, tuple(batch.targets.shape))
+    masks = token_masks(view, view.private, points, batch.targets.shape)
     return replace(batch, targets=batch.targets.masked_fill(masks, IGNORE))
 
 
-def private_positions(view: View, points: np.ndarray, shape: tuple[int, int]) -> Tensor:
-    """Which positions (B, L) of a padded batch are private: the token that they read, or the one
-    that they predict, is.
-    """
+def private_positions(view: View, points: np.ndarray, shape: Sequence[int]) -> Tensor:
+    """Which positions (B, L) of a padded batch read or predict a private token."""
     predicts = token_masks(view, view.private, points, shape)
     return predicts | F.pad(predicts[:, :-1], (1, 0))
 
 
 def public_counts(view: View) -> np.ndarray:
-    """(N,) int64: how many positions of each point are public. A run of private tokens takes one
-    more position than it has.
+    """How many positions of each point are public, (N,) int64.
+
+    A run of private tokens makes one more position private than it has tokens.
     """
     first = np.zeros(len(view.ids) + 1, dtype=bool)
     first[view.starts[:-1]] = True
@@ -128,34 +130,27 @@ def selected(
     tokens: Literal["public", "private"],
     state: StateName = "reset",
 ) -> Batch:
-    """The given points, of which only the losses on public or on private positions are scored
-    (Selective-DPSGD).
+    """The given points, scored on their public or on their private positions alone.
 
-    reset: the recurrent state is zero again where public text follows private text; any other state
-    is carried on.
-    Guarantees: public, reset: a function of the public positions alone; not even how many private
-    ones there are is in it.
+    This is Selective-DPSGD. With the state "reset" the recurrent state is zero again where public
+    text follows private text; any other state is carried on.
+    Guarantees: with "public" and "reset" the batch is a function of the public positions alone; not
+    even how many private ones there are is in it.
     """
     batch = padded(view, points, bos)
-    private = private_positions(view, points, tuple(batch.targets.shape))
+    private = private_positions(view, points, batch.targets.shape)
     keep = private | ~F.pad(private[:, :-1], (1, 0))
     chosen = (private == (tokens == "private")) & (batch.targets != IGNORE)
-    places = chosen.int().argsort(dim=1, descending=True, stable=True)[
-        :, : max(1, int(chosen.sum(1).max()))
-    ]
+    most = max(1, int(chosen.sum(1).max()))
+    places = chosen.int().argsort(dim=1, descending=True, stable=True)[:, :most]
     targets = torch.where(chosen, batch.targets, IGNORE).gather(1, places)
-    if (
-        tokens == "public" and state == "reset"
-    ):  # what a state that is reset has read is not read at all
-        scored = targets != IGNORE
-        return Batch(
-            torch.where(scored, batch.inputs.gather(1, places), bos),
-            targets,
-            keep=keep.gather(1, places) | ~scored,
-        )
-    end = (
-        int(places[targets != IGNORE].max()) + 1 if chosen.any() else 1
-    )  # nothing behind is read for its loss
+    scored = targets != IGNORE
+    # What a state that is reset has read is not read at all.
+    if tokens == "public" and state == "reset":
+        inputs = torch.where(scored, batch.inputs.gather(1, places), bos)
+        return Batch(inputs, targets, keep=keep.gather(1, places) | ~scored)
+    # Nothing behind the last target is read for its loss.
+    end = int(places[scored].max()) + 1 if chosen.any() else 1
     kept = keep[:, :end] if state == "reset" else None
     return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), kept)
 
@@ -167,10 +162,10 @@ def by_length(
     counts: np.ndarray | None = None,
     part: slice = slice(None),
 ) -> Iterator[np.ndarray]:
-    """The points in pieces of at most `size`, similar lengths, or counts (N,), together, so that
-    little is padding.
+    """The points in pieces of at most `size`, of which each has points of similar length.
 
-    part: of those points, in order of length.
+    So little is padding. counts (N,): what to go by instead of the lengths. part: which of the
+    points, in order of length.
     """
     lengths = view.starts[points + 1] - view.starts[points] if counts is None else counts[points]
     points = points[np.argsort(lengths, kind="stable")][part]
@@ -179,18 +174,17 @@ def by_length(
 
 
 def ends_of(batch: Batch) -> Tensor:
-    """(B,) int64: the last position of each example whose loss counts, 0 where none does."""
-    places = (
-        torch.arange(batch.targets.shape[1], device=batch.targets.device)
-        if batch.places is None
-        else batch.places
-    )
+    """The last position (B,) int64 of each example whose loss counts, 0 where none does."""
+    places = batch.places
+    if places is None:
+        places = torch.arange(batch.targets.shape[1], device=batch.targets.device)
     return torch.where(batch.targets != IGNORE, places, 0).amax(1)
 
 
-def token_losses(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
-    """Negative log-likelihood (B, P) in nats, 0 where target is IGNORE; half: matrix products in
-    bfloat16.
+def token_losses(model: LanguageModel, batch: Batch, half: bool = False) -> Tensor:
+    """Negative log-likelihood (B, P) in nats, 0 where the target is IGNORE.
+
+    half: matrix products in bfloat16.
     """
     with torch.autocast(batch.inputs.device.type, dtype=torch.bfloat16, enabled=half):
         hidden = model.hidden(batch.inputs, keep=batch.keep, ends=ends_of(batch))
@@ -200,7 +194,7 @@ def token_losses(model: nn.Module, batch: Batch, half: bool = False) -> Tensor:
 
 
 def losses_of(logits: Tensor, targets: Tensor) -> Tensor:
-    """The same from logits (B, L, V)."""
+    """Losses (B, L) in nats of targets (B, L) from logits (B, L, V), 0 where one is IGNORE."""
     flat = F.cross_entropy(
         logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="none"
     )

@@ -1,5 +1,6 @@
-"""Sampling text from a language model, many contexts at once: top-k and nucleus sampling, stop
-strings, banned tokens.
+"""Sampling text from a language model, many contexts at once.
+
+There are top-k and nucleus sampling, stop strings, and banned tokens.
 
 Every token is drawn by inverting the distribution function at a uniform number of its own, so that
 a text depends on its prompt and its numbers and not on what is generated beside it. Contexts of
@@ -17,22 +18,22 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.errors import InputError
-from confide.specs import SamplingSpec
+from confide.models.gpt2 import GPT2Model, after_attention
+from confide.models.language_model import LanguageModel
+from confide.models.lstm import LSTMModel
+from confide.specs import GPT2Spec, SamplingSpec
 from confide.text.tokenizer import Tokenizer
 
 ROWS = 128  # contexts in a batch
 BYTES = 1 << 29  # keys and values of a batch
-GROUP = 8  # columns of logits of which the highest is looked for first
 SPARSE = 0.75  # a batch of which fewer contexts are still written to is copied without the others
 
 
 class Generation(NamedTuple):
-    """What a model wrote: the text before the first stop, and those tokens that lie wholly before
-    it.
-    """
+    """What a model wrote: the text before the first stop, and the tokens wholly before it."""
 
     ids: list[int]
     text: str
@@ -49,9 +50,7 @@ class Ending:
     banned: tuple[int, ...] = ()
 
     def found(self, text: bytearray, new: int) -> int:
-        """Where the earliest stop string that the last `new` bytes complete begins; -1: they
-        complete none.
-        """
+        """Where the earliest stop string that the last `new` bytes complete begins, or -1."""
         places = (
             text.find(string, max(0, len(text) - new - len(string) + 1)) for string in self.strings
         )
@@ -59,9 +58,7 @@ class Ending:
 
 
 def ending(tokenizer: Tokenizer, strings: Sequence[str] = ()) -> Ending:
-    """A text ends at any of these strings or at the end token; <MASK> and padding are never
-    drawn.
-    """
+    """A text ends at any of these strings or at the end token; <MASK> and padding are not drawn."""
     banned = (tokenizer.mask_id, tokenizer.pad_id)
     return Ending(
         pieces(tokenizer),
@@ -72,8 +69,9 @@ def ending(tokenizer: Tokenizer, strings: Sequence[str] = ()) -> Ending:
 
 
 def pieces(tokenizer: Tokenizer) -> list[bytes]:
-    """The bytes of each token of a byte-level vocabulary, in which those that are not printable are
-    spelled from U+0100 on.
+    """The bytes of each token of a byte-level vocabulary.
+
+    It spells bytes that are not printable by the letters from U+0100 on.
     """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = (byte for byte in range(256) if byte not in printable)
@@ -97,17 +95,17 @@ def uniforms(prompts: int, samples: int, spec: SamplingSpec, source: torch.Gener
 def draw(
     logits: Tensor, numbers: Tensor, spec: SamplingSpec, banned: tuple[int, ...] = ()
 ) -> Tensor:
-    """A token (n,) per row of logits (n, V) at uniform numbers (n,): temperature, then top-k, then
-    the nucleus.
+    """A token (n,) per row of logits (n, V), drawn at uniform numbers (n,).
 
-    Candidates are in the order of their ids, so that rounding which swaps two of equal rank changes
-    no choice. Errors: FloatingPointError where a probability is not finite.
+    First comes the temperature, then top-k, then the nucleus. Candidates are in the order of their
+    ids, so that rounding which swaps two of equal rank changes no choice. Errors:
+    FloatingPointError where a probability is not finite.
     """
     logits = logits.index_fill(
         1, torch.tensor(banned, dtype=torch.int64, device=logits.device), -torch.inf
     )
     size = logits.shape[1] - len(set(banned))
-    values, ids = highest(logits, min(spec.top_k or size, size))
+    values, ids = logits.topk(min(spec.top_k or size, size))
     weights = ((values - values[:, :1]).double() / spec.temperature).exp()
     if not weights.isfinite().all():
         raise FloatingPointError("the model's probabilities are not finite")
@@ -120,26 +118,10 @@ def draw(
     return ids.gather(1, place.clamp(max=ids.shape[1] - 1))[:, 0]
 
 
-def highest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The highest logits of each row of (n, V), highest first, with their places, (n, count) each.
-
-    They stand in the groups of columns with the highest maxima, of which there need be no more; to
-    look there alone is faster.
-    """
-    if GROUP * count >= logits.shape[1]:
-        return logits.topk(count)
-    groups = F.pad(logits, (0, -logits.shape[1] % GROUP), value=-torch.inf).unflatten(
-        1, (-1, GROUP)
-    )
-    best = groups.amax(2).topk(count).indices
-    values, places = groups.gather(1, best[:, :, None].expand(-1, -1, GROUP)).flatten(1).topk(count)
-    return values, best.gather(1, places // GROUP) * GROUP + places % GROUP
-
-
 class LSTMReader:
     """The states of n contexts of an LSTM."""
 
-    def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
+    def __init__(self, model: LSTMModel, ids: Tensor, lengths: Tensor, rows: Tensor):
         hidden, state = model.resume(ids, lengths, model.start(len(ids)))
         self.model = model
         self.state = model.take(state, rows)
@@ -156,39 +138,33 @@ class LSTMReader:
 
 
 class GPT2Reader:
-    """Keys and values of n contexts of a GPT-2: those of each prompt once, for all its contexts,
-    and those of new tokens.
+    """Keys and values of n contexts of a GPT-2.
+
+    Those of a prompt are there once for all its contexts, those of new tokens once for each.
     """
 
-    def __init__(self, model: nn.Module, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
+    def __init__(self, model: GPT2Model, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
+        self.blocks = model.blocks
         self.body = model.network.transformer
         self.heads = model.spec.heads
-        self.past: list[
-            tuple[Tensor, Tensor]
-        ] = []  # per layer, of prompts: (p, heads, L, d / heads)
-        self.own: list[
-            tuple[Tensor, Tensor]
-        ] = []  # per layer, of new tokens: (n, heads, T, d / heads)
+        # Keys and values of each layer: of prompts (p, heads, L, d / heads), and of new tokens
+        # (n, heads, T, d / heads).
+        self.past: list[tuple[Tensor, Tensor]] = []
+        self.own: list[tuple[Tensor, Tensor]] = []
         lengths = lengths.to(ids.device)
         width = ids.shape[1]
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             self.past.append((key, value))
-            self.own.append(
-                tuple(
-                    part.new_empty(len(rows), self.heads, new, part.shape[3])
-                    for part in (key, value)
-                )
-            )
+            shape = len(rows), self.heads, new, key.shape[3]
+            self.own.append((key.new_empty(shape), key.new_empty(shape)))
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
         x = self.body.wte(ids) + self.body.wpe.weight[:width]
-        self.hidden = self._through(x, attend)[
-            torch.arange(len(ids), device=ids.device), lengths - 1
-        ][rows]
-        self.padding = (torch.arange(width, device=ids.device) >= lengths[:, None])[
-            :, None, None
-        ]  # (p, 1, 1, L)
+        last = torch.arange(len(ids), device=ids.device), lengths - 1
+        self.hidden = self._through(x, attend)[last][rows]
+        behind = torch.arange(width, device=ids.device) >= lengths[:, None]
+        self.padding = behind[:, None, None]  # (p, 1, 1, L)
         self.prompt = rows
         self.positions = lengths[rows]
         self.new = 0
@@ -200,21 +176,20 @@ class GPT2Reader:
         self.new = self.new + 1
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            (keys, values), (own, told) = self.past[layer], self.own[layer]
-            own[:, :, place], told[:, :, place] = key[:, :, 0], value[:, :, 0]
-            own = own[:, :, : place + 1]
-            told = told[:, :, : place + 1]
+            keys, values = self.past[layer]
+            new_keys, new_values = self.own[layer]
+            new_keys[:, :, place] = key[:, :, 0]
+            new_values[:, :, place] = value[:, :, 0]
+            new_keys = new_keys[:, :, : place + 1]
+            new_values = new_values[:, :, : place + 1]
             width = keys.shape[2]
             query = query * query.shape[3] ** -0.5
-            shared = (query[self.seats, :, 0].transpose(1, 2) @ keys.transpose(2, 3)).masked_fill(
-                self.padding, -torch.inf
-            )
-            scores = torch.cat(
-                [self._rows(shared), (query @ own.transpose(2, 3))[:, :, 0]], 2
-            )  # (n, heads, L + new)
-            weights = scores.softmax(2)
-            found = self._rows(weights[self.seats, :, :width].transpose(1, 2) @ values)
-            return found[:, :, None] + weights[:, :, None, width:] @ told
+            of_prompt = query[self.seats, :, 0].transpose(1, 2) @ keys.transpose(2, 3)
+            of_prompt = of_prompt.masked_fill(self.padding, -torch.inf)
+            of_new = (query @ new_keys.transpose(2, 3))[:, :, 0]
+            weights = torch.cat([self._rows(of_prompt), of_new], 2).softmax(2)  # (n, heads, L + T)
+            prompt = self._rows(weights[self.seats, :, :width].transpose(1, 2) @ values)
+            return prompt[:, :, None] + weights[:, :, None, width:] @ new_values
 
         x = self.body.wte(tokens) + self.body.wpe(self.positions)
         self.positions = self.positions + 1
@@ -228,8 +203,9 @@ class GPT2Reader:
         self._seat()
 
     def _seat(self) -> None:
-        """Leave out prompts without contexts, and number the contexts of each: seats (p, s), of
-        which some may be empty.
+        """Leave out prompts without contexts, and number the contexts of each.
+
+        So every context has a seat; seats (p, s) may be empty.
         """
         used, self.prompt = self.prompt.unique(return_inverse=True)
         if len(used) < len(self.padding):
@@ -251,37 +227,48 @@ class GPT2Reader:
         self, x: Tensor, attend: Callable[[int, Tensor, Tensor, Tensor], Tensor]
     ) -> Tensor:
         """All blocks, on x (n, l, d)."""
-        for number, block in enumerate(self.body.h):
+        for number, block in enumerate(self.blocks):
             parts = block.attn.c_attn(block.ln_1(x)).chunk(3, 2)
             query, key, value = (
                 part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in parts
             )
-            x = x + block.attn.c_proj(attend(number, query, key, value).transpose(1, 2).flatten(2))
-            x = x + block.mlp.c_proj(
-                F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh")
-            )  # transformers' gelu_new
+            attended = attend(number, query, key, value).transpose(1, 2).flatten(2)
+            x = after_attention(block, x, attended)
         return self.body.ln_f(x)
 
 
-Reader = LSTMReader | GPT2Reader
-READERS: dict[str, type[Reader]] = {"lstm": LSTMReader, "gpt2": GPT2Reader}
+def reader_of(
+    model: LanguageModel, ids: Tensor, lengths: Tensor, rows: Tensor, new: int
+) -> LSTMReader | GPT2Reader:
+    """A reader of n contexts that go on from prompts ids (p, L), of which lengths (p,) are real.
+
+    rows (n,) names the prompt of each context; `new` is the most tokens that are read after it.
+    """
+    if isinstance(model, GPT2Model):
+        return GPT2Reader(model, ids, lengths, rows, new)
+    if isinstance(model, LSTMModel):
+        return LSTMReader(model, ids, lengths, rows)
+    raise TypeError(f"there is no reader for {type(model).__name__}")
 
 
-def room(model: nn.Module, spec: SamplingSpec) -> float:
+def room(model: LanguageModel, spec: SamplingSpec) -> float:
     """The longest prompt, begin token included, after which there is room for all new tokens."""
-    return model.spec.positions - spec.max_new_tokens if model.spec.kind == "gpt2" else float("inf")
+    if isinstance(model.spec, GPT2Spec):
+        return model.spec.positions - spec.max_new_tokens
+    return float("inf")
 
 
 @torch.inference_mode()
 def generate(
-    model: nn.Module,
+    model: LanguageModel,
     prompts: Sequence[Sequence[int]],
     numbers: Tensor,
     spec: SamplingSpec,
     until: Ending,
 ) -> list[list[Generation]]:
-    """S continuations of each of P prompts (token ids without the begin token), for numbers (P, S,
-    T) of `uniforms`.
+    """S continuations of each of P prompts, for numbers (P, S, T) of `uniforms`.
+
+    A prompt is token ids without the begin token.
 
     Errors: InputError where a prompt leaves no room for T tokens; FloatingPointError where
     probabilities are not finite.
@@ -289,51 +276,55 @@ def generate(
     longest = max(map(len, prompts), default=0) + 1
     samples = numbers.shape[1]
     if longest > room(model, spec):
-        message = f"a prompt has {longest} tokens, which leaves no room for so many in {model.spec.positions} positions"
-        raise InputError(message, key="max_new_tokens", value=spec.max_new_tokens)
-    order = sorted(
-        range(len(prompts) * samples), key=lambda row: (len(prompts[row // samples]), row)
-    )
-    written: list[Generation | None] = [None] * len(order)
+        raise InputError(
+            f"a prompt has {longest} tokens, which leaves no room for so many in "
+            f"{room(model, spec) + spec.max_new_tokens} positions",
+            key="max_new_tokens",
+            value=spec.max_new_tokens,
+        )
+    # By the length of the prompt; equally long ones stay in order.
+    order = sorted(range(len(prompts) * samples), key=lambda row: len(prompts[row // samples]))
+    written: dict[int, Generation] = {}
     size = _batch(model, longest, samples, spec.max_new_tokens)
     for start in range(0, len(order), size):
         rows = order[start : start + size]
         asked = [prompts[row // samples] for row in rows]
         chosen = numbers.flatten(0, 1)[rows]
-        for row, one in zip(rows, _continued(model, asked, chosen, spec, until), strict=True):
-            written[row] = one
-    return [written[place : place + samples] for place in range(0, len(written), samples)]
+        written |= zip(rows, _continued(model, asked, chosen, spec, until), strict=True)
+    return [
+        [written[place + sample] for sample in range(samples)]
+        for place in range(0, len(written), samples)
+    ]
 
 
-def _batch(model: nn.Module, longest: int, samples: int, new: int) -> int:
+def _batch(model: LanguageModel, longest: int, samples: int, new: int) -> int:
     """How many contexts go together; all samples of a prompt, where there are not too many."""
     size = ROWS
-    if model.spec.kind == "gpt2":
+    if isinstance(model.spec, GPT2Spec):
         position = 2 * model.spec.layers * model.spec.width * model.head.weight.element_size()
         size = max(1, min(ROWS, BYTES // (position * (longest // samples + new))))
     return size - size % samples if size > samples else size
 
 
 def _continued(
-    model: nn.Module,
+    model: LanguageModel,
     prompts: list[Sequence[int]],
     numbers: Tensor,
     spec: SamplingSpec,
     until: Ending,
 ) -> list[Generation]:
     """A continuation of each of n prompts, for numbers (n, T)."""
-    device = next(model.parameters()).device
-    distinct = {
-        tuple(prompt): place for place, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))
-    }
+    device = model.device
+    distinct: dict[tuple[int, ...], int] = {}
+    for prompt in prompts:
+        distinct.setdefault(tuple(prompt), len(distinct))
     lengths = torch.tensor([len(prompt) + 1 for prompt in distinct])
     ids = np.full((len(distinct), int(lengths.max())), model.bos, dtype=np.int64)
-    for place, prompt in enumerate(distinct):
-        ids[place, 1 : len(prompt) + 1] = prompt
+    for tokens_, place in distinct.items():
+        ids[place, 1 : len(tokens_) + 1] = tokens_
     rows = torch.tensor([distinct[tuple(prompt)] for prompt in prompts], device=device)
-    reader = READERS[model.spec.kind](
-        model, torch.from_numpy(ids).to(device), lengths, rows, spec.max_new_tokens
-    )
+    read = torch.from_numpy(ids).to(device)
+    reader = reader_of(model, read, lengths, rows, spec.max_new_tokens)
     hidden = reader.hidden
     numbers = numbers.to(device)
     texts = [Writing(until) for _ in prompts]
@@ -365,8 +356,9 @@ class Writing:
         self.bytes = bytearray()
 
     def add(self, token: int) -> None:
-        """One token more; of one that a stop string begins within, the letters before it are text,
-        but it is not kept.
+        """One token more.
+
+        Of one that a stop string begins within, the letters before it are text, but it is not kept.
         """
         if self.stopped:
             return

@@ -1,8 +1,9 @@
-"""GPT-2 from transformers, any size from scratch or `pretrained` (hub name or local folder), tied
-embeddings kept.
+"""GPT-2 from transformers: any size from scratch, or `pretrained` (hub name or local folder).
+
+The embedding stays tied to the output layer.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -12,18 +13,20 @@ from confide.errors import InputError
 from confide.models import pretrained
 from confide.models.attention import attend
 from confide.models.head import Head
+from confide.models.language_model import LanguageModel
 from confide.models.padding import repeated
 from confide.specs import GPT2Spec
 
 if TYPE_CHECKING:
-    from transformers import GPT2Config
+    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
 # Per token read: each layer's keys and values (m, width), and which of the m each of n contexts
 # continues (n,).
 State = list[tuple[list[tuple[Tensor, Tensor]], Tensor]]
 
 
-def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
+def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> "GPT2LMHeadModel":
     from transformers import GPT2LMHeadModel
 
     if spec.pretrained is None:
@@ -40,8 +43,8 @@ def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> nn.Module:
             value=spec.pretrained,
         )
     sizes = {"layers": config["n_layer"], "width": config["n_embd"], "heads": config["n_head"]}
-    own = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
-    network = GPT2LMHeadModel(_config(own, stored, bos if bos < stored else None))
+    sized = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
+    network = GPT2LMHeadModel(_config(sized, stored, bos if bos < stored else None))
     pretrained.copy_into(network, tensors)
     for name, parameter in network.named_parameters():
         if not parameter.isfinite().all():
@@ -72,9 +75,10 @@ def _config(spec: GPT2Spec, vocab_size: int, bos: int | None) -> "GPT2Config":
     )
 
 
-def _adapted(network: nn.Module, rank: int) -> nn.Module:
-    """LoRA adapters (Hu et al. 2022) of a rank on all matrices of all blocks; everything else is
-    frozen.
+def _adapt(network: nn.Module, rank: int) -> None:
+    """Put LoRA adapters on all matrices of all blocks and freeze everything else.
+
+    Hu et al. 2022.
     """
     try:
         import peft
@@ -86,17 +90,20 @@ def _adapted(network: nn.Module, rank: int) -> nn.Module:
     config = peft.LoraConfig(
         r=rank, lora_alpha=2 * rank, target_modules=targets, fan_in_fan_out=True
     )
-    return peft.inject_adapter_in_model(config, network)
+    peft.inject_adapter_in_model(config, network)
 
 
-class GPT2Model(nn.Module):
+class GPT2Model(LanguageModel):
     """See the module docstring."""
+
+    spec: GPT2Spec
+    network: "GPT2LMHeadModel"
 
     def __init__(self, spec: GPT2Spec, vocab_size: int, bos: int):
         super().__init__()
         self.network = _network(spec, vocab_size, bos)
         if spec.lora_rank:
-            self.network = _adapted(self.network, spec.lora_rank)
+            _adapt(self.network, spec.lora_rank)
         self.head = Head(self.network.lm_head.weight)  # tied to the embedding
         config = self.network.config
         self.spec = GPT2Spec(
@@ -111,23 +118,27 @@ class GPT2Model(nn.Module):
         self.vocab_size = vocab_size
         self.bos = bos
 
-    def hidden(self, ids: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
-        """(B, L) -> (B, L, d); what stands behind position ends (B,) of an example is padding.
-        keep: of recurrent models alone.
+    @property
+    def blocks(self) -> "list[GPT2Block]":
+        """The blocks in order; torch's list does not say its type."""
+        return cast("list[GPT2Block]", list(self.network.transformer.h))
 
-        Right padding needs no mask: attention is causal. But it must be finite wherever the example
-        is, since a weight of 0 on an infinite number is no number: it repeats the last token at its
-        own place.
+    def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
+        """Hidden states (B, L, d), as every model gives them; keep is ignored.
+
+        Padding on the right needs no mask, as attention is causal. But it must be finite wherever
+        the example is, since a weight of 0 on an infinite number is no number. So it repeats the
+        last token at that token's place.
         """
         if ids.shape[1] > self.spec.positions:
             raise InputError(
-                f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; choose smaller points",
+                f"a point has {ids.shape[1]} tokens, the model {self.spec.positions} positions; "
+                "choose smaller points",
                 key="model.positions",
                 value=self.spec.positions,
             )
-        positions = torch.arange(ids.shape[1], device=ids.device).expand(
-            ids.shape
-        )  # one row per example: clipping needs it
+        # One row per example, which clipping needs.
+        positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         if ends is not None:
             ids = repeated(ids, ends)
             positions = repeated(positions, ends)
@@ -135,29 +146,27 @@ class GPT2Model(nn.Module):
             input_ids=ids, position_ids=positions, use_cache=False
         ).last_hidden_state
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.head(self.hidden(ids))
-
-    def start(self, n: int) -> State:
-        """State of n empty contexts."""
+    def start(self, count: int) -> State:
         return []
 
-    def advance(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
-        """Read one token in each of n contexts: tokens (n,) -> hidden (n, d) and the new state."""
+    def advance(self, contexts: State, tokens: Tensor) -> tuple[Tensor, State]:
         body = self.network.transformer
-        n = len(tokens)
-        x = body.wte(tokens) + body.wpe.weight[len(state)]
-        own = []
-        for number, block in enumerate(body.h):
+        x = body.wte(tokens) + body.wpe.weight[len(contexts)]
+        layers = []  # keys and values of the new tokens
+        for number, block in enumerate(self.blocks):
             query, key, value = block.attn.c_attn(block.ln_1(x)).chunk(3, dim=1)
-            read = [(*layers[number], rows) for layers, rows in state] + [(key, value, slice(None))]
-            x = x + block.attn.c_proj(attend(query, read, self.spec.heads))
-            x = x + block.mlp.c_proj(
-                F.gelu(block.mlp.c_fc(block.ln_2(x)), approximate="tanh")
-            )  # transformers' gelu_new
-            own.append((key, value))
-        return body.ln_f(x), [*state, (own, torch.arange(n, device=tokens.device))]
+            earlier = [(*read[number], rows) for read, rows in contexts]
+            attended = attend(query, [*earlier, (key, value, slice(None))], self.spec.heads)
+            x = after_attention(block, x, attended)
+            layers.append((key, value))
+        return body.ln_f(x), [*contexts, (layers, torch.arange(len(tokens), device=tokens.device))]
 
-    def take(self, state: State, index: Tensor) -> State:
-        """Rows of a state, repeated or reordered."""
-        return [(layers, rows[index]) for layers, rows in state]
+    def take(self, contexts: State, index: Tensor) -> State:
+        return [(layers, rows[index]) for layers, rows in contexts]
+
+
+def after_attention(block: "GPT2Block", x: Tensor, attended: Tensor) -> Tensor:
+    """What a block without dropout makes of its input x, once its heads have attended."""
+    x = x + block.attn.c_proj(attended)
+    widened = block.mlp.c_fc(block.ln_2(x))
+    return x + block.mlp.c_proj(F.gelu(widened, approximate="tanh"))  # transformers' gelu_new

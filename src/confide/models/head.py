@@ -1,9 +1,9 @@
-"""Output layer and its cross-entropy in one: the logits' memory is turned into their gradient in
-place.
+"""Output layer and its cross-entropy in one.
 
-With z the logits and p = softmax(z), the gradient of a token's loss is p - onehot(target), so one
-(tokens, V) buffer serves for logits, probabilities and gradient, where the usual pair of layers
-needs three. Per-example clipping reads the same buffer.
+The memory of the logits is turned into their gradient in place. With z the logits and p =
+softmax(z), the gradient of a token's loss is p - onehot(target), so one (tokens, V) buffer serves
+for logits, probabilities and gradient, where the usual pair of layers needs three. Per-example
+clipping reads the same buffer.
 """
 
 from typing import Any
@@ -16,18 +16,18 @@ IGNORE = -100  # target of padding and of masked tokens: no loss, no gradient
 
 
 def linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """F.linear as one matrix product; of hidden states that are not contiguous torch would make one
-    per example.
+    """F.linear as one matrix product.
+
+    Of hidden states that are not contiguous torch would make one per example.
     """
     return F.linear(hidden.flatten(0, -2), weight, bias).view(*hidden.shape[:-1], -1)
 
 
 class CrossEntropy(torch.autograd.Function):
-    """Token losses (B, L) from hidden (B, L, d), weight (V, d), bias (V,) or None and targets (B,
-    L).
+    """Token losses (B, L) from hidden states, weights and targets.
 
-    May be differentiated once; then `logit_grads` (B, L, V) of the node holds the gradient of the
-    logits.
+    Takes hidden (B, L, d), weight (V, d), bias (V,) or None, and targets (B, L). May be
+    differentiated once; then `logit_grads` (B, L, V) of the node holds the gradient of the logits.
     """
 
     @staticmethod
@@ -69,14 +69,16 @@ class CrossEntropy(torch.autograd.Function):
 class Head(nn.Module):
     """Output layer; its weight may be tied to an embedding."""
 
-    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None = None):
+    def __init__(self, weight: Tensor, bias: Tensor | None = None):
+        """weight (V, d) and bias (V,) are parameters."""
         super().__init__()
         self.weight = weight
         self.bias = bias
 
     def forward(self, hidden: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Logits (B, L, V) of hidden (B, L, d); with targets (B, L) their losses (B, L) in nats, 0
-        where target is IGNORE.
+        """Logits (B, L, V) of hidden (B, L, d), or with targets (B, L) the losses of these.
+
+        Losses are (B, L) in nats, and 0 where the target is IGNORE.
         """
         if targets is None:
             return linear(hidden, self.weight, self.bias)

@@ -1,9 +1,9 @@
-"""GPT-2 weights that others have trained: a folder of config.json and safetensors files, or such a
-folder of the hub.
+"""GPT-2 weights that others have trained, in a folder or on the hub.
 
-Everything is checked before anything is allocated: what kind of model the folder says it is, its
-sizes against the headers of its files, every tensor's name, shape and type. A model of another
-kind, or one that lacks a tensor, would else begin as noise.
+The folder holds config.json and safetensors files. Everything is checked before anything is
+allocated: what kind of model the folder says it is, its sizes against the headers of its files,
+every tensor's name, shape and type. A model of another kind, or one that lacks a tensor, would else
+begin as noise.
 """
 
 import re
@@ -33,9 +33,8 @@ FIXED = {  # what this project's GPT-2 computes, and so what a folder may not ha
     "tie_word_embeddings": (True,),
     "add_cross_attention": (False,),
 }
-BUFFER = re.compile(
-    r"h\.\d+\.attn\.(?:masked_)?bias"
-)  # the causal mask, which some files hold and no model needs
+# The causal mask, which some files hold and no model needs.
+BUFFER = re.compile(r"h\.\d+\.attn\.(?:masked_)?bias")
 FLOATS = ("F16", "BF16", "F32", "F64")
 HEAD = "lm_head.weight"
 TOKENS = "wte.weight"
@@ -63,22 +62,19 @@ class Stored(NamedTuple):
 
 
 def located(name: str, *, local: bool = False) -> Path:
-    """The folder of that name, or of a model of the hub, whose files are brought here if they are
-    not yet (not if `local`).
+    """The folder of that name, or of a model of the hub.
+
+    The hub's files are brought here if they are not yet, unless `local`.
     """
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import snapshot_download
 
+    patterns = [CONFIG, "model*.safetensors", INDEX]
     try:
-        return Path(
-            snapshot_download(
-                name, allow_patterns=[CONFIG, "model*.safetensors", INDEX], local_files_only=local
-            )
-        )
-    except (
-        Exception
-    ) as error:  # of a name that is none, of a network that is not there: errors of many kinds
+        return Path(snapshot_download(name, allow_patterns=patterns, local_files_only=local))
+    # A name that is none, a network that is not there: there are errors of many kinds.
+    except Exception as error:
         reason = str(error).partition("\n")[0][:200]
         raise InputError(
             f"is no folder, and cannot be had from the hub: {reason}", key=KEY, value=name
@@ -86,8 +82,9 @@ def located(name: str, *, local: bool = False) -> Path:
 
 
 def configured(folder: Path) -> dict[str, Any]:
-    """config.json of a GPT-2 of the kind that this project builds; InputError names what is
-    otherwise.
+    """config.json of a GPT-2 of the kind that this project builds.
+
+    InputError names what is otherwise.
     """
     place = folder / CONFIG
     kind = read_object(place, "model_type")["model_type"]
@@ -150,26 +147,28 @@ def files_of(folder: Path) -> list[Path]:
 
 def headers(folder: Path) -> dict[str, Stored]:
     """Tensors by their names without "transformer.", from the headers alone."""
-    found: dict[str, Stored] = {}
+    tensors: dict[str, Stored] = {}
     for file in files_of(folder):
         try:
             with safe_open(file, "pt") as opened:
                 for name in opened.keys():  # noqa: SIM118 (not a mapping)
                     slice_ = opened.get_slice(name)
                     short = name.removeprefix("transformer.")
-                    if short in found:
+                    if short in tensors:
                         raise InputError("stands there twice", file=file, key=name)
-                    found[short] = Stored(file, name, tuple(slice_.get_shape()), slice_.get_dtype())
+                    shape = tuple(slice_.get_shape())
+                    tensors[short] = Stored(file, name, shape, slice_.get_dtype())
         except (SafetensorError, OSError) as error:
             raise InputError(
                 f"cannot be read as safetensors: {str(error)[:200]}", file=file
             ) from None
-    return found
+    return tensors
 
 
 def checked(folder: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
-    """Configuration and tensors that fit together, name by name; InputError names the first that
-    does not.
+    """Configuration and tensors that fit together, name by name.
+
+    InputError names the first tensor that does not.
     """
     config = configured(folder)
     stored = headers(folder)
@@ -181,32 +180,28 @@ def checked(folder: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
             key="n_layer",
             value=config["n_layer"],
         )
-    own = dict(wanted(config))
-    for name, shape in own.items():
+    shapes = dict(wanted(config))
+    for name, shape in shapes.items():
         if name not in stored:
-            other = next(
-                (found.name for key, found in stored.items() if key not in own), "nothing else"
-            )
+            others = (tensor.name for key, tensor in stored.items() if key not in shapes)
+            other = next(others, "nothing else")
             raise InputError(
                 f"is missing, as no GPT-2 lacks it; there is {other}",
                 file=files_of(folder)[0],
                 key=name,
             )
-        found = stored[name]
-        if found.shape != shape:
-            raise InputError(
-                f"has the shape {found.shape}, by {CONFIG} {shape}", file=found.file, key=found.name
-            )
-        if found.type not in FLOATS:
-            raise InputError(
-                f"is of type {found.type}, not one of {', '.join(FLOATS)}",
-                file=found.file,
-                key=found.name,
-            )
-    for name, found in stored.items():
-        if name not in own and name != HEAD and not BUFFER.fullmatch(name):
-            raise InputError("is no tensor of a GPT-2", file=found.file, key=found.name)
-    if HEAD in stored and stored[HEAD].shape != own[TOKENS]:
+        tensor = stored[name]
+        problem = None
+        if tensor.shape != shape:
+            problem = f"has the shape {tensor.shape}, by {CONFIG} {shape}"
+        elif tensor.type not in FLOATS:
+            problem = f"is of type {tensor.type}, not one of {', '.join(FLOATS)}"
+        if problem:
+            raise InputError(problem, file=tensor.file, key=tensor.name)
+    for name, tensor in stored.items():
+        if name not in shapes and name != HEAD and not BUFFER.fullmatch(name):
+            raise InputError("is no tensor of a GPT-2", file=tensor.file, key=tensor.name)
+    if HEAD in stored and stored[HEAD].shape != shapes[TOKENS]:
         raise InputError(
             "is no copy of the embedding, which a GPT-2 shares", file=stored[HEAD].file, key=HEAD
         )
@@ -214,23 +209,23 @@ def checked(folder: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
 
 
 def copy_into(network: nn.Module, stored: dict[str, Stored]) -> None:
-    """Copy the checked tensors into a network of the same sizes; InputError for an output layer
-    that is not the embedding's.
+    """Copy the checked tensors into a network of the same sizes.
+
+    InputError for an output layer that is not the embedding's.
     """
-    own = {
+    parameters = {
         name.removeprefix("transformer."): parameter
         for name, parameter in network.named_parameters()
     }
-    for file in dict.fromkeys(found.file for found in stored.values()):
+    for file in dict.fromkeys(tensor.file for tensor in stored.values()):
         with safe_open(file, "pt") as opened, torch.no_grad():
-            for name, found in stored.items():
-                if found.file == file and name in own:
-                    own[name].copy_(opened.get_tensor(found.name))
+            for name, tensor in stored.items():
+                if tensor.file == file and name in parameters:
+                    parameters[name].copy_(opened.get_tensor(tensor.name))
     if (head := stored.get(HEAD)) is not None:
+        embedding = parameters[TOKENS].detach()
         with safe_open(head.file, "pt") as opened:
-            if not torch.equal(
-                opened.get_tensor(head.name).to(own[TOKENS].dtype), own[TOKENS].detach()
-            ):
+            if not torch.equal(opened.get_tensor(head.name).to(embedding.dtype), embedding):
                 raise InputError(
                     "is no copy of the embedding, which a GPT-2 shares", file=head.file, key=HEAD
                 )

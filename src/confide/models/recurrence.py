@@ -22,11 +22,10 @@ def gates(pre: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Recurrence(torch.autograd.Function):
-    """h_1..h_L from pre-activations without their recurrent part; initial state zero. Time major
-    within.
+    """h_1..h_L from pre-activations without their recurrent part, from the zero state on.
 
-    pre (B, L, 4H), weight (4H, H), keep (B, L) bool or None -> (B, L, H); the state is zero before
-    a step where keep is False.
+    Time comes first within. pre (B, L, 4H), weight (4H, H), keep (B, L) bool or None -> (B, L, H);
+    the state is zero before a step where keep is False.
     """
 
     @staticmethod
@@ -85,16 +84,18 @@ class Recurrence(torch.autograd.Function):
 
 
 def before(states: Tensor, keep: Tensor | None) -> Tensor:
-    """What each step found: the state (L, B, H) after the step before, zero at the start and where
-    it was reset.
+    """The state (L, B, H) that each step met: the one after the step before it.
+
+    It is zero at the start and where it was reset.
     """
     shifted = F.pad(states[:-1], (0, 0, 0, 0, 1, 0))
     return shifted if keep is None else shifted * keep
 
 
 class Recurrent(nn.Module):
-    """The recurrent weight alone; forward takes the projected input (B, L, 4H) and gives (B, L, H),
-    in float32 or better.
+    """The recurrent weight alone, as a module of its own.
+
+    It takes the projected input (B, L, 4H) and gives (B, L, H), in float32 or better.
     """
 
     def __init__(self, width: int):
@@ -109,12 +110,11 @@ class Recurrent(nn.Module):
 
 
 class LSTMLayer(nn.Module):
-    """One layer, (B, L, in) -> (B, L, H); initial state zero, and zero before every position where
-    keep (B, L) is False.
+    """One layer, (B, L, in) -> (B, L, H).
 
-    `open` runs the recurrence above, whose inner gradients per-example clipping reads; otherwise
-    torch's kernel runs, which is faster and cannot reset. Both give the same numbers up to
-    rounding.
+    The state is zero at first, and before every position where keep (B, L) is False. `open` runs
+    the recurrence above, whose inner gradients per-example clipping reads; otherwise torch's kernel
+    runs, which is faster and cannot reset. Both give the same numbers up to rounding.
     """
 
     def __init__(self, inputs: int, width: int):
@@ -134,8 +134,9 @@ class LSTMLayer(nn.Module):
     def resume(
         self, x: Tensor, lengths: Tensor, hidden: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Read on from h and c (n, H): x (n, L, in), lengths (n,) of it real -> (n, L, H), h and c
-        after the real ones.
+        """Read on from h and c (n, H): x (n, L, in), of which lengths (n,) are real.
+
+        Returns outputs (n, L, H), and h and c after the real positions.
         """
         packed = nn.utils.rnn.pack_padded_sequence(
             x, lengths, batch_first=True, enforce_sorted=False

@@ -1,13 +1,13 @@
-"""K LSTM language models trained as one: every weight has a leading axis of models, every product
-is a batch of K products.
+"""K LSTM language models trained as one.
 
-The shadow models of Carlini et al. (2022) differ in what they learn from. Each reads batches of its
-own points, of which batch t has about the same length for all models, so that they share Python's
-and the kernels' overhead and little is padding. Gradients are written out, those of ordinary
-LSTMModels up to rounding. The output layer goes model by model: one model's logits fit into the
-cache, where they become probabilities and gradient, and nothing of size K x tokens x V ever exists.
-Shapes: K models, B points of each, L positions, E embedding, H hidden, V vocabulary, T steps per
-epoch. Time comes first.
+Every weight has a leading axis of models, every product is a batch of K products. The shadow models
+of Carlini et al. (2022) differ in what they learn from. Each reads batches of its own points, of
+which batch t has about the same length for all models, so that they share Python's and the kernels'
+overhead and little is padding. Gradients are written out, those of ordinary LSTMModels up to
+rounding. The output layer goes model by model: one model's logits fit into the cache, where they
+become probabilities and gradient, and nothing of size K x tokens x V ever exists. Shapes: K models,
+B points of each, L positions, E embedding, H hidden, V vocabulary, T steps per epoch. Time comes
+first.
 """
 
 import sys
@@ -30,31 +30,16 @@ from confide.types import View
 
 # models that one process trains at a time: 8 take 1.2 times as long for each, 32 hardly less
 PART = 16
-GATES = [
-    2,
-    0,
-    1,
-    3,
-]  # candidate, input, forget, output, of torch's order: first three by the cell, last three by sigmoids
-
-# for what torch.optim.Adam(fused=True) calls: making one imports torch's compiler, which takes
-# every process over a second
-ADAM = {
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "eps": 1e-8,
-    "weight_decay": 0.0,
-    "amsgrad": False,
-    "maximize": False,
-}
+# Candidate, input, forget, output, as places in torch's order. The first three act through the
+# cell, the last three are sigmoids.
+GATES = [2, 0, 1, 3]
 
 
 class Trace(NamedTuple):
     """What reading a batch leaves behind for the way back."""
 
     rows: Tensor  # (L, K, B) int64: row of each token in the K embeddings, one below the other
-    # (L + 1, K, B, E + H): what each step reads: its token's embedding and the hidden state before
-    # it
+    # (L + 1, K, B, E + H): what each step reads, its token's embedding and the state before it
     states: Tensor
     gates: Tensor  # (L, K, B, 4H): candidate, input, forget, output after their nonlinearities
     cells: Tensor  # (L + 1, K, B, H), from the zero state on
@@ -62,43 +47,43 @@ class Trace(NamedTuple):
 
 
 class StackedLSTM:
-    """One-layer LSTM models of one shape as five tensors; `of` takes ordinary models in, `model`
-    gives one back.
+    """One-layer LSTM models of one shape as five tensors.
+
+    `of` takes ordinary models in, `model` gives one back.
     """
 
     def __init__(
         self, embedding: Tensor, weight: Tensor, bias: Tensor, head: Tensor, head_bias: Tensor
     ):
         self.embedding = embedding  # (K, V, E)
-        # (K, E + H, 4H): of a token's embedding, then of the hidden state; gates in the order of
-        # GATES
+        # (K, E + H, 4H): of a token's embedding, then of the hidden state. Gates as GATES has them.
         self.weight = weight
         self.bias = bias  # (K, 4H)
-        # (K, H, V), (K, V)
-        self.head = head
-        self.head_bias = head_bias
+        self.head = head  # (K, H, V)
+        self.head_bias = head_bias  # (K, V)
 
     @classmethod
     def of(cls, models: Sequence[LSTMModel]) -> "StackedLSTM":
-        """A copy of the weights of models of one specification, which must have one layer and no
-        dropout.
+        """A copy of the weights of models of one specification.
+
+        It must have one layer and no dropout.
         """
         spec = models[0].spec
-        assert (
-            all(model.spec == spec for model in models) and spec.layers == 1 and spec.dropout == 0
+        alike = all(model.spec == spec for model in models)
+        assert alike and spec.layers == 1 and spec.dropout == 0
+        weights = [model.state_dict() for model in models]
+
+        def stacked(name: str) -> Tensor:
+            return torch.stack([own[name] for own in weights])
+
+        read = [stacked("layers.0.inputs.weight"), stacked("layers.0.recurrent.weight")]
+        return cls(
+            stacked("embedding.weight"),
+            weight=_reordered(torch.cat(read, dim=2), GATES).transpose(1, 2).contiguous(),
+            bias=_reordered(stacked("layers.0.inputs.bias"), GATES),
+            head=stacked("head.weight").transpose(1, 2).contiguous(),
+            head_bias=stacked("head.bias"),
         )
-        layers = [model.layers[0] for model in models]
-        parts = (
-            [model.embedding.weight for model in models],
-            [
-                _reordered(torch.cat([m.inputs.weight, m.recurrent.weight], dim=1), GATES).t()
-                for m in layers
-            ],
-            [_reordered(layer.inputs.bias, GATES) for layer in layers],
-            [model.head.weight.t() for model in models],
-            [model.head.bias for model in models],
-        )
-        return cls(*(torch.stack(part).detach() for part in parts))
 
     def __len__(self) -> int:
         return len(self.head)
@@ -111,33 +96,36 @@ class StackedLSTM:
         ]
 
     def parameters(self) -> list[Tensor]:
-        """The five tensors, for an optimizer: Adam works number by number, so one Adam is K of
-        them.
+        """The five tensors, for an optimizer.
+
+        Adam works number by number, so one Adam is K of them.
         """
         return [self.embedding, self.weight, self.bias, self.head, self.head_bias]
 
-    @torch.no_grad()
     def model(self, number: int, like: LSTMModel) -> LSTMModel:
         """The weights of one model, written into an ordinary one of the same shape."""
-        layer = like.layers[0]
+        in_torchs_order = [GATES.index(gate) for gate in range(4)]
+        one = slice(number, number + 1)
+        weight = _reordered(self.weight[one].transpose(1, 2), in_torchs_order)[0]
         width = like.spec.embedding
-        back = [GATES.index(gate) for gate in range(4)]
-        weight = _reordered(self.weight[number].t(), back)
-        like.embedding.weight.copy_(self.embedding[number])
-        layer.inputs.weight.copy_(weight[:, :width])
-        layer.recurrent.weight.copy_(weight[:, width:])
-        layer.inputs.bias.copy_(_reordered(self.bias[number], back))
-        like.head.weight.copy_(self.head[number].t())
-        like.head.bias.copy_(self.head_bias[number])
+        like.load_state_dict(
+            {
+                "embedding.weight": self.embedding[number],
+                "layers.0.inputs.weight": weight[:, :width],
+                "layers.0.recurrent.weight": weight[:, width:],
+                "layers.0.inputs.bias": _reordered(self.bias[one], in_torchs_order)[0],
+                "head.weight": self.head[number].t(),
+                "head.bias": self.head_bias[number],
+            }
+        )
         return like
 
     @torch.no_grad()
     def gradient(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Leave the gradient of each model's mean token loss in .grad; returns these losses (K,) in
-        nats.
+        """Leave the gradient of each model's mean token loss in .grad.
 
-        inputs, targets (L, K, B) int64. A model whose targets are all IGNORE has loss 0 and
-        gradient 0.
+        inputs, targets (L, K, B) int64. Returns these losses (K,) in nats. A model whose targets
+        are all IGNORE has loss 0 and gradient 0.
         """
         trace = self._read(inputs)
         losses, d_hidden = self._head(trace.states[1:, ..., self.embedding.shape[2] :], targets)
@@ -146,7 +134,8 @@ class StackedLSTM:
 
     def _read(self, inputs: Tensor) -> Trace:
         """Run the recurrence from the zero state."""
-        (models, vocabulary, width), (length, _, batch) = self.embedding.shape, inputs.shape
+        models, vocabulary, width = self.embedding.shape
+        length, _, batch = inputs.shape
         new = self.embedding.new_empty
         size = self.head.shape[1]
         rows = inputs + vocabulary * torch.arange(models, device=inputs.device).unsqueeze(1)
@@ -155,7 +144,9 @@ class StackedLSTM:
         cells = new(length + 1, models, batch, size)
         squashed = new(length, models, batch, size)
         states[:-1, ..., :width] = F.embedding(rows, self.embedding.view(-1, width))
-        states[0, ..., width:], cells[0], bias = 0, 0, self.bias.unsqueeze(1)
+        states[0, ..., width:] = 0
+        cells[0] = 0
+        bias = self.bias.unsqueeze(1)
         hidden = states[1:, ..., width:]
         parts = (
             states[:-1],
@@ -176,26 +167,22 @@ class StackedLSTM:
         return Trace(rows, states, gates, cells, squashed)
 
     def _head(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean losses (K,) and their gradients by the hidden states (L, K, B, H); those of the
-        heads are left in .grad.
+        """Mean losses (K,) and their gradients by the hidden states (L, K, B, H).
+
+        The gradients of the heads are left in .grad.
         """
-        shape, hidden = (
-            targets.transpose(0, 1).shape,
-            hidden.transpose(0, 1).flatten(1, 2),
-        )  # (K, L, B), (K, L * B, H)
-        targets = targets.transpose(0, 1).flatten(1)
+        shape = targets.shape[0], targets.shape[2]
+        hidden = hidden.transpose(0, 1).flatten(1, 2)  # (K, L * B, H)
+        targets = targets.transpose(0, 1).flatten(1)  # (K, L * B)
         scored = (targets != IGNORE).to(hidden.dtype)
-        share = scored / scored.sum(1, keepdim=True).clamp(
-            min=1
-        )  # of each token in the mean of its model
+        # How much each token counts in the mean of its model.
+        share = scored / scored.sum(1, keepdim=True).clamp(min=1)
         weighted = hidden * share.unsqueeze(2)
         labels = targets.clamp(min=0).unsqueeze(2)
         likely = torch.empty_like(share)
         d_hidden = torch.empty_like(hidden)
-        self.head.grad, self.head_bias.grad = (
-            torch.empty_like(self.head),
-            torch.empty_like(self.head_bias),
-        )
+        d_head = torch.empty_like(self.head)
+        d_bias = torch.empty_like(self.head_bias)
         logits, grads = hidden.new_empty(2, hidden.shape[1], self.head.shape[2])
         minus = hidden.new_full(labels.shape[1:], -1.0)
         for k in range(len(self)):
@@ -203,15 +190,18 @@ class StackedLSTM:
             torch.softmax(logits, 1, out=grads)
             likely[k] = grads.gather(1, labels[k]).squeeze(1)
             grads.scatter_add_(1, labels[k], minus)
-            torch.mm(weighted[k].t(), grads, out=self.head.grad[k])
-            torch.mv(grads.t(), share[k], out=self.head_bias.grad[k])
+            torch.mm(weighted[k].t(), grads, out=d_head[k])
+            torch.mv(grads.t(), share[k], out=d_bias[k])
             torch.mm(grads, self.head[k].t(), out=d_hidden[k])
+        self.head.grad = d_head
+        self.head_bias.grad = d_bias
         losses = -(share * likely.clamp_(min=1e-37).log_()).sum(1)
-        return losses, d_hidden.mul_(share.unsqueeze(2)).unflatten(1, shape[1:]).transpose(0, 1)
+        return losses, d_hidden.mul_(share.unsqueeze(2)).unflatten(1, shape).transpose(0, 1)
 
     def _back(self, trace: Trace, d_hidden: Tensor) -> None:
-        """Leave the gradients of the recurrence and the embedding, from those of the hidden states,
-        in .grad.
+        """Leave the gradients of the recurrence and of the embedding in .grad.
+
+        They follow from those of the hidden states.
         """
         width = self.embedding.shape[2]
         size = self.head.shape[1]
@@ -239,7 +229,8 @@ class StackedLSTM:
             d_before = torch.bmm(row, back, out=d_state)[..., width:]
         d_gates = d_gates.transpose(0, 1).flatten(1, 2)  # (K, L * B, 4H)
         read = trace.states[:-1].transpose(0, 1).flatten(1, 2)  # (K, L * B, E + H)
-        self.weight.grad, self.bias.grad = torch.bmm(read.transpose(1, 2), d_gates), d_gates.sum(1)
+        self.weight.grad = torch.bmm(read.transpose(1, 2), d_gates)
+        self.bias.grad = d_gates.sum(1)
         rows = d_states[..., :width].contiguous()
         count = self.embedding.shape[:2].numel()
         # what autograd calls for an embedding; index_add_ would go row by row
@@ -248,13 +239,14 @@ class StackedLSTM:
 
 
 def _reordered(weights: Tensor, order: list[int]) -> Tensor:
-    """Weights (4H, ...) with their four blocks of rows in another order."""
-    return weights.unflatten(0, (4, -1))[order].flatten(0, 1)
+    """Weights (K, 4H, ...) with their four blocks of rows in another order."""
+    return weights.unflatten(1, (4, -1))[:, order].flatten(1, 2)
 
 
 def _steps(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
-    """Views of all tensors (L, ...) time step by time step; slices made in the loop would cost as
-    much as the arithmetic.
+    """Views of all tensors (L, ...) time step by time step.
+
+    Slices made in the loop would cost as much as the arithmetic.
     """
     return list(zip(*(tensor.unbind() for tensor in tensors), strict=True))
 
@@ -271,13 +263,12 @@ def fit(
     source: torch.Generator,
     processes: int = 1,
 ) -> np.ndarray:
-    """Train on the view's points, learns (K, N) bool saying which model on which; returns mean
-    losses (epochs, K) in nats.
+    """Train on the view's points; learns (K, N) bool says which model learns which.
 
-    Adam, whose rate falls linearly to 0; batches of similar lengths in random order. Sixteen models
-    at a time, with one thread in each of `processes` (operations this small wait for the
-    interpreter, so that threads would gain nothing); the numbers do not depend on how many there
-    are. On a GPU all models at once.
+    Returns mean losses (epochs, K) in nats. Adam, whose rate falls linearly to 0; batches of
+    similar lengths in random order. Sixteen models at a time, with one thread in each of
+    `processes` (operations this small wait for the interpreter, so that threads would gain
+    nothing); the numbers do not depend on how many there are. On a GPU all models at once.
     """
     plan = np.stack(
         [own_batches(np.diff(view.starts), learns, batch_size, source) for _ in range(epochs)]
@@ -288,11 +279,10 @@ def fit(
 def own_batches(
     lengths: np.ndarray, learns: np.ndarray, batch_size: int, source: torch.Generator
 ) -> np.ndarray:
-    """One epoch (T, K, B) int64: each model's own points in T batches, -1 where there is none; T is
-    the same for all models.
+    """One epoch (T, K, B) int64: each model's own points in T batches, -1 where there is none.
 
-    Points in the order of their lengths, at random where these are equal, are cut into batches,
-    which come in random order.
+    T is the same for all models. Points in the order of their lengths, at random where these are
+    equal, are cut into batches, which come in random order.
     """
     steps = -(-int(learns.sum(1).max()) // batch_size)
     order = torch.randperm(len(lengths), generator=source).numpy()
@@ -305,8 +295,9 @@ def own_batches(
 
 
 def stacked_batch(view: View, points: np.ndarray, bos: int) -> tuple[Tensor, Tensor]:
-    """Inputs and targets (L, K, B) of points (K, B) as confide.models.batches.padded gives them; of
-    point -1 all is padding.
+    """Inputs and targets (L, K, B) of points (K, B) as confide.models.batches.padded gives them.
+
+    Of point -1 all is padding.
     """
     lengths = np.where(points < 0, -1, view.starts[points + 1] - view.starts[points])
     places = np.arange(lengths.max() + 1)[:, None, None]
@@ -320,7 +311,7 @@ def stacked_batch(view: View, points: np.ndarray, bos: int) -> tuple[Tensor, Ten
 def train(
     stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, processes: int = 1
 ) -> np.ndarray:
-    """The same with the batches of all epochs given, (epochs, T, K, B) int64."""
+    """Train on the batches of all epochs, (epochs, T, K, B) int64, as `fit` does."""
     if stack.head.is_cuda:
         return _train(stack, view, plan, lr, bos)
     parts = stack.split(PART)
@@ -334,8 +325,8 @@ def train(
             _in_a_process, weights, repeat(view), plans, repeat(lr), repeat(bos), range(len(parts))
         )
         losses = []
-        for part, (found, loss) in zip(parts, trained, strict=True):
-            for tensor, numbers in zip(part.parameters(), found, strict=True):
+        for part, (arrays, loss) in zip(parts, trained, strict=True):
+            for tensor, numbers in zip(part.parameters(), arrays, strict=True):
                 tensor.copy_(torch.from_numpy(numbers))
             losses.append(loss)
     return np.concatenate(losses, axis=1)
@@ -344,39 +335,45 @@ def train(
 def _in_a_process(
     weights: list[np.ndarray], view: View, plan: np.ndarray, lr: float, bos: int, number: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Train the part of this number; returns its weights and losses. Arrays are sent, since a
-    tensor would be shared memory.
+    """Train the part of this number; returns its weights and losses.
+
+    Arrays are sent, since a tensor would be shared memory.
     """
     torch.set_num_threads(1)
     keep_pages()
-    return weights, _train(
-        StackedLSTM(*map(torch.from_numpy, weights)),
-        view=view,
-        plan=plan,
-        lr=lr,
-        bos=bos,
-        number=number,
-    )
+    stack = StackedLSTM(*map(torch.from_numpy, weights))
+    return weights, _train(stack, view, plan, lr, bos, number)
 
 
 def _train(
     stack: StackedLSTM, view: View, plan: np.ndarray, lr: float, bos: int, number: int = 0
 ) -> np.ndarray:
     weights = stack.parameters()
-    total = plan.shape[0] * plan.shape[1]
     device = stack.head.device
-    losses = []
-    means, squares = ([torch.zeros_like(tensor) for tensor in weights] for _ in range(2))
-    with tqdm(
-        total=total, desc=f"shadows, part {number + 1}", unit="step", position=number, disable=None
-    ) as bar:
-        for points in plan.reshape(total, *plan.shape[2:]):
-            rate = lr * (1 - len(losses) / total)
-            losses.append(
-                stack.gradient(*(part.to(device) for part in stacked_batch(view, points, bos)))
-            )
-            grads = [tensor.grad for tensor in weights]
-            steps = [weights[0].new_tensor(len(losses))] * len(weights)
-            torch._fused_adam_(weights, grads, means, squares, [], steps, lr=rate, **ADAM)
-            bar.update()
+    batches = plan.reshape(-1, *plan.shape[2:])
+    means = [torch.zeros_like(tensor) for tensor in weights]
+    squares = [torch.zeros_like(tensor) for tensor in weights]
+    losses: list[Tensor] = []
+    title = f"shadows, part {number + 1}"
+    for points in tqdm(batches, desc=title, unit="step", position=number, disable=None):
+        rate = lr * (1 - len(losses) / len(batches))
+        inputs, targets = stacked_batch(view, points, bos)
+        losses.append(stack.gradient(inputs.to(device), targets.to(device)))
+        # What torch.optim.Adam(fused=True) calls. To make one imports torch's compiler, which takes
+        # every process over a second.
+        torch._fused_adam_(
+            weights,
+            [tensor.grad for tensor in weights if tensor.grad is not None],
+            means,
+            squares,
+            max_exp_avg_sqs=[],
+            state_steps=[weights[0].new_tensor(len(losses))] * len(weights),
+            lr=rate,
+            beta1=0.9,
+            beta2=0.999,
+            weight_decay=0.0,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
+        )
     return torch.stack(losses).unflatten(0, plan.shape[:2]).mean(1).cpu().numpy()

@@ -1,21 +1,20 @@
-"""Policies: text -> spans. `POLICIES` maps the kind in a specification to the function that builds
-the policy.
+"""Policies: text -> spans.
 
-`BATCHED` has those that are faster over many texts at once; they find the same as one text at a
-time.
+`POLICIES` maps the kind in a specification to the function that builds the policy. `BATCHED` has
+those that are faster over many texts at once; they find the same as one text at a time.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from confide.policies import batches
-from confide.policies.batches import Batched, one_by_one
-from confide.policies.contextual import contextual, contextual_batched
-from confide.policies.domain_classifier import classifier, classifier_batched
+from confide.policies.batches import Batched, alone, one_by_one
+from confide.policies.contextual import contextual
+from confide.policies.domain_classifier import classifier
 from confide.policies.everything import everything
 from confide.policies.keyword import keyword
 from confide.policies.misses import with_misses
-from confide.policies.ner import ner, ner_batched
+from confide.policies.ner import ner
 from confide.policies.presidio import presidio
 from confide.policies.regex import detector as regex_detector
 from confide.policies.regex import regex
@@ -53,20 +52,20 @@ def any_of(spec: UnionPolicySpec) -> Policy:
     return union(*map(policy, spec.policies))
 
 
+BATCHED: dict[str, Callable[[Any], Batched]] = {
+    "ner": ner,
+    "contextual": contextual,
+    "classifier": classifier,
+}
 POLICIES: dict[str, Callable[[Any], Policy]] = {
     "everything": everything,
     "regex": regex,
-    "ner": ner,
-    "contextual": contextual,
+    "ner": lambda spec: alone(ner(spec)),
+    "contextual": lambda spec: alone(contextual(spec)),
     "presidio": presidio,
     "keyword": keyword,
-    "classifier": classifier,
+    "classifier": lambda spec: alone(classifier(spec)),
     "union": any_of,
-}
-BATCHED: dict[str, Callable[[Any], Batched]] = {
-    "ner": ner_batched,
-    "contextual": contextual_batched,
-    "classifier": classifier_batched,
 }
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Policies over many texts at once, for those that are faster so: texts -> one list of spans per
-text.
+"""Policies over many texts at once, for those that are faster so.
 
-None stands where the policy failed on a text. A failure never spreads to the other texts of a
-batch, and what is found in a text does not depend on what stands beside it.
+They make of texts one list of spans per text. None stands where the policy failed on a text. A
+failure never spreads to the other texts of a batch, and what is found in a text does not depend on
+what stands beside it.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +28,9 @@ def one_by_one(policy: Policy) -> Batched:
 
 
 def alone(batched: Batched) -> Policy:
-    """The one-text form of a batched policy; raises RuntimeError, which names no text, where it
-    fails.
+    """The one-text form of a batched policy.
+
+    Raises RuntimeError, which names no text, where it fails.
     """
 
     def find(text: str) -> list[Span]:
@@ -42,8 +43,9 @@ def alone(batched: Batched) -> Policy:
 
 
 def closed(find: Callable[[Sequence[str]], list[list[Span]]]) -> Batched:
-    """A function over many texts that fails on the culprits only: a batch that raises is halved
-    until they stand alone.
+    """A function over many texts that fails on the culprits only.
+
+    A batch that raises is halved until they stand alone.
     """
 
     def attempt(texts: Sequence[str]) -> Found:
@@ -59,22 +61,23 @@ def closed(find: Callable[[Sequence[str]], list[list[Span]]]) -> Batched:
 
 
 def union(*policies: Batched) -> Batched:
-    """What any of these flags; a text on which one of them fails is one on which the union
-    fails.
+    """What any of these flags.
+
+    A text on which one of them fails is one on which the union fails.
     """
 
     def find(texts: Sequence[str]) -> Found:
         parts = zip(*(policy(texts) for policy in policies), strict=True)
         return [
-            None if None in found else merge(span for spans in found for span in spans or ())
-            for found in parts
+            None if None in of_text else merge(span for spans in of_text for span in spans or ())
+            for of_text in parts
         ]
 
     return find
 
 
 def with_misses(batched: Batched, gamma: float, seed: int) -> Batched:
-    """As `misses.with_misses`: without the spans whose string falls into the missed share."""
+    """The policy without the spans whose string falls into the missed share `gamma` of [0, 1]."""
     if gamma <= 0:
         return batched
     missed = missing(gamma, seed)

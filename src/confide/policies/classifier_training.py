@@ -1,14 +1,15 @@
-"""Training of a domain classifier on random character spans (Domain Private Transformers, section
-5.1 and its code).
+"""Training of a domain classifier on random character spans.
 
-Each epoch sees one span of each document, without the markers. The network is a RoBERTa:
-pretrained, with a new head, as in the paper; or a small one from scratch, whose vocabulary is a BPE
-of the same text. Random numbers follow from the seed.
+This is section 5.1 of Domain Private Transformers, and its code. Each epoch sees one span of each
+document, without the markers. The network is a RoBERTa: pretrained, with a new head, as in the
+paper; or a small one from scratch, whose vocabulary is a BPE of the same text. Random numbers
+follow from the seed.
 """
 
 import math
 import random
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -17,14 +18,17 @@ from confide.policies.domain_classifier import Classifier, cut, from_transformer
 from confide.policies.utterances import Texts, spoken
 from confide.specs import ClassifierFitSpec
 
-POSITIONS = (
-    128  # tokens that a network from scratch reads at once; windows of 16 words seldom have more
-)
+if TYPE_CHECKING:
+    from torch import nn
+
+# Tokens that a network from scratch reads at once; windows of 16 words seldom have more.
+POSITIONS = 128
 
 
 def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
-    """A classifier of the domains of `texts`, in their order, trained on one span of each document
-    per epoch.
+    """A classifier of the domains of `texts`, in their order.
+
+    It is trained on one span of each document per epoch.
     """
     import torch
 
@@ -40,7 +44,8 @@ def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
     with torch.random.fork_rng():
         torch.manual_seed(spec.seed)
         model = untrained(spec, [text for text, _ in documents], list(texts))
-        network = model.network.to(device).train()
+        network: nn.Module = model.network
+        network.to(device).train()
         optimizer = torch.optim.AdamW(network.parameters(), spec.lr)
         for _ in tqdm(range(spec.epochs), desc="classifier", unit="epoch", disable=None):
             for batch in batches(model, spec, documents, generator):
@@ -56,14 +61,15 @@ def train(spec: ClassifierFitSpec, texts: Texts) -> Classifier:
 
 
 def untrained(spec: ClassifierFitSpec, texts: list[str], domains: list[str]) -> Classifier:
-    """The network that training begins with: pretrained with a new head, or a small one with words
-    of its own.
+    """The network that training begins with.
+
+    It is pretrained with a new head, or a small one with words of its own.
     """
     from transformers import RobertaConfig, RobertaForSequenceClassification
 
     from confide.text.tokenizer import train_bpe
 
-    labels = {
+    labels: dict[str, Any] = {
         "id2label": dict(enumerate(domains)),
         "label2id": {domain: label for label, domain in enumerate(domains)},
     }
@@ -94,14 +100,15 @@ def batches(
     documents: list[tuple[str, int]],
     generator: random.Random,
 ) -> Iterator[list[tuple[list[int], int]]]:
-    """Token ids and labels of a span of each document, in random batches of spans that are about as
-    long as one another.
+    """Token ids and labels of a span of each document, in random batches.
+
+    The spans of a batch are about as long as one another.
     """
     spans = [drawn(text, spec.start, spec.min_length, generator) for text, _ in documents]
     encodings = model.words.encode_batch(spans, add_special_tokens=False)
     examples = [
-        (cut(model, one.ids)[0], label)
-        for one, (_, label) in zip(encodings, documents, strict=True)
+        (cut(model, encoding.ids)[0], label)
+        for encoding, (_, label) in zip(encodings, documents, strict=True)
     ]
     generator.shuffle(examples)
     several = 16 * spec.batch_size
@@ -113,8 +120,9 @@ def batches(
 
 
 def drawn(text: str, start: int | None, min_length: int, generator: random.Random) -> str:
-    """A random span of characters: it begins at `start` at the latest (None: anywhere), and has
-    min_length if the text has.
+    """A random span of characters.
+
+    It begins at `start` at the latest (None: anywhere), and has min_length if the text has.
     """
     latest = max(0, len(text) - min_length)
     begin = generator.randint(0, latest if start is None else min(start, latest))

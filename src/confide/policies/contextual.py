@@ -1,19 +1,18 @@
-"""The contextual policy of Selective-DP (Shi et al. 2022, section 6): entities, subjects, objects,
-proper nouns, pronouns.
+"""The contextual policy of Selective-DP (Shi et al. 2022, section 6).
 
-All of it is read from a spaCy pipeline's dependency parse, tags and entities, by the labels of
-Universal Dependencies, of the Penn Treebank and of spaCy's own English pipelines. A subject or
-object is its head word, not its whole phrase; objects of prepositions count where the parser's
-labels tell them (`pobj`). Flagged words in a row are one span, blanks between included. Flags
-depend on the whole text: no claim beyond what the neighbour test measures.
+It flags entities, subjects, objects, proper nouns and pronouns. All of it is read from a spaCy
+pipeline's dependency parse, tags and entities, by the labels of Universal Dependencies, of the Penn
+Treebank and of spaCy's own English pipelines. A subject or object is its head word, not its whole
+phrase; objects of prepositions count where the parser's labels tell them (`pobj`). Flagged words in
+a row are one span, blanks between included. Flags depend on the whole text: no claim beyond what
+the neighbour test measures.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from confide.policies.batches import Batched, alone, closed
+from confide.policies.batches import Batched, closed
 from confide.policies.pipelines import ENTITIES, PARSER, TAGGER, load, run
-from confide.policies.spans import Policy
 from confide.specs import ContextualPolicySpec
 from confide.types import Span
 
@@ -31,15 +30,11 @@ PROPER = ("NNP", "NNPS", "PROPN")
 PRONOUNS = ("PRP", "PRP$", "WP", "WP$", "PRON")
 
 
-def contextual(spec: ContextualPolicySpec) -> Policy:
-    """The policy over one text; InputError where the pipeline cannot be had, or cannot tell a
-    part.
+def contextual(spec: ContextualPolicySpec) -> Batched:
+    """The policy over many texts, in one pass of each network.
+
+    InputError where the pipeline cannot be had, or cannot tell a part.
     """
-    return alone(contextual_batched(spec))
-
-
-def contextual_batched(spec: ContextualPolicySpec) -> Batched:
-    """The same over many texts, in one pass of each network."""
     nlp = load(spec.model, *dict.fromkeys(NEEDS[part] for part in spec.parts))
 
     def find(texts: Sequence[str]) -> list[list[Span]]:

@@ -1,12 +1,12 @@
-"""A classifier of domains as a policy (Domain Private Transformers, section 5.1, "Sequence
-Classification").
+"""A classifier of domains as a policy.
 
-A window of words within an utterance is flagged where a RoBERTa classifier says with a probability
-above z that it is of one of the policy's domains, whatever domain the text is of: all domains for a
-redacted data set, those that a prompt is not of for leaks, as for keywords. Windows that overlap
-are one span (the paper's code replaces strings in turn, so tails leak). The model is a file of the
-stage `domain_policy`, or a folder or a cached name of transformers; nothing is downloaded here. It
-looks at whole windows, so what it may claim of a caught secret is what the neighbour test measures.
+This is "Sequence Classification" of Domain Private Transformers, section 5.1. A window of words
+within an utterance is flagged where a RoBERTa classifier says with a probability above z that it is
+of one of the policy's domains, whatever domain the text is of: all domains for a redacted data set,
+those that a prompt is not of for leaks, as for keywords. Windows that overlap are one span (the
+paper's code replaces strings in turn, so tails leak). The model is a file of the stage
+`domain_policy`, or a folder or a cached name of transformers; nothing is downloaded here. It looks
+at whole windows, so what it may claim of a caught secret is what the neighbour test measures.
 """
 
 import json
@@ -19,8 +19,8 @@ import numpy as np
 
 from confide.errors import InputError
 from confide.files.io import atomic
-from confide.policies.batches import Batched, alone, closed
-from confide.policies.spans import Policy, merge
+from confide.policies.batches import Batched, closed
+from confide.policies.spans import merge
 from confide.policies.utterances import windows
 from confide.specs import ClassifierPolicySpec
 from confide.text.tokenizer import backend_of
@@ -33,24 +33,22 @@ if TYPE_CHECKING:
 
 BATCH = 256  # windows of one forward pass
 DIGITS = 4  # of a probability: what a window's place in a batch may change lies below
-KEY = (
-    "classifier"  # of a file's metadata: one key alone, as safetensors writes several in any order
-)
+# Of a file's metadata: one key alone, as safetensors writes several in any order.
+KEY = "classifier"
 SIZES = (
-    *(
-        "vocab_size",
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "max_position_embeddings",
-    ),
-    *("type_vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
 )
-SHAPE = dict.fromkeys(SIZES, int) | {
-    "hidden_act": str,
-    "layer_norm_eps": float,
-}  # of a configuration, what scores depend on
+# Of a configuration, what scores depend on.
+SHAPE = dict.fromkeys(SIZES, int) | {"hidden_act": str, "layer_norm_eps": float}
 Probabilities = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D)
 
 
@@ -63,15 +61,11 @@ class Classifier(NamedTuple):
     threshold: float | None  # z that it was tuned to; None: it is not one of ours
 
 
-def classifier(spec: ClassifierPolicySpec) -> Policy:
-    """The policy over one text; InputError where the model cannot be had, or its labels are not the
-    domains.
+def classifier(spec: ClassifierPolicySpec) -> Batched:
+    """The policy over many texts, their windows in common batches.
+
+    InputError where the model cannot be had, or its labels are not the domains.
     """
-    return alone(classifier_batched(spec))
-
-
-def classifier_batched(spec: ClassifierPolicySpec) -> Batched:
-    """The same over many texts, their windows in common batches."""
     model = load(spec.model)
     threshold = model.threshold if spec.threshold is None else spec.threshold
     if threshold is None:
@@ -85,8 +79,9 @@ def classifier_batched(spec: ClassifierPolicySpec) -> Batched:
 
 
 def indices(model: Classifier, domains: Sequence[str] | None, name: str) -> list[int]:
-    """Where the domains are among a model's labels; InputError where they are not, or a model of
-    others' gets none named.
+    """Where the domains are among a model's labels.
+
+    InputError where they are not, or a model of others' gets none named.
     """
     known = ", ".join(model.labels)
     if domains is None and model.threshold is None:
@@ -106,8 +101,9 @@ def indices(model: Classifier, domains: Sequence[str] | None, name: str) -> list
 def finder(
     ask: Probabilities, labels: Sequence[str], chosen: Sequence[int], threshold: float, words: int
 ) -> Callable[[Sequence[str]], list[list[Span]]]:
-    """Spans of each text: the windows of which one of the chosen labels has a probability above the
-    threshold.
+    """Spans of each text: windows to which the model gives one of the chosen labels.
+
+    The label's probability is above the threshold.
 
     Guarantees: what is flagged at a threshold is flagged at every smaller one; a probability that
     is no number raises.
@@ -115,27 +111,25 @@ def finder(
 
     def find(texts: Sequence[str]) -> list[list[Span]]:
         places = [windows(text, words) for text in texts]
-        read = [
-            [" ".join(text[a:b].split()) for a, b in ranges]
-            for text, ranges in zip(texts, places, strict=True)
-        ]
-        distinct = {
-            window: index
-            for index, window in enumerate(dict.fromkeys(one for some in read for one in some))
-        }
+        distinct: dict[str, int] = {}  # row of each window among the scores
+        rows = []
+        for text, ranges in zip(texts, places, strict=True):
+            read = [" ".join(text[start:end].split()) for start, end in ranges]
+            rows.append([distinct.setdefault(window, len(distinct)) for window in read])
         scores = ask(list(distinct))[:, list(chosen)]  # (n, C)
         if not np.isfinite(scores).all():
             raise ValueError("a probability is no number")
         best = scores.argmax(1).tolist()
         most = scores.max(1).tolist()
-        found = []
-        for ranges, some in zip(places, read, strict=True):
-            rows = [(place, distinct[window]) for place, window in zip(ranges, some, strict=True)]
-            flagged = [(place, row) for place, row in rows if most[row] > threshold]
-            found.append(
-                merge(Span(*place, labels[chosen[best[row]]], most[row]) for place, row in flagged)
+        names = [labels[chosen[place]] for place in best]
+        return [
+            merge(
+                Span(start, end, names[row], most[row])
+                for (start, end), row in zip(ranges, of_text, strict=True)
+                if most[row] > threshold
             )
-        return found
+            for ranges, of_text in zip(places, rows, strict=True)
+        ]
 
     return find
 
@@ -146,8 +140,9 @@ def remembered(model: str, texts: tuple[str, ...]) -> np.ndarray:
 
 
 def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
-    """(n, D) float64: of each label for each text; of a text that is too long, the largest of its
-    pieces.
+    """(n, D) float64: of each label for each text.
+
+    Of a text that is too long, the largest of its pieces.
     """
     import torch
 
@@ -159,23 +154,22 @@ def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
         for piece in cut(model, encoding.ids):
             pieces.append(piece)
             owners.append(index)
-    found = np.zeros((len(texts), len(model.labels)))
+    largest = np.zeros((len(texts), len(model.labels)))
     order = sorted(range(len(pieces)), key=lambda index: len(pieces[index]))
     model.network.eval()
     with torch.inference_mode():
         for first in range(0, len(order), BATCH):
             rows = order[first : first + BATCH]
             scores = logits(model, [pieces[row] for row in rows]).double().softmax(1).cpu().numpy()
-            np.maximum.at(found, [owners[row] for row in rows], scores)
-    return found.round(DIGITS)
+            np.maximum.at(largest, [owners[row] for row in rows], scores)
+    return largest.round(DIGITS)
 
 
 def cut(model: Classifier, ids: list[int]) -> list[list[int]]:
     """Token ids in as few pieces as the network's positions allow, each with begin and end."""
-    config = model.network.config
-    room = (
-        config.max_position_embeddings - config.pad_token_id - 3
-    )  # RoBERTa counts positions from the padding's id on
+    config: Any = model.network.config
+    # RoBERTa counts positions from the padding's id on.
+    room = config.max_position_embeddings - config.pad_token_id - 3
     pieces = [ids[first : first + room] for first in range(0, len(ids), room)] or [[]]
     return [[config.bos_token_id, *piece, config.eos_token_id] for piece in pieces]
 
@@ -185,17 +179,14 @@ def logits(model: Classifier, pieces: Sequence[list[int]]) -> "torch.Tensor":
     import torch
 
     network = model.network
+    config: Any = network.config
     longest = max(map(len, pieces))
-    ids = torch.full((len(pieces), longest), network.config.pad_token_id)
+    ids = torch.full((len(pieces), longest), config.pad_token_id)
     mask = torch.zeros_like(ids)
     for row, piece in enumerate(pieces):
         ids[row, : len(piece)] = torch.tensor(piece)
         mask[row, : len(piece)] = 1
     return network(ids.to(network.device), attention_mask=mask.to(network.device)).logits
-
-
-# On disk
-# ---------------------------------------------------------------------------------------------------------------
 
 
 def save(model: Classifier, path: Path) -> None:
@@ -219,14 +210,16 @@ def save(model: Classifier, path: Path) -> None:
 
 @lru_cache(maxsize=2)
 def load(model: str) -> Classifier:
-    """A classifier that the stage wrote, or one of transformers, on the accelerator if there is
-    one; InputError otherwise.
+    """A classifier that the stage wrote, or one of transformers; InputError otherwise.
+
+    It is on the accelerator if there is one.
     """
     import torch
 
-    found = from_file(Path(model)) if Path(model).is_file() else from_transformers(model)
-    found.network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-    return found
+    loaded = from_file(Path(model)) if Path(model).is_file() else from_transformers(model)
+    network: torch.nn.Module = loaded.network
+    network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return loaded
 
 
 def from_file(path: Path) -> Classifier:
@@ -254,8 +247,9 @@ def from_file(path: Path) -> Classifier:
 def _config(
     values: dict[str, Any], labels: Sequence[str], weights: "dict[str, torch.Tensor]"
 ) -> "RobertaConfig":
-    """Of what `save` writes alone; ValueError for sizes beyond those of the weights, before
-    anything is allocated.
+    """Of what `save` writes alone.
+
+    ValueError for sizes beyond those of the weights, before anything is allocated.
     """
     from transformers import RobertaConfig
 
@@ -264,31 +258,33 @@ def _config(
         0 <= values[name] <= most for name in SIZES
     ):
         raise ValueError("other keys or types than ours, or a size that the weights do not have")
-    return RobertaConfig(**values, num_labels=len(labels))
+    return RobertaConfig(**(values | {"num_labels": len(labels)}))
 
 
 def from_transformers(name: str, **changes: Any) -> Classifier:
-    """A RoBERTa classifier in a folder or in the local cache, with its tokenizer; `changes` of
-    labels give it a new head.
+    """A RoBERTa classifier in a folder or in the local cache, with its tokenizer.
+
+    `changes` of labels give it a new head.
     """
     from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
 
-    here = {"local_files_only": True, "trust_remote_code": False}
+    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(name, **here, **changes)
         if config.model_type != "roberta":
             raise ValueError(f"a {config.model_type}, not a roberta")
         _within(config, name)
         words = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
-        options = here | {
-            "use_safetensors": True,
-            "ignore_mismatched_sizes": bool(changes),
-            "output_loading_info": True,
-        }
-        network, found = RobertaForSequenceClassification.from_pretrained(
-            name, config=config, **options
+        loaded: Any = RobertaForSequenceClassification.from_pretrained(
+            name,
+            config=config,
+            use_safetensors=True,
+            ignore_mismatched_sizes=bool(changes),
+            output_loading_info=True,
+            **here,
         )
-        _complete(found, head_is_new=bool(changes))
+        network, report = loaded
+        _complete(report, head_is_new=bool(changes))
     except Exception as error:  # of a file that others made: transformers has errors of many kinds
         reason = str(error).partition("\n")[0][:200]
         remedy = "" if Path(name).exists() else f": hf download {name}"
@@ -303,25 +299,20 @@ def _within(config: Any, name: str) -> None:
     from confide.models.pretrained import headers, located
 
     stored = headers(located(name, local=True))
-    most = max(len(stored), *(size for found in stored.values() for size in found.shape))
+    most = max(len(stored), *(size for tensor in stored.values() for size in tensor.shape))
     for key in SIZES:
         if type(getattr(config, key)) is not int or not 0 <= getattr(config, key) <= most:
             raise ValueError(f"{key} is {getattr(config, key)}, which its weights do not have")
 
 
-def _complete(found: dict[str, Any], *, head_is_new: bool) -> None:
-    """ValueError unless the weights were all there: what is missing would be noise, and nothing
-    would be found with it.
+def _complete(report: dict[str, Any], *, head_is_new: bool) -> None:
+    """ValueError unless the weights were all there, by what transformers reports of loading them.
+
+    What is missing would be noise, and nothing would be found with it.
     """
-    missing = {
-        key for key in found["missing_keys"] if not (head_is_new and key.startswith("classifier."))
-    }
-    mismatched = {
-        key
-        for key, *_ in found["mismatched_keys"]
-        if not (head_is_new and key.startswith("classifier."))
-    }
-    if wrong := sorted(map(str, missing | mismatched)):
+    keys = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    new = "classifier." if head_is_new else ()
+    if wrong := sorted(key for key in map(str, keys) if not key.startswith(new)):
         raise ValueError(f"its weights lack {wrong[0]}, or have it in another shape")
 
 

@@ -26,8 +26,9 @@ Keywords = Mapping[str, Sequence[str]]  # domain -> words and phrases
 
 
 def keyword(spec: KeywordPolicySpec) -> Policy:
-    """The policy of a specification; InputError where keywords cannot be read, or a domain has
-    none.
+    """The policy of a specification.
+
+    InputError where keywords cannot be read, or a domain has none.
     """
     if (spec.keywords is None) == (spec.model is None):
         raise InputError(
@@ -66,10 +67,9 @@ def finder(
     def find(text: str) -> list[Span]:
         spans = []
         for match in scan(" " + folded(text)):
-            start, end = (
-                match.start(),
-                match.end(1) - 1,
-            )  # of the text, which the blank before it moves by one
+            # The blank before the text has moved it by one.
+            start = match.start()
+            end = match.end(1) - 1
             if start and text[start - 1] == "<" and MARKER.match(text, start - 1):
                 continue
             spans.append(Span(start, end, labels.get(match[1]) or labels[normal(match[1])]))
@@ -109,18 +109,17 @@ def normal(phrase: str) -> str:
 def folded(text: str) -> str:
     """The text in lower case, character by character: as long as it was."""
     lower = text.lower()
-    if len(lower) != len(
-        text
-    ):  # of the few characters whose lower case is longer, such as a dotted I
-        lower = "".join(
-            small if len(small := character.lower()) == 1 else character for character in text
-        )
+    if len(lower) != len(text):
+        # A few characters, such as a dotted I, have a longer lower case: they stay.
+        pairs = zip(text, map(str.lower, text), strict=True)
+        lower = "".join(small if len(small) == 1 else character for character, small in pairs)
     return lower.replace("ς", "σ")  # which of the two str.lower writes depends on what follows
 
 
 def any_of(phrases: Iterable[str]) -> str:
-    """A regular expression of any of these phrases, as a tree of common beginnings, the longest
-    first.
+    """A regular expression of any of these phrases, the longest first.
+
+    It is a tree of common beginnings.
     """
     branches: dict[str, list[str]] = {}
     for phrase in phrases:

@@ -1,6 +1,6 @@
-"""Keywords of domains, mined from text: n-grams by the log-odds ratio with an informative Dirichlet
-prior (Monroe et al. 2008).
+"""Keywords of domains, mined from text.
 
+N-grams are ranked by the log-odds ratio with an informative Dirichlet prior (Monroe et al. 2008).
 An n-gram is a keyword of a domain where its odds there are many times its odds in the other
 domains, the ratio is several of its standard errors from 1, and several documents hold it. The
 prior keeps rare n-grams from looking sure. The surest come first; function words are out by the
@@ -30,36 +30,37 @@ def mine(spec: KeywordFitSpec, texts: Texts) -> dict[str, list[str]]:
     for size in range(1, spec.words + 1):
         grams, documents = counted(texts, size)
         everywhere = sum(grams.values(), Counter())
-        for domain, found in chosen.items():
+        for domain, keywords in chosen.items():
             for gram, (ratio, z) in log_odds(grams[domain], everywhere, spec.prior).items():
                 often = (
                     documents[domain][gram] >= spec.min_count and LETTERS.search(gram) is not None
                 )
                 sure = ratio >= math.log(spec.odds) and z >= spec.min_z
-                if often and sure and not any(part in found for part in parts(gram)):
-                    found[gram] = z
-    for domain, found in chosen.items():
-        if not found:
+                if often and sure and not any(part in keywords for part in parts(gram)):
+                    keywords[gram] = z
+    for domain, keywords in chosen.items():
+        if not keywords:
             raise InputError(
                 "has no keyword that passes min_count, odds and min_z", key="domains", value=domain
             )
     return {
-        domain: sorted(found, key=lambda gram: (-found[gram], gram))[: spec.count]
-        for domain, found in chosen.items()
+        domain: sorted(keywords, key=lambda gram: (-keywords[gram], gram))[: spec.count]
+        for domain, keywords in chosen.items()
     }
 
 
 def counted(texts: Texts, size: int) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
-    """Of each domain how often each n-gram of so many words occurs, within utterances, and in how
-    many documents.
+    """How often each n-gram of so many words occurs in each domain, within utterances.
+
+    The second value is in how many documents it does.
     """
     grams: dict[str, Counter[str]] = {domain: Counter() for domain in texts}
     documents: dict[str, Counter[str]] = {domain: Counter() for domain in texts}
     for domain, by_document in texts.items():
         for points in by_document.values():
-            found = Counter(gram for text in points for gram in n_grams(text, size))
-            grams[domain].update(found)
-            documents[domain].update(found.keys())
+            in_document = Counter(gram for text in points for gram in n_grams(text, size))
+            grams[domain].update(in_document)
+            documents[domain].update(in_document.keys())
     return grams, documents
 
 
@@ -84,15 +85,14 @@ def parts(gram: str) -> Iterator[str]:
 def log_odds(
     own: Mapping[str, int], everywhere: Mapping[str, int], prior: float
 ) -> dict[str, tuple[float, float]]:
-    """Log-odds ratio of each n-gram of `own` against the rest of `everywhere`, and how many of its
-    standard errors it is.
+    """Log-odds ratio of each n-gram of `own` against the rest of `everywhere`.
 
-    The prior has the n-grams in the proportions that they have everywhere, and weighs as much as
-    `prior` of them.
+    Beside it stands how many of its standard errors it is. The prior has the n-grams in the
+    proportions that they have everywhere, and weighs as much as `prior` of them.
     """
     size = sum(own.values())
     whole = sum(everywhere.values())
-    found = {}
+    ratios = {}
     for gram, count in own.items():
         alpha = prior * everywhere[gram] / whole
         here = count + alpha
@@ -100,5 +100,5 @@ def log_odds(
         ratio = math.log(here / (size + prior - here)) - math.log(
             there / (whole - size + prior - there)
         )
-        found[gram] = ratio, ratio / math.sqrt(1 / here + 1 / there)
-    return found
+        ratios[gram] = ratio, ratio / math.sqrt(1 / here + 1 / there)
+    return ratios

@@ -1,11 +1,11 @@
-"""How long a search may take with one text, so that a pattern that tries every way to fail
-(`(a+)+$`) stops no job.
+"""How long a search may take with one text.
 
-Python's `re` has no time limit, but it answers signals while it matches. One timer ticks for the
-whole process, in processor time: a text pays two assignments and no system call. Before Python
-3.11.7 `re` answers within one attempt only: a search that starts anew at each place ends by itself,
-and is then refused for the time that it took. Memory that grows in the meantime, as for
-`((a?){1000}){1000}`, is bounded by refusing such patterns.
+A pattern that tries every way to fail, such as `(a+)+$`, must stop no job. Python's `re` has no
+time limit, but it answers signals while it matches. One timer ticks for the whole process, in
+processor time: a text pays two assignments and no system call. Before Python 3.11.7 `re` answers
+within one attempt only: a search that starts anew at each place ends by itself, and is then refused
+for the time that it took. Memory that grows in the meantime, as for `((a?){1000}){1000}`, is
+bounded by refusing such patterns.
 """
 
 import atexit
@@ -40,8 +40,9 @@ class _Clock:
 
 
 def limited(search: Callable[[Any], Any], ticks: int | None = None) -> Callable[[Any], Any]:
-    """The same function of one argument; TimeoutError where it takes more than `ticks` (TICKS). For
-    the main thread.
+    """A function of one argument that raises TimeoutError where it takes more than `ticks`.
+
+    By default these are TICKS. It is for the main thread.
     """
     signal.signal(signal.SIGVTALRM, _tick)
     signal.setitimer(signal.ITIMER_VIRTUAL, TICK, TICK)
@@ -79,11 +80,11 @@ def _tick(*_: object) -> None:
 
 
 def repeats(pattern: str) -> int:
-    """Largest product of the counts of repeats that stand within one another; an unbounded one
-    counts as its least.
+    """Largest product of the counts of repeats that stand within one another.
 
-    `pattern` is one that `re` compiles. Where it is of the verbose kind, in which comments may hold
-    brackets, all counts are multiplied, which is never too little.
+    An unbounded one counts as its least. `pattern` is one that `re` compiles. Where it is of the
+    verbose kind, in which comments may hold brackets, all counts are multiplied, which is never too
+    little.
     """
     if VERBOSE.search(pattern):
         return math.prod(map(_count, TOKEN.finditer(pattern)))
@@ -107,8 +108,9 @@ def repeats(pattern: str) -> int:
 
 
 def _count(token: re.Match[str]) -> int:
-    """How often a repeat repeats at most, or at least where that is unbounded; 1 for what is no
-    repeat.
+    """How often a repeat repeats at most, or at least where that is unbounded.
+
+    It is 1 for what is no repeat.
     """
     least = token["least"]
     most = token["most"] or token["exactly"]

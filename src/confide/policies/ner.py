@@ -1,19 +1,19 @@
-"""Named entities as a policy, with the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's
-"all entities").
+"""Named entities as a policy.
 
-pi flags every entity of the beam whose score is above the threshold. Its conservative sibling adds
-the entities of the best parse, whatever their score, and each token that lies outside of all
-entities with too small a probability; it flags whatever pi of the same pipeline flags. Both look at
-the whole text, so masking one secret may change what else they find: what they may claim of a
-caught secret is what the neighbour test measures (CRT's proof assumes a policy without context).
+It has the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's "all entities"). pi flags
+every entity of the beam whose score is above the threshold. Its conservative sibling adds the
+entities of the best parse, whatever their score, and each token that lies outside of all entities
+with too small a probability; it flags whatever pi of the same pipeline flags. Both look at the
+whole text, so masking one secret may change what else they find: what they may claim of a caught
+secret is what the neighbour test measures (CRT's proof assumes a policy without context).
 """
 
 from functools import lru_cache
 from typing import NamedTuple
 
-from confide.policies.batches import Batched, alone, closed
+from confide.policies.batches import Batched, closed
 from confide.policies.pipelines import ENTITIES, Scores, load, run
-from confide.policies.spans import Policy, merge
+from confide.policies.spans import merge
 from confide.specs import NerPolicySpec
 from confide.types import Span
 
@@ -28,17 +28,16 @@ class Entities(NamedTuple):
     best: set[tuple[int, int, str]]  # the entities of the best parse
 
 
-def ner(spec: NerPolicySpec) -> Policy:
-    """The policy over one text; InputError where the pipeline cannot be had."""
-    return alone(ner_batched(spec))
+def ner(spec: NerPolicySpec) -> Batched:
+    """The policy over many texts, in one pass of the network.
 
-
-def ner_batched(spec: NerPolicySpec) -> Batched:
-    """The same over many texts, in one pass of the network."""
+    InputError where the pipeline cannot be had.
+    """
     load(spec.model, ENTITIES)  # now, so that a missing one is no failure of a text
     return closed(
         lambda texts: [
-            flagged(found, spec) for found in entities(spec.model, tuple(texts), spec.beam_width)
+            flagged(of_text, spec)
+            for of_text in entities(spec.model, tuple(texts), spec.beam_width)
         ]
     )
 

@@ -1,11 +1,10 @@
-"""spaCy pipelines as policies use them: loaded once, without the components that no policy reads,
-and run on many texts.
+"""spaCy pipelines as policies use them.
 
-A pipeline is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities
-are scored as CRT's policies need it (section 5): spaCy's parser gives none, so a beam of parses is
-kept, and an entity's score is the weight of the parses that have it. The scores of a parser that
-was trained greedily, as most are, run high: recall and the neighbour test measure what a threshold
-misses.
+They are loaded once, without the components that no policy reads, and run on many texts. A pipeline
+is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities are scored as
+CRT's policies need it (section 5): spaCy's parser gives none, so a beam of parses is kept, and an
+entity's score is the weight of the parses that have it. The scores of a parser that was trained
+greedily, as most are, run high: recall and the neighbour test measure what a threshold misses.
 """
 
 from collections.abc import Sequence
@@ -21,19 +20,12 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
     from thinc.api import Config
 
-ENTITIES = (
-    "ner",
-    "beam_ner",
-    "entity_ruler",
-    "span_ruler",
-)  # factories of components that write entities
+# Factories of components that write entities.
+ENTITIES = ("ner", "beam_ner", "entity_ruler", "span_ruler")
 PARSER = ("parser", "beam_parser")
 TAGGER = ("tagger", "morphologizer", "attribute_ruler")
-SHARED = (
-    "tok2vec",
-    "transformer",
-    "curated_transformer",
-)  # vectors that other components listen to
+# Vectors that other components listen to.
+SHARED = ("tok2vec", "transformer", "curated_transformer")
 CALLBACKS = ("before_creation", "after_creation", "after_pipeline_creation")  # of a configuration
 DIGITS = 4  # of a score: what is left of the order of additions lies below
 
@@ -44,8 +36,9 @@ Scores = dict[tuple[int, int, str], float]  # (first token, end, label) -> score
 
 @lru_cache(maxsize=4)
 def load(model: str, *needs: tuple[str, ...]) -> "Language":
-    """The pipeline with the components of the given groups alone; InputError where it is not
-    installed or lacks a group.
+    """The pipeline with the components of the given groups alone.
+
+    InputError where it is not installed or lacks a group.
     """
     nlp = read(model)
     factories = {name: nlp.get_pipe_meta(name).factory for name in nlp.pipe_names}
@@ -114,10 +107,10 @@ def _line(error: Exception) -> str:
 
 
 def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tuple["Doc", Scores]]:
-    """Annotated documents, and the scores of their entities; with a beam of 1 all score 1, and so
-    do those of rules.
+    """Annotated documents, and the scores of their entities.
 
-    Raises where spaCy does, also on a text longer than nlp.max_length: nothing is cut.
+    With a beam of 1 all score 1, and so do those of rules. Raises where spaCy does, also on a text
+    longer than nlp.max_length: nothing is cut.
     """
     from spacy.pipeline import EntityRecognizer
 
@@ -126,30 +119,29 @@ def run(nlp: "Language", texts: Sequence[str], beam_width: int = 1) -> list[tupl
     for _, component in nlp.pipeline:
         if beam_width > 1 and isinstance(component, EntityRecognizer):
             for alike in _by_length(docs):
-                some = [docs[index] for index in alike]
-                beams = component.beam_parse(some, beam_width=beam_width)
-                component.set_annotations(some, beams)
-                for index, found in zip(alike, component.scored_ents(beams), strict=True):
+                group = [docs[index] for index in alike]
+                beams = component.beam_parse(group, beam_width=beam_width)
+                component.set_annotations(group, beams)
+                for index, weights in zip(alike, component.scored_ents(beams), strict=True):
                     scores[index] = {
-                        entity: round(score, DIGITS) for entity, score in found.items()
+                        entity: round(weight, DIGITS) for entity, weight in weights.items()
                     }
         elif hasattr(component, "pipe"):
             docs = list(component.pipe(docs, batch_size=max(1, len(docs))))
         else:
             docs = [component(doc) for doc in docs]
-    for doc, found in zip(docs, scores, strict=True):
+    for doc, of_doc in zip(docs, scores, strict=True):
         for entity in doc.ents:
-            found.setdefault((entity.start, entity.end, entity.label_), 1.0)
+            of_doc.setdefault((entity.start, entity.end, entity.label_), 1.0)
     return list(zip(docs, scores, strict=True))
 
 
 def _by_length(docs: list["Doc"]) -> list[list[int]]:
-    """Indices of documents in groups of similar length: a beam goes on until the longest of its
-    group is done.
+    """Indices of documents in groups of similar length.
 
-    Empty ones are left out, as nothing has no parse.
+    A beam goes on until the longest of its group is done. Empty ones are left out, as nothing has
+    no parse.
     """
-    order = sorted(
-        (index for index, doc in enumerate(docs) if len(doc)), key=lambda index: len(docs[index])
-    )
+    order = [index for index, doc in enumerate(docs) if len(doc)]
+    order.sort(key=lambda index: len(docs[index]))
     return [order[first : first + GROUP] for first in range(0, len(order), GROUP)]

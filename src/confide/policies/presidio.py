@@ -1,14 +1,14 @@
-"""Microsoft Presidio's recognisers as a policy: an optional extra, `pip install
-'confide[presidio]'`.
+"""Microsoft Presidio's recognisers as a policy.
 
-Its patterns and checksums run beside the entities of a spaCy pipeline, if one is named; nothing is
-ever downloaded. Presidio skips a pattern that takes too long and goes on; here the text then counts
-as one on which the policy failed, so that it is private. Presidio raises the score of a pattern by
-the words around it, so its findings depend on context, too.
+They are an optional extra: `pip install 'confide[presidio]'`. Its patterns and checksums run beside
+the entities of a spaCy pipeline, if one is named; nothing is ever downloaded. Presidio skips a
+pattern that takes too long and goes on; here the text then counts as one on which the policy
+failed, so that it is private. Presidio raises the score of a pattern by the words around it, so its
+findings depend on context, too.
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confide.errors import InputError
 from confide.policies.pipelines import ENTITIES, load
@@ -23,8 +23,9 @@ LOG = "presidio-analyzer"
 
 
 def presidio(spec: PresidioPolicySpec) -> Policy:
-    """The policy; InputError where Presidio or the pipeline is not installed, or an entity is
-    unknown to it.
+    """The policy.
+
+    InputError where Presidio or the pipeline is not installed, or an entity is unknown to it.
     """
     try:
         engine = analyzer(spec.model)
@@ -41,11 +42,11 @@ def presidio(spec: PresidioPolicySpec) -> Policy:
     logging.getLogger(LOG).addFilter(refuse_timeouts)
 
     def find(text: str) -> list[Span]:
-        found = engine.analyze(text, language="en", entities=spec.entities)
+        results = engine.analyze(text, language="en", entities=spec.entities)
         return merge(
-            Span(one.start, one.end, one.entity_type, one.score)
-            for one in found
-            if one.score > spec.threshold
+            Span(result.start, result.end, result.entity_type, result.score)
+            for result in results
+            if result.score > spec.threshold
         )
 
     return find
@@ -63,7 +64,7 @@ def analyzer(model: str | None) -> "AnalyzerEngine":
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
     log = logging.getLogger(LOG)
     log.setLevel(logging.ERROR)  # its warnings are about recognisers for other languages
-    words = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": model or "blank"}])
+    words: Any = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": model or "blank"}])
     words.nlp = {"en": load(model, ENTITIES) if model is not None else spacy.blank("en")}
     registry = RecognizerRegistry()
     registry.load_predefined_recognizers(languages=["en"], nlp_engine=words)
@@ -73,8 +74,9 @@ def analyzer(model: str | None) -> "AnalyzerEngine":
 
 
 def refuse_timeouts(record: logging.LogRecord) -> bool:
-    """A filter of Presidio's log that raises where a pattern was given up; no other warning is
-    shown.
+    """A filter of Presidio's log that raises where a pattern was given up.
+
+    No other warning is shown.
     """
     if "timed out" in record.getMessage():
         raise TimeoutError("a pattern took too long")

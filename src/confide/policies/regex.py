@@ -1,11 +1,10 @@
-"""Regular expressions as a policy: a table of label -> pattern, run in as few scans of the text as
-possible.
+"""Regular expressions as a policy: a table of label -> pattern.
 
-A pattern may name a group `secret`: its span is then that group. Patterns share one scan, in which
-the label listed first wins where two could start at the same character. Zero-width conditions that
-all patterns open with, such as (?=[A-Z0-9])\\b, are tested once per character: that is where most
-of the speed comes from. A text that takes longer than `limits` allows raises, and so becomes
-private.
+They run in as few scans of the text as possible. A pattern may name a group `secret`: its span is
+then that group. Patterns share one scan, in which the label listed first wins where two could start
+at the same character. Zero-width conditions that all patterns open with, such as (?=[A-Z0-9])\\b,
+are tested once per character: that is where most of the speed comes from. A text that takes longer
+than `limits` allows raises, and so becomes private.
 """
 
 import re
@@ -18,18 +17,17 @@ from confide.policies.spans import Policy, merge
 from confide.specs import RegexPolicySpec
 from confide.types import Span
 
-CONDITION = re.compile(
-    r"\\b|\(\?[=!]\[[^\]\\]*(?:\\.[^\]\\]*)*\]\)"
-)  # \b, or a look-ahead at one set of characters
+# \b, or a look-ahead at one set of characters.
+CONDITION = re.compile(r"\\b|\(\?[=!]\[[^\]\\]*(?:\\.[^\]\\]*)*\]\)")
 NAMED = re.compile(r"\(\?P<(\w+)>")
-ALONE = re.compile(
-    r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)"
-)  # back-references, conditionals, global flags
+# Back-references, conditionals, global flags.
+ALONE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux]+\)")
 
 
 def regex(spec: RegexPolicySpec) -> Policy:
-    """Policy of a pattern table; InputError names the label whose pattern is unusable. Raises
-    TimeoutError on a text.
+    """Policy of a pattern table; InputError names the label whose pattern is unusable.
+
+    Raises TimeoutError on a text.
     """
     shared, alone = _sorted(spec)
     scans = [_together(shared)] if shared else []
@@ -60,9 +58,8 @@ def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
     for label, pattern in spec.patterns.items():
         _check(label, pattern)
     shared = {label: pattern for label, pattern in spec.patterns.items() if _shareable(pattern)}
-    return shared, {
-        label: pattern for label, pattern in spec.patterns.items() if label not in shared
-    }
+    alone = {label: spec.patterns[label] for label in spec.patterns if label not in shared}
+    return shared, alone
 
 
 def _check(label: str, pattern: str) -> None:
@@ -79,8 +76,9 @@ def _check(label: str, pattern: str) -> None:
 
 
 def _matches_empty(pattern: str) -> bool:
-    """Whether it does, after all that is done to a pattern before it is used: none of that may take
-    long either.
+    """Whether a pattern matches the empty text, after all that is done to it before its use.
+
+    None of that may take long either.
     """
     _conditions(pattern)
     return re.compile(pattern).fullmatch("") is not None
@@ -92,8 +90,9 @@ def _shareable(pattern: str) -> bool:
 
 
 def _automaton(table: dict[str, str]) -> re.Pattern[str]:
-    """All patterns of the table as one: the one listed at place i is the group p<i>, its secret
-    s<i>.
+    """All patterns of the table as one.
+
+    The one listed at place i is the group p<i>, its secret s<i>.
     """
     conditions = _common_conditions(list(table.values()))
     parts = (
@@ -106,16 +105,15 @@ def _automaton(table: dict[str, str]) -> re.Pattern[str]:
 def _together(table: dict[str, str]) -> Policy:
     """One scan for all patterns of the table."""
     automaton = _automaton(table)
-    names = {f"p{index}": (label, f"s{index}") for index, label in enumerate(table)}
-    if any(secret in automaton.groupindex for _, secret in names.values()):
-        groups = {
-            name: (label, secret if secret in automaton.groupindex else name)
-            for name, (label, secret) in names.items()
-        }
+    # Label, and the group that is the secret, by the last group that closed in a match.
+    groups: dict[str | None, tuple[str, str]] = {}
+    for index, label in enumerate(table):
+        secret = f"s{index}" if f"s{index}" in automaton.groupindex else f"p{index}"
+        groups[f"p{index}"] = label, secret
+    if any(secret != name for name, (_, secret) in groups.items()):
         return _finder(automaton, lambda match: groups[match.lastgroup])
-    plain = {name: label for name, (label, _) in names.items()}
     return lambda text: [
-        Span(match.start(), match.end(), plain[match.lastgroup])
+        Span(match.start(), match.end(), groups[match.lastgroup][0])
         for match in automaton.finditer(text)
         if match.end() > match.start()
     ]
@@ -154,17 +152,18 @@ def _common_conditions(patterns: list[str]) -> str:
 
 
 def _conditions(pattern: str) -> list[str]:
-    """The conditions that one pattern opens with; none if an alternative at its top level would
-    escape them.
+    """The conditions that one pattern opens with.
+
+    None if an alternative at its top level would escape them.
     """
-    found: list[str] = []
+    conditions: list[str] = []
     position = 0
     while (match := CONDITION.match(pattern, position)) and not _has_top_alternative(pattern):
-        found.append(match[0])
+        conditions.append(match[0])
         position = match.end()
         if re.match(r"[*+?{]", pattern[position:]):
-            return found[:-1]
-    return found
+            return conditions[:-1]
+    return conditions
 
 
 def _has_top_alternative(pattern: str) -> bool:

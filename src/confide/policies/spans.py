@@ -1,8 +1,8 @@
-"""What a policy is, and the arithmetic of its spans: merging, union, and the collapsed redaction of
-CRT Algorithm 1.
+"""What a policy is, and the arithmetic of its spans.
 
-A policy maps a text to its sensitive character ranges. Claims need policies that judge a range by
-the range alone (CRT section 3.2); nothing here looks at more than one text.
+There are merging, union, and the collapsed redaction of CRT Algorithm 1. A policy maps a text to
+its sensitive character ranges. Claims need policies that judge a range by the range alone (CRT
+section 3.2); nothing here looks at more than one text.
 """
 
 import re
@@ -16,11 +16,10 @@ Policy = Callable[[str], list[Span]]  # sorted, non-overlapping spans of one tex
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:
-    """Sorted spans in which overlapping ones are one (label of the first, highest score); empty
-    ones are dropped.
+    """Sorted spans in which overlapping ones are one (label of the first, highest score).
 
-    Spans that only touch stay apart, so that each keeps its label; `redacted_text` hides them
-    behind one mask.
+    Empty ones are dropped. Spans that only touch stay apart, so that each keeps its label;
+    `redacted_text` hides them behind one mask.
     """
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
@@ -43,12 +42,12 @@ def union(*policies: Policy) -> Policy:
 
 def masks(text: str) -> list[Span]:
     """The places where the text itself reads <MASK>."""
-    found = []
+    places = []
     start = text.find(MASK)
     while start >= 0:
-        found.append(Span(start, start + len(MASK), MASK))
+        places.append(Span(start, start + len(MASK), MASK))
         start = text.find(MASK, start + len(MASK))
-    return found
+    return places
 
 
 def covered(start: int, end: int, spans: Iterable[Sequence[Any]]) -> bool:
@@ -66,15 +65,16 @@ def merged_masks(text: str) -> str:
 
 
 def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
-    """The text with each run of touching or overlapping spans, literal <MASK> included, as one
-    <MASK>.
+    """The text with each run of touching or overlapping spans as one <MASK>.
+
+    A literal <MASK> counts as such a span.
 
     Guarantees: neither the length nor the number of adjoining secrets shows, so a secret that was
     masked in the raw text and one that the policy found leave the same result.
     """
     if MASK in text:
         spans = [*spans, *masks(text)]
-    parts = []
+    parts: list[str] = []
     position = 0
     last = -1
     for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):

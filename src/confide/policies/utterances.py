@@ -1,10 +1,10 @@
-"""What was said in a dialogue, without the markers that a reader put between utterances, and
-windows of its words.
+"""What was said in a dialogue, and windows of its words.
 
-Policies of domains (Domain Private Transformers, section 5.1) judge words and runs of words within
-one utterance. Markers are the control tokens <_soc_>, <_eoc_> and <DOMAIN> (capitals, digits, _),
-the speakers USR:, SYS: and BOT:, and line breaks; they are never flagged, as in the paper's table
-1, as a control token says nothing that the model was not told. <MASK> is a word.
+The markers that a reader put between utterances are left out. Policies of domains (Domain Private
+Transformers, section 5.1) judge words and runs of words within one utterance. Markers are the
+control tokens <_soc_>, <_eoc_> and <DOMAIN> (capitals, digits, _), the speakers USR:, SYS: and
+BOT:, and line breaks; they are never flagged, as in the paper's table 1, as a control token says
+nothing that the model was not told. <MASK> is a word.
 """
 
 import re
@@ -21,11 +21,9 @@ Texts = dict[str, dict[str, list[str]]]  # domain -> document -> its points
 
 def utterances(text: str) -> list[Range]:
     """The ranges between markers, blank ones left out."""
-    ends = [match.span() for match in MARKER.finditer(text)]
-    found = zip(
-        [0, *(end for _, end in ends)], [*(start for start, _ in ends), len(text)], strict=True
-    )
-    return [(start, end) for start, end in found if text[start:end].strip()]
+    edges = [0, *(edge for match in MARKER.finditer(text) for edge in match.span()), len(text)]
+    between = zip(edges[::2], edges[1::2], strict=True)
+    return [(start, end) for start, end in between if text[start:end].strip()]
 
 
 def spoken(text: str) -> str:
@@ -35,12 +33,12 @@ def spoken(text: str) -> str:
 
 def windows(text: str, words: int) -> list[Range]:
     """Every run of so many words of one utterance, or the whole utterance if it is shorter."""
-    found: list[Range] = []
+    ranges: list[Range] = []
     for first, last in utterances(text):
         places = [match.span() for match in WORD.finditer(text, first, last)]
         count = max(1, len(places) - words + 1)
-        found += [
+        ranges += [
             (places[index][0], places[min(index + words, len(places)) - 1][1])
             for index in range(count)
         ]
-    return found
+    return ranges

@@ -1,9 +1,9 @@
 """Content hash of a module and of every module of its package that it reaches, so that a workflow
 reruns on changed code.
 
-Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and a
-table m.csv beside m.py do. A package's `__init__` belongs to each of its modules, as Python runs
-it. Modules are parsed, never imported.
+Comments, docstrings and layout do not count, nor does a file's date; imports inside functions and
+data files beside m.py that share its name, such as m.csv and m.yaml, do. A package's `__init__`
+belongs to each of its modules, as Python runs it. Modules are parsed, never imported.
 """
 
 import ast
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+DATA = (".csv", ".json", ".txt", ".yaml")  # endings of data files that belong to a module
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -47,7 +48,7 @@ def imports(root: Path, module: str) -> tuple[str, ...]:
 
 
 def module_hash(root: Path, module: str) -> str:
-    """Hex SHA-256 of what the module says to Python, and of a table of its name beside it."""
+    """Hex SHA-256 of what the module says to Python and of the data files of its name."""
     return read(root, module)[1]
 
 
@@ -62,12 +63,13 @@ def read(root: Path, module: str) -> tuple[tuple[str, ...], str]:
     text, statements = canonical(ast.parse(file.read_bytes()))
     names = dict.fromkeys(name for node in statements for name in mentioned(node, package))
     top = module.split(".")[0]
-    found = hashlib.sha256(text.encode())
-    table = file.with_suffix(".csv")
-    if table.is_file():
-        found.update(table.read_bytes())
+    digest = hashlib.sha256(text.encode())
+    for ending in DATA:
+        data = file.with_suffix(ending)
+        if data.is_file():
+            digest.update(f"{ending} {hashlib.sha256(data.read_bytes()).hexdigest()}".encode())
     own = (name for name in names if name.split(".")[0] == top and is_module(root, name))
-    return tuple(own), found.hexdigest()
+    return tuple(own), digest.hexdigest()
 
 
 def mentioned(node: ast.AST, package: str) -> Iterator[str]:

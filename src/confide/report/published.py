@@ -1,8 +1,7 @@
-"""Numbers that the papers print, each with its place and with what is wrong with it, from
-published.csv beside this file.
+"""Numbers that the papers print, each with its place and with what is wrong with it.
 
-A study names the figures and tables that it stands beside (`published`); its report quotes their
-rows.
+They are in published.csv beside this file. A study names the figures and tables that it stands
+beside (`published`); its report quotes their rows.
 """
 
 import csv
@@ -38,9 +37,7 @@ def sources() -> tuple[str, ...]:
 
 
 def quotes(sources: Iterable[str]) -> list[Quote]:
-    """Rows of these sources, source by source; InputError for a source that the file does not
-    have.
-    """
+    """Rows of these sources, source by source; InputError for one that the file does not have."""
     known: dict[str, list[Quote]] = {}
     for quote in all_quotes():
         known.setdefault(quote.source, []).append(quote)

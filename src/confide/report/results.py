@@ -1,7 +1,8 @@
-"""The one place that knows the fields of the files a study reads: certificates, evaluations,
-attacks, training metrics; and attacks on the model after each epoch, where a run asked for them.
+"""The one place that knows the fields of the files that a study reads.
 
-Runs are listed by the specification and never searched for: a leftover folder cannot enter a table.
+They are certificates, evaluations, attacks and training metrics, and attacks on the model after
+each epoch, where a run asked for them. Runs are listed by the specification and never searched for:
+a leftover folder cannot enter a table.
 """
 
 from collections.abc import Iterable
@@ -53,6 +54,10 @@ class Epoch(NamedTuple):
     peak_mb: float | None = None
 
 
+PRICED = ("record_epsilon", "bayesian_epsilon")
+MEASURED = Epoch._fields[3:]
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """One run with everything that was certified and measured of it."""
@@ -62,9 +67,7 @@ class Result:
     evaluation: Json
     attacks: dict[str, Json]  # by kind: exposure, membership
     epochs: tuple[Epoch, ...]
-    trajectory: dict[
-        int, dict[str, Json]
-    ]  # by epoch, then by kind: the same attacks after each epoch; empty: not run
+    trajectory: dict[int, dict[str, Json]]  # by epoch, the same attacks as then; empty: not run
 
     @property
     def corpus(self) -> str:
@@ -80,14 +83,12 @@ class Result:
         return [metrics for metrics in self.attacks.values() if metrics["attack"] == kind]
 
     def along(self, kind: str, name: str) -> list[tuple[int, Any]]:
-        """A number of an attack after each epoch, (epoch, value); epochs that it could not tell are
-        left out.
-        """
-        found = (
-            (epoch, attacks.get(kind, {}).get(name))
+        """A number of an attack after each epoch that it could tell: (epoch, value)."""
+        return [
+            (epoch, value)
             for epoch, attacks in sorted(self.trajectory.items())
-        )
-        return [(epoch, value) for epoch, value in found if value is not None]
+            if (value := attacks.get(kind, {}).get(name)) is not None
+        ]
 
     def headline(self, name: str) -> float | None:
         """An epsilon or rate of the certificate's headline; None where it is unknown."""
@@ -96,26 +97,21 @@ class Result:
 
     def claim(self, name: str) -> float | None:
         """Epsilon of a claim by its name, None where the certificate makes no such claim."""
-        found = self._claim(name)
-        return None if found is None else float(found["epsilon"])
+        claim = self._claim(name)
+        return float(claim["epsilon"]) if claim else None
 
     def meaning_of(self, name: str) -> Meaning | None:
         """What a claim's epsilon means, None where the certificate makes no such claim."""
-        found = self._claim(name)
-        return (
-            None
-            if found is None
-            else Meaning(
-                found["relation"], found["unit"], float(found["delta"]), found["accountant"]
-            )
-        )
+        claim = self._claim(name)
+        return _meaning(claim) if claim else None
 
-    def _claim(self, name: str) -> Json | None:
-        return next((claim for claim in self.certificate["claims"] if claim["name"] == name), None)
+    def _claim(self, name: str) -> Json:
+        return next((claim for claim in self.certificate["claims"] if claim["name"] == name), {})
 
     def constant(self, name: str) -> list[float]:
-        """Values of a public constant of the noised updates, such as noise_multipliers; none where
-        nothing is noised.
+        """Values of a public constant of the noised updates, such as noise_multipliers.
+
+        None where nothing is noised.
         """
         return self.certificate.get("public_constants", {}).get(name) or []
 
@@ -130,15 +126,16 @@ class Result:
 
     @property
     def conditional(self) -> bool:
-        """Whether the certificate names such a condition (as a rule: the conservative policy
-        catches every miss).
+        """Whether the certificate names such a condition.
+
+        As a rule it is that the conservative policy catches every miss.
         """
         return self.condition.startswith("conditional")
 
     @property
     def meaning(self) -> Meaning:
-        head = self.certificate["headline"]
-        return Meaning(head["relation"], head["unit"], float(head["delta"]), head["accountant"])
+        """What the Bayesian epsilon means."""
+        return _meaning(self.certificate["headline"])
 
     @property
     def seconds(self) -> float | None:
@@ -147,37 +144,39 @@ class Result:
 
     @property
     def peak_mb(self) -> float | None:
-        return max(
-            (epoch.peak_mb for epoch in self.epochs if epoch.peak_mb is not None), default=None
-        )
+        peaks = (epoch.peak_mb for epoch in self.epochs if epoch.peak_mb is not None)
+        return max(peaks, default=None)
+
+
+def _meaning(told: Json) -> Meaning:
+    """Of a claim or a headline."""
+    return Meaning(told["relation"], told["unit"], float(told["delta"]), told["accountant"])
 
 
 def load(runs: Iterable[ReportRun], results: Path, models: Path) -> list[Result]:
-    """Read all files of the listed runs; InputError names the first that is missing or lacks a
-    field.
+    """Read all files of the listed runs.
+
+    InputError names the first that is missing or lacks a field.
     """
     return [_load(run, results / "runs" / run.run, models / run.run) for run in runs]
 
 
 def _load(run: ReportRun, folder: Path, model: Path) -> Result:
     certificate = read_file(folder / "certificate.json", CertificateFile)
-    evaluation = read_file(folder / "evaluate.json", EvaluationFile)
     attacks: dict[str, Json] = {}
     for name in run.attacks:
         path = folder / f"{name}.json"
         metrics = read_file(path, AttackFile)
-        if (kind := kind_of(metrics)) in attacks and metrics.get("pairs") != []:
-            raise InputError(
-                "two attacks of one kind in a run of a study", file=path, key="attack", value=kind
-            )
+        kind = kind_of(metrics)
+        if kind in attacks and metrics.get("pairs") != []:
+            words = "two attacks of one kind in a run of a study"
+            raise InputError(words, file=path, key="attack", value=kind)
         attacks[kind] = metrics
-    epochs = _epochs(
-        certificate, list(read_jsonl(model / "metrics.jsonl")), folder / "certificate.json"
-    )
+    epochs = _epochs(certificate, model / "metrics.jsonl", folder / "certificate.json")
     return Result(
         run,
         certificate=certificate,
-        evaluation=evaluation,
+        evaluation=read_file(folder / "evaluate.json", EvaluationFile),
         attacks=attacks,
         epochs=epochs,
         trajectory=_trajectory(run, folder / "trajectory.json", epochs),
@@ -185,78 +184,62 @@ def _load(run: ReportRun, folder: Path, model: Path) -> Result:
 
 
 def kind_of(metrics: Json) -> str:
-    """Kind of an attack; of membership, the paper's setting is a kind of its own, and so are other
-    domains of prompts.
+    """Kind of an attack: of attacks on domains with that of the prompts, else its name.
+
+    Membership in the paper's setting is a kind of its own.
     """
     if prompts := dict.fromkeys(pair["prompt"] for pair in metrics.get("pairs", ())):
         return f"{metrics['attack']} {'+'.join(prompts)}"
-    honest = (
-        metrics.get("non_members_from", "held_out") == "held_out"
-        and metrics.get("context", "text") == "text"
-    )
-    return metrics["attack"] if honest else f"{metrics['attack']}_published"
+    setting = metrics.get("non_members_from", "held_out"), metrics.get("context", "text")
+    return metrics["attack"] + ("" if setting == ("held_out", "text") else "_published")
 
 
 def _trajectory(
     run: ReportRun, path: Path, epochs: tuple[Epoch, ...]
 ) -> dict[int, dict[str, Json]]:
-    """Attacks by epoch and kind; InputError where an attack or the epoch's validation is
-    missing.
+    """Attacks by epoch and kind.
+
+    InputError where an attack or the epoch's validation is missing.
     """
     found: dict[int, dict[str, Json]] = {}
-    for row in _object(path, ("epochs",))["epochs"] if run.trajectory else ():
-        _require(row, ("epoch", *run.trajectory), path)
-        if row["epoch"] not in {epoch.epoch for epoch in epochs}:
-            raise InputError(
-                "is no epoch of metrics.jsonl", file=path, key="epochs", value=row["epoch"]
-            )
-        for name in run.trajectory:
-            _require(row[name], ("attack",), path)
-        found[row["epoch"]] = {kind_of(row[name]): row[name] for name in run.trajectory}
+    if not run.trajectory:
+        return found
+    known = {epoch.epoch for epoch in epochs}
+    for row in _required(read_json(path), ("epochs",), path)["epochs"]:
+        number = _required(row, ("epoch", *run.trajectory), path)["epoch"]
+        if number not in known:
+            raise InputError("is no epoch of metrics.jsonl", file=path, key="epochs", value=number)
+        attacks = [_required(row[name], ("attack",), path) for name in run.trajectory]
+        found[number] = {kind_of(metrics): metrics for metrics in attacks}
     return found
 
 
-def _object(path: Path, keys: tuple[str, ...]) -> Json:
-    value = read_json(path)
-    _require(value, keys, path)
-    return value
-
-
-def _require(value: Any, keys: tuple[str, ...], path: Path) -> None:
+def _required(value: Any, keys: Iterable[str], path: Path) -> Json:
+    """An object of a file that has these keys."""
     if not isinstance(value, dict):
         raise InputError("expected a JSON object", file=path)
     for key in keys:
         if key not in value:
             raise InputError("is missing", file=path, key=key)
+    return value
 
 
-def _epochs(certificate: Json, metrics: list[Json], path: Path) -> tuple[Epoch, ...]:
-    """Certified epsilon and validation perplexity after each epoch, matched by number."""
+def _epochs(certificate: Json, metrics: Path, path: Path) -> tuple[Epoch, ...]:
+    """Certified epsilon and validation perplexity after each epoch, matched by number.
+
+    `path`: of the certificate, for errors.
+    """
     priced = {row["epoch"]: row for row in certificate["epochs"]}
     found = []
-    for row in metrics:
-        if not isinstance(row.get("epoch"), int) or row["epoch"] not in priced:
-            raise InputError(
-                "an epoch of metrics.jsonl has no price",
-                file=path,
-                key="epochs",
-                value=row.get("epoch"),
-            )
-        price = priced[row["epoch"]]
-        rest = [row.get(name) for name in Epoch._fields[3:]]
-        if not all(isinstance(value, int | float | None) for value in rest):
-            raise InputError(
-                "metrics.jsonl has an epoch with something else than numbers",
-                file=path,
-                key="epochs",
-                value=row["epoch"],
-            )
-        found.append(
-            Epoch(
-                row["epoch"],
-                float(price["record_epsilon"]),
-                float(price["bayesian_epsilon"]),
-                *rest,
-            )
-        )
+    for row in read_jsonl(metrics):
+        number = row.get("epoch")
+        if not isinstance(number, int) or number not in priced:
+            words = "an epoch of metrics.jsonl has no price"
+            raise InputError(words, file=path, key="epochs", value=number)
+        measured: Json = {name: row.get(name) for name in MEASURED}
+        if not all(isinstance(value, int | float | None) for value in measured.values()):
+            words = "metrics.jsonl has an epoch with something else than numbers"
+            raise InputError(words, file=path, key="epochs", value=number)
+        prices = {name: float(priced[number][name]) for name in PRICED}
+        found.append(Epoch(epoch=number, **prices, **measured))
     return tuple(found)

@@ -4,7 +4,7 @@ import ctypes
 import resource
 import sys
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import torch
 
@@ -15,7 +15,7 @@ from confide.output.escaping import warn
 M_TRIM_THRESHOLD = -1
 M_TOP_PAD = -2
 M_MMAP_MAX = -4
-R = TypeVar("R")
+Result = TypeVar("Result")
 
 
 class Rows(Protocol):
@@ -23,7 +23,10 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def split(self, size: int) -> "list[Rows]": ...
+    def split(self, size: int) -> list[Self]: ...
+
+
+Piece = TypeVar("Piece", bound=Rows)
 
 
 def keep_pages() -> None:
@@ -62,7 +65,7 @@ class Budget:
     def __init__(self, size: int):
         self.size = size
 
-    def run(self, function: Callable[[Rows], R], batch: Rows) -> list[R]:
+    def run(self, function: Callable[[Piece], Result], batch: Piece) -> list[Result]:
         """Results of a function on consecutive pieces of a batch; InputError if a single example
         does not fit.
         """

@@ -1,6 +1,6 @@
-"""What a file holds beside its raw bytes: members of archives, compressed and drawn text, values of
-SQLite, text of pages.
+"""What a file holds beside its raw bytes.
 
+Those are members of archives, compressed and drawn text, values of SQLite and text of pages.
 Everything is a stream of pieces, so that memory stays bounded. Containers are opened within
 containers, three deep, and a file may unfold to so much and no more. What looks like a container
 but cannot be opened is an error: a file that was not searched must not pass as clean.
@@ -19,18 +19,17 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from confide.errors import InputError
 from confide.scan import markup, pdf, png
-from confide.scan.unfolding import Budget, Inflating, TooLarge, Unfolding
+from confide.scan.unfolding import Budget, File, Inflating, TooLarge, Unfolding
 
 Pieces = Iterator[bytes]
 
 PIECE = 1 << 20
 HEAD = 1 << 10  # bytes by which a kind of file is known; a PDF may begin with others
 DEPTH = 3  # an image in a page in an archive
-COMPRESSED: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
+COMPRESSED: dict[bytes, Callable[..., File]] = {
     b"\x1f\x8b\x08": gzip.open,
     b"BZh91AY&SY": bz2.open,
     b"\xfd7zXZ\0": lzma.open,
@@ -54,36 +53,33 @@ BROKEN = (
 
 @contextmanager
 def searchable(name: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is read or opened into an InputError that names it, never
-    its content.
-    """
+    """Turn what goes wrong while a file is read into an InputError that names it, no content."""
     try:
         yield
     except BROKEN as error:
-        reason = (
-            getattr(error, "strerror", None)
-            or f"is damaged, encrypted, nested too deep or too large ({type(error).__name__})"
-        )
+        damage = f"is damaged, encrypted, nested too deep or too large ({type(error).__name__})"
+        reason = getattr(error, "strerror", None) or damage
         raise InputError(f"cannot be searched: {reason}", file=name) from None
 
 
 def files_of(paths: list[Path]) -> list[Path]:
-    """Files, and those below folders, sorted, each once. InputError for what is missing, unreadable
-    or no regular file.
+    """Files, and those below folders, sorted, each once.
+
+    InputError for what is missing, unreadable or no regular file.
     """
-    found: set[Path] = set()
+    files: set[Path] = set()
     for path in paths:
         with searchable(str(path)):
             if path.is_dir():
                 for folder, _, names in os.walk(path, onerror=_raise):
-                    found.update(Path(folder, name) for name in names)
+                    files.update(Path(folder, name) for name in names)
             else:
-                found.add(path)
-    for path in sorted(found):
+                files.add(path)
+    for path in sorted(files):
         with searchable(str(path)):
             if not stat.S_ISREG(path.stat().st_mode):
                 raise InputError("cannot be searched: is no regular file", file=path)
-    return sorted(found)
+    return sorted(files)
 
 
 def _raise(error: OSError) -> None:
@@ -91,8 +87,9 @@ def _raise(error: OSError) -> None:
 
 
 def streams(path: Path) -> Iterator[Pieces]:
-    """The raw bytes of a file first, then everything that they hold in another form. Each must be
-    read before the next.
+    """The raw bytes of a file first, then everything that they hold in another form.
+
+    Each must be read before the next.
     """
     with open(path, "rb") as file:
         yield from views(file, 0, Budget(path.stat().st_size))
@@ -101,18 +98,18 @@ def streams(path: Path) -> Iterator[Pieces]:
             yield values(path)
 
 
-def views(file: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
+def views(file: File, depth: int, budget: Budget) -> Iterator[Pieces]:
     """Streams of an open file that can seek."""
     head = file.read(HEAD)
     yield png.besides_pixels(file) if head.startswith(png.START) else pieces(file)
     for content in compressed(file, head):
-        with content:
+        with closing(content):
             yield from inside(Unfolding(content, budget), depth, budget)
     if head.startswith(ZIP):
         with zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
-                with archive.open(member) as content:
-                    yield from inside(Unfolding(content, budget), depth, budget)
+                with archive.open(member) as unpacked:
+                    yield from inside(Unfolding(unpacked, budget), depth, budget)
     if head.startswith(png.START):
         yield png.texts(file, budget)
     if head.startswith(UTF_16):
@@ -125,14 +122,14 @@ def views(file: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
             yield from inside(io.BytesIO(data), depth, budget)
 
 
-def inside(content: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
+def inside(content: File, depth: int, budget: Budget) -> Iterator[Pieces]:
     """Streams of something that was found in a file; an error where it is nested too deep."""
     if depth >= DEPTH:
         raise zipfile.BadZipFile("nested too deep")
     yield from views(content, depth + 1, budget)
 
 
-def compressed(file: BinaryIO, head: bytes) -> Iterator[BinaryIO]:
+def compressed(file: File, head: bytes) -> Iterator[File]:
     """The content of a file that is compressed as a whole."""
     for magic, opener in COMPRESSED.items():
         if head.startswith(magic):
@@ -142,7 +139,7 @@ def compressed(file: BinaryIO, head: bytes) -> Iterator[BinaryIO]:
         yield Inflating(file)
 
 
-def in_pdf(file: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
+def in_pdf(file: File, depth: int, budget: Budget) -> Iterator[Pieces]:
     """Streams of a PDF, what they hold, and the text that it draws."""
     file.seek(0)
     data = file.read(pdf.LARGEST + 1)
@@ -152,14 +149,13 @@ def in_pdf(file: BinaryIO, depth: int, budget: Budget) -> Iterator[Pieces]:
     yield iter([pdf.drawn(pdf.objects(data))])
 
 
-def decoded(found: Pieces) -> Pieces:
+def decoded(pieces: Pieces) -> Pieces:
     """UTF-16 with a byte order mark as UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
-    for piece in found:
-        yield decoder.decode(piece).encode(errors="replace")
+    for text in codecs.iterdecode(pieces, "utf-16", errors="replace"):
+        yield text.encode(errors="replace")
 
 
-def pieces(file: BinaryIO) -> Pieces:
+def pieces(file: File) -> Pieces:
     """All bytes of a file."""
     file.seek(0)
     while piece := file.read(PIECE):
@@ -167,12 +163,12 @@ def pieces(file: BinaryIO) -> Pieces:
 
 
 def values(path: Path) -> Pieces:
-    """Text, blobs and integers of all tables of a database: its pages may cut them in two. The file
-    is not touched.
+    """Text, blobs and integers of all tables of a database, whose pages may cut them in two.
+
+    The file is not touched.
     """
-    with closing(
-        sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    ) as database:
+    address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(address, uri=True)) as database:
         database.text_factory = bytes
         tables = database.execute(
             "select name from sqlite_master where type = 'table' and rootpage > 0"
@@ -180,9 +176,6 @@ def values(path: Path) -> Pieces:
         for (table,) in tables:
             quoted = table.decode().replace('"', '""')
             for row in database.execute(f'select * from "{quoted}"'):
-                found = [
-                    b"%d" % value if isinstance(value, int) else value
-                    for value in row
-                    if isinstance(value, bytes | int)
-                ]
-                yield b"\n".join([*found, b""])
+                for value in row:
+                    if isinstance(value, bytes | int):
+                        yield (b"%d\n" if isinstance(value, int) else b"%b\n") % value

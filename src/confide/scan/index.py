@@ -1,10 +1,10 @@
-"""Many byte strings, found all at once in a stream of bytes, in memory that hardly grows with their
-number.
+"""Many byte strings, found all at once in a stream of bytes.
 
-Of each string a digest of eight bytes is kept, and a fingerprint of its head sets one bit of a
-table. At every place of what is searched the fingerprint of the next few bytes is looked up in the
-table, by numpy for many places at once; the few places that pass are held against digests. Whoever
-asks has to compare the strings themselves: a digest can fit by chance.
+Memory hardly grows with their number. Of each string a digest of eight bytes is kept, and a
+fingerprint of its head sets one bit of a table. At every place of what is searched the fingerprint
+of the next few bytes is looked up in the table, by numpy for many places at once; the few places
+that pass are held against digests. Whoever asks has to compare the strings themselves: a digest can
+fit by chance.
 """
 
 from array import array
@@ -18,9 +18,8 @@ WORD = 8  # bytes of a machine word: no head is longer
 # strings of fewer bytes are few, and their heads would fit nearly everywhere: each length is looked
 # up by itself
 SHORT = 5
-FACTOR = np.uint64(
-    0x9E3779B97F4A7C15
-)  # 2^64 over the golden ratio: its products spread over the upper bits
+# 2^64 over the golden ratio: its products spread over the upper bits
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
 SPARSE = 7  # bits of the table per string, as a power of two: one place in 128 passes by chance
 # size of the table in bits, as powers of two
 LEAST = 16
@@ -47,9 +46,7 @@ class Heads(NamedTuple):
 
 
 class Index:
-    """Built once from strings and the number of their owner each; then searched any number of
-    times.
-    """
+    """Built once from strings and the number of each one's owner; then searched many times."""
 
     def __init__(self, strings: Iterable[tuple[bytes, int]]):
         digests = array("q")
@@ -61,10 +58,11 @@ class Index:
             words.append(int.from_bytes(string[:WORD], "little"))
             lengths.append(len(string))
             owners.append(owner)
-        order = np.argsort(np.frombuffer(digests, np.int64), kind="stable")
-        self.digests = np.frombuffer(digests, np.int64)[order]
+        unsorted = np.frombuffer(digests, np.int64)
+        order = np.argsort(unsorted, kind="stable")
+        self.digests = unsorted[order]
         self.owners = np.frombuffer(owners, np.uint32)[order]
-        del digests, owners, order
+        del unsorted, digests, owners, order
         self.heads = list(heads(np.frombuffer(words, np.uint64), np.frombuffer(lengths, np.uint32)))
         self.longest = max(lengths, default=0)
 
@@ -75,15 +73,16 @@ class Index:
         """Where strings stand, and every owner of each; by their ends."""
         places = []
         lasts = []
-        found = array("q")
+        hashes = array("q")
         for head in self.heads:
             for place, group in candidates(head, data):
                 for length in head.lengths[head.starts[group] : head.starts[group + 1]].tolist():
-                    if place + length <= len(data):
+                    last = place + length
+                    if last <= len(data):
                         places.append(place)
-                        lasts.append(place + length)
-                        found.append(hash(data[place : place + length]))
-        digests = np.frombuffer(found, np.int64)
+                        lasts.append(last)
+                        hashes.append(hash(data[place:last]))
+        digests = np.frombuffer(hashes, np.int64)
         lows = np.searchsorted(self.digests, digests, side="left").tolist()
         highs = np.searchsorted(self.digests, digests, side="right").tolist()
         matches = [
@@ -95,9 +94,7 @@ class Index:
 
 
 def heads(words: np.ndarray, lengths: np.ndarray) -> Iterator[Heads]:
-    """Strings by the width of their heads: the length of the shortest, and short ones by their
-    own.
-    """
+    """Strings by the width of their heads: the length of the shortest, or a short one's own."""
     short = sorted(set(lengths[lengths < SHORT].tolist()))
     for length in short:
         yield head(words[lengths == length], lengths[lengths == length], length)

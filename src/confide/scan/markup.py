@@ -1,9 +1,9 @@
-"""Text of HTML, SVG and XML as a reader sees it: entities resolved, tags taken out, letters that
-were drawn one by one joined.
+"""Text of HTML, SVG and XML as a reader sees it.
 
-matplotlib draws text as glyphs, `<use xlink:href="#DejaVuSans-14"/>`, numbered by code point
-(before 3.11) or by place in the font: they spell the text even where its comments are gone. What is
-embedded as a data URI is decoded. Streams are cut where a tag begins.
+Entities are resolved, tags taken out, and letters that were drawn one by one joined. matplotlib
+draws text as glyphs, `<use xlink:href="#DejaVuSans-14"/>`, numbered by code point (before 3.11) or
+by place in the font: they spell the text even where its comments are gone. What is embedded as a
+data URI is decoded. Streams are cut where a tag begins.
 """
 
 import binascii
@@ -15,14 +15,16 @@ from urllib.parse import unquote_to_bytes
 
 Pieces = Iterator[bytes]
 
-INLINE = b"a|abbr|b|big|cite|code|em|font|i|ins|kbd|mark|q|s|samp|small|span|strong|sub|sup|textPath|tspan|tt|u|var|wbr"
+INLINE = (
+    b"a|abbr|b|big|cite|code|em|font|i|ins|kbd|mark|q|s|samp|small|span|strong|sub|sup|textPath"
+    b"|tspan|tt|u|var|wbr"
+)
 # A tag ends before the next one begins: without that, a run of "<" would be read once for each of
 # them.
 JOINED = re.compile(rb"</tspan>\s++(?=<tspan)|</?(?:" + INLINE + rb")(?:\s[^<>]*)?>", re.IGNORECASE)
 TAG = re.compile(rb"<[^<>]*>")
-SINGLE = re.compile(
-    rb"(?:<text[^<>]*>\S</text>\s*(?:</?g\b[^<>]*>\s*)*){2,}"
-)  # one letter an element
+# one letter an element
+SINGLE = re.compile(rb"(?:<text[^<>]*>\S</text>\s*(?:</?g\b[^<>]*>\s*)*){2,}")
 BLANK_OR_TAG = re.compile(rb"<[^<>]*>|\s+")
 GLYPH = re.compile(rb"<use\b[^<>]*href=\"#[^\"<>]*-([0-9a-f]{1,4})\"[^<>]*>|(</g>)")
 SPACE = 3  # place of the blank in the usual order of glyphs; the rest of ASCII follows
@@ -30,7 +32,7 @@ DATA = re.compile(rb"data:[^\"'<>,\s]{0,200};base64,([A-Za-z0-9+/=%_\s-]+)")
 
 
 def cut(pieces: Pieces) -> Pieces:
-    """The same bytes, in pieces that begin with a tag: those are whole, and so are data URIs."""
+    """All bytes, in pieces that begin with a tag: tags are whole, and so are data URIs."""
     rest = b""
     for piece in pieces:
         rest += piece
@@ -43,11 +45,9 @@ def cut(pieces: Pieces) -> Pieces:
 
 def resolved(text: bytes) -> bytes:
     """Entities such as &#233; and &amp; as the characters that they stand for."""
-    return (
-        html.unescape(text.decode(errors="replace")).encode(errors="replace")
-        if b"&" in text
-        else text
-    )
+    if b"&" not in text:
+        return text
+    return html.unescape(text.decode(errors="replace")).encode(errors="replace")
 
 
 def unescaped(pieces: Pieces) -> Pieces:
@@ -63,15 +63,16 @@ def stripped(pieces: Pieces) -> Pieces:
 
 
 def glyphs(pieces: Pieces, shift: int = 0) -> Pieces:
-    """Text that is drawn as references to glyphs, a group a line; `shift` from their numbers to
-    code points.
+    """Text that is drawn as references to glyphs, a group a line.
+
+    `shift`: from their numbers to code points.
     """
     for piece in cut(pieces):
-        found = (
+        letters = (
             b"\n" if match[2] else chr(int(match[1], 16) + shift).encode()
             for match in GLYPH.finditer(piece)
         )
-        yield b"".join(found)
+        yield b"".join(letters)
 
 
 def embedded(pieces: Pieces) -> Pieces:

@@ -8,7 +8,7 @@ numbered glyphs without such a table. Pixels are not read.
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from confide.scan.unfolding import Budget, TooLarge, inflated
 
@@ -26,7 +26,8 @@ PIXELS = (b"DCTDecode", b"DCT", b"JPXDecode", b"CCITTFaxDecode", b"CCF", b"JBIG2
 # an escape outside of a string is one, too: else each would be read as the start of a string to the
 # end
 TOKEN = re.compile(
-    rb"\((?P<text>[^()\\]*+(?:\\[\s\S][^()\\]*+)*)\)|<(?P<digits>[0-9A-Fa-f\s]*+)>|(?P<shift>[-+]?[0-9]*\.?[0-9]+)"
+    rb"\((?P<text>[^()\\]*+(?:\\[\s\S][^()\\]*+)*)\)"
+    rb"|<(?P<digits>[0-9A-Fa-f\s]*+)>|(?P<shift>[-+]?[0-9]*\.?[0-9]+)"
     rb"|(?P<other>\\[\s\S]|[^\s()<>\[\]\\]+|[\[\]])"
 )
 ESCAPE = re.compile(rb"\\([0-7]{1,3}|\r\n|[\s\S])")
@@ -40,9 +41,8 @@ MEANS = {
     b"\r": b"",
     b"\r\n": b"",
 }
-GAP = (
-    -180.0
-)  # a shift between letters, in thousandths of the font's size, that a reader sees as a blank
+# a shift between letters, in thousandths of the font's size, that a reader sees as a blank
+GAP = -180.0
 CODES = re.compile(rb"<([0-9A-Fa-f\s]*)>")
 RANGE = re.compile(
     rb"<([0-9A-Fa-f\s]++)>\s*+<([0-9A-Fa-f\s]++)>\s*+(?:<([0-9A-Fa-f\s]++)>|\[([^\[\]]*+)\])"
@@ -55,70 +55,59 @@ class Unreadable(Exception):
 
 
 def contents(data: bytes, budget: Budget) -> Iterator[bytes]:
-    """The streams of a PDF, unfolded, without those of pixels, and the text of those that draw with
-    numbered glyphs.
+    """The streams of a PDF, unfolded, without those of pixels.
+
+    Then comes the text of those that draw with numbered glyphs.
     """
     if len(data) > LARGEST:
         raise TooLarge
     if re.search(rb"/Encrypt\b", data):
         raise Unreadable
-    unfolded = [
-        content
-        for head, body in streams(data)
-        if (content := content_of(head, body, budget)) is not None
-    ]
+    every = (content_of(head, body, budget) for head, body in streams(data))
+    unfolded = [content for content in every if content is not None]
     if sum(map(len, unfolded)) > LARGEST:
         raise TooLarge
     yield from unfolded
-    tables = [
-        table for content in unfolded if b"beginbf" in content and (table := codes_of(content))
-    ]
-    numbered = NUMBERED.search(objects(data)) or any(
-        NUMBERED.search(content) for content in unfolded
-    )
-    if numbered and not tables:
+    tables = list(filter(None, map(codes_of, unfolded)))
+    if not tables and any(map(NUMBERED.search, [objects(data), *unfolded])):
         raise Unreadable
     drawing = [content for content in unfolded if b"TJ" in content or b"Tj" in content]
     for table in tables:
         for content in drawing:
             budget.spend(len(content))
-            yield numbered_text(content, table)
+            yield drawn(content, numbered(table))
+
+
+def parts(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    """What stands before each stream, and its body; last what stands after all, and None."""
+    place = 0
+    while match := STREAM.search(data, place):
+        end = data.find(END, match.end())
+        if end < 0:
+            raise EOFError("cut short")
+        yield data[place : match.start()], data[match.end() : end]
+        place = end + len(END)
+    yield data[place:], None
 
 
 def streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The dictionary and the body of each stream."""
-    place = 0
-    while match := STREAM.search(data, place):
-        end = data.find(END, match.end())
-        if end < 0:
-            raise EOFError("cut short")
-        before = data[max(place, match.start() - DICTIONARY) : match.start()]
-        yield (
-            before[before.rfind(b"obj") + 3 :] if b"obj" in before else before,
-            data[match.end() : end],
-        )
-        place = end + len(END)
+    for before, body in parts(data):
+        if body is not None:
+            yield before[-DICTIONARY:].rpartition(b"obj")[2], body
 
 
 def objects(data: bytes) -> bytes:
     """What stands outside of streams."""
-    found = []
-    place = 0
-    while match := STREAM.search(data, place):
-        found.append(data[place : match.start()])
-        end = data.find(END, match.end())
-        if end < 0:
-            raise EOFError("cut short")
-        place = end + len(END)
-    return b"\n".join([*found, data[place:]])
+    return b"\n".join(before for before, _ in parts(data))
 
 
 def content_of(head: bytes, body: bytes, budget: Budget) -> bytes | None:
     """A stream's bytes without its filters; None if it is of pixels, or of places in the file."""
     if IMAGE.search(head) or TABLE_OF_PLACES.search(head):
         return None
-    found = FILTER.search(head)
-    for name in NAME.findall(found[1]) if found else []:
+    filters = FILTER.search(head)
+    for name in NAME.findall(filters[1]) if filters else []:
         if name in PIXELS:
             return None
         if PREDICTED.search(head):
@@ -130,12 +119,12 @@ def content_of(head: bytes, body: bytes, budget: Budget) -> bytes | None:
 def without(name: bytes, body: bytes, budget: Budget) -> bytes:
     """A stream without one filter; Unreadable if that is of a kind not known here."""
     if name in (b"FlateDecode", b"Fl"):
-        found = bytearray()
+        content = bytearray()
         for piece in inflated(body, budget):
-            found += piece
-            if len(found) > LARGEST:
+            content += piece
+            if len(content) > LARGEST:
                 raise TooLarge
-        return bytes(found)
+        return bytes(content)
     try:
         if name in (b"ASCIIHexDecode", b"AHx"):
             return unhex(body.partition(b">")[0])
@@ -146,19 +135,23 @@ def without(name: bytes, body: bytes, budget: Budget) -> bytes:
     raise Unreadable
 
 
-def drawn(content: bytes) -> bytes:
-    """Strings as UTF-8; those of one operator joined, a blank where it leaves a gap."""
-    found: list[str] = []
+def drawn(content: bytes, text_of: Callable[[bytes], str] | None = None) -> bytes:
+    """Strings as UTF-8; those of one operator joined, a blank where it leaves a gap.
+
+    `text_of`: what the codes of a string stand for, if not for themselves.
+    """
+    text_of = text_of or string
+    texts: list[str] = []
     for match in TOKEN.finditer(content):
         if (text := match["text"]) is not None:
-            found.append(string(ESCAPE.sub(meaning, text)))
+            texts.append(text_of(ESCAPE.sub(meaning, text)))
         elif (digits := match["digits"]) is not None:
-            found.append(string(unhex(digits)))
+            texts.append(text_of(unhex(digits)))
         elif match["shift"] is not None:
-            found.append(" " if float(match["shift"]) < GAP else "")
+            texts.append(" " if float(match["shift"]) < GAP else "")
         else:
-            found.append("" if match["other"] in (b"[", b"]") else "\n")
-    return "".join(found).encode(errors="replace")
+            texts.append("" if match["other"] in (b"[", b"]") else "\n")
+    return "".join(texts).encode(errors="replace")
 
 
 def meaning(escape: re.Match[bytes]) -> bytes:
@@ -171,7 +164,7 @@ def meaning(escape: re.Match[bytes]) -> bytes:
 def string(data: bytes) -> str:
     """The text of a string."""
     if data.startswith(b"\xfe\xff"):
-        return data[2:].decode("utf-16-be", errors="replace")
+        return utf_16(data[2:])
     return data.decode("latin-1")
 
 
@@ -185,15 +178,13 @@ def unhex(digits: bytes) -> bytes:
 
 
 def codes_of(table: bytes) -> dict[int, str]:
-    """Code of two bytes -> text, of one font."""
-    found: dict[int, str] = {}
-    for part in parts(table, b"bfchar"):
+    """Code of two bytes -> text, of one font; nothing if there is no such table."""
+    texts: dict[int, str] = {}
+    for part in lists(table, b"bfchar"):
         codes = [unhex(code) for code in CODES.findall(part)]
-        found.update(
-            (int.from_bytes(code), utf_16(text))
-            for code, text in zip(codes[::2], codes[1::2], strict=False)
-        )
-    for part in parts(table, b"bfrange"):
+        for code, drawn_as in zip(codes[::2], codes[1::2], strict=False):
+            texts[int.from_bytes(code)] = utf_16(drawn_as)
+    for part in lists(table, b"bfrange"):
         for first, last, start, listed in RANGE.findall(part):
             low = int.from_bytes(unhex(first))
             high = int.from_bytes(unhex(last))
@@ -201,18 +192,16 @@ def codes_of(table: bytes) -> dict[int, str]:
                 raise Unreadable
             if start:
                 text = utf_16(unhex(start))
-                found.update((low + more, after(text, more)) for more in range(high - low + 1))
+                texts.update((low + more, after(text, more)) for more in range(high - low + 1))
             else:
-                found.update(
-                    (low + more, utf_16(unhex(code)))
-                    for more, code in enumerate(CODES.findall(listed))
-                )
-        if len(found) > MOST_CODES:
+                for more, code in enumerate(CODES.findall(listed)):
+                    texts[low + more] = utf_16(unhex(code))
+        if len(texts) > MOST_CODES:
             raise Unreadable
-    return found
+    return texts
 
 
-def parts(table: bytes, kind: bytes) -> list[bytes]:
+def lists(table: bytes, kind: bytes) -> list[bytes]:
     """What stands between the words that begin and end a list of this kind."""
     return [part.partition(b"end" + kind)[0] for part in table.split(b"begin" + kind)[1:]]
 
@@ -227,20 +216,11 @@ def utf_16(data: bytes) -> str:
     return data.decode("utf-16-be", errors="replace")
 
 
-def numbered_text(content: bytes, table: dict[int, str]) -> bytes:
-    """What a stream draws if its codes have two bytes and stand for these texts."""
-    found: list[str] = []
-    for match in TOKEN.finditer(content):
-        if (text := match["text"]) is not None:
-            codes = ESCAPE.sub(meaning, text)
-        elif (digits := match["digits"]) is not None:
-            codes = unhex(digits)
-        elif match["shift"] is not None:
-            found.append(" " if float(match["shift"]) < GAP else "")
-            continue
-        else:
-            found.append("" if match["other"] in (b"[", b"]") else "\n")
-            continue
+def numbered(table: dict[int, str]) -> Callable[[bytes], str]:
+    """What strings stand for if their codes have two bytes and stand for these texts."""
+
+    def text_of(codes: bytes) -> str:
         pairs = zip(codes[::2], codes[1::2], strict=False)
-        found.extend(table.get(high << 8 | low, "\x01") for high, low in pairs)
-    return "".join(found).encode(errors="replace")
+        return "".join(table.get(high << 8 | low, "\x01") for high, low in pairs)
+
+    return text_of

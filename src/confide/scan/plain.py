@@ -1,31 +1,23 @@
-"""Characters as a search compares them: without accents, typography and what does not show; the
-same for secrets and files.
+"""Characters as a search compares them: without accents, typography and what does not show.
 
-One table does it, so that no spelling has to be listed: "Ångström" in either Unicode form, in full
-width, with a soft hyphen or with its spaces and dashes set by a typographer is "angstrom".
+One table, for secrets and for files, does it, so that no spelling has to be listed: "Ångström" in
+either Unicode form, in full width, with a soft hyphen or with its spaces and dashes set by a
+typographer is "angstrom".
 """
 
 import re
 import unicodedata
 from functools import lru_cache
 
-SEPARATORS = (
-    b" \t\r\n._-+/()\0\"',*`:;|[]~\\"  # dropped on both sides: `search` looks at where they stood
-)
-MARKS = (
-    (0x300, 0x36F),
-    (0x1AB0, 0x1AFF),
-    (0x1DC0, 0x1DFF),
-    (0x20D0, 0x20FF),
-    (0xFE20, 0xFE2F),
-)  # accents
-FILLERS = frozenset(
-    "\u115f\u1160\u3164\uffa0\u180b\u180c\u180d"
-)  # letters and marks by name, and yet nothing is drawn
+# dropped on both sides: `search` looks at where they stood
+SEPARATORS = b" \t\r\n._-+/()\0\"',*`:;|[]~\\"
+ACCENTS = ((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
+# letters and marks by name, and yet nothing is drawn
+FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u180b\u180c\u180d")
 SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))  # of the variant of a glyph
-SPACES = frozenset(
-    "\u2581\u2800\u00b7\u2022\u2027"
-)  # drawn as such: that of SentencePiece, an empty Braille cell, dots
+UNSEEN = (*ACCENTS, *SELECTORS)
+# drawn as such: that of SentencePiece, an empty Braille cell, dots
+SPACES = frozenset("\u2581\u2800\u00b7\u2022\u2027")
 DASHES = frozenset("\u2212\u2043\u00af\u02d7")  # by use, if not by class
 APOSTROPHES = frozenset(
     "\u00b4\u02b9\u02ba\u02bb\u02bc\u02bd\u02c8\u02ee\u2032\u2033\u2034\u2035\u2036\u2037\u05f3\u05f4"
@@ -33,16 +25,12 @@ APOSTROPHES = frozenset(
 LAST_STORED = 0xFFFF  # characters beyond are rare, and many
 
 
-def within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
-    """Whether a code point lies in one of some ranges."""
-    return any(first <= code <= last for first, last in ranges)
-
-
 def plain_character(character: str) -> str:
     """What one character is compared as: none, one or several characters."""
     code = ord(character)
     kind = unicodedata.category(character)
-    if kind == "Cf" or character in FILLERS or within(code, SELECTORS) or within(code, MARKS):
+    unseen = any(first <= code <= last for first, last in UNSEEN)
+    if kind == "Cf" or character in FILLERS or unseen:
         return ""
     if kind in ("Zs", "Zl", "Zp") or character in SPACES:
         return " "
@@ -63,10 +51,10 @@ class Table(dict[int, str]):
     """Code point -> what it is compared as; filled as characters come."""
 
     def __missing__(self, code: int) -> str:
-        found = plain_character(chr(code))
+        replacement = plain_character(chr(code))
         if code <= LAST_STORED:
-            self[code] = found
-        return found
+            self[code] = replacement
+        return replacement
 
 
 TABLE = Table()
@@ -80,11 +68,11 @@ def plain(text: str) -> str:
 
 
 def translated(run: str) -> str:
-    """The same of characters none of which is ASCII; short runs come again and again."""
+    """A run of characters none of which is ASCII, as it is compared."""
     return remembered(run) if len(run) <= SHORT else run.translate(TABLE)
 
 
 @lru_cache(maxsize=1 << 14)
 def remembered(run: str) -> str:
-    """A short run, translated once."""
+    """A short run, translated once: short ones come again and again."""
     return run.translate(TABLE)

@@ -3,9 +3,8 @@
 import struct
 from collections.abc import Iterator
 from itertools import chain
-from typing import BinaryIO
 
-from confide.scan.unfolding import Budget, TooLarge, inflated
+from confide.scan.unfolding import Budget, File, TooLarge, inflated
 
 Pieces = Iterator[bytes]
 
@@ -14,9 +13,10 @@ PIECE = 1 << 20
 LARGEST = 1 << 26  # bytes of a chunk that holds no pixels
 
 
-def chunks(file: BinaryIO) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Header, kind and body, checksum included, of each chunk of a PNG up to its end; pixels are
-    passed over.
+def chunks(file: File) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Header, kind and body, checksum included, of each chunk of a PNG up to its end.
+
+    Pixels are passed over.
     """
     file.seek(len(START))
     kind = b""
@@ -34,15 +34,16 @@ def chunks(file: BinaryIO) -> Iterator[tuple[bytes, bytes, bytes]]:
             yield header, kind, file.read(size + 4)
 
 
-def skip(file: BinaryIO, size: int) -> None:
+def skip(file: File, size: int) -> None:
     """Read so many bytes, or what there is of them, and drop them."""
     while size > 0 and (piece := file.read(min(size, PIECE))):
         size -= len(piece)
 
 
-def besides_pixels(file: BinaryIO) -> Pieces:
-    """All bytes of a PNG but its pixels: compressed runs of these spell numbers such as 333333 by
-    chance.
+def besides_pixels(file: File) -> Pieces:
+    """All bytes of a PNG but its pixels.
+
+    Compressed runs of these spell numbers such as 333333 by chance.
     """
     yield START
     for header, kind, body in chunks(file):
@@ -51,7 +52,7 @@ def besides_pixels(file: BinaryIO) -> Pieces:
         yield piece
 
 
-def texts(file: BinaryIO, budget: Budget) -> Pieces:
+def texts(file: File, budget: Budget) -> Pieces:
     """Compressed text of zTXt, iTXt and iCCP chunks; the raw bytes show tEXt as it is."""
     for _, kind, body in chunks(file):
         _, _, rest = body[:-4].partition(b"\0")  # after the keyword: method, or flag and method

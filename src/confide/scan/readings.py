@@ -20,35 +20,28 @@ SHORTEST_RUN = 6  # characters that text among other bytes has at least, unless 
 BORDER = "\x01"  # stands between runs of text: neither a letter nor a separator
 ESCAPED = re.compile(
     r"[\\%&](?:"
-    r"(?<=\\)(?:u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}(?:\\x[0-9a-fA-F]{2})*|[abfnrtv\"'/\\])"
+    r"(?<=\\)(?:u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*|U[0-9a-fA-F]{8}"
+    r"|x[0-9a-fA-F]{2}(?:\\x[0-9a-fA-F]{2})*|[abfnrtv\"'/\\])"
     r"|(?<=%)[0-9a-fA-F]{2}(?:%[0-9a-fA-F]{2})*"
     r"|(?<=&)(?:\#[0-9]{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
     r")"
 )
 CONTROLS = frozenset("abfnrtv")
-TOKENS = re.compile(
-    "[¡-ń]"
-)  # letters that bytes without a letter of their own are written as, and Latin-1
-PRINTED = [
-    *range(0x21, 0x7F),
-    *range(0xA1, 0xAD),
-    *range(0xAE, 0x100),
-]  # bytes that are written as the character of this number
+# letters that bytes without a letter of their own are written as, and Latin-1
+TOKENS = re.compile("[¡-ń]")
+# bytes that are written as the character of this number
+PRINTED = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 UNPRINTED = [byte for byte in range(0x100) if byte not in PRINTED]
 BYTE_OF = {0x100 + number: byte for number, byte in enumerate(UNPRINTED)}
 FOLLOWS = 5
 # bytes of a character that begins with this one, for ASCII as in text; FOLLOWS for one that goes
 # on; or 0
-PARTS = bytes(
-    1
-    if byte in b"\t\r\n" or 0x20 <= byte < 0x7F
-    else FOLLOWS
-    if 0x80 <= byte < 0xC0
-    else (0xC2 <= byte < 0xE0) * 2 + (0xE0 <= byte < 0xF0) * 3 + (0xF0 <= byte < 0xF5) * 4
-    for byte in range(256)
-)
-
-
+PARTS = np.zeros(256, np.uint8)
+PARTS[[*b"\t\r\n", *range(0x20, 0x7F)]] = 1
+PARTS[0x80:0xC0] = FOLLOWS
+PARTS[0xC2:0xE0] = 2
+PARTS[0xE0:0xF0] = 3
+PARTS[0xF0:0xF5] = 4
 COUNTED = np.array([byte not in SEPARATORS and byte & 0xC0 != 0x80 for byte in range(256)])
 OPENING = np.array([byte >= 0x80 or byte in b"\\%&" for byte in range(256)])
 
@@ -94,8 +87,9 @@ def of_text(kind: str, text: str) -> Iterator[Reading]:
 
 
 def tokens(text: str) -> Iterator[Reading]:
-    """A text whose characters stand for bytes, if some can. Those of UTF-8 beyond ASCII are all
-    written beyond ASCII.
+    """A text whose characters stand for bytes, if some can.
+
+    Bytes of UTF-8 beyond ASCII are all written beyond ASCII.
     """
     if TOKENS.search(text):
         spelled = OTHERS.sub(lambda match: of_tokens(match[0]), text)
@@ -108,8 +102,9 @@ def of_tokens(run: str) -> str:
 
 
 def unescaped(escape: str) -> str:
-    """What one escape stands for, or several of one kind in a row; an unknown name stands for
-    itself.
+    """What one escape stands for, or several of one kind in a row.
+
+    An unknown name stands for itself.
     """
     if escape[0] == "&":
         return html.unescape(escape)
@@ -133,8 +128,9 @@ def of_bytes(data: bytes) -> str:
 
 
 def text_in(data: bytes, shortest: int) -> str:
-    """Everything as text if it is UTF-8, but for characters cut at either end; else the runs of
-    text in it.
+    """Everything as text if it is UTF-8, else the runs of text in it.
+
+    Characters that are cut at either end are left out.
     """
     try:
         return whole(data).decode()
@@ -143,7 +139,7 @@ def text_in(data: bytes, shortest: int) -> str:
 
 
 def whole(data: bytes) -> bytes:
-    """The same without a character that is cut at its start, and one at its end."""
+    """Bytes without a character that is cut at their start, and one at their end."""
     first = 0
     while first < min(3, len(data)) and data[first] & 0xC0 == 0x80:
         first += 1
@@ -159,11 +155,12 @@ def whole(data: bytes) -> bytes:
 
 
 def runs(data: bytes, shortest: int) -> str:
-    """Runs of UTF-8 text that is more than ASCII, with at least so many characters: numbers of a
-    model hardly make any.
+    """Runs of UTF-8 text that is more than ASCII, with at least so many characters.
+
+    Numbers of a model hardly make any.
     """
     units = np.frombuffer(data, np.uint8)
-    parts = np.frombuffer(data.translate(PARTS), np.uint8)
+    parts = np.frombuffer(data.translate(PARTS.tobytes()), np.uint8)
     count = len(units)
     good = np.zeros(count + 3, bool)
     follows = np.zeros(count + 3, bool)
@@ -177,9 +174,8 @@ def runs(data: bytes, shortest: int) -> str:
             good[step : step + count] |= leads
     long = good[:count]
     step = 1
-    while (
-        step < shortest
-    ):  # places where a run of `step` bytes begins, doubled until it is long enough
+    # places where a run of `step` bytes begins, doubled until it is long enough
+    while step < shortest:
         further = min(step, shortest - step)
         long = long[:-further] & long[further:]
         step += further
@@ -196,8 +192,10 @@ def runs(data: bytes, shortest: int) -> str:
 
 
 def telling(units: np.ndarray, firsts: np.ndarray, lasts: np.ndarray, shortest: int) -> np.ndarray:
-    """Which runs have so many characters that are no separators, and one that is not ASCII or may
-    begin an escape.
+    """Which runs tell something.
+
+    They have so many characters that are no separators, and one that is not ASCII or may begin an
+    escape.
     """
     sizes = lasts - firsts
     begins = np.cumsum(sizes) - sizes

@@ -1,6 +1,6 @@
-"""One pass over folded bytes, one over what they say to a reader (`readings`), and the rules by
-which a match is a leak.
+"""The search itself, and the rules by which a match is a leak.
 
+There is one pass over folded bytes, and one over what they say to a reader (`readings`).
 Rules: a match that begins or ends with a letter or digit must not stand within a longer run of
 them; separators stand where the secret has some, or between the strings of a list (in a long one
 anywhere, but that numbers side by side are chance); digits that are a part of a decimal number are
@@ -19,6 +19,7 @@ from confide.scan.plain import SEPARATORS, plain
 from confide.scan.readings import readings
 from confide.scan.variants import (
     IN_NUMBERS,
+    LONG,
     RUN,
     Form,
     breaks,
@@ -32,24 +33,19 @@ from confide.scan.variants import (
 
 BLOCK = 1 << 20  # bytes that are searched at once
 CONTEXT = 32  # bytes on either side that the rules look at
-STRETCH = (
-    8  # bytes that a match may span per byte that folding keeps: four in UTF-32, and separators
-)
-LONG = 10  # characters of a secret that no chance arrangement of separators makes up
+# bytes that a match may span per byte that folding keeps: four in UTF-32, and separators
+STRETCH = 8
 FORMS = 32  # numbers that each secret has for its forms; there are at most 20
-ALNUM = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 ESCAPE = re.compile(
     rb"(?:\\[abfnrtv]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|%[0-9a-f]{2}|\x1b\[[0-9;]*m)\Z", re.IGNORECASE
 )
-TABLE = re.compile(
-    rb"""[0-9]*[.\s,;:|"'*`~\[\]\\][0-9.\s,;:|"'*`~\[\]\\]*"""
-)  # numbers side by side
+# numbers side by side
+TABLE = re.compile(rb"""[0-9]*[.\s,;:|"'*`~\[\]\\][0-9.\s,;:|"'*`~\[\]\\]*""")
 NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?")
 NUMBER_BEFORE = re.compile(rb"[0-9](?:\.|[eE][+-])\Z")
 NUMBER_AFTER = re.compile(rb"\.[0-9]")
-NEXT_STRING = re.compile(
-    rb"""[ _]?\\?["']\s*,\s*\\?["'][ _]?"""
-)  # from one string of a list to the next
+# from one string of a list to the next
+NEXT_STRING = re.compile(rb"""[ _]?\\?["']\s*,\s*\\?["'][ _]?""")
 KEPT = bytes(byte not in SEPARATORS for byte in range(256))
 CHUNK = 4096
 
@@ -68,12 +64,7 @@ class Searcher:
         self.secrets = list(secrets)
         self.texts = list(secrets.values())
         self.index = Index(self._patterns())
-        whole = [
-            (core(text).encode(), number)
-            for number, text in enumerate(self.texts)
-            if is_literal(text)
-        ]
-        self.literal = Index(whole)
+        self.literal = Index(self._literals())
         self.patterns = len(self.index) + len(self.literal)
         self.shortest = max(1, min((length(text) for text in self.texts), default=CONTEXT))
         self.reach = STRETCH * max(self.index.longest, self.literal.longest) + CONTEXT
@@ -85,25 +76,28 @@ class Searcher:
                 for pattern, place in patterns(text):
                     yield pattern, number * FORMS + place
 
+    def _literals(self) -> Iterator[tuple[bytes, int]]:
+        for number, text in enumerate(self.texts):
+            if is_literal(text):
+                yield core(text).encode(), number
+
     def _form(self, owner: int) -> Form:
         number, place = divmod(owner, FORMS)
         return form_of(number, self.texts[number], place)
 
     def hits(self, pieces: Iterable[bytes]) -> Iterator[Hit]:
-        """Leaks in a stream that is cut into pieces anywhere; memory is bounded by a few blocks and
-        the longest piece.
+        """Leaks in a stream that is cut into pieces anywhere.
 
-        What only a reading of the bytes shows is told once for each secret.
+        Memory is bounded by a few blocks and the longest piece. What only a reading of the bytes
+        shows is told once for each secret.
         """
         if not self.patterns:
             for _ in pieces:  # whoever hands over a stream counts on its being read
                 pass
             return
         shown: set[int] = set()
-        tail, low = (
-            b"",
-            0,
-        )  # what was searched before; a match that ends at or before `low` has been judged
+        tail = b""  # what was searched before
+        low = 0  # a match that ends at or before has been judged
         first = True
         for block, last in blocks(pieces):
             data = tail + block
@@ -112,15 +106,12 @@ class Searcher:
                 shown.add(number)
                 yield Hit(self.secrets[number], kind)
             for reading in readings(data, self.shortest):
-                for number, kind in self._between(
-                    reading.data, 0, len(reading.data), opens=first, closes=last
-                ):
+                text = reading.data
+                for number, kind in self._between(text, 0, len(text), opens=first, closes=last):
                     if number not in shown:
                         shown.add(number)
-                        yield Hit(
-                            self.secrets[number],
-                            kind if kind in ("base64", "hex") else reading.kind,
-                        )
+                        coded = kind in ("base64", "hex")
+                        yield Hit(self.secrets[number], kind if coded else reading.kind)
             start = max(0, high - self.reach - CONTEXT)
             tail = data[start:]
             low = high - start
@@ -153,47 +144,44 @@ class Searcher:
             if not judged(first, last) or last - first > STRETCH * (end - start) + CONTEXT:
                 continue
             form = self.form(owner)
-            if fold(form.kept) == folded[start:end] and (
-                kind := self._kind(form, data, first, last)
-            ):
-                yield form.secret, kind
+            if fold(form.kept) == folded[start:end]:
+                kind = self._kind(form, data, first, last)
+                if kind is not None:
+                    yield form.secret, kind
 
     def _kind(self, form: Form, data: bytes, first: int, last: int) -> str | None:
         """The variant that data[first:last] is of the form's secret, or None if that is chance."""
         window = data[first:last]
         before = data[max(0, first - CONTEXT) : first]
         after = data[last : last + CONTEXT]
-        if form.kind == "hex" or (
-            form.kind == "base64" and window.translate(None, SEPARATORS) == form.kept
-        ):
+        as_it_stands = window.translate(None, SEPARATORS) == form.kept
+        if form.kind == "hex" or (form.kind == "base64" and as_it_stands):
             return form.kind
-        text = narrow(window)
-        if text or form.kind == "wide":
+        wide = narrow(window)
+        if wide or form.kind == "wide":
             before = before.translate(None, b"\0")
             after = after.translate(None, b"\0")
         if form.kind == "base64" or not alone(window, before, after):
             return None
         if form.kind == "wide":
             return "utf16" if 0 in window else "latin1"
-        wide = text is not None
-        text = text or window
+        text = wide or window
         secret = core(self.texts[form.secret])
         exact = secret.encode()
-        if not (separated(form, text) or (len(form.kept) >= LONG and not TABLE.fullmatch(text))):
+        if not separated(form, text) and (len(form.kept) < LONG or TABLE.fullmatch(text)):
             return None
-        if (
-            form.kept.isdigit()
-            and len(form.kept) < LONG
-            and form.kind == "text"
-            and apart(text) != apart(plain(secret).encode())
-        ):
+        # a number with other signs between its digits, such as commas and colons, is several
+        if form.short_number and form.kind == "text":
+            others = plain(secret).encode().translate(None, IN_NUMBERS)
+            if text.translate(None, IN_NUMBERS) != others:
+                return None
+        decimal = part_of_number(before, after) or (b"." in text and text != exact)
+        if decimal and NUMBER.fullmatch(text):
             return None
-        if NUMBER.fullmatch(text) and (
-            part_of_number(before, after) or (b"." in text and text != exact)
-        ):
-            return None
-        if wide or form.kind == "reversed":
-            return "utf16" if wide else "reversed"
+        if wide:
+            return "utf16"
+        if form.kind == "reversed":
+            return "reversed"
         if text == exact:
             return "exact"
         if not secret.isascii():
@@ -247,37 +235,21 @@ def separated(form: Form, text: bytes) -> bool:
     return True
 
 
-def short_number(form: Form) -> bool:
-    """Whether a form is of a few digits alone, which stand side by side in many a list."""
-    return form.kept.isdigit() and len(form.kept) < LONG
-
-
-def apart(data: bytes) -> bytes:
-    """A number with what stands between numbers, such as commas and colons, and without what
-    numbers are written with.
-    """
-    return data.translate(None, IN_NUMBERS)
-
-
 def alone(window: bytes, before: bytes, after: bytes) -> bool:
-    """Whether no letter or digit goes on beyond either end; one that closes an escape, as in \\n or
-    %20, is none.
+    """Whether no letter or digit goes on beyond either end.
+
+    One that closes an escape, as in \\n or %20, is none.
     """
-    joined = (
-        window[0] in ALNUM and before[-1:] and before[-1] in ALNUM and not ESCAPE.search(before)
-    )
-    return not joined and not (window[-1] in ALNUM and after[:1] and after[0] in ALNUM)
+    begins = window[:1].isalnum() and before[-1:].isalnum() and not ESCAPE.search(before)
+    return not begins and not (window[-1:].isalnum() and after[:1].isalnum())
 
 
 def narrow(window: bytes) -> bytes | None:
     """The text of a window in UTF-16 or UTF-32; None if it is in neither."""
     for width in (2, 4):
         text = window[::width]
-        if (
-            0 not in text
-            and len(window) == width * (len(text) - 1) + 1
-            and window.count(0) == len(window) - len(text)
-        ):
+        whole = len(window) == width * (len(text) - 1) + 1
+        if whole and 0 not in text and window.count(0) == len(window) - len(text):
             return text
     return None
 

@@ -1,5 +1,4 @@
-"""The secrets that must not leave: gold spans of private points, canaries, and whatever else was
-planted to be looked for.
+"""The secrets that must not leave: gold spans of private points, and whatever was planted.
 
 A secret is known by its index: the order in which secrets first appear in the given points, then in
 the given canaries.
@@ -13,11 +12,8 @@ from confide.errors import InputError
 from confide.files.io import read_json
 from confide.files.rows import read_rows
 
-PLANTED = (
-    "secrets",
-    "controls",
-    "canaries",
-)  # lists of strings, or of objects with the key "secret" or "text"
+# lists of strings, or of objects with the key "secret" or "text"
+PLANTED = ("secrets", "controls", "canaries")
 
 
 def collect(points: list[Path], canaries: list[Path]) -> dict[str, str]:
@@ -42,8 +38,9 @@ def gold(points: Path) -> Iterator[tuple[str, str]]:
 
 
 def planted(value: Any, label: str) -> Iterator[tuple[str, str]]:
-    """Strings in the lists PLANTED, "text" in their objects, and "secret", however deep; labelled
-    by the list they stand in.
+    """Strings in the lists PLANTED, "text" in their objects, and "secret", however deep.
+
+    They are labelled by the list they stand in.
     """
     if isinstance(value, dict):
         for key, entry in value.items():

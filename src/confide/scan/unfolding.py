@@ -1,16 +1,29 @@
-"""Compressed data, read a piece at a time and never without bound: a small file may hold an endless
-one.
+"""Compressed data, read a piece at a time and never without bound.
+
+A small file may hold an endless one.
 """
 
 import io
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Protocol
 
 ALWAYS = 1 << 30  # bytes that any file may unfold to, every reading of them counted
 TIMES = 100  # and so many times its own size
 PIECE = 1 << 20
 READ = 1 << 16  # compressed bytes that are read at once
+
+
+class File(Protocol):
+    """Bytes that can be read from any place."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int: ...
+
+    def tell(self) -> int: ...
+
+    def close(self) -> None: ...
 
 
 class TooLarge(Exception):
@@ -30,10 +43,20 @@ class Budget:
             raise TooLarge
 
 
-class Unfolding(io.RawIOBase):
+class Seekable(io.RawIOBase):
+    """What all files here can do."""
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+
+class Unfolding(Seekable):
     """What a container holds, of which a budget is paid."""
 
-    def __init__(self, content: BinaryIO, budget: Budget):
+    def __init__(self, content: File, budget: Budget):
         super().__init__()
         self.content = content
         self.budget = budget
@@ -49,25 +72,20 @@ class Unfolding(io.RawIOBase):
     def tell(self) -> int:
         return self.content.tell()
 
-    def seekable(self) -> bool:
-        return True
 
-    def readable(self) -> bool:
-        return True
-
-
-class Inflating(io.RawIOBase):
+class Inflating(Seekable):
     """The content of a file that is one zlib stream. It seeks by beginning anew."""
 
-    def __init__(self, file: BinaryIO):
+    def __init__(self, file: File):
         super().__init__()
         self.file = file
         self._begin()
 
     @staticmethod
     def fits(head: bytes) -> bool:
-        """Whether a file that begins like this is a zlib stream: its two bytes of a header say so,
-        and the next unfold.
+        """Whether a file that begins like this is a zlib stream.
+
+        Its two bytes of a header say so, and the next unfold.
         """
         if len(head) < 8 or head[0] != 0x78 or (head[0] << 8 | head[1]) % 31:
             return False
@@ -83,16 +101,17 @@ class Inflating(io.RawIOBase):
         self.place = 0
 
     def read(self, size: int = -1) -> bytes:
-        found = bytearray()
-        while (size < 0 or len(found) < size) and not self.machine.eof:
+        content = bytearray()
+        while (size < 0 or len(content) < size) and not self.machine.eof:
             if not self.waiting:
                 self.waiting = self.file.read(READ)
                 if not self.waiting:
                     raise EOFError("cut short")
-            found += self.machine.decompress(self.waiting, PIECE if size < 0 else size - len(found))
+            most = PIECE if size < 0 else size - len(content)
+            content += self.machine.decompress(self.waiting, most)
             self.waiting = self.machine.unconsumed_tail
-        self.place += len(found)
-        return bytes(found)
+        self.place += len(content)
+        return bytes(content)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if whence == io.SEEK_END:
@@ -108,16 +127,10 @@ class Inflating(io.RawIOBase):
     def tell(self) -> int:
         return self.place
 
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
 
 def inflated(data: bytes, budget: Budget) -> Iterator[bytes]:
     """A complete zlib stream, a piece at a time."""
-    machine: Any = zlib.decompressobj()
+    machine = zlib.decompressobj()
     while not machine.eof:
         piece = machine.decompress(data, PIECE)
         data = machine.unconsumed_tail

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from confide.scan.plain import SEPARATORS, plain
 
-LOWER = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
+LOWER = bytes(range(256)).lower()
+LONG = 10  # characters of a secret that no chance arrangement of separators makes up
 RUN = re.compile(b"[" + re.escape(SEPARATORS) + b"]+")
-IN_NUMBERS = (
-    b" \t\r\n._-+/()\0"  # separators that people write numbers with: others stand between numbers
-)
+# separators that people write numbers with: others stand between numbers
+IN_NUMBERS = b" \t\r\n._-+/()\0"
 # characters of base64: what two of the three alignments leave of six bytes, their digits and
 # letters compared exactly
 CORE = 7
@@ -27,14 +27,17 @@ UTF_16 = ("utf-16-le", "utf-16-be")
 
 
 class Form(NamedTuple):
-    """One way to write one secret. `kept`: its bytes without separators; `breaks`: after how many
-    of them one may stand.
-    """
+    """One way to write one secret."""
 
     secret: int
     kind: str  # text, reversed, base64, hex, wide
-    kept: bytes
-    breaks: frozenset[int]
+    kept: bytes  # without separators
+    breaks: frozenset[int]  # after how many of the bytes kept a separator may stand
+
+    @property
+    def short_number(self) -> bool:
+        """Whether it is of a few digits alone, which stand side by side in many a list."""
+        return self.kept.isdigit() and len(self.kept) < LONG
 
 
 def fold(data: bytes) -> bytes:
@@ -63,30 +66,27 @@ def breaks(data: bytes) -> frozenset[int]:
 
 
 def base64_core(data: bytes, shift: int) -> bytes:
-    """The characters that `data` alone decides if `shift` bytes of a group of three stand before
-    it.
-    """
-    return base64.b64encode(bytes(shift) + data)[
-        (8 * shift + 5) // 6 : 8 * (shift + len(data)) // 6
-    ]
+    """The characters that `data` alone decides if `shift` bytes of three stand before it."""
+    coded = base64.b64encode(bytes(shift) + data)
+    return coded[(8 * shift + 5) // 6 : 8 * (shift + len(data)) // 6]
 
 
 def spellings(text: str) -> list[tuple[str, bytes]]:
-    """Kind and bytes of every form of a secret; the commonest kind first, since equal patterns
-    count once.
+    """Kind and bytes of every form of a secret.
+
+    The commonest kind comes first, since equal patterns count once.
     """
     text = core(text)
     shown = core(plain(text))
-    found = [("text", shown.encode()), ("reversed", shown[::-1].encode())]
+    forms = [("text", shown.encode()), ("reversed", shown[::-1].encode())]
     if not text.isascii():  # of ASCII, nothing but NUL bytes tells UTF-16 from UTF-8
-        cases = dict.fromkeys(
-            (text, text.lower(), text.upper(), text.casefold())
-        )  # bytes fold ASCII only
-        found += [("wide", case.encode(code)) for case in cases for code in UTF_16]
+        # bytes fold ASCII only
+        cases = dict.fromkeys((text, text.lower(), text.upper(), text.casefold()))
+        forms += [("wide", case.encode(code)) for case in cases for code in UTF_16]
     for code in ("utf-8", *UTF_16):
-        found += [("base64", base64_core(text.encode(code), shift)) for shift in range(3)]
-    found.append(("hex", text.encode().hex().encode()))
-    return found
+        forms += [("base64", base64_core(text.encode(code), shift)) for shift in range(3)]
+    forms.append(("hex", text.encode().hex().encode()))
+    return forms
 
 
 def is_literal(text: str) -> bool:
@@ -95,8 +95,9 @@ def is_literal(text: str) -> bool:
 
 
 def patterns(text: str) -> Iterator[tuple[bytes, int]]:
-    """Folded bytes of a secret's forms, each once, with its place among its spellings; without what
-    is too short to tell.
+    """Folded bytes of a secret's forms, each once, with its place among its spellings.
+
+    What is too short to tell is left out.
     """
     shortest = min(length(text), WHOLE)
     seen = set()

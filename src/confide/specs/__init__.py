@@ -5,9 +5,7 @@ Nothing here has a default that an experiment would vary silently: defaults are 
 or "off".
 """
 
-from confide.specs.audits import AUDITS, GameSpec, GradientsSpec
-from confide.specs.authored import AuthoredSpec, AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
-from confide.specs.base import (
+from confide.spec_base import (
     Count,
     Fraction,
     Natural,
@@ -15,6 +13,8 @@ from confide.specs.base import (
     Spec,
     parse,
 )
+from confide.specs.audits import AUDITS, GameSpec, GradientsSpec
+from confide.specs.authored import AuthoredSpec, AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.canaries import AnyCanarySpec, AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.specs.data import (
     CorpusSpec,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Fraction, Natural, Spec
+from confide.spec_base import Fraction, Natural, Spec
 
 
 class GameSpec(Spec):

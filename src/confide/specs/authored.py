@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Fraction, Natural, Positive, Spec
+from confide.spec_base import Fraction, Natural, Positive, Spec
 
 Several = Annotated[int, Field(ge=2)]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from confide.specs.base import Count, Natural, Spec
+from confide.spec_base import Count, Natural, Spec
 
 
 class AuditCanarySpec(Spec):

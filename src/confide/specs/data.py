@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from confide.spec_base import Fraction, Natural, Spec
 from confide.specs.authored import AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
-from confide.specs.base import Fraction, Natural, Spec
 from confide.specs.policies import PolicySpec
 
 

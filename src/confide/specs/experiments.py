@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from confide.specs.base import Count, Fraction, Natural, Positive, Spec
+from confide.spec_base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.canaries import AnyCanarySpec
 from confide.specs.data import (
     CorpusSpec,

@@ -4,8 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from confide.errors import InputError
+from confide.methods import with_options
+from confide.spec_base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
-from confide.specs.base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.data import ReadSpec, TextSpec
 from confide.specs.policies import PolicySpec
 
@@ -57,7 +59,8 @@ class PrivacySpec(Spec):
     calibrate: Literal["drawn", "every_step"] = (
         "drawn"  # every_step: as if all updates were noisy (DPT as published)
     )
-    # discrete_gaussian: integers all the way, each unit's gradient on its own; exact, and many times slower
+    # discrete_gaussian: integers all the way, each unit's gradient on its own; exact, and many
+    # times slower
     noise: Literal["gaussian", "discrete_gaussian"] = "gaussian"
 
     @model_serializer(mode="wrap")
@@ -73,9 +76,11 @@ class PrivacySpec(Spec):
         return self.noise == "discrete_gaussian"
 
 
+@with_options
 class RecipeSpec(Spec):
-    """How to optimize. Exact and noisy updates keep separate optimizer states and learning
-    rates.
+    """How to optimize, and the options of every method, which its file in `methods/` declares.
+
+    Exact and noisy updates keep separate optimizer states and learning rates.
     """
 
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -103,23 +108,6 @@ class RecipeSpec(Spec):
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
-    # selective: the recurrent state after private text is set to zero, clipped and noised (and
-    # charged), or carried on (epsilon = infinity); published: training and counting as in the paper
-    # (epsilon = infinity, its number beside it)
-    private_state: Literal["reset", "noise", "carry", "published"] = "reset"
-    # schedule: how the probability of an update on redacted text falls from 1 to 0; eta is the
-    # temperature of the exp_ ones
-    redaction_schedule: Literal["linear", "step", "staircase", "exp_convex", "exp_concave"] = (
-        "exp_concave"
-    )
-    eta: Positive = 15.0
-    # adversarial, triplet: lambda, the weight of the privacy loss beside the mean token loss
-    regulariser_weight: Annotated[float, Field(ge=0)] | None = None
-    same_author: Fraction = (
-        0.5  # triplet: probability that a point is compared with one of its own author
-    )
-    discriminator_hidden: Natural = 1000  # adversarial, as is its learning rate, by Adam
-    discriminator_lr: Positive = 1e-3
 
 
 class DataSpec(TextSpec):
@@ -127,7 +115,7 @@ class DataSpec(TextSpec):
     so, too.
 
     A run that starts from another one is composed with it only where all of this is the same. What
-    policies miss counts for it only if it was measured on the same terms (`confide.provenance.terms`).
+    policies miss counts for it only if measured on the same terms (`confide.provenance.terms`).
     """
 
     public: bool = False  # nothing in it needs protection: the dataset says so
@@ -169,6 +157,13 @@ class TrainSpec(Spec):
     device: str = "auto"  # auto: cuda where there is one, else cpu
     checkpoint_every: Natural = 50  # updates
     every_epoch: bool = False  # the weights after every epoch are released, too
+
+    @property
+    def protection(self) -> PrivacySpec:
+        """How noise is made and what it protects; InputError for a job that says nothing of it."""
+        if self.privacy is None:
+            raise InputError(f"is missing: {self.method} adds noise", key="privacy")
+        return self.privacy
 
 
 class CertifySpec(Spec):

@@ -9,12 +9,9 @@ checkpoint and writes all files.
 
 import hashlib
 import io
-import math
 import sys
-import time
-from collections import Counter
 from contextlib import nullcontext, redirect_stderr
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -29,7 +26,7 @@ from confide.files.io import atomic, sha256, write_jsonl
 from confide.output.escaping import terminal
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
-from confide.runtime.memory import keep_pages, peak_mb
+from confide.runtime.memory import keep_pages
 from confide.runtime.parallel import ALONE, Group, joined
 from confide.specs import TrainSpec
 from confide.text.tokenizer import load as load_tokenizer
@@ -37,16 +34,11 @@ from confide.train import checkpoint as checkpoints
 from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
 from confide.train.job import Job, device_of, sizes_of
+from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
-from confide.train.planning import Sizes, discrete, enumerate_steps, noise_for
+from confide.train.planning import Epochs, Sizes, discrete, enumerate_steps, noise_for
 from confide.train.regularisers import regulariser_of
-from confide.types import SPLITS, Partition, Step
-
-COSTS = (
-    "seconds",
-    "cpu_seconds",
-    "peak_mb",
-)  # of an epoch: what differs between runs that are alike
+from confide.types import SPLITS, Partition
 
 
 def train(
@@ -69,9 +61,7 @@ def train(
 
     These are in `epochs` if the specification asks for them, else that file is empty of tensors.
     """
-    inputs = [
-        path for path in (original, redacted, tokenizer, init, init_ledger) if path is not None
-    ]
+    inputs = [original, redacted, tokenizer, init, init_ledger]
     keep_pages()
     with (
         joined(device_of(spec.device)) as group,
@@ -83,12 +73,12 @@ def train(
         check_vocabulary(partition, words.vocab_size, original, redacted)
         if spec.domains is not None:
             partition = within(partition, spec.domains, redacted)
-        packing = None
-        if spec.pack is not None:
-            partition, packing = pack(spec, partition, words.bos_id)
+        partition, packing = pack(spec, partition, words.bos_id)
         check_authors(spec, partition)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
+        fingerprint = fingerprint_of(spec, [path for path in inputs if path is not None])
+        saved = checkpoints.read(checkpoint, fingerprint)
         job = prepare(
             spec,
             partition,
@@ -98,29 +88,80 @@ def train(
             init=init,
             init_ledger=init_ledger,
             group=group,
+            noise_multiplier=None if saved is None else saved["job"]["noise_multiplier"],
         )
         if packing is not None:
-            job.ledger.packed(*packing)
-        fingerprint = fingerprint_of(spec, inputs)
-        if (state := checkpoints.read(checkpoint, fingerprint)) is not None:
-            job.restore(*state)
+            job.history.ledger.packed(**asdict(packing))
+        if saved is not None:
+            job.restore(saved)
         run(job, plan, checkpoint, fingerprint)
-        job.save(
-            checkpoint, fingerprint
-        )  # whoever saw one output of a job that is then killed gets no second noise to compare
-        group.check(job.model.parameters(), job.ledger.head)
+        # whoever saw one output of a job that is then killed gets no second noise to compare
+        job.save(checkpoint, fingerprint)
+        group.check(job.model.parameters(), job.history.ledger.head)
         if not group.first:
             return
         snapshots.join(checkpoint, len(plan) if spec.every_epoch else 0, epochs)
         models.save(job.model, model, config)
-        job.ledger.end(weights=sha256(model))
-        write_jsonl(metrics, job.metrics)
+        job.history.ledger.end(weights=sha256(model))
+        write_jsonl(metrics, job.metrics.rows)
         with atomic(ledger) as temporary:
-            temporary.write_text(job.ledger.dump())
+            temporary.write_text(job.history.ledger.dump())
+        # last: while the checkpoint is there, a killed job needs its epochs' weights to finish
         checkpoints.clear(checkpoint)
-        snapshots.clear(
-            checkpoint
-        )  # last: while the checkpoint is there, a killed job needs them to finish
+        snapshots.clear(checkpoint)
+
+
+def run(job: Job, epochs: Epochs, checkpoint: Path, fingerprint: str) -> None:
+    """Execute what is left of the stream; evaluate on valid points after every epoch."""
+    before = 0  # steps of earlier epochs
+    with tqdm(
+        total=sum(map(len, epochs)),
+        initial=job.done,
+        desc=terminal(job.spec.run),
+        unit="step",
+        disable=None if job.group.first else True,  # None: no bar where nobody would see it move
+    ) as bar:
+        for number, steps in enumerate(epochs, 1):
+            watch = Watch(job.device)
+            for step in steps[max(0, job.done - before) :]:
+                job.run(step)
+                bar.update()
+                if job.done % job.spec.checkpoint_every == 0:
+                    job.save(checkpoint, fingerprint)
+            before += len(steps)
+            if number > len(job.metrics.rows):
+                end_epoch(job, epochs[:number], watch)
+                if job.group.first:
+                    if job.spec.every_epoch:
+                        snapshots.write(checkpoint, number, job.model)
+                    line = f"{job.spec.run}: {progress(job.metrics.rows[-1], len(epochs))}"
+                    tqdm.write(terminal(line), file=sys.stderr)
+
+
+def end_epoch(job: Job, epochs: Epochs, watch: Watch) -> None:
+    """A row of metrics, and a mark in the ledger, for the last of these epochs."""
+    row: dict[str, float | None] = {
+        "epoch": len(epochs),
+        "step": job.done,
+        "passes": passes(job.batches, epochs),
+        "loss": job.metrics.mean_loss(done=job.done, lr=job.spec.recipe.lr),
+    }
+    costs = watch.costs()
+    job.metrics.rows.append(row | quality(job) | costs)
+    job.history.ledger.epoch(len(epochs))
+
+
+def quality(job: Job) -> dict[str, float | None]:
+    """What a regulariser and clipping counted, and perplexities on valid points, original text."""
+    row = {} if job.regulariser is None else job.regulariser.metrics()
+    if job.gradients.clipper is not None:
+        row["nonfinite_gradients"] = job.gradients.nonfinite()
+    partition = job.batches.partition
+    valid = (partition.split == SPLITS.index("valid")).nonzero()[0]
+    if len(valid):
+        found = evaluate_points(job.model, partition.original, partition.secret, valid, job.device)
+        row |= {f"valid_{name}": value for name, value in found.items()}
+    return row
 
 
 def check_authors(spec: TrainSpec, partition: Partition) -> None:
@@ -136,17 +177,18 @@ def prepare(
     spec: TrainSpec,
     partition: Partition,
     *,
-    epochs: list[list[Step]],
+    epochs: Epochs,
     sizes: Sizes,
     tokenizer: Path,
     init: Path | None,
     init_ledger: Path | None,
     group: Group = ALONE,
+    noise_multiplier: float | None = None,
 ) -> Job:
-    """Model at its start, noise multiplier for exactly these steps, ledger opened with what the
-    start has seen.
+    """A job at its start: its model, its noise, and a ledger that says what the start has seen.
 
-    sizes: of what these steps draw from, and of nothing else.
+    sizes: of what these steps draw from, and of nothing else. noise_multiplier: of a job that goes
+    on; None: for exactly these steps.
     """
     torch.manual_seed(spec.seed)
     device = device_of(spec.device)
@@ -154,34 +196,33 @@ def prepare(
     network = models.build(spec.model, words.vocab_size, words.bos_id)
     if init is not None:
         models.load_weights(network, init)
-    noisy = [step for steps in epochs for step in steps if step.noisy]
-    updates = {True: len(noisy), False: sum(map(len, epochs)) - len(noisy)}
-    if any(step.state == "published" for step in noisy):
-        updates[False] = len(noisy)  # a step makes updates of both kinds
-    kinds = {step.regulariser for steps in epochs for step in steps}
-    width = network.head.weight.shape[1]
+    steps = [step for steps in epochs for step in steps]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
+        kinds = {step.regulariser for step in steps}
+        width = network.head.weight.shape[1]
         regulariser = regulariser_of(kinds, spec, partition, width, device)
     if discrete(spec):
-        sizes = replace(
-            sizes, coordinates=sum(one.numel() for one in network.parameters() if one.requires_grad)
-        )
-    network = network.to(device).train()
-    noise = noise_for(spec, epochs, sizes)
+        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        sizes = replace(sizes, coordinates=sum(parameter.numel() for parameter in trained))
+    if noise_multiplier is None:
+        noise_multiplier = noise_for(spec, epochs, sizes)
+    noisy = sum(step.noisy for step in steps)
+    published = any(step.state == "published" for step in steps)  # a step updates in both ways
     job = Job(
         spec,
-        partition=partition,
-        model=network,
-        noise_multiplier=noise,
-        updates=updates,
+        partition,
+        network.to(device).train(),
+        noise_multiplier=noise_multiplier,
+        updates={True: noisy, False: noisy if published else len(steps) - noisy},
         device=device,
         regulariser=regulariser,
         group=group,
     )
     open_ledger(job, sizes, tokenizer)
-    if init is not None:
+    if init is not None and init_ledger is not None:
         check_start(init, init_ledger)
-        job.ledger.init(spec.init, public=spec.init_public, ledger=init_ledger.read_text())
+        text = init_ledger.read_text()
+        job.history.ledger.init(spec.init, public=spec.init_public, ledger=text)
     return job
 
 
@@ -199,106 +240,17 @@ def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
     the model holds.
     """
     spec = job.spec
-    noise = "system" if job.spec.noise_seed is None else "recorded"
-    code = code_hash(Path(confide.__file__).parents[1], __name__)
-    job.ledger.start(
-        spec.run, settings=settings_digest(spec.model_dump_json()), code=code, noise=noise
+    ledger = job.history.ledger
+    ledger.start(
+        spec.run,
+        settings=settings_digest(spec.model_dump_json()),
+        code=code_hash(Path(confide.__file__).parents[1], __name__),
+        noise="system" if spec.noise_seed is None else "recorded",
     )
-    job.ledger.data(
-        spec.data.model_dump(), pools=sizes.pools, authors=sizes.authors, states=sizes.states
-    )
+    terms = spec.data.model_dump()
+    ledger.data(terms, pools=sizes.pools, authors=sizes.authors, states=sizes.states)
     for made in read_before(spec.reads, tokenizer):
-        job.ledger.read(**made)
-
-
-def run(job: Job, epochs: list[list[Step]], checkpoint: Path, fingerprint: str) -> None:
-    """Execute what is left of the stream; evaluate on valid points after every epoch."""
-    position = 0
-    quiet, total = (
-        None if job.group.first else True,
-        sum(map(len, epochs)),
-    )  # None: no bar where nobody would see it move
-    with tqdm(
-        total=total, initial=job.done, desc=terminal(job.spec.run), unit="step", disable=quiet
-    ) as bar:
-        for number, steps in enumerate(epochs, 1):
-            started = time.monotonic()
-            worked = time.process_time()
-            for step in steps:
-                position += 1
-                if position <= job.done:
-                    continue
-                job.run(step)
-                bar.update()
-                if job.done % job.spec.checkpoint_every == 0:
-                    job.save(checkpoint, fingerprint)
-            if len(job.metrics) < number:
-                row = {"epoch": number, "step": job.done, "passes": passes(job, epochs[:number])}
-                row["loss"] = job.mean_loss()  # which waits for the device
-                spent = (
-                    time.monotonic() - started,
-                    time.process_time() - worked,
-                    peak_mb(job.device),
-                )
-                if job.spec.every_epoch and job.group.first:
-                    snapshots.write(checkpoint, number, job.model)
-                job.metrics.append(row | epoch_metrics(job) | dict(zip(COSTS, spent, strict=True)))
-                job.ledger.epoch(number)
-                if job.group.first:
-                    tqdm.write(terminal(progress(job, number, len(epochs))), file=sys.stderr)
-
-
-def passes(job: Job, epochs: list[list[Step]]) -> float:
-    """How often these steps read a training point, on average and in expectation: what methods of
-    one budget have in common.
-    """
-    recipe = job.spec.recipe
-    total = len(job.pools["all"])
-    found = 0.0
-    for step, count in Counter(step for steps in epochs for step in steps).items():
-        read = len(job.pools[step.pool])
-        size = recipe.noisy_batch_size if step.noisy else recipe.batch_size
-        if step.unit == "author":
-            read = sum(
-                min(len(points), recipe.author_points or len(points))
-                for points in job.authors[step.pool]
-            )
-        poisson = step.noisy and step.state != "published"
-        found += (
-            count
-            * read
-            / total
-            * (job.sample_rate(step) if poisson else 1 / math.ceil(read / size))
-        )
-    return found
-
-
-def progress(job: Job, number: int, epochs: int) -> str:
-    """One line for the reader of a log, where no bar can move."""
-    row = job.metrics[-1]
-    quality = f", valid perplexity {row['valid_ppl']:.2f}" if row.get("valid_ppl") else ""
-    silenced = (
-        f", {count} gradients were not finite and left out"
-        if (count := row.get("nonfinite_gradients"))
-        else ""
-    )
-    return f"{job.spec.run}: epoch {number} of {epochs}, {job.done} updates{quality}, {row['seconds']:.1f} s{silenced}"
-
-
-def epoch_metrics(job: Job) -> dict[str, float | None]:
-    """What a line of metrics.jsonl says beside mean exact loss and time: validation perplexities on
-    the original text, ...
-    """
-    row = {} if job.regulariser is None else job.regulariser.metrics()
-    if job.clipper is not None:
-        row["nonfinite_gradients"] = job.nonfinite()
-    valid = (job.partition.split == SPLITS.index("valid")).nonzero()[0]
-    if len(valid):
-        found = evaluate_points(
-            job.model, job.partition.original, job.partition.secret, valid, job.device
-        )
-        row |= {f"valid_{name}": value for name, value in found.items()}
-    return row
+        ledger.read(**made)
 
 
 def fingerprint_of(spec: TrainSpec, inputs: list[Path]) -> str:

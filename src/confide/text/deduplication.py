@@ -1,5 +1,4 @@
-"""Which training texts are later copies of an earlier one (CRT Algorithm 1, deduplication), by the
-digests of the texts.
+"""Which training texts are later copies of an earlier one (CRT Algorithm 1), by their digests.
 
 A text that contains <MASK> is never a copy of another: else masking two different secrets would
 merge two points and neighbouring corpora would no longer align (CRT A.6).
@@ -18,18 +17,10 @@ Place = TypeVar("Place")  # what a point is called: its key, or the byte at whic
 
 def digest(name: str) -> Callable[[bytes], bytes]:
     """20-byte digest function: SHA-1, or HMAC-SHA-1 under a fresh random key."""
-    keyed = (
-        hmac.new(secrets.token_bytes(64), digestmod="sha1")
-        if name == "hmac-sha1"
-        else hashlib.sha1()
-    )
-
-    def of(text: bytes) -> bytes:
-        state = keyed.copy()
-        state.update(text)
-        return state.digest()
-
-    return of
+    if name == "hmac-sha1":
+        key = secrets.token_bytes(64)
+        return lambda text: hmac.digest(key, text, "sha1")
+    return lambda text: hashlib.sha1(text).digest()
 
 
 def digests(
@@ -42,11 +33,12 @@ def digests(
 
 
 def copies(rows: Iterable[tuple[str, str, str]], digest: Callable[[bytes], bytes]) -> Iterator[str]:
-    """Keys of the training points (key, text, split) whose text stood in an earlier one. Memory:
-    digests of unique texts.
+    """Keys of the training points (key, text, split) whose text stood in an earlier one.
+
+    In memory are the digests of unique texts.
     """
     seen: set[bytes] = set()
-    for key, found in digests(rows, digest):
-        if found in seen:
+    for key, of_text in digests(rows, digest):
+        if of_text in seen:
             yield key
-        seen.add(found)
+        seen.add(of_text)

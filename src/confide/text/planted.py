@@ -1,36 +1,37 @@
-"""How planted points are told: the names of their documents, and the characters that stand for new
-tokens in their text.
+"""How planted points are told: by the names of their documents, and by characters in their text.
 
-Canaries are ranked by attacks, and audits guess the coins of the other sentences. A new token
-(Panda et al. 2025) is in no text but a planted one: a character of Unicode's private use stands for
-it there, and is an ordinary character in any other text.
+These stand for new tokens. Canaries are ranked by attacks, and audits guess the coins of the other
+sentences. A new token (Panda et al. 2025) is in no text but a planted one: a character of Unicode's
+private use stands for it there, and is an ordinary character in any other text.
 """
 
 import re
 
 NAME = re.compile(r"canary-\d+-\d+|audit-[a-z]+-\d+")
 STARTS = ("canary-", "audit-")
-NEW_TOKENS = [
-    chr(code) for code in range(0xF0000, 0xFFFFE)
-]  # the first of two planes of private use
+# the first of two planes of private use
+NEW_TOKENS = [chr(code) for code in range(0xF0000, 0xFFFFE)]
 NEW_TOKEN = re.compile(f"([{NEW_TOKENS[0]}-{NEW_TOKENS[-1]}])")
 
 
 def canary_doc(index: int, copy: int) -> str:
+    """Name of the document that is one copy of a canary."""
     return f"canary-{index}-{copy}"
 
 
 def audit_doc(name: str, index: int) -> str:
+    """Name of the document that is one sentence of a set of audit canaries."""
     return f"audit-{name}-{index}"
 
 
 def is_planted(doc: str) -> bool:
-    """Whether a document has such a name; no document of a corpus has where something is
-    planted.
+    """Whether a document has the name of a planted one.
+
+    No document of a corpus has where something is planted.
     """
     return doc.startswith(STARTS) and NAME.fullmatch(doc) is not None
 
 
 def is_planted_key(key: str) -> bool:
-    """The same of a point's key, which is its document's name and a number."""
+    """Whether a point's key, its document's name and a number, is that of a planted one."""
     return key.startswith(STARTS) and is_planted(key.rpartition(":")[0])

@@ -1,9 +1,9 @@
-"""What recall counts by secret string: whether it is ever missed, and in how many points, texts and
-authors' points it stands.
+"""What recall counts by secret string: whether it is ever missed, and where it stands.
 
-Strings, authors and labels are known by keyed digests, and those of one string meet in one bucket.
-Records of a shard are of two kinds: one line for a string and an author says where it stands; one
-for a string under a label says whether it is missed.
+That is in how many points, texts and authors' points. Strings, authors and labels are known by
+keyed digests, and those of one string meet in one bucket. Records of a shard are of two kinds: one
+line for a string and an author says where it stands; one for a string under a label says whether it
+is missed.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ NOBODY = b""  # the author of points without one: each might be anybody's
 PLACES = b""  # the label of records that say where a string stands, under whatever label
 COUNTED = np.dtype(
     [
-        *(("digest", f"S{DIGEST}"), ("author", f"S{DIGEST}"), ("label", f"S{DIGEST}")),
-        *(
-            ("points", np.int64),
-            ("texts", np.int64),
-            ("missed", np.bool_),
-            ("unprotected", np.bool_),
-        ),
+        ("digest", f"S{DIGEST}"),
+        ("author", f"S{DIGEST}"),
+        ("label", f"S{DIGEST}"),
+        ("points", np.int64),
+        ("texts", np.int64),
+        ("missed", np.bool_),
+        ("unprotected", np.bool_),
     ]
 )
 
@@ -37,12 +37,13 @@ class Flags(NamedTuple):
 
     def beside(self, other: "Flags") -> "Flags":
         """This and what is known of other strings."""
-        return Flags(*(one + two for one, two in zip(self, other, strict=True)))
+        return Flags(*(ours + theirs for ours, theirs in zip(self, other, strict=True)))
 
 
 class Shown(NamedTuple):
-    """Different secret strings by digest of their label, and the most that one of them shows; of no
-    string at all, zeros.
+    """Different secret strings by digest of their label, and the most that one of them shows.
+
+    Of no string at all these are zeros.
     """
 
     labels: dict[bytes, Flags] = {}
@@ -71,8 +72,10 @@ class Strings:
     def add(
         self, author: str | None, strings: dict[tuple[str, str], tuple[bool, bool]], *, fresh: bool
     ) -> None:
-        """Add a point: of each of its secret strings, with its label, whether one was missed, and
-        one left unprotected.
+        """Add a point.
+
+        `strings`: of each of its secret strings, with its label, whether one was missed, and one
+        left unprotected.
         """
         for string in {string for string, _ in strings}:
             place = self.places.setdefault((string, author), [0, 0])
@@ -80,22 +83,15 @@ class Strings:
             place[1] += fresh
         for key, flags in strings.items():
             known = self.flags.setdefault(key, [False, False])
-            for place, flag in enumerate(flags):
-                known[place] |= flag
+            for index, flag in enumerate(flags):
+                known[index] |= flag
 
     def records(self, digested: Callable[[bytes], bytes]) -> np.ndarray:
         """An array of COUNTED, in which strings, authors and labels are digests."""
-        rows: list[tuple[Any, ...]] = [
-            (
-                digested(string.encode()),
-                NOBODY if author is None else digested(author.encode()),
-                PLACES,
-                *place,
-                False,
-                False,
-            )
-            for (string, author), place in self.places.items()
-        ]
+        rows: list[tuple[Any, ...]] = []
+        for (string, author), place in self.places.items():
+            owner = NOBODY if author is None else digested(author.encode())
+            rows.append((digested(string.encode()), owner, PLACES, *place, False, False))
         for (string, label), flags in self.flags.items():
             rows.append((digested(string.encode()), NOBODY, digested(label.encode()), 0, 0, *flags))
         return np.array(rows, COUNTED)
@@ -107,10 +103,8 @@ def shown(records: np.ndarray) -> Shown:
     if not len(where):
         return Shown()
     where = where[np.lexsort((where["author"], where["digest"]))]
-    string = np.append(True, where["digest"][1:] != where["digest"][:-1])
-    pairs = np.flatnonzero(
-        string | np.append(True, where["author"][1:] != where["author"][:-1])
-    )  # string and author
+    string = begins(where["digest"])
+    pairs = np.flatnonzero(string | begins(where["author"]))  # string and author
     nobody = where["author"][pairs] == NOBODY
     points, texts = (np.add.reduceat(where[name], pairs) for name in ("points", "texts"))
     of_pairs = np.searchsorted(pairs, np.flatnonzero(string))
@@ -118,18 +112,25 @@ def shown(records: np.ndarray) -> Shown:
     return Shown(flagged(records), *(int(np.add.reduceat(each, of_pairs).max()) for each in most))
 
 
+def begins(values: np.ndarray) -> np.ndarray:
+    """Which of some values (n,) differ from the one before, (n,) bool; the first does."""
+    return np.append(True, values[1:] != values[:-1])
+
+
 def flagged(records: np.ndarray) -> dict[bytes, Flags]:
-    """By digest of the label: its strings, and how many of them are ever missed, and left
-    unprotected.
-    """
-    found = records[records["label"] != PLACES]
-    found = found[np.lexsort((found["digest"], found["label"]))]
-    label = np.append(True, found["label"][1:] != found["label"][:-1])
-    strings = np.flatnonzero(label | np.append(True, found["digest"][1:] != found["digest"][:-1]))
-    flags = [np.logical_or.reduceat(found[name], strings) for name in ("missed", "unprotected")]
+    """By digest of the label: its strings, and how many are ever missed, and left unprotected."""
+    flags = records[records["label"] != PLACES]
+    flags = flags[np.lexsort((flags["digest"], flags["label"]))]
+    label = begins(flags["label"])
+    strings = np.flatnonzero(label | begins(flags["digest"]))
+    missed, unprotected = (
+        np.logical_or.reduceat(flags[name], strings) for name in ("missed", "unprotected")
+    )
     ends = np.append(np.searchsorted(strings, np.flatnonzero(label)), len(strings))
-    names = found["label"][label].tolist()
+    names = flags["label"][label].tolist()
     return {
-        name: Flags(int(end - start), *(int(flag[start:end].sum()) for flag in flags))
+        name: Flags(
+            int(end - start), int(missed[start:end].sum()), int(unprotected[start:end].sum())
+        )
         for name, start, end in zip(names, ends, ends[1:], strict=False)
     }

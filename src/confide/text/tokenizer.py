@@ -38,9 +38,8 @@ SMALLEST = 256 + len(SPECIALS)  # every byte is a token
 OURS = r"'(?:[sdmt]|ll|ve|re)| ?{L}+|{N}| ?[^\s{l}{n}]+|\s+(?!\S)|\s+"
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?{L}+| ?{N}+| ?[^\s{l}{n}]+|\s+(?!\S)|\s+"
 WORDS_KEPT = 1 << 18
-SPELLED = {
-    code: chr(256 + rank) for rank, code in enumerate([*range(33), 127])
-}  # in byte-level BPE; other ASCII is as it is
+# in byte-level BPE; other ASCII is as it is
+SPELLED = {code: chr(256 + rank) for rank, code in enumerate([*range(33), 127])}
 
 
 class Words(dict[str, bytes]):
@@ -48,9 +47,8 @@ class Words(dict[str, bytes]):
 
     def __init__(self, backend: Backend):
         super().__init__()
-        self.tokenize = (
-            backend.model.tokenize
-        )  # a third of the time of the backend's `encode`, which cuts the word out first
+        # a third of the time of the backend's `encode`, which cuts the word out first
+        self.tokenize = backend.model.tokenize
 
     def __missing__(self, word: str) -> bytes:
         if len(self) >= WORDS_KEPT:
@@ -75,24 +73,20 @@ class Tokenizer:
     vocab_size: int
     lengths: np.ndarray  # (V,) int64: bytes of text that each token covers
     words: Words = field(repr=False)
-    whole: dict[
-        str, int
-    ]  # strings that are matched in text as one token: <MASK> and the control strings
-    pattern: re.Pattern[str] | None = (
-        None  # cuts ASCII text into words, or a few digits; None: only the backend knows how
-    )
-    borders: re.Pattern[str] | None = None  # finds what is matched whole
-    new_tokens: dict[str, int] = field(
-        default_factory=dict
-    )  # by the characters that stand for them in planted text
+    # strings that are matched in text as one token: <MASK> and the control strings
+    whole: dict[str, int]
+    pattern: re.Pattern[str]  # cuts ASCII text into words, or a few digits
+    borders: re.Pattern[str]  # finds what is matched whole
+    # by the characters that stand for them in planted text
+    new_tokens: dict[str, int] = field(default_factory=dict)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; <MASK> becomes mask_id."""
         return np.frombuffer(self.packed(text), np.int32).tolist()
 
     def packed(self, text: str) -> bytes:
-        """The same, packed: for many texts, several times as fast."""
-        if self.pattern is None or not text.isascii():
+        """Token ids of a text, packed: for many texts, several times as fast."""
+        if not text.isascii():
             return packed(self.backend.encode(text, add_special_tokens=False).ids)
         if not self.borders.search(text):
             return b"".join(map(self.words.__getitem__, self.pattern.findall(text)))
@@ -103,13 +97,11 @@ class Tokenizer:
         )
 
     def encode_planted(self, text: str) -> list[int]:
-        """Token ids of a sentence that was planted: characters that stand for new tokens become
-        these.
-        """
+        """Token ids of a planted sentence, with characters that stand for new tokens as these."""
         return np.frombuffer(self.packed_planted(text), np.int32).tolist()
 
     def packed_planted(self, text: str) -> bytes:
-        """The same, packed."""
+        """Token ids of a planted sentence, packed."""
         parts = NEW_TOKEN.split(text) if self.new_tokens else [text]
         new = self.new_tokens
         return b"".join(
@@ -117,8 +109,9 @@ class Tokenizer:
         )
 
     def encode_batch(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        """Token ids of each text with their character offsets (a token inside a character has the
-        whole of it).
+        """Token ids of each text with their character offsets.
+
+        A token inside a character has the whole of it.
         """
         encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
         return [(encoding.ids, encoding.offsets) for encoding in encodings]
@@ -131,20 +124,19 @@ class Tokenizer:
 def train_bpe(
     texts: Iterable[str], vocab_size: int, control: Sequence[str] = (), new_tokens: int = 0
 ) -> Tokenizer:
-    """Byte-level BPE with single digits, trained on public texts; InputError if bytes and specials
-    do not fit.
+    """Byte-level BPE with single digits, trained on public texts.
 
-    `control`: strings that become one token each, with the ids after the specials, in this order.
-    `new_tokens`: how many follow that no text gives. All of them count for `vocab_size`.
+    InputError if bytes and specials do not fit. `control`: strings that become one token each, with
+    the ids after the specials, in this order. `new_tokens`: how many follow that no text gives. All
+    of them count for `vocab_size`.
 
     Guarantees: none for its training texts: whole words of them are in the vocabulary.
     """
     check_control(control)
     smallest = SMALLEST + len(control) + new_tokens
     if vocab_size < smallest:
-        raise InputError(
-            f"bytes and special tokens alone take {smallest}", key="vocab_size", value=vocab_size
-        )
+        message = f"bytes and special tokens alone take {smallest}"
+        raise InputError(message, key="vocab_size", value=vocab_size)
     backend = Backend(models.BPE())
     backend.pre_tokenizer = _ours()
     trainer = trainers.BpeTrainer(
@@ -165,27 +157,25 @@ def check_control(control: Sequence[str]) -> None:
     for number, string in enumerate(control):
         others = [*SPECIALS, END, *control[:number], *control[number + 1 :]]
         if any(string in other or other in string for other in others):
-            raise InputError(
-                "is part of another token, or has one in it", key="control", value=string
-            )
+            message = "is part of another token, or has one in it"
+            raise InputError(message, key="control", value=string)
         if not string.isascii():
-            raise InputError(
-                "is not ASCII, as a byte-level decoder needs it", key="control", value=string
-            )
+            message = "is not ASCII, as a byte-level decoder needs it"
+            raise InputError(message, key="control", value=string)
 
 
 def from_files(
     vocab: bytes, merges: str, *, source: str | Path, control: Sequence[str] = ()
 ) -> Tokenizer:
-    """GPT-2's tokenizer from its vocab.json and merges.txt, with <MASK>, <pad> and control strings
-    after its own ids.
+    """GPT-2's tokenizer from its vocab.json and merges.txt.
+
+    <MASK>, <pad> and control strings come after its own ids.
     """
     try:
         table = jsons.loads(vocab)
     except orjson.JSONDecodeError as error:
-        raise InputError(
-            f"malformed JSON in vocab.json: {error.msg}", file=source, line=error.lineno
-        ) from None
+        message = f"malformed JSON in vocab.json: {error.msg}"
+        raise InputError(message, file=source, line=error.lineno) from None
     except (jsons.Repeated, jsons.Nested) as error:
         raise InputError(f"vocab.json: a token {error}", file=source) from None
     if not isinstance(table, dict) or not all(type(index) is int for index in table.values()):
@@ -197,49 +187,41 @@ def from_files(
 def from_vocab(
     vocab: dict[str, int], merges: list[Any], *, source: str | Path, control: Sequence[str] = ()
 ) -> Tokenizer:
-    """A GPT-2-like byte-level BPE with <MASK>, <pad> and control strings appended; <|endoftext|>
-    serves as begin and end.
+    """A GPT-2-like byte-level BPE with <MASK>, <pad> and control strings appended.
+
+    <|endoftext|> serves as begin and end.
     """
     check_control(control)
     if END not in vocab or sorted(vocab.values()) != list(range(len(vocab))):
-        raise InputError(
-            f"not GPT-2's byte-level vocabulary (no {END}, or gaps in the ids)", file=source
-        )
+        message = f"not GPT-2's byte-level vocabulary (no {END}, or gaps in the ids)"
+        raise InputError(message, file=source)
     vocab = dict(vocab)
     for token in (MASK, PAD, *control):
         vocab.setdefault(token, len(vocab))
     try:
-        return _build(
-            vocab, merges, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), control
-        )
+        gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+        return _build(vocab, merges, gpt2, control)
     except Exception as error:  # the backend has no exception type of its own
-        raise InputError(
-            f"vocabulary and merges do not fit together: {error}", file=source
-        ) from None
+        message = f"vocabulary and merges do not fit together: {error}"
+        raise InputError(message, file=source) from None
 
 
 def from_hub(name: str, control: Sequence[str] = ()) -> Tokenizer:
-    """The same from a model's name; only byte-level BPE vocabularies with <|endoftext|> are
-    taken.
-    """
+    """A tokenizer from a model's name: a byte-level BPE vocabulary with <|endoftext|>."""
     from transformers import AutoTokenizer
 
     try:
         source = AutoTokenizer.from_pretrained(name, trust_remote_code=False).backend_tokenizer
     except (OSError, ValueError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"tokenizer cannot be loaded: {reason}", key="source", value=name
-        ) from None
+        message = f"tokenizer cannot be loaded: {reason}"
+        raise InputError(message, key="source", value=name) from None
     described = orjson.loads(source.to_str())
-    if (
-        described["model"]["type"] != "BPE"
-        or (described["pre_tokenizer"] or {}).get("type") != "ByteLevel"
-    ):
+    model = described["model"]
+    cut = described["pre_tokenizer"] or {}
+    if model["type"] != "BPE" or cut.get("type") != "ByteLevel":
         raise InputError("not a byte-level BPE tokenizer", key="source", value=name)
-    return from_vocab(
-        described["model"]["vocab"], described["model"]["merges"], source=name, control=control
-    )
+    return from_vocab(model["vocab"], model["merges"], source=name, control=control)
 
 
 def save(tokenizer: Tokenizer, path: Path) -> None:
@@ -258,8 +240,9 @@ def load(path: Path) -> Tokenizer:
 
 
 def backend_of(text: str) -> Backend:
-    """A backend from its JSON; ValueError where its ids have gaps: it would take memory for all ids
-    up to the largest.
+    """A backend from its JSON; ValueError where its ids have gaps.
+
+    It would take memory for all ids up to the largest.
     """
     described = jsons.loads(text)
     model = described["model"]
@@ -267,16 +250,18 @@ def backend_of(text: str) -> Backend:
     if ids != set(range(len(ids))) or model["continuing_subword_prefix"]:
         raise ValueError("ids with gaps, or words in pieces of another kind")
     _pairs(model["vocab"], model["merges"])
-    return Backend.from_str(
-        orjson.dumps(described).decode()
-    )  # what was looked at, should a key have been there twice
+    # what was looked at, should a key have been there twice
+    return Backend.from_str(orjson.dumps(described).decode())
 
 
-def _pairs(vocab: dict[str, int], merges: list[Any]) -> list[tuple[str, ...]]:
+def _pairs(vocab: dict[str, int], merges: list[Any]) -> list[tuple[str, str]]:
     """Merges as pairs; ValueError where one makes no token: the backend would panic."""
-    pairs = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in merges]
-    if not all("".join(pair) in vocab for pair in pairs):
-        raise ValueError("a merge that makes no token")
+    pairs = []
+    for merge in merges:
+        left, right = merge.split(" ") if isinstance(merge, str) else merge
+        if left + right not in vocab:
+            raise ValueError("a merge that makes no token")
+        pairs.append((left, right))
     return pairs
 
 
@@ -304,9 +289,7 @@ def _build(
     pre_tokenizer: pre_tokenizers.PreTokenizer,
     control: Sequence[str] = (),
 ) -> Tokenizer:
-    """A backend in which <MASK> and the control strings are the only ones that are matched in text
-    as a token.
-    """
+    """A tokenizer in which <MASK> and the control strings alone are matched in text as a token."""
     backend = Backend(models.BPE(vocab=vocab, merges=_pairs(vocab, merges)))
     backend.pre_tokenizer = pre_tokenizer
     backend.decoder = decoders.ByteLevel()
@@ -331,16 +314,12 @@ def _wrap(backend: Backend) -> Tokenizer:
         raise ValueError("unknown pre-tokenizer")
     if MASK not in whole or "" in whole:
         raise ValueError("<MASK> is no token, or nothing is one")
-    words = pattern.replace(
-        "|{N}|", "|{N}{1,3}|"
-    )  # our digits are tokens one by one, but looked up by up to three
+    # our digits are tokens one by one, but looked up by up to three
+    words = pattern.replace("|{N}|", "|{N}{1,3}|")
     new = {}
     if pattern is OURS:
-        new = {
-            token: vocab[token]
-            for token in sorted(vocab.keys() - whole)
-            if NEW_TOKEN.fullmatch(token)
-        }
+        ordinary = sorted(vocab.keys() - whole)
+        new = {token: vocab[token] for token in ordinary if NEW_TOKEN.fullmatch(token)}
     lengths = np.zeros(len(vocab), np.int64)
     for token, index in vocab.items():
         # each byte is spelled as one character, but for what is matched whole

@@ -1,12 +1,13 @@
-"""Canaries of words (privacy regularisation, appendix A.5): each is `length` random words, and
-belongs to one author.
+"""Canaries of words (privacy regularisation, appendix A.5): each is of one author.
 
-Words are whole tokens, both at the start of a text and after a space, so that every canary has
-`length` tokens and the space of all that it could have been is exactly W ** length for W words.
-First words all differ: an attack that is given the first word alone then knows which canary it asks
-for. Everything is drawn from the spec's seed; the tokenizer is made of public text.
+It is `length` random words. Words are whole tokens, both at the start of a text and after a space,
+so that every canary has `length` tokens and the space of all that it could have been is exactly W
+** length for W words. First words all differ: an attack that is given the first word alone then
+knows which canary it asks for. Everything is drawn from the spec's seed; the tokenizer is made of
+public text.
 """
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -29,41 +30,39 @@ def one_token(tokenizer: Tokenizer, word: str) -> bool:
 
 def whole_words(tokenizer: Tokenizer) -> list[str]:
     """Words of lower-case ASCII letters, three or more, that are one token either way; sorted."""
-    found = (
+    return sorted(
         token
         for token in tokenizer.backend.get_vocab()
-        if token.isascii() and token.isalpha() and token.islower()
+        if re.fullmatch(f"[a-z]{{{SHORTEST},}}", token) and one_token(tokenizer, token)
     )
-    return sorted(word for word in found if len(word) >= SHORTEST and one_token(tokenizer, word))
 
 
 def vocabulary(spec: WordCanarySpec, tokenizer: Tokenizer, rng: np.random.Generator) -> list[str]:
-    """The words that canaries are made of, sorted. InputError for one that is no single token, or
-    if there are too few.
+    """The words that canaries are made of, sorted.
+
+    InputError for one that is no single token, or if there are too few.
     """
     if spec.words is not None:
         for word in spec.words:
             if not (word.isascii() and word.isalpha() and one_token(tokenizer, word)):
-                raise InputError(
-                    "is no word of one token at the start of a text and after a space",
-                    key="words",
-                    value=word,
-                )
+                message = "is no word of one token at the start of a text and after a space"
+                raise InputError(message, key="words", value=word)
         if len(set(spec.words)) < len(spec.words):
             raise InputError("a word is listed twice", key="words")
         return sorted(spec.words)
     known = whole_words(tokenizer)
     if len(known) < spec.vocabulary:
-        message = f"the tokenizer has {len(known)} words of one token either way: train it on more words, or ask for fewer"
+        few = f"the tokenizer has {len(known)} words of one token either way"
+        message = f"{few}: train it on more words, or ask for fewer"
         raise InputError(message, key="vocabulary", value=spec.vocabulary)
-    return [
-        known[index] for index in np.sort(rng.choice(len(known), spec.vocabulary, replace=False))
-    ]
+    drawn = np.sort(rng.choice(len(known), spec.vocabulary, replace=False))
+    return [known[index] for index in drawn]
 
 
 def chosen_authors(spec: WordCanarySpec, points: Path, rng: np.random.Generator) -> list[str]:
-    """Authors who get canaries: drawn from those with training points, sorted by name. InputError
-    if there are too few.
+    """Authors who get canaries: drawn from those with training points, sorted by name.
+
+    InputError if there are too few.
     """
     counts = Counter(
         owner
@@ -71,20 +70,13 @@ def chosen_authors(spec: WordCanarySpec, points: Path, rng: np.random.Generator)
         if split == "train" and owner is not None
     )
     if not counts:
-        raise InputError(
-            "no training point has an owner, as canaries of words need one",
-            file=points,
-            key="owner",
-        )
+        message = "no training point has an owner, as canaries of words need one"
+        raise InputError(message, file=points, key="owner")
     if spec.authors is None:
         return sorted(counts)
     if spec.authors > len(counts):
-        raise InputError(
-            f"only {len(counts)} have training points",
-            file=points,
-            key="authors",
-            value=spec.authors,
-        )
+        message = f"only {len(counts)} have training points"
+        raise InputError(message, file=points, key="authors", value=spec.authors)
     return sorted(rng.choice(sorted(counts), spec.authors, replace=False).tolist())
 
 
@@ -99,13 +91,13 @@ def draw(
     owners = [(author, copies) for author in authors for copies in spec.copies]
     total = len(owners) + spec.controls
     if total > len(words):
-        message = f"{total} canaries and controls need first words of their own, and there are {len(words)} words"
+        need = f"{total} canaries and controls need first words of their own"
+        message = f"{need}, and there are {len(words)} words"
         raise InputError(message, key="vocabulary")
     first = rng.choice(len(words), total, replace=False)
     rest = rng.integers(len(words), size=(total, spec.length - 1))
-    texts = [
-        " ".join(words[index] for index in row) for row in np.column_stack([first, rest]).tolist()
-    ]
+    places = np.column_stack([first, rest]).tolist()
+    texts = [" ".join(words[index] for index in row) for row in places]
     planted = [
         {"text": text, "author": author, "copies": copies}
         for text, (author, copies) in zip(texts, owners, strict=False)

@@ -1,9 +1,9 @@
 """Training state on disk: one safetensors file, written whole or not at all, read back only by the
 job that wrote it.
 
-Holds weights, both optimizers, every random generator, the sampler's order, the ledger and the
-metrics so far, so that a killed job continues to the same weights, bit for bit, and to the same
-ledger.
+Every part of a job (`Part`) gives its state and takes it back: weights, both optimizers, every
+random generator, the batches left of a pass, the ledger and the metrics so far. A killed job
+continues to the same weights, bit for bit, and to the same ledger.
 """
 
 import fcntl
@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -23,6 +23,17 @@ from confide.files.io import atomic
 from confide.output.escaping import warn
 
 NAME = "state.safetensors"
+State = dict[str, Any]  # of a part: tensors, and what JSON can say
+
+
+class Part(Protocol):
+    """What a checkpoint is made of."""
+
+    def state(self) -> State:
+        """All that changes while a model trains."""
+
+    def restore(self, state: State) -> None:
+        """Continue from it."""
 
 
 @contextmanager
@@ -44,17 +55,24 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
 
 
-def write(folder: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Replace the checkpoint."""
+def write(folder: Path, fingerprint: str, states: dict[str, State]) -> None:
+    """Replace the checkpoint by the states of some parts."""
+    tensors = {}
+    values: dict[str, State] = {}
+    for part, state in states.items():
+        values[part] = {}
+        for name, value in state.items():
+            if isinstance(value, Tensor):
+                tensors[f"{part}.{name}"] = value.detach().cpu().contiguous()
+            else:
+                values[part][name] = value
+    metadata = {"values": json.dumps({"fingerprint": fingerprint, "parts": values})}
     with atomic(folder / NAME) as temporary:
-        stored = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        save_file(stored, temporary, metadata={"values": json.dumps(values)})
+        save_file(tensors, temporary, metadata=metadata)
 
 
-def read(folder: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """Tensors and values of the checkpoint, or None where there is none or it belongs to another
-    configuration.
-    """
+def read(folder: Path, fingerprint: str) -> dict[str, State] | None:
+    """States of the parts; None where there is no checkpoint, or that of another configuration."""
     path = folder / NAME
     if not path.exists():
         return None
@@ -63,7 +81,11 @@ def read(folder: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, A
             values = json.loads(file.metadata()["values"])
             if values["fingerprint"] != fingerprint:
                 return None
-            return {name: file.get_tensor(name) for name in file.keys()}, values  # noqa: SIM118 (not a mapping)
+            states: dict[str, State] = values["parts"]
+            for key in file.keys():  # noqa: SIM118 (not a mapping)
+                part, _, name = key.partition(".")
+                states[part][name] = file.get_tensor(key)
+            return states
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"damaged checkpoint ({type(error).__name__}); delete it to start over", file=path
@@ -73,15 +95,6 @@ def read(folder: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, A
 def clear(folder: Path) -> None:
     """Remove the checkpoint of a finished job (the lock file stays)."""
     (folder / NAME).unlink(missing_ok=True)
-
-
-def under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Those whose names begin with "prefix.", without it."""
-    return {
-        name.removeprefix(f"{prefix}."): value
-        for name, value in tensors.items()
-        if name.startswith(f"{prefix}.")
-    }
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.models.batches import by_length, losses_of, padded
 from confide.models.head import IGNORE
+from confide.models.language_model import LanguageModel
 from confide.types import View
 
 BATCH = 256
@@ -43,7 +43,7 @@ class Scores(NamedTuple):
 
 
 @torch.no_grad()
-def score(model: nn.Module, view: View, points: np.ndarray, device: str = "cpu") -> Scores:
+def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "cpu") -> Scores:
     """Score all tokens of the given points, without dropout, in one pass."""
     training = model.training
     found = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
@@ -88,7 +88,7 @@ def perplexity(losses: np.ndarray) -> float | None:
 
 
 def evaluate_points(
-    model: nn.Module, view: View, mask: np.ndarray, points: np.ndarray, device: str = "cpu"
+    model: LanguageModel, view: View, mask: np.ndarray, points: np.ndarray, device: str = "cpu"
 ) -> dict[str, float | None]:
     """Metrics over the given points; `mask` (T,) marks the private tokens. A share without tokens
     is None.
@@ -210,12 +210,12 @@ def backoff(masked: dict[str, float | None], tokens: int, vocab_size: int) -> fl
     never saw the text behind masks is tested on what it was trained never to predict (Selective-DP
     Figure 5).
     """
-    if not tokens or masked["ppl_private"] is None:
+    ppl = masked["ppl_private"]
+    if not tokens or ppl is None:
         return None
-    return (
-        math.exp(min(math.log(masked["ppl_private"]) * masked["tokens_private"] / tokens, 700.0))
-        * vocab_size
-    )
+    masks = masked["tokens_private"] or 0
+    of_masks = math.exp(min(math.log(ppl) * masks / tokens, 700.0))
+    return of_masks * vocab_size
 
 
 def share_of(view: View, points: np.ndarray) -> float | None:

@@ -17,32 +17,34 @@ import numpy as np
 
 from confide.errors import InputError
 from confide.methods import METHODS
-from confide.methods.plan import Plan
 from confide.specs import Params, PrivacySpec, RecipeSpec, TrainSpec
-from confide.types import POOLS, SPLITS, Packing, Partition, Step, View, ViewName
+from confide.types import SPLITS, Packing, Partition, Step, View, ViewName
 
+MIXED = "a chunk would mix public and private points"
 NOTHING = np.zeros(0, np.int64)  # places of a point without tokens
 Places = list[
     np.ndarray
 ]  # of each point: where its tokens stand in the ids of a view; -1: the end token
 
 
-def pack(spec: TrainSpec, partition: Partition, end: int) -> tuple[Partition, Packing]:
-    """The partition that a packed training job reads, and what its ledger says of it; InputError
-    where it cannot be packed.
+def pack(spec: TrainSpec, partition: Partition, end: int) -> tuple[Partition, Packing | None]:
+    """The partition as a training job reads it, and what its ledger says of its chunks, if any.
 
+    InputError where it cannot be packed.
     Guarantees: chunks of a view that alone is read, and their number, are a function of that view's
     points and their domains.
     """
-    steps = steps_of(spec.method)
+    if spec.pack is None:
+        return partition, None
+    steps = METHODS[spec.method].kinds(spec.recipe)
     if (why := obstacle(steps, spec.recipe, spec.privacy)) is not None:
         raise InputError(f"cannot be: {why}", key="pack", value=spec.pack)
     if not partition.private[partition.pool("all")].all():
-        message = "needs every training point private (conservative policy: everything): a chunk would mix public and private"
+        message = "needs every training point private (conservative policy: everything): " + MIXED
         raise InputError(message, key="pack", value=spec.pack)
-    views = sorted({step.view for step in steps} if spec.redact else {"original"})
+    views: list[ViewName] = sorted({step.view for step in steps}) if spec.redact else ["original"]
     chunks, most = packed(partition, spec.pack, end, views)
-    return chunks, Packing(spec.pack, most, " ".join(views))
+    return chunks, Packing(tokens=spec.pack, most=most, views=" ".join(views))
 
 
 def packed(
@@ -134,12 +136,6 @@ def marks(mask: np.ndarray, places: Places) -> np.ndarray:
     return np.append(mask, False)[np.concatenate([NOTHING, *places])]
 
 
-def steps_of(method: str) -> set[Step]:
-    """The kinds of steps that a method has, whatever the sizes."""
-    epochs = METHODS[method](Plan(10, 10, 1, 1, dict.fromkeys(POOLS, 100)))
-    return {step for steps in epochs for step in steps}
-
-
 def obstacle(steps: Iterable[Step], recipe: RecipeSpec, privacy: PrivacySpec | None) -> str | None:
     """Why such steps cannot read chunks; None if they can."""
     if privacy is not None and privacy.unit == "author":
@@ -157,11 +153,12 @@ def problems(params: Params) -> Iterator[tuple[tuple[str, ...], Any, str]]:
     """
     for name, dataset in params.datasets.items():
         if dataset.pack is not None and params.policies[dataset.conservative].kind != "everything":
-            message = "is not of kind everything, which pack needs: a chunk would mix public and private points"
+            message = "is not of kind everything, which pack needs: " + MIXED
             yield ("datasets", name, "conservative"), dataset.conservative, message
     for name, row in params.runs.items():
         if params.datasets[row.dataset].pack is None or row.method not in METHODS:
             continue
+        recipe = params.recipes[row.recipe]
         privacy = params.privacy[row.privacy] if row.privacy is not None else None
-        if (why := obstacle(steps_of(row.method), params.recipes[row.recipe], privacy)) is not None:
+        if (why := obstacle(METHODS[row.method].kinds(recipe), recipe, privacy)) is not None:
             yield ("runs", name, "dataset"), row.dataset, f"is packed: {why}"

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate
+from confide.dp.accounting.calibration import RELATIVE, SMALLEST, calibrate, paid_for
 from confide.dp.accounting.price import epsilon
 from confide.dp.discrete import BITS, MOST
-from confide.dp.ledger import Ledger
+from confide.dp.ledger import Ledger, updates_of
 from confide.errors import InputError
 from confide.methods import METHODS
 from confide.methods.plan import Plan
-from confide.specs import TrainSpec
+from confide.specs import PrivacySpec, TrainSpec
 from confide.train.pools import check_pools
-from confide.types import STATES, PoolName, Release, Step
+from confide.types import AnyRelease, PoolName, Release, StateRelease, Step
 
 Epochs = Sequence[Sequence[Step]]
 
@@ -53,7 +53,7 @@ class Sizes:
 
     def units(self, step: Step) -> int:
         """How many units, points or authors, a noisy step draws its batch from."""
-        counts = self.authors if step.unit == "author" else self.pools
+        counts = self.pools if step.unit == "point" else self.authors or {}
         return counts[step.pool]
 
 
@@ -61,8 +61,9 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     """The whole stream of steps, one list per epoch; InputError for a job that cannot run."""
     if spec.method not in METHODS:
         raise InputError(f"is not one of {', '.join(METHODS)}", key="method", value=spec.method)
-    if spec.method == "domain_only" and spec.domains is None:
-        raise InputError("are missing: domain_only needs some", key="domains")
+    method = METHODS[spec.method]
+    if method.needs_domains and spec.domains is None:
+        raise InputError(f"are missing: {spec.method} needs some", key="domains")
     if sizes.authors is not None and spec.data.dedup:
         raise InputError(AUTHORS_DEDUPLICATED, key="privacy.unit", value="author")
     if spec.pack is not None and spec.data.dedup:
@@ -74,13 +75,11 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         batch_size=recipe.batch_size,
         noisy_batch_size=recipe.noisy_batch_size,
         sizes=sizes.pools,
-        private_state=recipe.private_state,
-        redaction_schedule=recipe.redaction_schedule,
-        eta=recipe.eta,
-        seed=spec.seed,
         authors=sizes.authors,
+        recipe=recipe,
+        seed=spec.seed,
     )
-    epochs = list(METHODS[spec.method](plan))
+    epochs = list(method(plan))
     kinds = {step for steps in epochs for step in steps}
     tells_apart = any(step.tokens in ("public", "private") for step in kinds)
     if tells_apart and spec.model.kind != "lstm":
@@ -94,7 +93,7 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
         raise InputError(message, key="privacy.unit", value="author")
     if discrete(spec) and any(step.state in ("noise", "published") for step in kinds):
         message = "is for gradients alone, and these settings add noise to recurrent states, too"
-        raise InputError(message, key="privacy.noise", value=spec.privacy.noise)
+        raise InputError(message, key="privacy.noise", value=spec.protection.noise)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     return epochs
 
@@ -115,7 +114,10 @@ def discrete(spec: TrainSpec) -> bool:
 
 
 def noise_for(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
-    """The noise multiplier of the enumerated steps; InputError where a sum in steps of its grid could be too large."""
+    """The noise multiplier of the enumerated steps.
+
+    InputError where discrete noise is so little that a sum in steps of its grid could overflow.
+    """
     found = asked_noise(spec, epochs, sizes)
     if discrete(spec) and found:
         most = max(sizes.units(step) for steps in epochs for step in steps if step.noisy)
@@ -132,11 +134,12 @@ def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
     noisy = [step for steps in epochs for step in steps if step.noisy]
     if not noisy:
         return 0.0
-    privacy = spec.privacy
-    if privacy is None or (privacy.epsilon is None) == (privacy.noise_multiplier is None):
+    target = None if spec.privacy is None else spec.privacy.epsilon
+    given = None if spec.privacy is None else spec.privacy.noise_multiplier
+    if given is not None and target is None:
+        return given
+    if target is None or given is not None:
         raise InputError(f"{spec.method} needs either epsilon or noise_multiplier", key="privacy")
-    if privacy.noise_multiplier is not None:
-        return privacy.noise_multiplier
     if len({step.pool for step in noisy}) > 1:
         raise InputError(
             "noisy steps on several pools need a given noise_multiplier", key="privacy.epsilon"
@@ -145,25 +148,31 @@ def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
         raise InputError(
             "has no meaning for published training: give noise_multiplier", key="privacy.epsilon"
         )
-    return calibrate(privacy.epsilon, privacy.delta, **budgeted(spec, epochs, sizes))
+    privacy = spec.protection
+    budget = budgeted(spec, epochs, sizes)
+    return calibrate(target, privacy.delta, relation=privacy.relation, **budget)
 
 
 def budgeted(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> dict[str, Any]:
-    """What the target epsilon has to pay for, as `calibrate` takes it."""
+    """What the target epsilon has to pay for, as `calibrate` and `paid_for` take it."""
     noisy = [step for steps in epochs for step in steps if step.noisy]
-    count = len(noisy) if spec.privacy.calibrate == "drawn" else sum(map(len, epochs))
+    count = len(noisy) if spec.protection.calibrate == "drawn" else sum(map(len, epochs))
     return {
         "sample_rate": spec.recipe.noisy_batch_size / sizes.units(noisy[0]),
         "steps": count,
-        "relation": spec.privacy.relation,
         "shown": passes_that_hand_on(epochs) * sizes.states,
         "coordinates": sizes.coordinates,
     }
 
 
+def hands_on(step: Step) -> bool:
+    """Whether an update on public tokens reads states that private ones left behind, noised."""
+    return step.state == "noise" and not step.noisy
+
+
 def passes_that_hand_on(epochs: Epochs) -> int:
     """How many passes over public tokens hand on recurrent states, noised, after private ones."""
-    return sum(any(step.state == "noise" and not step.noisy for step in steps) for steps in epochs)
+    return sum(any(map(hands_on, steps)) for steps in epochs)
 
 
 def release_of(
@@ -172,37 +181,41 @@ def release_of(
     """What a ledger says of `count` updates of one kind."""
     step = step if spec.redact else replace(step, view="original")
     if not step.noisy:
-        return Release(step, sample_rate=0.0, noise_multiplier=0.0, max_grad_norm=0.0, count=count)
-    sample_rate = spec.recipe.noisy_batch_size / sizes.units(step)
+        return Release(step=step, count=count)
     return Release(
-        step, sample_rate, noise_multiplier, spec.privacy.max_grad_norm, count, sizes.coordinates
+        step=step,
+        sample_rate=spec.recipe.noisy_batch_size / sizes.units(step),
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=spec.protection.max_grad_norm,
+        count=count,
+        discrete_coordinates=sizes.coordinates,
     )
 
 
 def planned(
     spec: TrainSpec, epochs: Epochs, *, noise_multiplier: float, sizes: Sizes
-) -> list[list[Release]]:
+) -> list[list[AnyRelease]]:
     """The releases of each epoch, those that are alike and consecutive counted together."""
     found = []
     for steps in epochs:
-        releases = [
+        releases: list[AnyRelease] = [
             release_of(spec, step, noise_multiplier=noise_multiplier, sizes=sizes) for step in steps
         ]
-        if sizes.states and passes_that_hand_on([steps]):
-            last = max(
-                place
-                for place, step in enumerate(steps)
-                if step.state == "noise" and not step.noisy
+        handed_on = [place for place, step in enumerate(steps) if hands_on(step)]
+        if sizes.states and handed_on:
+            shown = StateRelease(
+                noise_multiplier=noise_multiplier,
+                max_grad_norm=spec.protection.max_grad_norm,
+                count=sizes.states,
             )
-            shown = Release(STATES, 1.0, noise_multiplier, spec.privacy.max_grad_norm, sizes.states)
-            releases.insert(last + 1, shown)
+            releases.insert(handed_on[-1] + 1, shown)
         found.append(counted(releases))
     return found
 
 
-def counted(releases: Iterable[Release]) -> list[Release]:
-    """The same with neighbours of one kind as one release, however many lines they stood in."""
-    found: list[Release] = []
+def counted(releases: Iterable[AnyRelease]) -> list[AnyRelease]:
+    """Neighbours of one kind as one release, however many lines of a ledger they stood in."""
+    found: list[AnyRelease] = []
     for release in releases:
         if found and replace(found[-1], count=release.count) == release:
             found[-1] = replace(release, count=found[-1].count + release.count)
@@ -221,7 +234,10 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
     sizes = replace(sizes, coordinates=check_coordinates(spec, ledger, file))
     epochs = enumerate_steps(spec, sizes)
     if any(step.state == "published" for steps in epochs for step in steps):
-        if any(release.step.state != "published" for release in ledger.releases()):
+        releases = ledger.releases()
+        updates = updates_of(releases)
+        as_published = all(release.step.state == "published" for release in updates)
+        if not as_published or len(updates) < len(releases):
             raise InputError(
                 "holds updates that training as published does not make", file=file, key="release"
             )
@@ -247,8 +263,11 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
 
 
 def check_coordinates(spec: TrainSpec, ledger: Ledger, file: Path) -> int:
-    """How many numbers discrete noise was added to, 0 where it is Gaussian; InputError unless it is what was asked for."""
-    found = {release.discrete_coordinates for release in ledger.releases() if release.step.noisy}
+    """How many numbers discrete noise was added to, 0 where it is Gaussian.
+
+    InputError unless it is the noise that was asked for.
+    """
+    found = {release.discrete_coordinates for release in ledger.releases() if release.noisy}
     if len(found) > 1 or any((count > 0) is not discrete(spec) for count in found):
         asked = spec.privacy.noise if spec.privacy is not None else None
         message = (
@@ -263,7 +282,7 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
     the target epsilon needs.
     """
     noisy = [step for steps in epochs for step in steps if step.noisy]
-    found = {release.noise_multiplier for release in ledger.releases() if release.step.noisy}
+    found = {release.noise_multiplier for release in ledger.releases() if release.noisy}
     if not noisy and not found:
         return 0.0
     if len(found) != 1 or not noisy or spec.privacy is None:
@@ -274,11 +293,15 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
         )
     noise_multiplier = found.pop()
     given = spec.privacy.noise_multiplier
-    if given is not None and noise_multiplier != given:
+    target = spec.privacy.epsilon
+    if given is not None:
+        fits = noise_multiplier == given
         asked = f"noise_multiplier = {given}"
-    elif given is None and not meets(spec, noise_multiplier, budgeted(spec, epochs, sizes)):
-        asked = f"epsilon = {spec.privacy.epsilon}"
     else:
+        budget = budgeted(spec, epochs, sizes)
+        fits = target is not None and meets(target, spec.privacy, noise_multiplier, budget)
+        asked = f"epsilon = {target}"
+    if fits:
         return noise_multiplier
     raise InputError(
         f"is not the noise that {asked} asks for",
@@ -288,19 +311,18 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
     )
 
 
-def meets(spec: TrainSpec, noise_multiplier: float, budget: dict[str, Any]) -> bool:
-    """Whether a noise multiplier is one that `calibrate` returns for the target: enough, and not
-    more than it takes.
+def meets(
+    target: float, privacy: PrivacySpec, noise_multiplier: float, budget: dict[str, Any]
+) -> bool:
+    """Whether a noise multiplier is one that `calibrate` returns for the target epsilon.
+
+    That is enough, and not more than it takes.
     """
-    noisy = Step("redacted", "private", noisy=True)
-    drawn = Release(
-        noisy, budget["sample_rate"], noise_multiplier, 1.0, budget["steps"], budget["coordinates"]
-    )
-    shown = replace(drawn, sample_rate=1.0, count=budget["shown"])
-    spent = epsilon([drawn, shown], spec.privacy.delta, budget["relation"])
-    target = spec.privacy.epsilon
-    enough = spent <= target
-    no_more = spent >= target * (1 - 2 * RELATIVE) or noise_multiplier <= 2 * SMALLEST
-    return enough and (
-        no_more or math.isclose(noise_multiplier, calibrate(target, spec.privacy.delta, **budget))
-    )
+    relation = privacy.relation
+    spent = epsilon(paid_for(noise_multiplier, **budget), privacy.delta, relation)
+    if spent > target:
+        return False
+    if spent >= target * (1 - 2 * RELATIVE) or noise_multiplier <= 2 * SMALLEST:
+        return True
+    needed = calibrate(target, privacy.delta, relation=relation, **budget)
+    return math.isclose(noise_multiplier, needed)

@@ -16,9 +16,10 @@ from torch import nn
 from confide.errors import InputError
 from confide.files.io import atomic
 from confide.models import weights_of
+from confide.models.language_model import LanguageModel
 
 
-def write(folder: Path, epoch: int, model: nn.Module) -> None:
+def write(folder: Path, epoch: int, model: LanguageModel) -> None:
     """Keep the weights after this epoch (from 1)."""
     with atomic(_place(folder, epoch)) as temporary:
         save_file(
@@ -41,7 +42,7 @@ def clear(folder: Path) -> None:
         place.unlink()
 
 
-def each(path: Path, model: nn.Module) -> Iterator[int]:
+def each(path: Path, model: LanguageModel) -> Iterator[int]:
     """Give the model the weights after each epoch in turn; yields the epoch's number. InputError
     where they do not fit.
     """

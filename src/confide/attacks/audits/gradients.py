@@ -1,13 +1,13 @@
-"""A white-box audit: coins are guessed from the noised updates themselves, made again by the code
-that trained the model.
+"""A white-box audit: coins are guessed from the noised updates themselves.
 
-The run's ledger says which noised updates it made. Each is made once more by the same functions,
-from a Poisson batch through clipping to noise, on examples whose gradients nobody could overlook
-(Nasr et al. 2023; Steinke et al. 2023, section 6): before clipping far too long, afterwards exactly
-as long as clipping allows, each in a direction of its own. In the set `replacement` a coin decides
-which of two opposite gradients a record has, in the set `inclusion` whether it is there at all. A
-coin's score is the log-likelihood ratio of what the updates hold in its record's direction, the
-best that an attacker can do who sees all of them.
+These are made again by the code that trained the model. The run's ledger says which noised updates
+it made. Each is made once more by the same functions, from a Poisson batch through clipping to
+noise, on examples whose gradients nobody could overlook (Nasr et al. 2023; Steinke et al. 2023,
+section 6): before clipping far too long, afterwards exactly as long as clipping allows, each in a
+direction of its own. In the set `replacement` a coin decides which of two opposite gradients a
+record has, in the set `inclusion` whether it is there at all. A coin's score is the log-likelihood
+ratio of what the updates hold in its record's direction, the best that an attacker can do who sees
+all of them.
 
 It tells whether clipping, sampling and noise do what the ledger says of them, at a strength that no
 attack on a finished model has. It does not look at the model's own layers or weights. Recurrent
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from confide.attacks.audits.game import against_coins
 from confide.attacks.target import Target
 from confide.dp.accounting.pairs import Pair, loss
-from confide.dp.ledger import Ledger
+from confide.dp.ledger import Ledger, updates_of
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.randomness import Stream, noise_of
 from confide.dp.mechanism.sampling import poisson
@@ -34,22 +34,23 @@ from confide.models.batches import Batch
 from confide.models.head import Head
 from confide.runtime.memory import Budget
 from confide.specs import GradientsSpec
-from confide.types import STATES, Release
+from confide.types import Release
 
+# what a bound is compared with: the relation and the unit of a claim
 CLAIMS = {
     "replacement": ("replace_one", "record"),
     "inclusion": ("add_or_remove", "record"),
-}  # what a bound is compared with
+}
 STEEP = 1e4  # of a loss in its record's direction: its gradient's length before it is clipped
 PIECE = 256  # examples of one pass
 COLUMNS = 128  # records of the linear layer, whose inputs are written out
 
 
 class Directions(nn.Module):
-    """A language model of one position whose loss on record i has a gradient in the i-th direction
-    only.
+    """A language model of one position with a direction of its own for each record.
 
-    Most records are rows of an embedding, the last ones columns of a linear layer.
+    The loss on record i has a gradient in the i-th direction only. Most records are rows of an
+    embedding, the last ones columns of a linear layer.
     """
 
     def __init__(self, records: int):
@@ -62,32 +63,38 @@ class Directions(nn.Module):
             nn.init.zeros_(parameter)
 
     def hidden(self, inputs: Tensor, keep: None = None, ends: Tensor | None = None) -> Tensor:
-        """(B, 1, 1) of records (B, 1): 0, and a function of one weight alone; nothing is kept,
-        nothing padded.
+        """Hidden states (B, 1, 1) of records (B, 1): 0, and a function of one weight alone.
+
+        Nothing is kept, and nothing padded.
         """
         column = torch.arange(self.rows, self.rows + self.linear.in_features, device=inputs.device)
         one_hot = (inputs.unsqueeze(-1) == column).to(self.linear.weight.dtype)
         return self.embedding(inputs.clamp(max=self.rows)) + self.linear(one_hot)
 
     def gradient(self) -> Tensor:
-        """What .grad holds in each record's direction, (records,)."""
-        return torch.cat([self.embedding.weight.grad[: self.rows, 0], self.linear.weight.grad[0]])
+        """What .grad holds in each record's direction, (records,), after a backward pass."""
+        rows = self.embedding.weight.grad
+        columns = self.linear.weight.grad
+        if rows is None or columns is None:
+            raise RuntimeError("no gradient was computed")
+        return torch.cat([rows[: self.rows, 0], columns[0]])
 
 
 def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
-    """Bounds and right guesses of both sets; a reason instead where the run made no noised
-    update.
+    """Bounds and right guesses of both sets.
+
+    A reason stands in their place where the run made no noised update.
     """
     if target.ledger is None:
         raise InputError("needs the ledger of the run", key="attack", value=spec.kind)
     ledger = Ledger.from_file(target.ledger)
-    made = [release for release in ledger.releases() if repeatable(release)]
+    made = [release for release in updates_of(ledger.releases()) if repeatable(release)]
     metrics: dict[str, Any] = {
         "delta": spec.delta,
         "confidence": spec.confidence,
         "ledger": ledger.head,
+        "updates": sum(release.count for release in made),
     }
-    metrics["updates"] = sum(release.count for release in made)
     rng = np.random.default_rng(spec.seed)
     coins = {name: rng.random(spec.coins) < 0.5 for name in CLAIMS}
     scores = {}
@@ -95,28 +102,23 @@ def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
         device = str(next(target.model.parameters()).device)
         scores = scored(made, coins, seed=spec.seed, device=device)
     for name, (relation, unit) in CLAIMS.items():
-        found: dict[str, Any] = {
+        numbers: dict[str, Any] = {
             "relation": relation,
             "unit": unit,
             "coins": spec.coins,
             "heads": int(coins[name].sum()),
         }
         if made:
-            found |= against_coins(spec, scores[name], coins[name])
+            numbers |= against_coins(spec, scores[name], coins[name])
         else:
-            found["reason"] = "the run made no noised update"
-        metrics |= {f"{name}_{key}": value for key, value in found.items()}
+            numbers["reason"] = "the run made no noised update"
+        metrics |= {f"{name}_{key}": value for key, value in numbers.items()}
     return metrics
 
 
 def repeatable(release: Release) -> bool:
     """Whether it is of updates that clip, sample and noise gradients."""
-    return (
-        release.step.noisy
-        and release.step != STATES
-        and release.step.state != "published"
-        and release.count > 0
-    )
+    return release.noisy and release.step.state != "published" and release.count > 0
 
 
 def scored(
@@ -128,17 +130,17 @@ def scored(
     where the coin is heads.
     """
     replaced, present = (torch.from_numpy(coins[name]) for name in CLAIMS)
-    records = torch.cat([torch.arange(len(replaced)), len(replaced) + present.nonzero().flatten()])
-    signs = torch.cat(
-        [(~replaced).long(), torch.zeros(int(present.sum()), dtype=torch.int64)]
-    )  # which target: which side
+    there = len(replaced) + present.nonzero().flatten()
+    records = torch.cat([torch.arange(len(replaced)), there])
+    # which target a record has decides to which side its gradient points
+    signs = torch.cat([(~replaced).long(), torch.zeros_like(there)])
     model = Directions(len(replaced) + len(present)).to(device)
     sampler = Stream(seed, "audit of gradients: batches")
     name = "audit of gradients: noise"
     discrete = any(release.discrete_coordinates for release in made)
     noise = Stream(seed, name) if discrete else noise_of(seed, name, device)
     budget = Budget(PIECE)
-    totals = {name: np.zeros(len(own)) for name, own in coins.items()}
+    totals = {name: np.zeros(len(flips)) for name, flips in coins.items()}
     clipper = PerExampleClipper(model, max_grad_norm=1.0)
     for release in made:
         clipper.max_grad_norm = release.max_grad_norm
@@ -161,9 +163,8 @@ def scored(
             seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
             parts = np.split(seen, [len(replaced)])
             for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):
-                pair = Pair(
-                    release.sample_rate, release.noise_multiplier, replace=relation == "replace_one"
-                )
+                replace = relation == "replace_one"
+                pair = Pair(release.sample_rate, release.noise_multiplier, replace=replace)
                 totals[name] += loss(pair, part)
     return totals
 

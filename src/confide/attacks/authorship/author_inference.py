@@ -1,5 +1,4 @@
-"""Author inference: who wrote a text, told from the hidden state that a language model has after
-its last token.
+"""Author inference: who wrote a text, told from a language model's state after its last token.
 
 That state is what privacy regularisation (Mireshghallah et al. 2021, section 2) hides authors from:
 against its own discriminator in training, here against a new one, which is trained on what the
@@ -12,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.authorship.authors import Sample, read_samples
-from confide.attacks.domains.proportions import share
+from confide.attacks.domains.proportions import CONFIDENCE, share
 from confide.attacks.statistics.probe import Features, choose, hits
+from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.batches import by_length, padded
 from confide.specs import AuthorInferenceSpec
 from confide.text.tokenizer import Tokenizer
@@ -26,7 +26,6 @@ from confide.types import SPLITS, View
 
 BATCH = 256  # texts in one forward pass
 AMONG = 5  # a second accuracy: the author is among so many guesses
-CONFIDENCE = 0.95
 
 
 class Labelled(NamedTuple):
@@ -38,61 +37,56 @@ class Labelled(NamedTuple):
     authors: int
     untrained: int  # authors without training texts, whose texts are left out
 
+    def of(self, split: str) -> np.ndarray:
+        """Which texts are of a split, (N,) bool."""
+        return self.split == SPLITS.index(split)
+
 
 def labelled(
     samples: list[Sample], tokenizer: Tokenizer, spec: AuthorInferenceSpec, points: Path
 ) -> Labelled:
-    """Texts with authors, planted canaries left out; InputError unless two authors can be told
-    apart and tested.
+    """Texts with authors, planted canaries left out.
+
+    InputError unless two authors can be told apart and tested.
     """
-    own = [sample for sample in samples if sample.author >= 0 and sample.canary is None]
-    if not own:
-        raise InputError(
-            "has no authors, which author_inference tells apart", file=points, key="owner"
-        )
-    trained = sorted({sample.author for sample in own if sample.split == "train"})
+    named = [sample for sample in samples if sample.author >= 0 and sample.canary is None]
+    if not named:
+        message = "has no authors, which author_inference tells apart"
+        raise InputError(message, file=points, key="owner")
+    trained = sorted({sample.author for sample in named if sample.split == "train"})
     if len(trained) < 2:
         raise InputError("fewer than two authors have training texts", file=points, key="owner")
     place = {author: number for number, author in enumerate(trained)}
-    kept = [sample for sample in own if sample.author in place]
+    kept = [sample for sample in named if sample.author in place]
     train = [number for number, sample in enumerate(kept) if sample.split == "train"]
-    surplus = np.random.default_rng(spec.seed % 2**64).permutation(train)[spec.limit :].tolist()
-    kept = (
-        [sample for number, sample in enumerate(kept) if number not in set(surplus)]
-        if surplus
-        else kept
-    )
+    rng = np.random.default_rng(spec.seed % 2**64)
+    surplus = set(rng.permutation(train)[spec.limit :].tolist())
+    kept = [sample for number, sample in enumerate(kept) if number not in surplus]
     if not any(sample.split == "test" for sample in kept):
         raise InputError("no author with training texts has test texts", file=points, key="split")
-    encoded = [tokenizer.encode(sample.text) for sample in kept]
-    starts = np.cumsum([0] + [len(ids) for ids in encoded])
-    ids = np.fromiter((token for row in encoded for token in row), np.int32, int(starts[-1]))
     return Labelled(
-        view=View(ids, starts, np.zeros(len(ids), dtype=bool)),
+        view=view_of([tokenizer.encode(sample.text) for sample in kept]),
         label=np.array([place[sample.author] for sample in kept]),
         split=np.array([SPLITS.index(sample.split) for sample in kept]),
         authors=len(trained),
-        untrained=len({sample.author for sample in own} - place.keys()),
+        untrained=len({sample.author for sample in named} - place.keys()),
     )
 
 
 @torch.inference_mode()
-def last_states(model: nn.Module, view: View) -> np.ndarray:
-    """Hidden state (N, d) float64 after the last token of each text; of an empty one, after the
-    begin token.
+def last_states(model: LanguageModel, view: View) -> np.ndarray:
+    """Hidden state (N, d) float64 after the last token of each text.
+
+    Of an empty text it is that after the begin token.
     """
-    device = next(model.parameters()).device
-    lengths = np.diff(view.starts)
-    found = np.zeros((len(view), model.head.weight.shape[1]))
+    device = model.device
+    lengths = torch.from_numpy(np.diff(view.starts))
+    states = np.zeros((len(view), model.head.weight.shape[1]))
     for piece in by_length(view, np.arange(len(view)), BATCH):
         hidden = model.hidden(padded(view, piece, model.bos).inputs.to(device))
-        found[piece] = (
-            hidden[torch.arange(len(piece)), torch.from_numpy(lengths[piece])]
-            .double()
-            .cpu()
-            .numpy()
-        )
-    return found
+        last = hidden[torch.arange(len(piece)), lengths[piece]]
+        states[piece] = last.double().cpu().numpy()
+    return states
 
 
 def token_counts(view: View, vocab_size: int) -> Features:
@@ -109,50 +103,53 @@ def token_counts(view: View, vocab_size: int) -> Features:
 def told(
     features: Features, texts: Labelled, spec: AuthorInferenceSpec, prefix: str
 ) -> dict[str, float]:
-    """Accuracy on test texts of a classifier of features (N, d), over texts and as the mean over
-    authors (`balanced`).
+    """Accuracy on test texts of a classifier of features (N, d).
 
-    The intervals are over texts: the authors are the classes, and nothing is claimed of others.
+    It is over texts, and as the mean over authors (`balanced`). The intervals are over texts: the
+    authors are the classes, and nothing is claimed of others.
     """
     train, valid, test = (
-        (features[texts.split == split], texts.label[texts.split == split])
-        for split in range(len(SPLITS))
+        (features[texts.of(split)], texts.label[texts.of(split)]) for split in SPLITS
     )
     probe = choose(train, valid, texts.authors, spec.penalties, spec.iterations)
     logits = probe.logits(test[0])
+    authors = test[1]
     metrics = {f"{prefix}penalty": probe.penalty}
-    for name, among in (("", 1), ("_top", AMONG)):
-        right = hits(logits, test[1], among)
-        each = range(len(test[1]))
-        found = share(right, each, each, CONFIDENCE)
-        values = {"": found.rate, "_low": found.low, "_high": found.high}
-        values["_balanced"] = float(
-            np.mean([right[test[1] == author].mean() for author in np.unique(test[1])])
-        )
-        metrics |= {f"{prefix}accuracy{name}{end}": value for end, value in values.items()}
+    for name, among in (("accuracy", 1), ("accuracy_top", AMONG)):
+        right = hits(logits, authors, among)
+        each = range(len(authors))
+        overall = share(right, each, each, CONFIDENCE)
+        of_authors = [right[authors == author].mean() for author in np.unique(authors)]
+        metrics[f"{prefix}{name}"] = overall.rate
+        metrics[f"{prefix}{name}_low"] = overall.low
+        metrics[f"{prefix}{name}_high"] = overall.high
+        metrics[f"{prefix}{name}_balanced"] = float(np.mean(of_authors))
     return metrics
 
 
 def author_inference(spec: AuthorInferenceSpec, target: Target) -> dict[str, Any]:
-    """Accuracy of the classifiers with the model and without, beside chance and the guess of the
-    likeliest author.
+    """Accuracy of the classifiers with the model and without.
+
+    Beside it stand chance and the guess of the likeliest author.
     """
     samples, _ = read_samples(target.points)
     texts = labelled(samples, target.tokenizer, spec, target.points)
-    train, test = (texts.label[texts.split == SPLITS.index(split)] for split in ("train", "test"))
+    train = texts.label[texts.of("train")]
+    test = texts.label[texts.of("test")]
     metrics: dict[str, Any] = {
         "authors": texts.authors,
         "points": len(test),
         "train_points": len(train),
+        "authors_untrained": texts.untrained,
+        "chance": 1 / texts.authors,
+        "among": AMONG,
+        "majority": float((test == np.bincount(train).argmax()).mean()),
     }
-    metrics |= {"authors_untrained": texts.untrained, "chance": 1 / texts.authors, "among": AMONG}
-    metrics |= {"majority": float((test == np.bincount(train).argmax()).mean())}
-    blind = told(token_counts(texts.view, target.tokenizer.vocab_size), texts, spec, "blind_")
-    metrics |= blind | {"blind": blind["blind_accuracy"]}
+    metrics |= told(token_counts(texts.view, target.tokenizer.vocab_size), texts, spec, "blind_")
+    metrics["blind"] = metrics["blind_accuracy"]
     states = last_states(target.model, texts.view)
     if not np.isfinite(states).all():
         return metrics | {"accuracy": None, "reason": "the model's states are not finite"}
-    known = states[texts.split == SPLITS.index("train")]
-    return metrics | told(
-        (states - known.mean(0)) / np.maximum(known.std(0), 1e-6), texts, spec, ""
-    )
+    known = states[texts.of("train")]
+    standard = (states - known.mean(0)) / np.maximum(known.std(0), 1e-6)
+    return metrics | told(standard, texts, spec, "")

@@ -1,7 +1,7 @@
-"""Authors by number, as the partition numbers them: in the order in which they first stand in
-points.jsonl.
+"""Points with their authors by number, as the partition numbers them.
 
-Names are needed to match planted canaries with their authors, and are never written.
+That is in the order in which they first stand in points.jsonl. Names are needed to match planted
+canaries with their authors, and are never written.
 """
 
 from pathlib import Path
@@ -20,12 +20,13 @@ class Sample(NamedTuple):
 
 
 def read_samples(points: Path) -> tuple[list[Sample], dict[str, int]]:
-    """All points in order, and the number of each author by name; InputError where a field is
-    missing.
+    """All points in order, and the number of each author by name.
+
+    InputError where a field is missing.
     """
-    numbers: dict[str | None, int] = {None: -1}
-    samples = [
-        Sample(text, split, numbers.setdefault(owner, len(numbers) - 1), canary)
-        for text, split, owner, canary in read_rows(points, "text", "split", "owner", "canary")
-    ]
-    return samples, {name: number for name, number in numbers.items() if name is not None}
+    numbers: dict[str, int] = {}
+    samples = []
+    for text, split, owner, canary in read_rows(points, "text", "split", "owner", "canary"):
+        author = -1 if owner is None else numbers.setdefault(owner, len(numbers))
+        samples.append(Sample(text, split, author, canary))
+    return samples, numbers

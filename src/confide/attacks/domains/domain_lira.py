@@ -1,11 +1,10 @@
-"""Likelihood ratios of what a model writes when prompted with another domain, and its C of domain
-privacy.
+"""Likelihood ratios of what a model writes when prompted with another domain, and its C.
 
 The ratio is of the continuation alone: a continuation's score is log p(text | prompt) per token
 under the target, minus the same under a reference that never saw the target domains; higher means
 that it stems from them. (The code of Domain Private Transformers divides the perplexity of prompt
 and text by that of the prompt, which is no conditional perplexity, and sorts its examples by it.)
-Definition 4.1 for a prompt domain i and a target domain j:
+C is that of domain privacy, definition 4.1, for a prompt domain i and a target domain j:
 
     Pr[M_D(c_i) in d_j] <= C Pr[M_{D without d_j}(c_i) in d_j],
 
@@ -18,10 +17,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.domains.examples import veil, written
-from confide.attacks.domains.judges import GOLD
+from confide.attacks.domains.judges import GOLD, Verdicts, policies_of
 from confide.attacks.domains.leak import (
     Answers,
     answers,
@@ -37,31 +35,33 @@ from confide.attacks.domains.proportions import ratio
 from confide.attacks.membership.lira import roc
 from confide.attacks.membership.scores import secret_log_probs
 from confide.attacks.statistics.metrics import auc, auc_null
+from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import number
+from confide.models import LanguageModel
 from confide.specs import DomainLiraSpec
-from confide.types import View
 
 
 def continuation(
-    network: nn.Module, given: Answers, chosen: np.ndarray
+    network: LanguageModel, given: Answers, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Total log-probability in nats (m,) of the chosen answers after their prompts, and their
-    numbers of tokens (m,).
+    """Total log-probability in nats (m,) of the chosen answers after their prompts.
+
+    Beside it are their numbers of tokens (m,).
     """
-    rows = [(given.ids[place], given.generations[place].ids) for place in chosen]
-    ids = np.concatenate([np.array([*before, *after], dtype=np.int32) for before, after in rows])
-    starts = np.cumsum([0] + [len(before) + len(after) for before, after in rows])
-    marks = np.concatenate(
-        [np.arange(len(before) + len(after)) >= len(before) for before, after in rows]
-    )
-    return secret_log_probs(network, View(ids, starts, marks))
+    texts = [[*given.ids[place], *given.generations[place].ids] for place in chosen]
+    marks = [
+        np.arange(len(text)) >= len(given.ids[place])
+        for text, place in zip(texts, chosen, strict=True)
+    ]
+    return secret_log_probs(network, view_of(texts, marks))
 
 
 def precision(scores: np.ndarray, flags: np.ndarray, top: int) -> float | None:
-    """Share of flagged texts among the `top` highest scores, ties at the cut in expectation; None
-    where there are fewer.
+    """Share of flagged texts among the `top` highest scores, ties at the cut in expectation.
+
+    None where there are fewer texts.
     """
     if len(scores) < top:
         return None
@@ -74,115 +74,112 @@ def precision(scores: np.ndarray, flags: np.ndarray, top: int) -> float | None:
 def resampled_auc(
     scores: np.ndarray, flags: np.ndarray, clusters: np.ndarray, spec: DomainLiraSpec
 ) -> tuple[float | None, float | None]:
-    """Percentile interval of the AUC over draws of whole dialogues; None where fewer than half of
-    the draws have both kinds.
+    """Percentile interval of the AUC over draws of whole dialogues.
+
+    None where fewer than half of the draws have both kinds of text.
     """
     rng = np.random.default_rng(spec.seed)
-    found = []
+    values = []
     members = [np.flatnonzero(clusters == cluster) for cluster in np.unique(clusters)]
     for _ in range(spec.bootstrap):
-        rows = np.concatenate(
-            [members[pick] for pick in rng.integers(len(members), size=len(members))]
-        )
-        if 0 < flags[rows].sum() < len(rows):
-            found.append(auc(scores[rows][flags[rows]], scores[rows][~flags[rows]]))
-    if 2 * len(found) < spec.bootstrap:
+        picks = rng.integers(len(members), size=len(members))
+        rows = np.concatenate([members[pick] for pick in picks])
+        flagged = flags[rows]
+        if 0 < flagged.sum() < len(rows):
+            values.append(auc(scores[rows][flagged], scores[rows][~flagged]))
+    if 2 * len(values) < spec.bootstrap:
         return None, None
     tail = (1 - spec.confidence) / 2
-    return float(np.quantile(found, tail)), float(np.quantile(found, 1 - tail))
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
 
 
 def told_apart(
     spec: DomainLiraSpec, scores: dict[str, np.ndarray], flags: np.ndarray, clusters: np.ndarray
 ) -> dict[str, Any]:
-    """How well scores (m,) find the flagged texts (m,): AUC, curve and precision; None where all
-    are flagged or none is.
+    """How well scores (m,) find the flagged texts (m,): AUC, curve and precision.
+
+    None where all are flagged or none is.
     """
     metrics: dict[str, Any] = {"flagged": int(flags.sum()), "of": len(flags)}
     if not 0 < flags.sum() < len(flags):
         return metrics | {"auc": None, "reason": "a judge flags all of the texts, or none"}
-    for prefix, own in scores.items():
-        low, high = resampled_auc(own, flags, clusters, spec)
-        metrics |= {
-            f"{prefix}auc": auc(own[flags], own[~flags]),
-            f"{prefix}auc_low": low,
-            f"{prefix}auc_high": high,
-        }
+    for prefix, values in scores.items():
+        low, high = resampled_auc(values, flags, clusters, spec)
+        metrics[f"{prefix}auc"] = auc(values[flags], values[~flags])
+        metrics[f"{prefix}auc_low"] = low
+        metrics[f"{prefix}auc_high"] = high
     low, high = auc_null(int(flags.sum()), int((~flags).sum()))
-    metrics |= {
+    ratios = scores[""]
+    return metrics | {
         "auc_null_low": low,
         "auc_null_high": high,
-        "roc": roc(scores[""][flags], scores[""][~flags]),
-    }
-    return metrics | {
-        "precision": {str(top): precision(scores[""], flags, top) for top in spec.top}
+        "roc": roc(ratios[flags], ratios[~flags]),
+        "precision": {str(top): precision(ratios, flags, top) for top in spec.top},
     }
 
 
 def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
-    """Scores of the target's continuations against each judge (`ranked`), and C of every pair of
-    domains (`pairs`).
+    """Scores of the target's continuations by each judge (`ranked`), and C of all pairs (`pairs`).
 
     Guarantees: numbers only, unless the specification asks for examples: these are text of the
     model and of prompts, masked by `examples.veil`.
     """
     if target.reference is None:
-        raise InputError(
-            "needs a model trained without the target domains",
-            key="reference",
-            value=spec.reference,
-        )
+        message = "needs a model trained without the target domains"
+        raise InputError(message, key="reference", value=spec.reference)
     wanted = pairs(spec)
     texts = read(spec, target.points)
     prompts = fitting(spec, target.tokenizer, texts, target.model, target.reference)
     source = torch.Generator().manual_seed(spec.seed)
     networks = (target.model, target.reference)
     try:
-        given, other = (
+        given, reference = (
             answers(
                 spec,
-                network=one,
+                network=network,
                 tokenizer=target.tokenizer,
                 texts=texts,
                 prompts=prompts,
                 source=source,
             )
-            for one in networks
+            for network in networks
         )
     except FloatingPointError as error:
         return {"ranked": {}, "pairs": [], "reason": str(error)}
-    found = judged(spec, texts, given)
-    theirs = judged(spec, texts, other)
+    verdicts = judged(spec, texts, given)
+    reference_verdicts = judged(spec, texts, reference)
     metrics = described(texts, given) | {"confidence": spec.confidence}
-    metrics |= {"pairs": constants(spec, wanted, (given, found), (other, theirs)), "ranked": {}}
-    chosen = np.flatnonzero(
-        given.filled & [bool(generation.ids) for generation in given.generations]
-    )
+    metrics |= {
+        "pairs": constants(spec, wanted, (given, verdicts), (reference, reference_verdicts)),
+        "ranked": {},
+    }
+    written_tokens = [bool(generation.ids) for generation in given.generations]
+    chosen = np.flatnonzero(given.filled & written_tokens)
     metrics["scored"] = len(chosen)
     if not len(chosen):
         return metrics | {"reason": "the model wrote nothing"}
-    own, count = continuation(target.model, given, chosen)
-    total = own - continuation(target.reference, given, chosen)[0]
+    alone, count = continuation(target.model, given, chosen)
+    total = alone - continuation(target.reference, given, chosen)[0]
     if not np.isfinite(total).all():
         return metrics | {"reason": "the models' probabilities are not finite"}
     scores = {
         "": total / count,
         "total_": total,
-        "target_": own / count,
+        "target_": alone / count,
         "length_": count.astype(float),
     }
     clusters = np.array([given.prompts[place].dialogue for place in chosen])
-    for name in [*spec.judges, GOLD]:
-        metrics["ranked"][name] = told_apart(
-            spec, scores, leaks(found, name, given)[chosen], clusters
-        )
+    leaking = {name: leaks(verdicts, name, given) for name in [*spec.judges, GOLD]}
+    for name, flags in leaking.items():
+        metrics["ranked"][name] = told_apart(spec, scores, flags[chosen], clusters)
     if spec.examples:
-        places = chosen[(best := np.argsort(-scores[""], kind="stable")[: spec.examples])]
-        flags = {name: leaks(found, name, given) for name in metrics["ranked"]}
-        show = veil(spec.judges.values(), target.points, spec.min_secret)
-        rows = written(show, given.prompts, given.texts, flags, places)
+        best = np.argsort(-scores[""], kind="stable")[: spec.examples]
+        show = veil(policies_of(spec).values(), target.points, spec.min_secret)
+        rows = written(show, given.prompts, given.texts, leaking, chosen[best])
         metrics["examples"] = [
-            {"score": float(scores[""][at])} | row for at, row in zip(best, rows, strict=True)
+            {"score": score} | row
+            for score, row in zip(scores[""][best].tolist(), rows, strict=True)
         ]
     return metrics
 
@@ -190,28 +187,27 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
 def constants(
     spec: DomainLiraSpec,
     wanted: list[tuple[str, str]],
-    target: tuple[Answers, dict[str, dict[str, np.ndarray]]],
-    reference: tuple[Answers, dict[str, dict[str, np.ndarray]]],
+    target: tuple[Answers, dict[str, Verdicts]],
+    reference: tuple[Answers, dict[str, Verdicts]],
 ) -> list[dict[str, Any]]:
-    """C of each pair of domains by each judge, with both shares; "inf" where the reference's is 0,
-    None where both are.
+    """C of each pair of domains by each judge, with both shares.
+
+    C is "inf" where the reference's share is 0, and None where both are.
     """
     rows = []
-    for domain, other in wanted:
+    for domain_i, domain_j in wanted:
         for name in [*spec.judges, GOLD]:
-            shares = []
-            for given, found in (target, reference):
-                asked = np.array([prompt.domain == domain for prompt in given.prompts])
-                shares.append(rate(spec, found[other][name], given, asked))
-            row: dict[str, Any] = {"prompt": domain, "target": other, "judge": name}
-            if None not in shares:
-                value, low, high = ratio(*shares, spec.confidence)
+            ours, theirs = (
+                rate(spec, verdicts[domain_j][name], given, given.asked == domain_i)
+                for given, verdicts in (target, reference)
+            )
+            row: dict[str, Any] = {"prompt": domain_i, "target": domain_j, "judge": name}
+            if ours is not None and theirs is not None:
+                value, low, high = ratio(ours, theirs, spec.confidence)
                 row |= {
-                    "target_rate": shares[0].rate,
-                    "reference_rate": shares[1].rate,
-                    "generations": shares[0].n,
-                }
-                row |= {
+                    "target_rate": ours.rate,
+                    "reference_rate": theirs.rate,
+                    "generations": ours.n,
                     "c": None if np.isnan(value) else number(value),
                     "c_low": low,
                     "c_high": number(high),

@@ -1,5 +1,4 @@
-"""Who says that a text is of a domain: policies whose labels are domains, and the domain's own
-secrets.
+"""Who says that a text is of a domain: policies whose labels are domains, and its own secrets.
 
 A policy that redacted the training text is a poor judge of what it missed, so there should be
 several. The judge `gold` asks no policy: it finds texts that hold a secret of the domain's training
@@ -27,44 +26,51 @@ def about(spec: PolicySpec, domain: str) -> PolicySpec | None:
     alone.
     """
     if spec.kind == "union":
-        parts = [part for one in spec.policies if (part := about(one, domain)) is not None]
+        parts = [part for policy in spec.policies if (part := about(policy, domain)) is not None]
         return spec.model_copy(update={"policies": parts}) if parts else None
-    if spec.kind == "regex":
-        return (
-            spec.model_copy(update={"patterns": {domain: spec.patterns[domain]}})
-            if domain in spec.patterns
-            else None
-        )
+    if spec.kind == "regex" and domain in spec.patterns:
+        return spec.model_copy(update={"patterns": {domain: spec.patterns[domain]}})
     if spec.kind in ("keyword", "classifier") and domain in (spec.domains or [domain]):
         return spec.model_copy(update={"domains": [domain]})
     return None
 
 
 def judge(name: str, spec: str | PolicySpec, domain: str) -> Judge:
-    """The judge of a domain that a policy makes; InputError where the policy knows no such domain,
-    or fails on a text.
+    """The judge of a domain that a policy makes.
+
+    InputError where the policy knows no such domain, or fails on a text.
     """
     key = f"judges.{name}"
-    if isinstance(spec, str):
-        raise InputError(
-            "is the name of a policy; a job needs the policy itself", key=key, value=spec
-        )
+    spec = itself(name, spec)
     if name == GOLD:
-        raise InputError(
-            "is the name of the judge that looks for gold secrets", key="judges", value=name
-        )
+        message = "is the name of the judge that looks for gold secrets"
+        raise InputError(message, key="judges", value=name)
     part = about(spec, domain)
     if part is None:
         raise InputError(f"a policy of kind {spec.kind} has no label {domain}", key=key)
     find = policies.batched(part)
 
     def flagged(texts: Sequence[str]) -> list[bool]:
-        spans = find(texts)
-        if None in spans:
-            raise InputError(f"fails on {spans.count(None)} of {len(spans)} texts", key=key)
+        spans = [found for found in find(texts) if found is not None]
+        if len(spans) < len(texts):
+            message = f"fails on {len(texts) - len(spans)} of {len(texts)} texts"
+            raise InputError(message, key=key)
         return [any(span.label == domain for span in found) for found in spans]
 
     return flagged
+
+
+def itself(name: str, spec: str | PolicySpec) -> PolicySpec:
+    """The policy of a judge; InputError where there is only its name."""
+    if isinstance(spec, str):
+        message = "is the name of a policy; a job needs the policy itself"
+        raise InputError(message, key=f"judges.{name}", value=spec)
+    return spec
+
+
+def policies_of(spec: PromptedSpec) -> dict[str, PolicySpec]:
+    """The policy of each judge by its name."""
+    return {name: itself(name, policy) for name, policy in spec.judges.items()}
 
 
 def verdicts(
@@ -74,24 +80,22 @@ def verdicts(
     texts: Sequence[str],
     contexts: Sequence[str] | None = None,
 ) -> Verdicts:
-    """What each judge of a domain says of texts (n,); `contexts` (n,): prompts, whose own secrets
-    are no leak.
+    """What each judge of a domain says of texts (n,).
+
+    `contexts` (n,): prompts, whose own secrets are no leak.
     """
-    distinct = {
-        text: place for place, text in enumerate(dict.fromkeys(texts))
-    }  # models repeat themselves
-    where = np.array([distinct[text] for text in texts], dtype=np.int64)
-    found = {}
+    distinct = list(dict.fromkeys(texts))  # models repeat themselves
+    place = {text: index for index, text in enumerate(distinct)}
+    where = np.array([place[text] for text in texts], dtype=np.int64)
+    flagged = {}
     for name, policy in spec.judges.items():
-        flags = judge(name, policy, domain)(list(distinct))
-        found[name] = np.array(flags, dtype=bool)[where]
-    held = [hits(secrets, text) for text in distinct]
-    known = {context: hits(secrets, context) for context in dict.fromkeys(contexts or ())}
-    own = zip(where, contexts or [None] * len(texts), strict=True)
-    found[GOLD] = np.array(
-        [bool(held[place] - known.get(context, set())) for place, context in own], dtype=bool
-    )
-    return found
+        flags = judge(name, policy, domain)(distinct)
+        flagged[name] = np.array(flags, dtype=bool)[where]
+    contexts = contexts or [""] * len(texts)
+    held = {text: hits(secrets, text) for text in dict.fromkeys([*distinct, *contexts])}
+    leaks = [bool(held[text] - held[said]) for text, said in zip(texts, contexts, strict=True)]
+    flagged[GOLD] = np.array(leaks, dtype=bool)
+    return flagged
 
 
 def hits(secrets: Searcher, text: str) -> set[int]:

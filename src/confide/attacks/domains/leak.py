@@ -1,26 +1,28 @@
-"""How often does a model that is prompted with one domain write text of another? (Domain Private
-Transformers, section 6.2)
+"""How often does a model that is prompted with one domain write text of another?
 
-There it is called the success rate of a likelihood-ratio attack, though no ratio is in it: the
-share of the continuations of held-out prompts that a judge flags, of those that are not empty.
-Beside each rate stand what the same judge flags of real held-out text of the prompt's domain, its
-false alarms, and of the target's own. Intervals are those of `proportions.share`: dialogues are the
-clusters, since prompts of one dialogue begin alike, and a prompt is continued many times.
+This is section 6.2 of Domain Private Transformers. There it is called the success rate of a
+likelihood-ratio attack, though no ratio is in it: the share of the continuations of held-out
+prompts that a judge flags, of those that are not empty. Beside each rate stand what the same judge
+flags of real held-out text of the prompt's domain, its false alarms, and of the target's own.
+Intervals are those of `proportions.share`: dialogues are the clusters, since prompts of one
+dialogue begin alike, and a prompt is continued many times.
 """
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.domains.examples import redactions, veil, written
-from confide.attacks.domains.judges import GOLD, Verdicts, verdicts
+from confide.attacks.domains.judges import GOLD, Verdicts, policies_of, verdicts
 from confide.attacks.domains.prompts import Prompt, Texts, read
 from confide.attacks.domains.proportions import Share, share
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.generation import Generation, ending, generate, room, uniforms
 from confide.specs import LeakSpec, PromptedSpec
 from confide.text.tokenizer import Tokenizer
@@ -39,61 +41,63 @@ class Answers:
         return [generation.text.strip() for generation in self.generations]
 
     @property
+    def asked(self) -> np.ndarray:
+        """(n,) str: the domain of the prompt."""
+        return np.array([prompt.domain for prompt in self.prompts])
+
+    @property
     def filled(self) -> np.ndarray:
         """(n,) bool: is not empty."""
         return np.array([bool(text) for text in self.texts], dtype=bool)
 
 
 def fitting(
-    spec: PromptedSpec, tokenizer: Tokenizer, texts: Texts, *networks: nn.Module
+    spec: PromptedSpec, tokenizer: Tokenizer, texts: Texts, *networks: LanguageModel
 ) -> list[tuple[Prompt, list[int]]]:
     """Prompts, with their tokens, that leave each of the models room for an answer."""
     longest = min(room(network, spec.sampling) for network in networks)
     encoded = [(prompt, tokenizer.encode(prompt.text)) for prompt in texts.prompts]
-    found = [(prompt, ids) for prompt, ids in encoded if len(ids) < longest]
-    if not found:
+    short = [(prompt, ids) for prompt, ids in encoded if len(ids) < longest]
+    if not short:
         shortest = min(len(ids) for _, ids in encoded) + 1
-        message = f"no prompt leaves room for so many tokens: the shortest has {shortest}, the model {longest:.0f} beside them"
+        sizes = f"the shortest has {shortest}, the model {longest:.0f} beside them"
+        message = f"no prompt leaves room for so many tokens: {sizes}"
         raise InputError(message, key="sampling.max_new_tokens", value=spec.sampling.max_new_tokens)
-    return found
+    return short
 
 
 def answers(
     spec: PromptedSpec,
-    network: nn.Module,
+    network: LanguageModel,
     tokenizer: Tokenizer,
     texts: Texts,
     prompts: list[tuple[Prompt, list[int]]],
     source: torch.Generator,
 ) -> Answers:
-    """`samples` continuations of each prompt, up to the first control token; FloatingPointError as
-    in `generate`.
+    """`samples` continuations of each prompt, up to the first control token.
+
+    FloatingPointError as in `generate`.
     """
     numbers = uniforms(len(prompts), spec.samples, spec.sampling, source)
-    found = generate(
-        network,
-        [ids for _, ids in prompts],
-        numbers,
-        spec.sampling,
-        ending(tokenizer, texts.controls),
-    )
-    repeated = [one for one in prompts for _ in range(spec.samples)]
-    flat = [generation for samples in found for generation in samples]
-    return Answers([prompt for prompt, _ in repeated], [ids for _, ids in repeated], flat)
+    encoded = [ids for _, ids in prompts]
+    stop = ending(tokenizer, texts.controls)
+    continuations = generate(network, encoded, numbers, spec.sampling, stop)
+    rows = [
+        (prompt, ids, generation)
+        for (prompt, ids), generations in zip(prompts, continuations, strict=True)
+        for generation in generations
+    ]
+    return Answers(*map(list, zip(*rows, strict=True)))
 
 
 def pairs(spec: PromptedSpec) -> list[tuple[str, str]]:
     """Prompt and target domains that differ."""
-    found = [
-        (i, j) for i in dict.fromkeys(spec.prompts) for j in dict.fromkeys(spec.targets) if i != j
-    ]
-    if not found:
-        raise InputError(
-            "are the domains of the prompts: nothing else can leak",
-            key="targets",
-            value=", ".join(spec.targets),
-        )
-    return found
+    both = itertools.product(dict.fromkeys(spec.prompts), dict.fromkeys(spec.targets))
+    different = [(prompt, target) for prompt, target in both if prompt != target]
+    if not different:
+        message = "are the domains of the prompts: nothing else can leak"
+        raise InputError(message, key="targets", value=", ".join(spec.targets))
+    return different
 
 
 def judged(spec: PromptedSpec, texts: Texts, given: Answers) -> dict[str, Verdicts]:
@@ -105,74 +109,62 @@ def judged(spec: PromptedSpec, texts: Texts, given: Answers) -> dict[str, Verdic
     }
 
 
-def leaks(found: dict[str, Verdicts], name: str, given: Answers) -> np.ndarray:
+def leaks(by_target: dict[str, Verdicts], name: str, given: Answers) -> np.ndarray:
     """(n,) bool: a judge finds some other domain than the prompt's in the answer."""
-    asked = np.array([prompt.domain for prompt in given.prompts])
-    return np.any([verdict[name] & (asked != domain) for domain, verdict in found.items()], axis=0)
+    return np.any(
+        [verdict[name] & (given.asked != domain) for domain, verdict in by_target.items()], axis=0
+    )
 
 
 def rate(spec: PromptedSpec, flags: np.ndarray, given: Answers, chosen: np.ndarray) -> Share | None:
-    """Share of flagged answers among the chosen ones (n,)."""
+    """Share of flagged answers among the chosen ones (n,); None where there are none."""
     prompts = [given.prompts[place] for place in np.flatnonzero(chosen)]
-    return share(
-        flags[chosen],
-        [one.dialogue for one in prompts],
-        [one.text for one in prompts],
-        spec.confidence,
-    )
+    if not prompts:
+        return None
+    dialogues = [prompt.dialogue for prompt in prompts]
+    return share(flags[chosen], dialogues, [prompt.text for prompt in prompts], spec.confidence)
 
 
 def real(
     spec: PromptedSpec, tokenizer: Tokenizer, texts: Texts, domain: str, target: str
 ) -> dict[str, Share | None]:
-    """What the judges of a target flag of real held-out utterances of a domain, each cut to as many
-    tokens as an answer.
+    """What the judges of a target flag of real held-out utterances of a domain.
+
+    Each is cut to as many tokens as an answer.
     """
     said = texts.held_out[domain]
-    cut = [
-        tokenizer.decode(tokenizer.encode(one.text)[: spec.sampling.max_new_tokens]) for one in said
-    ]
-    dialogues = [one.dialogue for one in said]
-    found = verdicts(spec, target, texts.secrets[target], cut)
+    most = spec.sampling.max_new_tokens
+    cut = [tokenizer.decode(tokenizer.encode(utterance.text)[:most]) for utterance in said]
+    dialogues = [utterance.dialogue for utterance in said]
     return {
-        name: share(flags, dialogues, range(len(said)), spec.confidence)
-        for name, flags in found.items()
+        name: share(flags, dialogues, range(len(said)), spec.confidence) if said else None
+        for name, flags in verdicts(spec, target, texts.secrets[target], cut).items()
     }
 
 
-def shown(one: Share | None, prefix: str = "") -> dict[str, float | int | None]:
+def shown(rate: Share | None, prefix: str = "") -> dict[str, float | int | None]:
     """A share as metrics."""
-    names = {
-        "count": "flagged",
-        "n": "of",
-        "effective": "effective",
-        "rate": "rate",
-        "low": "low",
-        "high": "high",
-    }
-    return {
-        f"{prefix}{name}": None if one is None else getattr(one, field)
-        for field, name in names.items()
-    }
+    values = [None] * len(Share._fields) if rate is None else rate
+    names = ("flagged", "of", "effective", "rate", "low", "high")
+    return {f"{prefix}{name}": value for name, value in zip(names, values, strict=True)}
 
 
 def described(texts: Texts, given: Answers) -> dict[str, Any]:
     """How much was asked and answered."""
-    stopped = sum(generation.stopped for generation in given.generations)
+    prompts = len(set(given.prompts))
     return {
-        "prompts": len(set(given.prompts)),
-        "prompts_too_long": len(texts.prompts) - len(set(given.prompts)),
+        "prompts": prompts,
+        "prompts_too_long": len(texts.prompts) - prompts,
         "dialogues": len({prompt.dialogue for prompt in given.prompts}),
         "generations": len(given.generations),
         "empty": int((~given.filled).sum()),
-        "cut_off": len(given.generations) - stopped,
+        "cut_off": sum(not generation.stopped for generation in given.generations),
         "secrets": texts.counts,
     }
 
 
 def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
-    """Leak rates of every judge: over all prompts for any other domain, and for each pair of prompt
-    and target domain.
+    """Leak rates of every judge: for any other domain, and for each pair of prompt and target.
 
     Guarantees: numbers only, and of gold secrets in how many texts there is one, unless the
     specification asks for examples: these are `examples.veil`ed text, of answers to the longest
@@ -182,42 +174,49 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     texts = read(spec, target.points)
     prompts = fitting(spec, target.tokenizer, texts, target.model)
     try:
-        source = torch.Generator().manual_seed(spec.seed)
         given = answers(
             spec,
             network=target.model,
             tokenizer=target.tokenizer,
             texts=texts,
             prompts=prompts,
-            source=source,
+            source=torch.Generator().manual_seed(spec.seed),
         )
     except FloatingPointError as error:
         return {"pairs": [], "reason": str(error)}
-    found = judged(spec, texts, given)
-    filled = given.filled
-    metrics: dict[str, Any] = described(texts, given) | {"confidence": spec.confidence, "pairs": []}
-    for name in [*spec.judges, GOLD]:
-        metrics |= {
-            f"{name}_{key}": value
-            for key, value in shown(rate(spec, leaks(found, name, given), given, filled)).items()
-        }
-    asked = np.array([prompt.domain for prompt in given.prompts])
-    for domain, other in wanted:
-        floor, ceiling = (
-            real(spec, target.tokenizer, texts, place, other) for place in (domain, other)
-        )
-        for name, flags in found[other].items():
-            row: dict[str, Any] = {"prompt": domain, "target": other, "judge": name}
-            row |= shown(rate(spec, flags, given, filled & (asked == domain)))
-            metrics["pairs"].append(
-                row | shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_")
-            )
+    by_target = judged(spec, texts, given)
+    leaking = {name: leaks(by_target, name, given) for name in [*spec.judges, GOLD]}
+    metrics = described(texts, given) | {"confidence": spec.confidence}
+    for name, flags in leaking.items():
+        metrics |= shown(rate(spec, flags, given, given.filled), f"{name}_")
+    metrics["pairs"] = [
+        row
+        for domain, leaked in wanted
+        for row in rows_of(spec, target.tokenizer, texts, given, by_target[leaked], domain, leaked)
+    ]
     if spec.examples:
-        flags = {name: leaks(found, name, given) for name in [*spec.judges, GOLD]}
         longest = {prompt.dialogue: place for place, prompt in enumerate(given.prompts)}
-        show = veil(spec.judges.values(), target.points, spec.min_secret)
-        metrics["examples"] = written(
-            show, given.prompts, given.texts, flags, list(longest.values())[: spec.examples]
-        )
+        places = list(longest.values())[: spec.examples]
+        show = veil(policies_of(spec).values(), target.points, spec.min_secret)
+        metrics["examples"] = written(show, given.prompts, given.texts, leaking, places)
         metrics["redactions"] = redactions(spec, target.points, texts)
     return metrics
+
+
+def rows_of(
+    spec: LeakSpec,
+    tokenizer: Tokenizer,
+    texts: Texts,
+    given: Answers,
+    by_judge: Verdicts,
+    domain: str,
+    target: str,
+) -> Iterator[dict[str, Any]]:
+    """Leak rates of one pair by every judge, with its false alarms and the target's own rate."""
+    floor = real(spec, tokenizer, texts, domain, target)
+    ceiling = real(spec, tokenizer, texts, target, target)
+    chosen = given.filled & (given.asked == domain)
+    for name, flags in by_judge.items():
+        row: dict[str, Any] = {"prompt": domain, "target": target, "judge": name}
+        row |= shown(rate(spec, flags, given, chosen))
+        yield row | shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_")

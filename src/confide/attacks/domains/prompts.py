@@ -1,14 +1,13 @@
-"""Prompts from held-out dialogues, real text to compare with, and the secrets of a domain: what the
-attacks on domains read.
+"""What the attacks on domains read: prompts, real text to compare with, secrets of a domain.
 
-A dialogue is a point with control tokens (`corpora/dialogues.py`). Prompts are its beginnings after
-each utterance but the last, each with the control token of the next speaker, as in Domain Private
-Transformers (section 6.2 and its code); a model has ended its utterance where it writes any control
-token.
+Prompts and real text are of held-out dialogues. A dialogue is a point with control tokens
+(`corpora/dialogues.py`). Prompts are its beginnings after each utterance but the last, each with
+the control token of the next speaker, as in Domain Private Transformers (section 6.2 and its code);
+a model has ended its utterance where it writes any control token.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +48,7 @@ class Texts(NamedTuple):
 
 def read(spec: PromptedSpec, points: Path) -> Texts:
     """Everything; InputError names a domain that is not there or has no dialogue to be cut."""
-    dialogues: dict[str, list[tuple[str, str]]] = {}
+    dialogues: dict[str | None, list[tuple[str, str]]] = {}
     domains: dict[str, None] = {}
     for text, split, domain, doc in read_rows(points, "text", "split", "domain", "doc"):
         if domain is not None:
@@ -62,9 +61,8 @@ def read(spec: PromptedSpec, points: Path) -> Texts:
                 known = ", ".join(sorted(domains)) or "the points name none"
                 raise InputError(f"unknown: one of {known}", file=points, key=key, value=domain)
             if domain not in dialogues:
-                raise InputError(
-                    "has no point in the test split", file=points, key=key, value=domain
-                )
+                message = "has no point in the test split"
+                raise InputError(message, file=points, key=key, value=domain)
     prompts = [
         prompt
         for domain in spec.prompts
@@ -72,21 +70,25 @@ def read(spec: PromptedSpec, points: Path) -> Texts:
     ]
     wanted = dict.fromkeys([*spec.prompts, *spec.targets])
     held_out = {domain: _utterances(spec, domain, dialogues[domain]) for domain in wanted}
-    found = {domain: own_secrets(points, domain, spec.min_secret) for domain in spec.targets}
-    secrets = {domain: Searcher(dict(enumerate(values))) for domain, values in found.items()}
-    controls = (START, END, *ROLES, *(f"<{domain}>" for domain in domains))
+    secrets = {domain: own_secrets(points, domain, spec.min_secret) for domain in spec.targets}
     return Texts(
         prompts,
         held_out,
-        secrets,
-        {domain: len(values) for domain, values in found.items()},
-        controls,
+        secrets={domain: searcher_of(values) for domain, values in secrets.items()},
+        counts={domain: len(values) for domain, values in secrets.items()},
+        controls=(START, END, *ROLES, *(f"<{domain}>" for domain in domains)),
     )
 
 
+def searcher_of(values: Iterable[str]) -> Searcher:
+    """A search for some secrets, which are numbered in their order."""
+    return Searcher(dict(enumerate(values)))
+
+
 def turns(text: str, domain: str) -> list[re.Match[str]]:
-    """Where each utterance begins: its control tokens, which name the domain in all of a dialogue
-    or nowhere.
+    """Where each utterance begins: its control tokens.
+
+    They name the domain in all of a dialogue or nowhere.
     """
     token = f"<{domain}> "
     speaker = rf"(?<!\S){re.escape(token) if token in text else ''}(?:{'|'.join(ROLES)})(?!\S)"
@@ -97,13 +99,14 @@ def _prompts(
     spec: PromptedSpec, domain: str, dialogues: list[tuple[str, str]], points: Path
 ) -> Iterator[Prompt]:
     """Of the first dialogues of a domain the first prefixes."""
-    found = False
+    several = False
     for doc, text in dialogues[: spec.dialogues]:
         for turn in turns(text, domain)[1 : spec.prefixes + 1]:
-            found = True
+            several = True
             yield Prompt(text[: turn.end()], domain, doc)
-    if not found:
-        message = f"none of its first test points is a dialogue of two utterances ({' '.join(ROLES)}); point: dialogue is"
+    if not several:
+        dialogue = f"dialogue of two utterances ({' '.join(ROLES)})"
+        message = f"none of its first test points is a {dialogue}; point: dialogue is"
         raise InputError(message, file=points, key="prompts", value=domain)
 
 
@@ -111,38 +114,32 @@ def _utterances(
     spec: PromptedSpec, domain: str, dialogues: list[tuple[str, str]]
 ) -> list[Utterance]:
     """What was said in the test dialogues of a domain, first so many that are not empty."""
-    found = []
+    utterances: list[Utterance] = []
     for doc, text in dialogues:
         starts = turns(text, domain)
-        for turn, following in zip(starts, [*starts[1:], None], strict=True):
-            said = (
-                text[turn.end() : following.start() if following else None]
-                .removesuffix(END)
-                .strip()
-            )
-            found += [Utterance(said, doc)] if said else []
-        if len(found) >= spec.held_out:
+        ends = [*(turn.start() for turn in starts[1:]), len(text)]
+        for turn, end in zip(starts, ends, strict=False):
+            said = text[turn.end() : end].removesuffix(END).strip()
+            if said:
+                utterances.append(Utterance(said, doc))
+        if len(utterances) >= spec.held_out:
             break
-    return found[: spec.held_out]
+    return utterances[: spec.held_out]
 
 
 def own_secrets(points: Path, domain: str, shortest: int) -> list[str]:
-    """Gold secrets of a domain's training text that stand in no other domain's, with enough letters
-    and digits.
+    """Gold secrets of a domain's training text that stand in no other domain's.
+
+    They have `shortest` letters and digits at least.
     """
-    own: dict[str, None] = {}
+    secrets: dict[str, None] = {}
     for text, split, place, gold in read_rows(points, "text", "split", "domain", "gold"):
         if split == "train" and place == domain:
-            own |= {
-                text[start:end]: None
-                for start, end, *_ in gold
-                if length(text[start:end]) >= shortest
-            }
-    values = list(own)
-    searcher = Searcher(dict(enumerate(values)))
+            secrets |= dict.fromkeys(text[start:end] for start, end, *_ in gold)
+    values = [secret for secret in secrets if length(secret) >= shortest]
     rows = read_rows(points, "text", "split", "domain")
     others = (
         text.encode() + b"\n" for text, split, place in rows if split == "train" and place != domain
     )
-    common = {hit.secret for hit in searcher.hits(others)}
+    common = {hit.secret for hit in searcher_of(values).hits(others)}
     return [value for index, value in enumerate(values) if index not in common]

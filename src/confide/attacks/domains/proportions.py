@@ -15,42 +15,41 @@ import numpy as np
 from confide.dp.accounting.bounds import clopper_pearson
 
 WIDEST = 200.0  # |log| of a ratio: no interval of counts reaches it
+CONFIDENCE = 0.95  # of the intervals of attacks whose specification names none
 STEPS = 80  # halvings of the interval in which an end lies
 
 
 class Share(NamedTuple):
-    """A share of n with its two-sided interval. `effective`: the number of independent texts that
-    would say as much.
-    """
+    """A share of n with its two-sided interval."""
 
-    count: int
+    flagged: int
     n: int
-    effective: float
+    effective: float  # the number of independent texts that would say as much
     rate: float
     low: float
     high: float
 
 
 def share(
-    flags: Sequence[bool], clusters: Sequence[object], units: Sequence[object], confidence: float
-) -> Share | None:
-    """Share of flagged texts (n,) in clusters (n,), which are drawn independently; None without
-    texts.
+    flags: Sequence[bool] | np.ndarray,
+    clusters: Sequence[object],
+    units: Sequence[object],
+    confidence: float,
+) -> Share:
+    """Share of flagged texts (n,), n > 0, in clusters (n,), which are drawn independently.
 
     `units` (n,): within a cluster, what texts have in common. Where no variance is to be seen, as
     all are flagged or none is, each unit counts as one text; of a single cluster nothing follows
     for others, so that it counts as one.
     """
     n = len(flags)
-    if not n:
-        return None
     marks = np.asarray(flags, dtype=float)
     rate = marks.mean()
     effective = _effective(marks, list(clusters), len(set(units)), confidence)
     tail = (1 + confidence) / 2
     low = 1 - clopper_pearson((1 - rate) * effective, effective, tail)
     high = clopper_pearson(rate * effective, effective, tail)
-    return Share(int(marks.sum()), n=n, effective=effective, rate=float(rate), low=low, high=high)
+    return Share(int(marks.sum()), n, effective, float(rate), low, high)
 
 
 def _effective(marks: np.ndarray, clusters: list[object], units: int, confidence: float) -> float:
@@ -59,24 +58,25 @@ def _effective(marks: np.ndarray, clusters: list[object], units: int, confidence
 
     n = len(marks)
     rate = marks.mean()
-    number = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
-    count = len(number)
+    count = len(set(clusters))
     if count == 1:
         return 1.0
     if rate in (0, 1):
         return float(units)
-    rest = np.bincount(
-        [number[cluster] for cluster in clusters], marks - rate
-    )  # beyond what sizes let expect
+    number: dict[object, int] = {}
+    places = [number.setdefault(cluster, len(number)) for cluster in clusters]
+    rest = np.bincount(places, marks - rate)  # beyond what sizes let expect
     variance = count / (count - 1) * (rest**2).sum() / n**2
     tail = (1 + confidence) / 2
     few = (stdtrit(n - 1, tail) / stdtrit(count - 1, tail)) ** 2
-    return float(min(n, rate * (1 - rate) / variance if variance > 0 else n) * few)
+    independent = rate * (1 - rate) / variance if variance > 0 else n
+    return float(min(n, independent) * few)
 
 
 class Ratio(NamedTuple):
-    """A ratio of shares with its two-sided interval; infinite where the second is 0, not a number
-    where both are.
+    """A ratio of shares with its two-sided interval.
+
+    It is infinite where the second is 0, and not a number where both are.
     """
 
     value: float
@@ -84,20 +84,21 @@ class Ratio(NamedTuple):
     high: float
 
 
-def ratio(one: Share, other: Share, confidence: float) -> Ratio:
+def ratio(first: Share, second: Share, confidence: float) -> Ratio:
     """Share `one` over share `other`, as if they were independent.
 
     Guarantees: of texts from the same prompts, whose shares rise and fall together, the interval is
     if anything too wide.
     """
-    first = (one.rate * one.effective, one.effective)
-    second = (other.rate * other.effective, other.effective)
-    return koopman(*first, *second, confidence)
+    x = first.rate * first.effective
+    y = second.rate * second.effective
+    return koopman(x, first.effective, y, second.effective, confidence)
 
 
 def koopman(x: float, m: float, y: float, n: float, confidence: float) -> Ratio:
-    """The ratio (x / m) / (y / n) of two binomial shares: all values that Pearson's chi-squared
-    test does not refute.
+    """The ratio (x / m) / (y / n) of two binomial shares.
+
+    The interval has all values that Pearson's chi-squared test does not refute.
     """
     from scipy.special import ndtri
 
@@ -119,23 +120,26 @@ def _edge(refuted: Callable[[float], bool], inside: float, outside: float) -> fl
     """The point between one that is not refuted and one that is from which on points are."""
     for _ in range(STEPS):
         middle = (inside + outside) / 2
-        inside, outside = (inside, middle) if refuted(middle) else (middle, outside)
+        if refuted(middle):
+            outside = middle
+        else:
+            inside = middle
     return outside
 
 
 def _chi_squared(value: float, x: float, m: float, y: float, n: float) -> float:
-    """Pearson's statistic of x of m and y of n if the ratio of the two probabilities is `value`, at
-    their likeliest values.
+    """Pearson's statistic of x of m and y of n if the ratio of the two probabilities is `value`.
+
+    The probabilities are the likeliest ones with that ratio.
     """
     b = value * (m + y) + x + n
     both = value * (m + n) * (x + y)
-    first = (
-        2 * both / (b + np.sqrt(max(b * b - 4 * both, 0.0))) / (m + n)
-    )  # the smaller root, without cancellation
-    found = 0.0
+    # the smaller root, without cancellation
+    first = 2 * both / (b + np.sqrt(max(b * b - 4 * both, 0.0))) / (m + n)
+    statistic = 0.0
     for count, size, p in ((x, m, first), (y, n, first / value)):
         gap = count - size * p
         variance = size * p * (1 - p)
         if abs(gap) > 1e-9 * size:
-            found += gap * gap / variance if variance > 0 and isfinite(variance) else inf
-    return found
+            statistic += gap * gap / variance if variance > 0 and isfinite(variance) else inf
+    return statistic

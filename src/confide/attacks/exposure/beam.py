@@ -1,27 +1,28 @@
-"""What a model writes after one token when it is sure: greedily, or by beam search over its whole
-vocabulary.
+"""What a model writes after one token when it is sure: greedily, or by beam search.
 
-Of each prompt, the `width` likeliest continuations found so far are kept at every step; a width of
-1 is greedy. All continuations have the same number of tokens, and none has a token that cannot
-stand within a text (`banned`).
+The search is over its whole vocabulary. Of each prompt, the `width` likeliest continuations found
+so far are kept at every step; a width of 1 is greedy. All continuations have the same number of
+tokens, and none has a token that cannot stand within a text (`banned`).
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from confide.attacks.statistics.scoring import NOT_FINITE
+from confide.models import LanguageModel
 
 CELLS = 1 << 23  # log-probabilities held at once
 
 
 @torch.inference_mode()
 def continued(
-    model: nn.Module, first: Tensor, steps: int, width: int, banned: tuple[int, ...] = ()
+    model: LanguageModel, first: Tensor, steps: int, width: int, banned: tuple[int, ...] = ()
 ) -> Tensor:
-    """The likeliest continuation found, (n, steps), after the begin token and each first token
-    (n,), which is on the CPU.
+    """The likeliest continuations found, (n, steps), after the begin token and first tokens (n,).
 
-    Errors: FloatingPointError where the model's probabilities are not finite.
+    Both are on the CPU. FloatingPointError where the model's probabilities are not finite.
     """
-    device = next(model.parameters()).device
+    device = model.device
     size = max(1, CELLS // (width * model.vocab_size))
     return torch.cat(
         [_searched(model, part.to(device), steps, width, banned) for part in first.split(size)]
@@ -29,9 +30,9 @@ def continued(
 
 
 def _searched(
-    model: nn.Module, first: Tensor, steps: int, width: int, banned: tuple[int, ...]
+    model: LanguageModel, first: Tensor, steps: int, width: int, banned: tuple[int, ...]
 ) -> Tensor:
-    """The same for one batch; k beams of each prompt stand next to each other."""
+    """The continuations of one batch; k beams of each prompt stand next to each other."""
     n = len(first)
     blocked = torch.tensor(banned, dtype=torch.int64, device=first.device)
     _, state = model.advance(model.start(n), torch.full_like(first, model.bos))
@@ -41,17 +42,15 @@ def _searched(
     for step in range(steps):
         logs = model.head(hidden).double().log_softmax(1)
         if not logs.isfinite().all():
-            raise FloatingPointError("the model's probabilities are not finite")
-        child = score[:, :, None] + logs.view(n, -1, logs.shape[1]).index_fill(
-            2, blocked, -torch.inf
-        )
+            raise FloatingPointError(NOT_FINITE)
+        allowed = logs.view(n, -1, logs.shape[1]).index_fill(2, blocked, -torch.inf)
+        child = score[:, :, None] + allowed
         kept = min(width, score.shape[1] * (logs.shape[1] - len(set(banned))))
         score, place = child.flatten(1).topk(kept)  # highest first
         beam = place // logs.shape[1]
         token = place % logs.shape[1]
-        written = torch.cat(
-            [written.gather(1, beam[:, :, None].expand(-1, -1, step)), token[:, :, None]], 2
-        )
+        before = written.gather(1, beam[:, :, None].expand(-1, -1, step))
+        written = torch.cat([before, token[:, :, None]], 2)
         if step + 1 < steps:
             rows = beam + torch.arange(n, device=first.device)[:, None] * child.shape[1]
             hidden, state = model.advance(model.take(state, rows.flatten()), token.flatten())

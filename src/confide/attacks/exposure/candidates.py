@@ -1,5 +1,4 @@
-"""Every value a canary's secret could have had, as the tokens a model would read: the candidate set
-R of exposure.
+"""The candidate set R of exposure: every value that a canary's secret could have had, as tokens.
 
 Each candidate is encoded in its context (prefix, digits, suffix), since a merge may join the
 prefix's end to the first digit or the last digit to the suffix. Read are the tokens up to the last
@@ -55,8 +54,9 @@ def candidate_blocks(
 def encoded(
     tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, values: np.ndarray
 ) -> np.ndarray:
-    """Token ids (n, L), padded with -1, of the candidates with the given values (n,), without
-    tokens of the suffix alone.
+    """Token ids (n, L), padded with -1, of the candidates with the given values (n,).
+
+    Tokens of the suffix alone are left out.
     """
     batches = (
         texts(prefix, suffix, digits, values[start : start + BATCH])
@@ -64,26 +64,22 @@ def encoded(
     )
     pieces = [encode(tokenizer, batch, len(suffix.encode())) for batch in batches]
     width = max(piece.shape[1] for piece in pieces)
+    padding = [((0, 0), (0, width - piece.shape[1])) for piece in pieces]
     return np.concatenate(
-        [np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=PAD) for p in pieces]
+        [np.pad(*parts, constant_values=PAD) for parts in zip(pieces, padding, strict=True)]
     )
 
 
 def distinct_tree(bos: int, sequences: np.ndarray) -> Tree:
-    """Tree of whole candidates (R, L), padded with -1, from the first token in which they
-    differ.
-    """
+    """Tree of candidates (R, L), padded with -1, from the first token in which they differ."""
     common = int((sequences != sequences[0]).any(axis=0).argmax())
     return tree_of((bos, *sequences[0, :common].tolist()), sequences[:, common:])
 
 
 def encode(tokenizer: Tokenizer, batch: list[str], suffix: int) -> np.ndarray:
-    """Token ids (n, L), padded with -1, without the tokens that lie wholly in the last `suffix`
-    bytes.
-    """
-    rows = [
-        found.ids for found in tokenizer.backend.encode_batch_fast(batch, add_special_tokens=False)
-    ]
+    """Token ids (n, L), padded with -1, without tokens wholly in the last `suffix` bytes."""
+    encodings = tokenizer.backend.encode_batch_fast(batch, add_special_tokens=False)
+    rows = [encoding.ids for encoding in encodings]
     counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ids = np.full((len(rows), int(counts.max())), PAD, dtype=np.int32)
     real = np.arange(ids.shape[1]) < counts[:, None]
@@ -97,10 +93,9 @@ def encode(tokenizer: Tokenizer, batch: list[str], suffix: int) -> np.ndarray:
 def _single_digits(
     tokenizer: Tokenizer, prefix: str, suffix: str, digits: int
 ) -> tuple[tuple[int, ...], np.ndarray] | None:
-    """Tokens before the first digit and tokens of 0 to 9, if every digit is always one token of its
-    own; else None.
+    """Tokens before the first digit and tokens of 0 to 9; None unless a digit is always one token.
 
-    That holds if no token of the vocabulary joins a digit to anything; a sample of candidates
+    It always is if no token of the vocabulary joins a digit to anything; a sample of candidates
     confirms it in context.
     """
     vocab = tokenizer.backend.get_vocab()
@@ -109,13 +104,12 @@ def _single_digits(
         return None
     tokens = np.array([vocab[digit] for digit in sorted(DIGITS)])
     rng = np.random.default_rng(0)
-    values = np.concatenate(
-        [rng.integers(10**digits, size=SAMPLE), np.arange(10) * 10 ** (digits - 1)]
-    )
+    drawn = rng.integers(10**digits, size=SAMPLE)
+    values = np.concatenate([drawn, np.arange(10) * 10 ** (digits - 1)])
     sample = encoded(tokenizer, prefix, suffix, digits, values)
     before = sample.shape[1] - digits
     expected = tokens[values[:, None] // 10 ** np.arange(digits - 1, -1, -1) % 10]
-    regular = (sample[:, :before] == sample[0, :before]).all() and (
-        sample[:, before:] == expected
-    ).all()
-    return (tuple(sample[0, :before].tolist()), tokens) if regular else None
+    same_context = (sample[:, :before] == sample[0, :before]).all()
+    if not same_context or not (sample[:, before:] == expected).all():
+        return None
+    return tuple(sample[0, :before].tolist()), tokens

@@ -1,6 +1,6 @@
-"""Exposure of secrets that a model never saw: exact tails, means and bands of the mean, median and
-maximum of several.
+"""Exposure of secrets that a model never saw: exact tails, means and bands for several together.
 
+Those are of the mean, the median and the maximum.
 The rank of such a secret is uniform, its exposure exponential with rate ln 2: mean 1.44 bits; the
 largest of ten has mean 4.23 bits, not 0.
 """
@@ -12,6 +12,8 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import brentq
 from scipy.special import gammaincc
+
+from confide.attacks.statistics.metrics import TAILS
 
 BITS = 1 / math.log(2)  # mean exposure of one secret that was never seen
 
@@ -25,15 +27,13 @@ def _max_tail(count: int, bits: float) -> float:
 
 
 def _median_steps(count: int) -> np.ndarray:
-    """Means of the independent exponentials whose sum is the median of `count` exposures (Renyi's
-    representation).
+    """Means of the independent exponentials whose sum is the median of `count` exposures.
+
+    This is Renyi's representation.
     """
-    steps = (
-        BITS / np.arange(count, count // 2, -1)
-        if count % 2
-        else BITS / np.arange(count, count // 2 - 1, -1)
-    )
-    if count % 2 == 0:
+    odd = count % 2
+    steps = BITS / np.arange(count, count // 2 - 1 + odd, -1)
+    if not odd:
         steps[-1] /= 2  # the upper of the two middle ones counts half
     return steps
 
@@ -43,12 +43,12 @@ def _median_tail(count: int, bits: float) -> float:
     return float(expm((np.diag(-rates) + np.diag(rates[:-1], 1)) * bits)[0].sum())
 
 
-TAILS: dict[str, Callable[[int, float], float]] = {
+TAIL_OF: dict[str, Callable[[int, float], float]] = {
     "mean": _mean_tail,
     "median": _median_tail,
     "max": _max_tail,
 }
-MEANS: dict[str, Callable[[int], float]] = {
+MEAN_OF: dict[str, Callable[[int], float]] = {
     "mean": lambda count: BITS,
     "median": lambda count: float(_median_steps(count).sum()),
     "max": lambda count: BITS * sum(1 / i for i in range(1, count + 1)),
@@ -56,20 +56,22 @@ MEANS: dict[str, Callable[[int], float]] = {
 
 
 def null_tail(statistic: str, count: int, bits: float) -> float:
-    """One-sided p-value: probability that `count` secrets never seen have a mean, median or max
-    exposure >= bits.
+    """Probability that a statistic of `count` secrets never seen is at least so many bits.
+
+    This is the one-sided p-value of a mean, median or max.
     """
-    return TAILS[statistic](count, bits)
+    return TAIL_OF[statistic](count, bits)
 
 
-def null_band(
-    statistic: str, count: int, level: float = 0.95, most: float = math.inf
-) -> tuple[float, float, float]:
-    """Mean and two-sided band (low, high) of a statistic of `count` secrets never seen; bits, cut
-    at `most` = log2 |R|.
+def null_band(statistic: str, count: int, most: float = math.inf) -> tuple[float, float, float]:
+    """Mean and two-sided band (low, high) of a statistic of `count` secrets never seen.
+
+    In bits, cut at `most` = log2 |R|.
     """
-    low, high = (
-        brentq(lambda bits, tail=tail: null_tail(statistic, count, bits) - tail, 0, 100, xtol=1e-10)
-        for tail in ((1 + level) / 2, (1 - level) / 2)
-    )
-    return min(MEANS[statistic](count), most), min(low, most), min(high, most)
+
+    def quantile(tail: float) -> float:
+        return brentq(lambda bits: null_tail(statistic, count, bits) - tail, 0, 100, xtol=1e-10)
+
+    low = quantile(TAILS[1])
+    high = quantile(TAILS[0])
+    return min(MEAN_OF[statistic](count), most), min(low, most), min(high, most)

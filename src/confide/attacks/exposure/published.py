@@ -1,10 +1,9 @@
-"""Exposure as Selective-DP published it (Shi et al. 2022, attacks/canary_insertion.py of their
-code), beside the honest one.
+"""Exposure as Selective-DP published it, beside the honest one.
 
-Candidates are ranked by mean log-probability per token of the whole sentence, its first token not
-counted (their models read no begin token, ours do), ties in numeric order. With a tokenizer that
-merges digits, candidates differ in their number of tokens, and the mean favours those that are cut
-into more pieces.
+That is attacks/canary_insertion.py of their code (Shi et al. 2022). Candidates are ranked by mean
+log-probability per token of the whole sentence, its first token not counted (their models read no
+begin token, ours do), ties in numeric order. With a tokenizer that merges digits, candidates differ
+in their number of tokens, and the mean favours those that are cut into more pieces.
 """
 
 import math
@@ -12,17 +11,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 from tqdm import tqdm
 
 from confide.attacks.exposure.candidates import BATCH, distinct_tree, encode, texts
+from confide.attacks.exposure.ranking import Sizes
 from confide.attacks.exposure.tree import PAD, read, sequence_log_probs
-from confide.attacks.statistics.scoring import token_log_probs
+from confide.attacks.statistics.scoring import NOT_FINITE, token_log_probs
 from confide.attacks.target import Target
+from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
 
 MOST_DIGITS = 6  # nothing is pruned, and all scores are held at once
-NOT_FINITE = "the model's probabilities are not finite"
 
 
 def published_ranks(
@@ -30,14 +29,14 @@ def published_ranks(
     template: dict[str, Any],
     values: np.ndarray,
     honest: np.ndarray | None,
-    sizes: dict[str, float],
+    sizes: Sizes,
     chunk: int,
 ) -> tuple[np.ndarray | None, str]:
-    """Published ranks (S,) of the values (S,), or None and why; `honest`: their ranks by total, and
-    `sizes` of that search.
+    """Published ranks (S,) of the values (S,), or None and why.
 
-    Where all candidates have equally many tokens, which differ in digits alone and not in the first
-    token, the order is that of the total, and its ranks are taken with their mid-ranks for ties.
+    `honest`: their ranks by total, and `sizes` those of that search. Where all candidates have
+    equally many tokens, which differ in digits alone and not in the first token, the order is that
+    of the total, and its ranks are taken with their mid-ranks for ties.
     """
     prefix = template["prefix"]
     suffix = template["suffix"]
@@ -57,13 +56,13 @@ def published_ranks(
         digits=digits,
         chunk=chunk,
     )
-    return (ordinal_ranks(scores, values), "") if np.isfinite(scores).all() else (None, NOT_FINITE)
+    if not np.isfinite(scores).all():
+        return None, NOT_FINITE
+    return ordinal_ranks(scores, values), ""
 
 
 def published_summary(ranks: np.ndarray | None, reason: str, candidates: int) -> dict[str, Any]:
-    """Exposures of ranks (S,), their mean and maximum; None where there are no ranks, or no
-    secrets.
-    """
+    """Exposures of ranks (S,), their mean and maximum; None without ranks, or without secrets."""
     if ranks is None:
         return {
             "published_exposures": None,
@@ -71,22 +70,22 @@ def published_summary(ranks: np.ndarray | None, reason: str, candidates: int) ->
             "published_max": None,
             "published_reason": reason,
         }
-    found = math.log2(candidates) - np.log2(ranks)
-    some = len(ranks) > 0
+    bits = math.log2(candidates) - np.log2(ranks)
     return {
-        "published_exposures": found.tolist(),
-        "published_mean": float(found.mean()) if some else None,
-        "published_max": float(found.max()) if some else None,
+        "published_exposures": bits.tolist(),
+        "published_mean": float(bits.mean()) if len(bits) else None,
+        "published_max": float(bits.max()) if len(bits) else None,
     }
 
 
 def mean_log_probs(
-    model: nn.Module, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, chunk: int
+    model: LanguageModel, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, chunk: int
 ) -> np.ndarray:
-    """Mean log-probability per token (10^digits,) float64 of each candidate's whole sentence, its
-    first token not counted.
+    """Mean log-probability per token (10^digits,) float64 of each candidate's whole sentence.
+
+    Its first token is not counted.
     """
-    found = []
+    means = []
     first = first_log_probs(model)
     with tqdm(
         total=10**digits, desc="published exposure", unit="candidate", unit_scale=True, disable=None
@@ -95,13 +94,14 @@ def mean_log_probs(
             values = np.arange(start, min(start + BATCH, 10**digits))
             rows = encode(tokenizer, texts(prefix, suffix, digits, values), 0)
             total = sequence_log_probs(model, distinct_tree(tokenizer.bos_id, rows), chunk)
-            found.append((total - first[rows[:, 0]]) / np.maximum((rows != PAD).sum(1) - 1, 1))
+            counted = np.maximum((rows != PAD).sum(1) - 1, 1)
+            means.append((total - first[rows[:, 0]]) / counted)
             bar.update(len(values))
-    return np.concatenate(found)
+    return np.concatenate(means)
 
 
 @torch.inference_mode()
-def first_log_probs(model: nn.Module) -> np.ndarray:
+def first_log_probs(model: LanguageModel) -> np.ndarray:
     """log p(token | begin token), (V,) float64, of all tokens."""
     hidden = read(model, (model.bos,), {}).hidden
     tokens = torch.arange(model.vocab_size, device=hidden.device)
@@ -109,10 +109,13 @@ def first_log_probs(model: nn.Module) -> np.ndarray:
 
 
 def ordinal_ranks(scores: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Ranks (S,), from 1 for the highest score, of the candidates (S,) among scores (R,); ties in
-    the candidates' order.
+    """Ranks (S,), from 1 for the highest score, of the candidates (S,) among scores (R,).
+
+    Ties are in the candidates' order.
     """
-    own = scores[which]
-    likelier = len(scores) - np.searchsorted(np.sort(scores), own, side="right")
-    tied = [(scores[:value] == score).sum() for value, score in zip(which, own, strict=True)]
-    return 1.0 + likelier + np.array(tied, dtype=np.float64)
+    return np.array(
+        [
+            1.0 + (scores > scores[value]).sum() + (scores[:value] == scores[value]).sum()
+            for value in which
+        ]
+    )

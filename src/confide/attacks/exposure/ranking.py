@@ -9,38 +9,38 @@ compared with the value that the secret itself gets among them.
 from collections import Counter
 from collections.abc import Iterable
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
-from torch import nn
 from tqdm import tqdm
 
 from confide.attacks.exposure.candidates import distinct_tree, encoded
 from confide.attacks.exposure.tree import Roots, Tree, sequence_log_probs
+from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
 
 # nats; a float32 log-probability changes by about 1e-5 with the batch that it is computed in
 MARGIN = 1e-3
+Sizes = dict[str, Any]  # of a search: numbers of candidates, of tokens and of states
 
 
 class Ranks:
     """Counts, while candidates pass by in numeric order, those likelier than each of S secrets."""
 
     def __init__(self, secrets: np.ndarray, apart: np.ndarray):
-        """Numeric values (S,) of the secrets and their log-probabilities (S,) as scored apart from
-        the rest.
-        """
+        """Numeric values (S,) of the secrets and their log-probabilities (S,) when scored apart."""
         self.secrets = secrets
         self.apart = apart
         self.passed = 0
         self.own = np.full(len(secrets), np.nan)
         self.likelier = np.zeros(len(secrets), dtype=np.int64)
-        self.near: list[list[tuple[np.ndarray, np.ndarray]]] = [
-            [] for _ in secrets
-        ]  # distinct values, and how many
+        # of each secret, block by block: distinct values close to its own, and how many they are
+        self.near: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in secrets]
 
     def add(self, scores: np.ndarray) -> None:
-        """Log-probabilities (n,) of the next candidates, or anything below all secrets for one that
-        need not be known.
+        """Count the next candidates by their log-probabilities (n,).
+
+        For one that need not be known, anything below all secrets will do.
         """
         inside = (self.secrets >= self.passed) & (self.secrets < self.passed + len(scores))
         self.own[inside] = scores[self.secrets[inside] - self.passed]
@@ -61,9 +61,8 @@ class Ranks:
         ranks = 1.0 + self.likelier
         for i, kept in enumerate(self.near):
             values, counts = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-            ranks[i] += (
-                counts[values > self.own[i]].sum() + (counts[values == self.own[i]].sum() - 1) / 2
-            )
+            ties = counts[values == self.own[i]].sum() - 1
+            ranks[i] += counts[values > self.own[i]].sum() + ties / 2
         return ranks
 
 
@@ -73,7 +72,9 @@ class Census:
     def __init__(self) -> None:
         self.contexts: set[tuple[int, ...]] = set()
         self.lengths: Counter[int] = Counter()  # of candidates with their context
-        self.inner = self.visited = 0  # states below the roots of the blocks
+        # states below the roots of the blocks
+        self.inner = 0
+        self.visited = 0
         self.roots: Roots = {}
 
     def add(self, tree: Tree) -> None:
@@ -81,9 +82,10 @@ class Census:
         self.lengths.update(dict(enumerate(tree.endings, len(tree.context) + 1)))
         self.inner += tree.states - 1
 
-    def metrics(self) -> dict[str, float]:
-        """Tokens from the first in which candidates differ, and states; a prefix in several blocks
-        may count in each.
+    def sizes(self) -> Sizes:
+        """Tokens from the first in which candidates differ, and states.
+
+        A prefix in several blocks may count in each.
         """
         pairs = zip(min(self.contexts), max(self.contexts), strict=False)
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -92,19 +94,19 @@ class Census:
             context[:end] for context in self.contexts for end in range(common, len(context) + 1)
         }
         used = [length for length, ending in self.lengths.items() if ending]
+        tokens = sum(length * ending for length, ending in self.lengths.items())
         return {
             "candidates": count,
             "states": len(above) + self.inner,
             "states_visited": sum(len(path) >= common for path in self.roots) + self.visited,
             "tokens_min": min(used) - common,
-            "tokens_mean": sum(length * ending for length, ending in self.lengths.items()) / count
-            - common,
+            "tokens_mean": tokens / count - common,
             "tokens_max": max(used) - common,
         }
 
 
 def log_probs_apart(
-    model: nn.Module,
+    model: LanguageModel,
     tokenizer: Tokenizer,
     prefix: str,
     suffix: str,
@@ -121,22 +123,21 @@ def log_probs_apart(
 
 
 def ranks_among(
-    model: nn.Module,
+    model: LanguageModel,
     blocks: Iterable[Tree],
     secrets: np.ndarray,
     apart: np.ndarray,
     chunk: int,
     bar: tqdm,
     prune: bool = True,
-) -> tuple[np.ndarray | None, dict[str, float]]:
-    """Ranks (S,) of secrets (S,) among all candidates, None where probabilities are not finite; and
-    sizes of the search.
+) -> tuple[np.ndarray | None, Sizes]:
+    """Ranks (S,) of secrets (S,) among all candidates, and sizes of the search.
 
-    `apart`: the secrets' log-probabilities (S,) alone; `prune` leaves out what cannot be likelier
-    than the least likely one.
+    There are no ranks where probabilities are not finite. `apart`: the secrets' log-probabilities
+    (S,) alone; `prune` leaves out what cannot be likelier than the least likely one.
     """
     census = Census()
-    found = Ranks(secrets, apart)
+    ranks = Ranks(secrets, apart)
     floor = apart.min(initial=np.inf) - 2 * MARGIN if prune else -np.inf
     finite = bool(np.isfinite(apart).all())
     for tree in blocks:
@@ -147,10 +148,8 @@ def ranks_among(
             bar.update(states * share)
 
         if finite and len(secrets):
-            scores = sequence_log_probs(
-                model, tree=tree, chunk=chunk, floor=floor, report=report, roots=census.roots
-            )
+            scores = sequence_log_probs(model, tree, chunk, floor, report, census.roots)
             finite = bool(np.isfinite(scores).all())
-            found.add(scores)
+            ranks.add(scores)
         bar.update(census.lengths.total() - bar.n)
-    return found.result() if finite else None, census.metrics()
+    return ranks.result() if finite else None, census.sizes()

@@ -1,13 +1,13 @@
-"""Exposure of canaries of words (Privacy Regularization, Mireshghallah et al. 2021, section 3):
-log2 |R| - log2 rank.
+"""Exposure of canaries of words: log2 |R| - log2 rank.
 
-R are all V^length sequences of the vocabulary, ranked by total log-probability after the begin
-token; the end token is not counted, as it is no part of the secret. Ranks are exact where the
-search reaches (sequence_search.py), else estimated with a 95 % interval (sequence_samples.py).
-`fitted` is the exposure as published there, after Carlini et al. 2019: a skew-normal distribution,
-fitted to the scores of uniform samples and extrapolated. The null is that of exposure.py: about
-Exp(ln 2) bits. All canaries are in one space, so that n of them cannot all be first: `mean_most` is
-their mean if they were the n likeliest.
+This is section 3 of Privacy Regularization (Mireshghallah et al. 2021). R are all V^length
+sequences of the vocabulary, ranked by total log-probability after the begin token; the end token is
+not counted, as it is no part of the secret. Ranks are exact where the search reaches
+(sequence_search.py), else estimated with a 95 % interval (sequence_samples.py). `fitted` is the
+exposure as published there, after Carlini et al. 2019: a skew-normal distribution, fitted to the
+scores of uniform samples and extrapolated. The null is that of exposure.py: about Exp(ln 2) bits.
+All canaries are in one space, so that n of them cannot all be first: `mean_most` is their mean if
+they were the n likeliest.
 """
 
 from dataclasses import dataclass
@@ -15,19 +15,17 @@ from math import log2
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from confide.attacks.authorship.authors import read_samples
-from confide.attacks.exposure.exposure import mean_interval
-from confide.attacks.exposure.null import null_band, null_tail
 from confide.attacks.exposure.sequence_samples import Samples, draw, estimate
 from confide.attacks.exposure.sequence_search import CELLS, search
-from confide.attacks.exposure.words import GROUPS, Space, read_words
-from confide.attacks.statistics.scoring import row_log_probs
+from confide.attacks.exposure.summary import summary
+from confide.attacks.exposure.words import Space, read_words
+from confide.attacks.statistics.scoring import NOT_FINITE, row_log_probs
 from confide.attacks.target import Target
+from confide.models import LanguageModel
 from confide.specs import SequenceExposureSpec
 
-NOT_FINITE = "the model's probabilities are not finite"
 FITTED = "as published: extrapolated"
 
 
@@ -39,27 +37,26 @@ class Exposures:
     low: np.ndarray
     high: np.ndarray
     exact: np.ndarray  # (S,) bool
-    fitted: (
-        np.ndarray | None
-    )  # None: nothing was sampled, or samples that a distribution cannot be fitted to
+    # None: nothing was sampled, or samples that a distribution cannot be fitted to
+    fitted: np.ndarray | None
     states: int  # prefixes read in the search
     samples: int
 
 
 def exposures(
-    spec: SequenceExposureSpec, model: nn.Module, space: Space, places: np.ndarray
+    spec: SequenceExposureSpec, model: LanguageModel, space: Space, places: np.ndarray
 ) -> Exposures | None:
-    """Exposures of sequences given as places (S, length), S > 0; None where the model's
-    probabilities are not finite.
+    """Exposures of sequences given as places (S, length), S > 0.
+
+    None where the model's probabilities are not finite.
     """
     targets = row_log_probs(model, space.tokens(places))
     if not np.isfinite(targets).all():
         return None
-    found = search(
-        model, space, targets, spec.chunk, np.inf if space.size <= spec.enumerated else spec.states
-    )
-    ranks = np.stack([found.ranks] * 3)
-    exact = found.settled
+    budget = np.inf if space.size <= spec.enumerated else spec.states
+    counts = search(model, space, targets, spec.chunk, budget)
+    ranks = np.stack([counts.ranks] * 3)  # values, and the ends of their intervals
+    exact = counts.settled
     fitted = None
     drawn = 0
     if not exact.all():
@@ -67,17 +64,18 @@ def exposures(
         samples = draw(model, space, spec.samples, chunk, spec.seed)
         if not np.isfinite(samples.score).all():
             return None
-        rest = estimate(samples, space, targets[~exact], places[~exact], found.floor)
-        ranks[:, ~exact] = 1 + found.above + np.stack([rest.value, rest.high, rest.low])
+        rest = estimate(samples, space, targets[~exact], places[~exact], counts.floor)
+        ranks[:, ~exact] = 1 + counts.above + np.stack([rest.value, rest.high, rest.low])
         fitted = extrapolated(samples, targets)
         drawn = len(samples.score)
-    bits = np.clip(log2(space.size) - np.log2(ranks), 0, log2(space.size))
-    return Exposures(*bits, exact, fitted, found.states, drawn)
+    value, low, high = np.clip(log2(space.size) - np.log2(ranks), 0, log2(space.size))
+    return Exposures(value, low, high, exact, fitted, counts.states, drawn)
 
 
 def extrapolated(samples: Samples, targets: np.ndarray) -> np.ndarray | None:
-    """-log2 of the share of the fitted skew-normal distribution above each target (S,): finite, but
-    bounded by nothing.
+    """-log2 of the share of the fitted skew-normal distribution above each target (S,).
+
+    It is finite, but bounded by nothing.
     """
     from scipy.stats import skewnorm
 
@@ -86,14 +84,14 @@ def extrapolated(samples: Samples, targets: np.ndarray) -> np.ndarray | None:
         return None
     # the log-perplexity is fitted, whose lower tail is that of the likely sequences
     shape, place, scale = skewnorm.fit(-scores)
-    return np.array(
-        [-log_share_below(shape, (-target - place) / scale) for target in targets]
-    ) / np.log(2)
+    shares = [log_share_below(shape, (-target - place) / scale) for target in targets]
+    return -np.array(shares) / np.log(2)
 
 
 def log_share_below(shape: float, z: float) -> float:
-    """Log of the standard skew-normal distribution function, without underflow: its density falls
-    off monotonically below z.
+    """Log of the standard skew-normal distribution function, without underflow.
+
+    Its density falls off monotonically below z.
     """
     from scipy.integrate import quad
     from scipy.special import log_ndtr
@@ -106,11 +104,11 @@ def log_share_below(shape: float, z: float) -> float:
         return float(np.log(quad(lambda x: np.exp(log_density(x)), -np.inf, z, limit=200)[0]))
     # near z the density is exponential with this rate; in its units the integral is one of order 1
     rate = max(1.0, (top - log_density(z - 1e-3)) / 1e-3)
-    return top + float(
-        np.log(
-            quad(lambda t: np.exp(log_density(z - t / rate) - top) / rate, 0, np.inf, limit=200)[0]
-        )
-    )
+
+    def density(t: float) -> float:
+        return np.exp(log_density(z - t / rate) - top) / rate
+
+    return top + float(np.log(quad(density, 0, np.inf, limit=200)[0]))
 
 
 def sequence_exposure(spec: SequenceExposureSpec, target: Target) -> dict[str, Any]:
@@ -118,52 +116,41 @@ def sequence_exposure(spec: SequenceExposureSpec, target: Target) -> dict[str, A
     _, numbers = read_samples(target.points)
     planted = read_words(target.canaries, target.tokenizer, numbers, spec.kind)
     places = np.concatenate([planted.canaries, planted.controls])
-    found = exposures(spec, target.model, planted.space, places) if len(places) else None
+    measured = exposures(spec, target.model, planted.space, places) if len(places) else None
+    bits = log2(planted.space.size)
     metrics: dict[str, Any] = {
-        "space_bits": log2(planted.space.size),
+        "space_bits": bits,
         "words": len(planted.space.first),
+        "length": planted.space.length,
+        "fitted_note": FITTED,
     }
-    metrics |= {"length": planted.space.length, "fitted_note": FITTED}
-    if found is not None:
-        metrics |= {"states": found.states, "samples": found.samples}
-    start = 0
-    for name in GROUPS:
-        own = slice(start, start := start + len(planted.group(name)))
-        of = {"copies": planted.copies, "authors": planted.authors} if name == "canaries" else {}
-        metrics[name] = (
-            {"count": len(planted.group(name))} | of | judged(found, own, log2(planted.space.size))
-        )
+    if measured is not None:
+        metrics |= {"states": measured.states, "samples": measured.samples}
+    count = len(planted.canaries)
+    metrics["canaries"] = judged(measured, slice(0, count), bits)
+    metrics["canaries"] |= {"copies": planted.copies, "authors": planted.authors}
+    metrics["controls"] = judged(measured, slice(count, len(places)), bits)
     return metrics
 
 
-def judged(found: Exposures | None, own: slice, most: float) -> dict[str, Any]:
-    """Exposures of one group with their mean and maximum; None, with a reason, where there are
-    none.
+def judged(measured: Exposures | None, group: slice, most: float) -> dict[str, Any]:
+    """Exposures of one group with their mean and maximum.
+
+    They are None, with a reason, where there are none.
     """
-    count = own.stop - own.start
-    if not count or found is None:
-        return {
-            "exposures": None if count else [],
-            "reason": NOT_FINITE if count else "none in this corpus",
-        }
-    metrics: dict[str, Any] = {
-        name: getattr(found, field)[own].tolist()
-        for name, field in (("exposures", "value"), ("low", "low"), ("high", "high"))
-    }
-    metrics |= {"exact": bool(found.exact[own].all()), "exact_each": found.exact[own].tolist()}
-    metrics["fitted"] = None if found.fitted is None else found.fitted[own].tolist()
-    metrics["mean_most"] = most - float(np.log2(np.arange(1, count + 1)).mean())
-    metrics |= dict(
-        zip(("mean_low", "mean_high"), mean_interval(metrics["exposures"]), strict=True)
-    )
-    for name, function in (("mean", np.mean), ("max", np.max)):
-        value = float(function(metrics["exposures"]))
-        mean, low, high = null_band(name, count, most=most)
-        metrics |= {
-            name: value,
-            f"null_{name}": mean,
-            f"null_{name}_low": low,
-            f"null_{name}_high": high,
-        }
-        metrics[f"p_{name}"] = null_tail(name, count, value)
-    return metrics
+    count = group.stop - group.start
+    if not count:
+        return {"count": 0, "exposures": [], "reason": "none in this corpus"}
+    if measured is None:
+        return {"count": count, "exposures": None, "reason": NOT_FINITE}
+    bits = measured.value[group].tolist()
+    return {
+        "count": count,
+        "exposures": bits,
+        "low": measured.low[group].tolist(),
+        "high": measured.high[group].tolist(),
+        "exact": bool(measured.exact[group].all()),
+        "exact_each": measured.exact[group].tolist(),
+        "fitted": None if measured.fitted is None else measured.fitted[group].tolist(),
+        "mean_most": most - float(np.log2(np.arange(1, count + 1)).mean()),
+    } | summary(bits, ("mean", "max"), most)

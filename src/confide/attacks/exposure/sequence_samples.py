@@ -1,5 +1,4 @@
-"""How many sequences of a space are likelier than some given ones: an estimate from samples, with
-its interval.
+"""How many sequences of a space are likelier than some given ones: an estimate, with its interval.
 
 Sequences are drawn word by word from the model restricted to the vocabulary, at several
 temperatures; infinity is the uniform distribution. A sample's weight is one over the number of
@@ -15,11 +14,13 @@ from math import log
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.attacks.exposure.sequence_search import TIE
 from confide.attacks.exposure.words import Space
+from confide.attacks.statistics.metrics import TAILS
 from confide.attacks.statistics.scoring import word_log_probs
+from confide.models import LanguageModel
 
 TEMPERATURES = (1.0, 1.5, 2.0, 4.0, torch.inf)
 
@@ -43,19 +44,20 @@ def _drawn(logs: Tensor, numbers: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def draw(model: nn.Module, space: Space, count: int, chunk: int, seed: int) -> Samples:
+def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) -> Samples:
     """About `count` sequences; the numbers that decide them are the same on every device."""
-    device = next(model.parameters()).device
+    device = model.device
     each = max(1, count // len(TEMPERATURES))
     source = torch.Generator().manual_seed(seed % 2**63)
     numbers = torch.rand(
         each * len(TEMPERATURES), space.length, dtype=torch.float64, generator=source
     )
     which = torch.arange(len(TEMPERATURES)).repeat_interleave(each)
-    first, after = (torch.from_numpy(tokens).to(device) for tokens in (space.first, space.after))
+    first = torch.from_numpy(space.first).to(device)
+    after = torch.from_numpy(space.after).to(device)
     parts = [
-        _continued(model, first, after, own.to(device), kind.to(device))
-        for own, kind in zip(numbers.split(chunk), which.split(chunk), strict=True)
+        _continued(model, first, after, deciding.to(device), kind.to(device))
+        for deciding, kind in zip(numbers.split(chunk), which.split(chunk), strict=True)
     ]
     places, score, density = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
     weight = np.exp(-np.logaddexp.reduce(density, axis=1)) / each
@@ -63,30 +65,27 @@ def draw(model: nn.Module, space: Space, count: int, chunk: int, seed: int) -> S
 
 
 def _continued(
-    model: nn.Module, first: Tensor, after: Tensor, numbers: Tensor, which: Tensor
+    model: LanguageModel, first: Tensor, after: Tensor, numbers: Tensor, which: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Places (n, length), log-probabilities (n,) and log-densities (n, temperatures) for numbers
-    (n, length).
+    """Places (n, length) that numbers (n, length) decide, their log-probabilities and densities.
+
+    These are log-probabilities (n,) and log-densities (n, temperatures).
     """
     n, length = numbers.shape
-    hidden, state = model.advance(
-        model.start(n), torch.full((n,), model.bos, device=numbers.device)
-    )
+    begin = torch.full((n,), model.bos, device=numbers.device)
+    hidden, state = model.advance(model.start(n), begin)
     score = numbers.new_zeros(n)
     density = numbers.new_zeros(n, len(TEMPERATURES))
     places = []
     for step in range(length):
         words = after if step else first
         logs = word_log_probs(model, hidden, words)
-        tempered = torch.stack(
-            [(logs / heat).log_softmax(1) for heat in TEMPERATURES], 1
-        )  # (n, temperatures, V)
+        # (n, temperatures, V)
+        tempered = torch.stack([(logs / heat).log_softmax(1) for heat in TEMPERATURES], 1)
         place = _drawn(tempered[torch.arange(n, device=which.device), which], numbers[:, step])
         score = score + logs.gather(1, place[:, None])[:, 0]
-        density = (
-            density
-            + tempered.gather(2, place[:, None, None].expand(-1, len(TEMPERATURES), 1))[:, :, 0]
-        )
+        drawn = place[:, None, None].expand(-1, len(TEMPERATURES), 1)
+        density = density + tempered.gather(2, drawn)[:, :, 0]
         places.append(place)
         if step + 1 < length:
             hidden, state = model.advance(state, words[place])
@@ -95,8 +94,9 @@ def _continued(
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Number of sequences that are likelier than each of S targets, ties half, and its two-sided 95
-    % interval.
+    """How many sequences are likelier than each of S targets, ties half, with its interval.
+
+    That is two-sided, of 95 %.
     """
 
     value: np.ndarray
@@ -105,44 +105,42 @@ class Estimate:
 
 
 def estimate(
-    samples: Samples, space: Space, targets: np.ndarray, own: np.ndarray, ceiling: float = np.inf
+    samples: Samples, space: Space, targets: np.ndarray, places: np.ndarray, ceiling: float = np.inf
 ) -> Estimate:
-    """Of targets (S,) and their places (S, length), without themselves and without what is at least
-    as likely as `ceiling`.
+    """How many are likelier than targets (S,) at places (S, length), the targets left out.
+
+    What is at least as likely as `ceiling` is left out, too.
     """
     below = samples.score < ceiling
-    found = np.zeros((3, len(targets)))
-    for number, (target, place) in enumerate(zip(targets, own, strict=True)):
+    rows = np.zeros((3, len(targets)))
+    for number, (target, place) in enumerate(zip(targets, places, strict=True)):
         tied = np.abs(samples.score - target) <= TIE
         tied[tied] = (samples.places[tied] != place).any(1)
-        weight = (
-            samples.weight
-            * (below & ((samples.score > target + TIE) | tied))
-            * np.where(tied, 0.5, 1.0)
-        )
+        counted = below & ((samples.score > target + TIE) | tied)
+        weight = samples.weight * counted * np.where(tied, 0.5, 1.0)
         total = weight.sum()
         square = (weight**2).sum()
-        found[:, number] = total, *fay_feuer(total, square, heaviest(samples.each, space, target))
-    return Estimate(*found)
+        rows[:, number] = total, *fay_feuer(total, square, heaviest(samples.each, space, target))
+    return Estimate(*rows)
 
 
 def heaviest(each: int, space: Space, score: float) -> float:
-    """No sequence with at least this log-probability can have a larger weight, with `each` samples
-    of each temperature.
+    """No sequence with at least this log-probability can have a larger weight.
+
+    `each`: how many samples there are of each temperature.
     """
     logs = [score / heat - (1 - 1 / heat) * log(space.size) for heat in TEMPERATURES]
     return float(np.exp(-np.logaddexp.reduce(logs)) / each)
 
 
-def fay_feuer(
-    total: float, square: float, heaviest: float, level: float = 0.95
-) -> tuple[float, float]:
-    """Interval of an expected sum of Poisson many weights of at most `heaviest`, from their sum and
-    sum of squares.
+def fay_feuer(total: float, square: float, heaviest: float) -> tuple[float, float]:
+    """Interval of 95 % of an expected sum of Poisson many weights of at most `heaviest`.
+
+    It is made from their sum and their sum of squares.
     """
     from scipy.special import chdtri
 
-    tail = (1 - level) / 2
+    tail = TAILS[0]
     low = square / (2 * total) * chdtri(2 * total**2 / square, 1 - tail) if total > 0 else 0.0
     total = total + heaviest
     square = square + heaviest**2

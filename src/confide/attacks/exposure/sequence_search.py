@@ -1,11 +1,11 @@
-"""How many sequences of a space are likelier than some given ones: exact, by branch and bound, as
-far as a budget reaches.
+"""How many sequences of a space are likelier than some given ones: exact, by branch and bound.
 
-The log-probability of a prefix only falls as words are added, so what lies below a prefix under a
-floor is left out. At most e^-floor prefixes of each length are above a floor, whatever the space:
-secrets that a model knows by heart are ranked exactly among 400^5 sequences. The floor is lowered
-step by step, until all is known or the budget of model evaluations is spent. Scores within TIE of
-one another count as tied: that is the rounding of float32.
+That is as far as a budget reaches. The log-probability of a prefix only falls as words are added,
+so what lies below a prefix under a floor is left out. At most e^-floor prefixes of each length are
+above a floor, whatever the space: secrets that a model knows by heart are ranked exactly among
+400^5 sequences. The floor is lowered step by step, until all is known or the budget of model
+evaluations is spent. Scores within TIE of one another count as tied: that is the rounding of
+float32.
 """
 
 from dataclasses import dataclass, field
@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.attacks.exposure.tree import STATE_BYTES, read
 from confide.attacks.exposure.words import Space
 from confide.attacks.statistics.scoring import word_log_probs
+from confide.models import LanguageModel
 
 TIE = 1e-4  # nats
 STEP = float(np.log(4))  # nats that the floor is lowered by: about four times the work
@@ -26,7 +27,7 @@ CELLS = 1 << 21  # scores of children held at once
 
 @dataclass(slots=True)
 class Counts:
-    """What a search found of S targets, of which those above the floor are settled."""
+    """What a search says of S targets, of which those above the floor are settled."""
 
     targets: np.ndarray  # (S,) log-probabilities
     floor: float = np.inf  # every sequence that is at least as likely was counted
@@ -36,7 +37,8 @@ class Counts:
     states: int = 0  # prefixes that the model read
 
     def __post_init__(self) -> None:
-        self.better, self.tied = np.zeros((2, len(self.targets)), dtype=np.int64)
+        self.better = np.zeros(len(self.targets), dtype=np.int64)
+        self.tied = np.zeros(len(self.targets), dtype=np.int64)
 
     @property
     def settled(self) -> np.ndarray:
@@ -45,18 +47,14 @@ class Counts:
 
     @property
     def ranks(self) -> np.ndarray:
-        """1 + the likelier + half of the other ties, (S,) float64; of no meaning where not
-        settled.
-        """
+        """1 + the likelier + half of the other ties, (S,) float64; no ranks where not settled."""
         return 1.0 + self.better + (np.maximum(self.tied, 1) - 1) / 2
 
     def add(self, scores: np.ndarray) -> None:
         """Log-probabilities (n,) of sequences that are above the floor."""
         scores = np.sort(scores)
-        low, high = (
-            np.searchsorted(scores, self.targets + away, side)
-            for away, side in ((-TIE, "left"), (TIE, "right"))
-        )
+        low = np.searchsorted(scores, self.targets - TIE)
+        high = np.searchsorted(scores, self.targets + TIE, side="right")
         self.better += len(scores) - high
         self.tied += high - low
         self.above += len(scores)
@@ -70,7 +68,7 @@ class _Spent(Exception):
 class _Walk:
     """What does not change during one walk."""
 
-    model: nn.Module
+    model: LanguageModel
     words: list[Tensor]  # of each depth, (V,) tokens on the model's device
     counts: Counts
     chunk: int
@@ -91,24 +89,23 @@ def _visit(walk: _Walk, depth: int, hidden: Tensor, state: Any, score: Tensor) -
         if walk.counts.states + len(rows[piece]) > walk.budget:
             raise _Spent
         walk.counts.states += len(rows[piece])
-        further = walk.model.advance(
-            walk.model.take(state, rows[piece]), walk.words[depth][words[piece]]
-        )
-        _visit(walk, depth + 1, *further, child[piece])
+        above = walk.model.take(state, rows[piece])
+        hidden, below = walk.model.advance(above, walk.words[depth][words[piece]])
+        _visit(walk, depth + 1, hidden, below, child[piece])
 
 
 @torch.inference_mode()
 def count_above(
-    model: nn.Module, space: Space, targets: np.ndarray, floor: float, chunk: int, budget: float
+    model: LanguageModel, space: Space, targets: np.ndarray, floor: float, chunk: int, budget: float
 ) -> tuple[Counts, bool]:
-    """All sequences at least as likely as `floor` (nats), counted; False: that took more than
-    `budget` states.
+    """All sequences at least as likely as `floor` (nats), counted.
+
+    False beside the counts: that took more than `budget` states.
     """
     root = read(model, (model.bos,), {})
     counts = Counts(targets, floor)
-    first, after = (
-        torch.from_numpy(tokens).to(root.hidden.device) for tokens in (space.first, space.after)
-    )
+    first = torch.from_numpy(space.first).to(root.hidden.device)
+    after = torch.from_numpy(space.after).to(root.hidden.device)
     chunk = max(1, min(chunk, CELLS // len(first), STATE_BYTES // root.size))
     walk = _Walk(model, [first, *[after] * (space.length - 1)], counts, chunk, budget)
     try:
@@ -119,10 +116,11 @@ def count_above(
 
 
 def search(
-    model: nn.Module, space: Space, targets: np.ndarray, chunk: int, budget: float
+    model: LanguageModel, space: Space, targets: np.ndarray, chunk: int, budget: float
 ) -> Counts:
-    """The likeliest sequences, down to the least likely target (S,) or as far as `budget` states in
-    all reach.
+    """The likeliest sequences, down to the least likely target (S,) or to the end of the budget.
+
+    The budget is in states, of all steps together.
     """
     best = Counts(targets)
     spent = 0

@@ -1,11 +1,11 @@
-"""The tab attack (Mireshghallah et al. 2021, section 3): does the first token of a sentence bring
-back all of the rest?
+"""The tab attack: does the first token of a sentence bring back all of the rest?
 
-The model goes on greedily and by beam search, and a sentence comes out or does not. Asked are the
-planted canaries of words, controls that were never planted, and "real canaries": of each author the
-training sentence with the highest perplexity per token under a reference model. The paper takes the
-unmitigated model for that, which has by construction not memorised what it finds unlikely; here it
-is one that never saw the text, and so picks the same sentences for every method.
+This is section 3 of Mireshghallah et al. 2021. The model goes on greedily and by beam search, and a
+sentence comes out or does not. Asked are the planted canaries of words, controls that were never
+planted, and "real canaries": of each author the training sentence with the highest perplexity per
+token under a reference model. The paper takes the unmitigated model for that, which has by
+construction not memorised what it finds unlikely; here it is one that never saw the text, and so
+picks the same sentences for every method.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from confide.attacks.authorship.authors import Sample, read_samples
-from confide.attacks.domains.proportions import share
+from confide.attacks.domains.proportions import CONFIDENCE, share
 from confide.attacks.exposure.beam import continued
 from confide.attacks.exposure.words import read_words
 from confide.attacks.statistics.scoring import row_log_probs
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.specs import TabSpec
 from confide.text.tokenizer import Tokenizer
-
-CONFIDENCE = 0.95
 
 
 class Answers(NamedTuple):
@@ -45,64 +43,66 @@ class Real(NamedTuple):
 
 
 def regenerated(
-    model: nn.Module, sentences: Sequence[Sequence[int]], width: int, banned: tuple[int, ...] = ()
+    model: LanguageModel,
+    sentences: Sequence[Sequence[int]],
+    width: int,
+    banned: tuple[int, ...] = (),
 ) -> Answers:
-    """Ask for sentences (n,) of at least two tokens each; FloatingPointError where probabilities
-    are not finite.
+    """Ask for sentences (n,) of at least two tokens each.
+
+    FloatingPointError where probabilities are not finite.
     """
-    whole = np.zeros((2, len(sentences)), dtype=bool)
+    greedy = np.zeros(len(sentences), dtype=bool)
+    beam = np.zeros(len(sentences), dtype=bool)
     matched = np.zeros(len(sentences), dtype=int)
     lengths = np.array([len(sentence) for sentence in sentences])
     for length in sorted(set(lengths.tolist())):
-        rows = np.flatnonzero(lengths == length)
+        rows = np.flatnonzero(lengths == length).tolist()
         wanted = torch.tensor([list(sentences[row]) for row in rows])
-        for number, beams in enumerate((1, width)):
-            right = continued(model, wanted[:, 0], length - 1, beams, banned) == wanted[:, 1:]
-            whole[number, rows] = right.all(1).numpy()
-            if number == 0:  # greedy
-                matched[rows] = right.int().cumprod(1).sum(1).numpy()
-    return Answers(whole[0].tolist(), whole[1].tolist(), matched.tolist())
+        first = wanted[:, 0]
+        right = continued(model, first, length - 1, 1, banned) == wanted[:, 1:]
+        greedy[rows] = right.all(1).numpy()
+        matched[rows] = right.int().cumprod(1).sum(1).numpy()
+        right = continued(model, first, length - 1, width, banned) == wanted[:, 1:]
+        beam[rows] = right.all(1).numpy()
+    return Answers(greedy.tolist(), beam.tolist(), matched.tolist())
 
 
 def hardest(
-    samples: Sequence[Sample], tokenizer: Tokenizer, reference: nn.Module, fewest: int, most: int
+    samples: Sequence[Sample],
+    tokenizer: Tokenizer,
+    reference: LanguageModel,
+    fewest: int,
+    most: int,
 ) -> list[Real]:
-    """Of each author, the training sentence of `fewest` to `most` tokens with the highest
-    perplexity; canaries are left out.
+    """Of each author, the training sentence with the highest perplexity.
+
+    Asked are sentences of `fewest` to `most` tokens; canaries are left out.
     """
-    asked = [
-        sample
-        for sample in samples
-        if sample.split == "train" and sample.author >= 0 and sample.canary is None
-    ]
-    encoded = [(sample.author, tokenizer.encode(sample.text)) for sample in asked]
-    found: dict[int, Real] = {}
-    for length in range(fewest, most + 1):
-        same = [(author, tokens) for author, tokens in encoded if len(tokens) == length]
-        surprises = (
-            -row_log_probs(reference, np.array([tokens for _, tokens in same])) / length
-            if same
-            else ()
-        )
-        for (author, tokens), surprise in zip(same, surprises, strict=True):
-            if author not in found or surprise > found[author].surprise:
-                found[author] = Real(author, tokens, float(surprise))
-    return [found[author] for author in sorted(found)]
+    by_length: dict[int, list[tuple[int, list[int]]]] = {}
+    for sample in samples:
+        if sample.split == "train" and sample.author >= 0 and sample.canary is None:
+            tokens = tokenizer.encode(sample.text)
+            if fewest <= len(tokens) <= most:
+                by_length.setdefault(len(tokens), []).append((sample.author, tokens))
+    real: dict[int, Real] = {}
+    for length, sentences in sorted(by_length.items()):
+        rows = np.array([tokens for _, tokens in sentences])
+        surprises = (-row_log_probs(reference, rows) / length).tolist()
+        for (author, tokens), surprise in zip(sentences, surprises, strict=True):
+            if author not in real or surprise > real[author].surprise:
+                real[author] = Real(author, tokens, surprise)
+    return [real[author] for author in sorted(real)]
 
 
 def judged(name: str, flags: Sequence[bool], authors: Sequence[int]) -> dict[str, float]:
-    """A rate with its interval; sentences of one author are a cluster, and one without author
-    stands alone.
+    """A rate with its interval.
+
+    Sentences of one author are a cluster, and one without author stands alone.
     """
-    clusters = [
-        author if author >= 0 else f"alone {number}" for number, author in enumerate(authors)
-    ]
-    found = share(flags, clusters, range(len(flags)), CONFIDENCE)
-    return {
-        f"rate_{name}": found.rate,
-        f"rate_{name}_low": found.low,
-        f"rate_{name}_high": found.high,
-    }
+    clusters = [author if author >= 0 else -1 - index for index, author in enumerate(authors)]
+    rate, low, high = share(flags, clusters, range(len(flags)), CONFIDENCE)[-3:]
+    return {f"rate_{name}": rate, f"rate_{name}_low": low, f"rate_{name}_high": high}
 
 
 def asked(
@@ -112,8 +112,9 @@ def asked(
     width: int,
     first_k: int | None = None,
 ) -> dict[str, Any]:
-    """What came back, and its rates; `prompts`: different first tokens, which no more sentences
-    than that can share.
+    """What came back, and its rates.
+
+    `prompts`: different first tokens, which no more sentences than that can share.
     """
     metrics: dict[str, Any] = {
         "count": len(sentences),
@@ -121,22 +122,18 @@ def asked(
     }
     if not sentences:
         return metrics | {"reason": "none in this corpus"}
-    words = target.tokenizer
+    tokenizer = target.tokenizer
+    banned = tuple({tokenizer.bos_id, tokenizer.pad_id, tokenizer.mask_id})
     try:
-        found = regenerated(
-            target.model, sentences, width, tuple({words.bos_id, words.pad_id, words.mask_id})
-        )
+        answers = regenerated(target.model, sentences, width, banned)
     except FloatingPointError as error:
         return metrics | {"reason": str(error)}
-    metrics |= (
-        found._asdict()
-        | judged("greedy", found.greedy, authors)
-        | judged("beam", found.beam, authors)
-    )
+    metrics |= answers._asdict()
+    metrics |= judged("greedy", answers.greedy, authors) | judged("beam", answers.beam, authors)
     if first_k is not None:
         enough = [
-            right >= min(first_k, len(own) - 1)
-            for right, own in zip(found.matched, sentences, strict=True)
+            right >= min(first_k, len(sentence) - 1)
+            for right, sentence in zip(answers.matched, sentences, strict=True)
         ]
         metrics |= {"k": first_k, "first_k": enough} | judged("first_k", enough, authors)
     return metrics
@@ -150,30 +147,25 @@ def real_sentences(spec: TabSpec, target: Target, samples: Sequence[Sample]) -> 
         return {"count": 0, "reason": "no reference model to choose them"}
     chosen = hardest(samples, target.tokenizer, target.reference, spec.real_min, spec.real_max)
     if not chosen:
-        return {
-            "count": 0,
-            "reason": f"no author has a training sentence of {spec.real_min} to {spec.real_max} tokens",
-        }
+        lengths = f"{spec.real_min} to {spec.real_max} tokens"
+        return {"count": 0, "reason": f"no author has a training sentence of {lengths}"}
     if not np.isfinite([real.surprise for real in chosen]).all():
         return {"count": 0, "reason": "the reference model's probabilities are not finite"}
     authors = [real.author for real in chosen]
-    lengths = {"authors": authors, "tokens": [len(real.tokens) for real in chosen]}
-    return (
-        asked(target, [real.tokens for real in chosen], authors, spec.beam, spec.real_k) | lengths
-    )
+    sentences = [real.tokens for real in chosen]
+    facts = {"authors": authors, "tokens": [len(tokens) for tokens in sentences]}
+    return facts | asked(target, sentences, authors, spec.beam, spec.real_k)
 
 
 def tab(spec: TabSpec, target: Target) -> dict[str, Any]:
     """The attack on canaries, controls and real sentences, by number; no text is written."""
     if spec.real_min > spec.real_max:
-        raise InputError(
-            f"is more than real_max, {spec.real_max}", key="real_min", value=spec.real_min
-        )
+        message = f"is more than real_max, {spec.real_max}"
+        raise InputError(message, key="real_min", value=spec.real_min)
     samples, numbers = read_samples(target.points)
     planted = read_words(target.canaries, target.tokenizer, numbers, spec.kind)
-    canaries, controls = (
-        planted.space.tokens(places).tolist() for places in (planted.canaries, planted.controls)
-    )
+    canaries = planted.space.tokens(planted.canaries).tolist()
+    controls = planted.space.tokens(planted.controls).tolist()
     facts = {"copies": planted.copies, "authors": planted.authors}
     return {
         "beam": spec.beam,

@@ -1,10 +1,10 @@
-"""Total log-probability of many token sequences that share prefixes: one model evaluation per
-distinct proper prefix.
+"""Total log-probability of many token sequences that share prefixes.
 
-A tree has one node per distinct prefix. It is walked depth first in pieces of bounded size, so
-memory does not grow with the number of sequences; the last token of a sequence is scored from its
-parent and never read by the model. The log-probability of a prefix only falls as tokens are added,
-so what lies below a prefix under a floor is left out.
+It takes one model evaluation per distinct proper prefix. A tree has one node per distinct prefix.
+It is walked depth first in pieces of bounded size, so memory does not grow with the number of
+sequences; the last token of a sequence is scored from its parent and never read by the model. The
+log-probability of a prefix only falls as tokens are added, so what lies below a prefix under a
+floor is left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.attacks.statistics.scoring import token_log_probs
+from confide.models import LanguageModel
 
 STATE_BYTES = 1 << 28  # states of one piece: a key-value cache is far larger than an LSTM state
 PAD = -1
@@ -26,9 +27,8 @@ class Level:
     """Nodes at one depth, ordered by parent: n nodes below the p nodes of the level above."""
 
     token: np.ndarray  # (n,) int64
-    first: (
-        np.ndarray
-    )  # (p + 1,) int64: the children of node j above are first[j] to first[j + 1]; a leaf has none
+    # (p + 1,) int64: the children of node j above are first[j] to first[j + 1]; a leaf has none
+    first: np.ndarray
     leaf: np.ndarray  # (n,) int64: the sequence that ends here, or -1 for an inner node
 
 
@@ -64,8 +64,9 @@ Roots = dict[tuple[int, ...], Root]
 
 
 def regular_tree(context: tuple[int, ...], tokens: np.ndarray, depth: int) -> Tree:
-    """All sequences of `depth` tokens out of `tokens`, numbered like digits: the first token is the
-    most significant.
+    """All sequences of `depth` tokens out of `tokens`, numbered like digits.
+
+    The first token is the most significant.
     """
     base = len(tokens)
     levels = []
@@ -77,8 +78,9 @@ def regular_tree(context: tuple[int, ...], tokens: np.ndarray, depth: int) -> Tr
 
 
 def tree_of(context: tuple[int, ...], sequences: np.ndarray) -> Tree:
-    """Tree of distinct sequences (R, L), padded with -1 on the right; none may be a proper prefix
-    of another.
+    """Tree of distinct sequences (R, L), padded with -1 on the right.
+
+    None may be a proper prefix of another.
     """
     alive = np.arange(len(sequences))
     parent = np.zeros(len(sequences), dtype=np.int64)
@@ -87,16 +89,14 @@ def tree_of(context: tuple[int, ...], sequences: np.ndarray) -> Tree:
     base = int(sequences.max()) + 1
     for depth in range(sequences.shape[1]):
         nodes, place = np.unique(parent * base + sequences[alive, depth], return_inverse=True)
-        longer = (
-            sequences[alive, depth + 1] != PAD
-            if depth + 1 < sequences.shape[1]
-            else np.zeros(len(alive), bool)
-        )
+        if depth + 1 < sequences.shape[1]:
+            longer = sequences[alive, depth + 1] != PAD
+        else:
+            longer = np.zeros(len(alive), bool)
         leaf = np.full(len(nodes), -1)
         leaf[place[~longer]] = alive[~longer]
-        levels.append(
-            Level(nodes % base, np.searchsorted(nodes // base, np.arange(above + 1)), leaf)
-        )
+        first = np.searchsorted(nodes // base, np.arange(above + 1))
+        levels.append(Level(nodes % base, first, leaf))
         assert (leaf[place[longer]] < 0).all() and (leaf >= 0).sum() == (~longer).sum(), (
             "sequences are not prefix-free"
         )
@@ -117,46 +117,43 @@ def _tensors(state: Any) -> Iterator[Tensor]:
             yield from _tensors(part)
 
 
-def _after(model: nn.Module, above: Root | None, token: Tensor) -> Root:
+def _after(model: LanguageModel, above: Root | None, token: Tensor) -> Root:
     """What the model says after one more token (1,)."""
-    state = model.start(1)
-    score = token.new_zeros(1, dtype=torch.float64)
-    if above is not None:
+    if above is None:
+        state = model.start(1)
+        score = token.new_zeros(1, dtype=torch.float64)
+    else:
         state = above.state
         score = above.score + token_log_probs(model, above.hidden, torch.zeros_like(token), token)
     hidden, after = model.advance(state, token)
     known = {id(tensor) for tensor in _tensors(state)}
-    return Root(
-        hidden,
-        after,
-        score,
-        sum(tensor.nbytes for tensor in _tensors(after) if id(tensor) not in known),
-    )
+    added = [tensor.nbytes for tensor in _tensors(after) if id(tensor) not in known]
+    return Root(hidden, after, score, sum(added))
 
 
 @torch.inference_mode()
-def read(model: nn.Module, context: tuple[int, ...], roots: Roots) -> Root:
-    """What the model says after a context, from the longest prefix of it that was read before;
-    `roots` keeps every prefix.
+def read(model: LanguageModel, context: tuple[int, ...], roots: Roots) -> Root:
+    """What the model says after a context, which begins with the begin token.
+
+    It is read from the longest prefix that was read before; `roots` keeps every prefix.
     """
-    device = next(model.parameters()).device
+    device = model.device
     root = None
     for end in range(1, len(context) + 1):
         path = context[:end]
         if path not in roots:
             roots[path] = _after(model, root, torch.tensor(path[-1:], device=device))
         root = roots[path]
-    return root
+    return roots[context]
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     """What does not change during one walk."""
 
-    model: nn.Module
-    levels: list[
-        tuple[Tensor, Tensor, Tensor]
-    ]  # token, first and leaf of each level, on the model's device
+    model: LanguageModel
+    # token, first and leaf of each level, on the model's device
+    levels: list[tuple[Tensor, Tensor, Tensor]]
     out: Tensor  # (R,) float64
     floor: float
     chunk: int
@@ -164,9 +161,7 @@ class _Walk:
 
 
 def _below(first: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Children (m,) of some nodes (k,), in order, and whose they are (m,), counted from 0 to k
-    - 1.
-    """
+    """Children (m,) of some nodes (k,), in order, and whose they are, (m,) from 0 to k - 1."""
     counts = first[nodes + 1] - first[nodes]
     owner = torch.repeat_interleave(counts)
     offset = first[nodes] - counts.cumsum(0) + counts
@@ -176,8 +171,9 @@ def _below(first: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
 def _visit(
     walk: _Walk, depth: int, nodes: Tensor, hidden: Tensor, state: Any, score: Tensor
 ) -> None:
-    """Score what lies below nodes (k,) of the level above, whose states are given, except below
-    prefixes under the floor.
+    """Score what lies below nodes (k,) of the level above, whose states are given.
+
+    What lies below a prefix under the floor is left out.
     """
     token, first, leaf = walk.levels[depth]
     children, owner = _below(first, nodes)
@@ -185,9 +181,8 @@ def _visit(
     sequence = leaf[children]
     ends = sequence >= 0
     walk.out[sequence[ends]] = child[ends]
-    entered = (~ends & ((child >= walk.floor) | ~child.isfinite())).nonzero()[
-        :, 0
-    ]  # what is not finite must come out
+    above_floor = (child >= walk.floor) | ~child.isfinite()  # what is not finite must come out
+    entered = (~ends & above_floor).nonzero()[:, 0]
     for start in range(0, len(entered), walk.chunk):
         piece = entered[start : start + walk.chunk]
         below = walk.model.take(state, owner[piece])
@@ -205,18 +200,18 @@ def _visit(
 
 @torch.inference_mode()
 def sequence_log_probs(
-    model: nn.Module,
+    model: LanguageModel,
     tree: Tree,
     chunk: int,
     floor: float = -torch.inf,
     report: Callable[[int], object] = lambda done: None,
     roots: Roots | None = None,
 ) -> np.ndarray:
-    """log p(context and sequence | begin token) in nats, (R,) float64, at most `chunk` states per
-    level held.
+    """log p(context and sequence | begin token) in nats, (R,) float64.
 
-    Sequences below a prefix under the floor get the floor, which bounds them from above. `report`
-    gets numbers of states evaluated below the root; `roots` holds what was read before.
+    At most `chunk` states per level are held. Sequences below a prefix under the floor get the
+    floor, which bounds them from above. `report` gets numbers of states evaluated below the root;
+    `roots` holds what was read before.
     """
     root = read(model, tree.context, {} if roots is None else roots)
     device = root.hidden.device
@@ -224,7 +219,11 @@ def sequence_log_probs(
     if root.score < floor:
         return out.cpu().numpy()
     levels = [
-        tuple(torch.from_numpy(part).to(device) for part in (level.token, level.first, level.leaf))
+        (
+            torch.from_numpy(level.token).to(device),
+            torch.from_numpy(level.first).to(device),
+            torch.from_numpy(level.leaf).to(device),
+        )
         for level in tree.levels
     ]
     walk = _Walk(

@@ -1,5 +1,4 @@
-"""Planted canaries of words as tokens, and the space of all sequences that one of them could have
-been.
+"""Planted canaries of words as tokens, and the space of all that one of them could have been.
 
 A sequence is `length` words of a known vocabulary, joined by spaces: the first as a bare word, the
 others after a space, each one token. canaries.json of kind "words" says which were planted for
@@ -47,60 +46,58 @@ class Planted:
     copies: list[int]  # (n,)
     authors: list[int]  # (n,) numbers, -1: none
 
-    def group(self, name: str) -> np.ndarray:
-        return self.canaries if name == "canaries" else self.controls
-
 
 def read_words(
     path: Path | None, tokenizer: Tokenizer, numbers: dict[str, int], attack: str
 ) -> Planted:
-    """The planted words, their authors numbered by `numbers`; InputError, which never quotes a
-    canary, if they do not fit.
+    """The planted words, their authors numbered by `numbers`.
+
+    InputError, which never quotes a canary, if they do not fit.
     """
     if path is None:
         raise InputError("needs a corpus with planted canaries", key="attack", value=attack)
-    found = read_json(path)
-    if not isinstance(found, dict) or found.get("kind") != "words":
+    facts = read_json(path)
+    if not isinstance(facts, dict) or facts.get("kind") != "words":
         raise InputError(f"has no canaries of words, which {attack} attacks", file=path, key="kind")
-    found = read_file(path, WordsFile)
-    space = Space(*_tokens(found["vocabulary"], tokenizer, path), found["length"])
-    place = {word: number for number, word in enumerate(found["vocabulary"])}
-    canaries, controls = (_places(found[key], place, space.length, path, key) for key in GROUPS)
-    for index, row in enumerate(found["canaries"]):
+    facts = read_file(path, WordsFile)
+    space = Space(*_tokens(facts["vocabulary"], tokenizer, path), facts["length"])
+    place = {word: number for number, word in enumerate(facts["vocabulary"])}
+    canaries, controls = (_places(facts[key], place, space.length, path, key) for key in GROUPS)
+    copies = []
+    authors = []
+    for index, row in enumerate(facts["canaries"]):
         if not isinstance(row.get("copies"), int) or "author" not in row:
             raise InputError("needs copies and author", file=path, key=f"canaries.{index}")
-    authors = [numbers.get(row["author"], -1) for row in found["canaries"]]
-    return Planted(space, canaries, controls, [row["copies"] for row in found["canaries"]], authors)
+        copies.append(row["copies"])
+        authors.append(numbers.get(row["author"], -1))
+    return Planted(space, canaries, controls, copies, authors)
 
 
 def _tokens(words: list[str], tokenizer: Tokenizer, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Token of each word alone and after a space."""
     if not words or len(set(words)) < len(words):
         raise InputError("expected different words", file=path, key="vocabulary")
-    forms = [[tokenizer.encode(space + word) for word in words] for space in ("", " ")]
-    for index, (bare, spaced) in enumerate(zip(*forms, strict=True)):
+    tokens = np.zeros((2, len(words)), dtype=np.int64)
+    for index, word in enumerate(words):
+        bare = tokenizer.encode(word)
+        spaced = tokenizer.encode(f" {word}")
         if len(bare) != 1 or len(spaced) != 1:
-            raise InputError(
-                "is not one token with this tokenizer", file=path, key=f"vocabulary.{index}"
-            )
-    bare, spaced = (np.array([ids[0] for ids in form], dtype=np.int64) for form in forms)
-    return bare, spaced
+            message = "is not one token with this tokenizer"
+            raise InputError(message, file=path, key=f"vocabulary.{index}")
+        tokens[:, index] = bare[0], spaced[0]
+    return tokens[0], tokens[1]
 
 
 def _places(
     rows: list[dict[str, Any]], place: dict[str, int], length: int, path: Path, key: str
 ) -> np.ndarray:
     """Each sentence as places (n, length) in the vocabulary."""
-    found = np.zeros((len(rows), length), dtype=np.int64)
+    places = np.zeros((len(rows), length), dtype=np.int64)
     for index, row in enumerate(rows):
-        words = (
-            row["text"].split(" ")
-            if isinstance(row, dict) and isinstance(row.get("text"), str)
-            else []
-        )
+        text = row.get("text") if isinstance(row, dict) else None
+        words = text.split(" ") if isinstance(text, str) else []
         if len(words) != length or not place.keys() >= set(words):
-            raise InputError(
-                f"is not {length} words of the vocabulary", file=path, key=f"{key}.{index}"
-            )
-        found[index] = [place[word] for word in words]
-    return found
+            message = f"is not {length} words of the vocabulary"
+            raise InputError(message, file=path, key=f"{key}.{index}")
+        places[index] = [place[word] for word in words]
+    return places

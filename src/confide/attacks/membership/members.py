@@ -1,5 +1,4 @@
-"""Who a membership attack asks about: secrets of the training text, and secrets, or strings, that
-are not in it.
+"""Who a membership attack asks about: secrets of the training text, and strings that are not in it.
 
 Honest setting: members occur in train only, non-members in valid or test only, so both come from
 the same source. Published setting (Selective-DP on WikiText; Shi et al. 2022): non-members are
@@ -7,12 +6,12 @@ uniform strings of spaces and digits, told apart by their form alone. The candid
 corpus and seed, not on the model.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from confide.attacks.statistics.scoring import view_of
 from confide.files.rows import read_rows
 from confide.specs import MembershipSpec
 from confide.text.tokenizer import Tokenizer
@@ -30,10 +29,14 @@ class Candidate(NamedTuple):
     end: int
     member: bool
 
+    def with_secret(self, secret: str) -> "Candidate":
+        """The candidate with another secret in the same place of its text."""
+        text = self.text[: self.start] + secret + self.text[self.end :]
+        return self._replace(secret=secret, text=text, end=self.start + len(secret))
+
 
 def occurrences(points: Path, label: str) -> dict[tuple[str, bool], Candidate]:
-    """Each distinct secret of a label at its first place in train (key: secret, True) and at its
-    first outside (False).
+    """Each secret of a label at its first place in train (key: secret, True) and outside (False).
 
     The first place of a secret is never a later copy, so deduplication takes no candidate away.
     """
@@ -47,72 +50,68 @@ def occurrences(points: Path, label: str) -> dict[tuple[str, bool], Candidate]:
     return first
 
 
-def first_occurrences(points: Path, label: str) -> Iterator[Candidate]:
-    """Each distinct secret of a label once, at its first place, if it stands in train only or
-    outside train only.
-    """
+def first_occurrences(points: Path, label: str) -> list[Candidate]:
+    """Each secret of a label that stands in train only, or never in train, at its first place."""
     first = occurrences(points, label)
-    return (
+    return [
         candidate
         for (secret, member), candidate in first.items()
         if (secret, not member) not in first
-    )
+    ]
 
 
 def choose(candidates: list[Candidate], limit: int, rng: np.random.Generator) -> list[Candidate]:
-    """As many non-members as members, at most `limit` each, drawn without replacement: members
-    first.
+    """As many non-members as members, at most `limit` each, drawn without replacement.
+
+    The members come first.
     """
-    sides = [[c for c in candidates if c.member], [c for c in candidates if not c.member]]
-    size = min(limit, *(len(side) for side in sides))
-    picks = [np.sort(rng.choice(len(side), size, replace=False)) for side in sides]
-    return [side[i] for side, pick in zip(sides, picks, strict=True) for i in pick]
+    members = [candidate for candidate in candidates if candidate.member]
+    others = [candidate for candidate in candidates if not candidate.member]
+    size = min(limit, len(members), len(others))
+    return drawn(members, size, rng) + drawn(others, size, rng)
+
+
+def drawn(candidates: list[Candidate], size: int, rng: np.random.Generator) -> list[Candidate]:
+    """So many of the candidates without replacement, in their order."""
+    return [candidates[i] for i in np.sort(rng.choice(len(candidates), size, replace=False))]
 
 
 def against_random(
     secrets: list[Candidate], limit: int, rng: np.random.Generator
 ) -> list[Candidate]:
-    """At most `limit` of the training secrets, and as many random strings of the same lengths in
-    their places.
+    """At most `limit` training secrets, and random strings of the same lengths in their places.
 
     No string is a training secret. Strings may repeat, as they do where they were published.
     """
     taken = {candidate.secret for candidate in secrets}
-    members = [
-        secrets[i]
-        for i in np.sort(rng.choice(len(secrets), min(limit, len(secrets)), replace=False))
-    ]
+    members = drawn(secrets, min(limit, len(secrets)), rng)
     others = []
-    for own in members:
-        drawn = own.secret
-        while drawn in taken:
-            drawn = "".join(rng.choice(RANDOM, len(own.secret)))
-        others.append(
-            own._replace(
-                secret=drawn, text=own.text[: own.start] + drawn + own.text[own.end :], member=False
-            )
-        )
+    for member in members:
+        string = member.secret
+        while string in taken:
+            string = "".join(rng.choice(RANDOM, len(member.secret)))
+        others.append(member.with_secret(string)._replace(member=False))
     return members + others
 
 
 def candidates_of(spec: MembershipSpec, points: Path) -> list[Candidate]:
-    """The candidates of a setting, members first and as many non-members; `bare`: without the text
-    around them.
+    """The candidates of a setting, members first and as many non-members.
+
+    In the context `bare` they come without the text around them.
     """
     rng = np.random.default_rng(spec.seed)
     if spec.non_members == "random":
-        secrets = [
-            candidate for candidate in occurrences(points, spec.label).values() if candidate.member
-        ]
-        chosen = against_random(secrets, spec.limit, rng)
+        secrets = occurrences(points, spec.label).values()
+        chosen = against_random([secret for secret in secrets if secret.member], spec.limit, rng)
     else:
-        chosen = choose(list(first_occurrences(points, spec.label)), spec.limit, rng)
+        chosen = choose(first_occurrences(points, spec.label), spec.limit, rng)
     return chosen if spec.context == "text" else [bare(candidate) for candidate in chosen]
 
 
 def bare(candidate: Candidate) -> Candidate:
-    """The secret alone after a space, which is scored with it only where the tokenizer joins the
-    two.
+    """The secret alone after a space.
+
+    The space is scored with it only where the tokenizer joins the two.
     """
     return candidate._replace(text=f" {candidate.secret}", start=1, end=1 + len(candidate.secret))
 
@@ -121,9 +120,7 @@ def tokens_of(candidates: list[Candidate], tokenizer: Tokenizer) -> View:
     """Texts of the candidates as token ids; `private` marks the tokens that overlap the secret."""
     encoded = tokenizer.encode_batch([candidate.text for candidate in candidates])
     marks = [
-        [start < candidate.end and end > candidate.start for start, end in offsets]
+        np.array([start < candidate.end and end > candidate.start for start, end in offsets])
         for candidate, (_, offsets) in zip(candidates, encoded, strict=True)
     ]
-    starts = np.cumsum([0] + [len(ids) for ids, _ in encoded])
-    ids = np.concatenate([np.asarray(ids, dtype=np.int32) for ids, _ in encoded])
-    return View(ids, starts, np.concatenate([np.asarray(mark, dtype=bool) for mark in marks]))
+    return view_of([ids for ids, _ in encoded], marks)

@@ -1,5 +1,4 @@
-"""Membership inference on secrets: does the model find secrets of its training text likelier than
-others of their kind?
+"""Membership inference on secrets: are those of the training text likelier than others like them?
 
 The score is the mean log-probability of the secret's tokens in their text, minus log perplexity
 (and their total, `total_`); a group's score is the sum over it (CRT, section 5). Further scores are
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.attacks.membership.members import candidates_of, tokens_of
+from confide.attacks.membership.members import Candidate, candidates_of, tokens_of
 from confide.attacks.membership.scores import SCORES, Asked, secret_log_probs
 from confide.attacks.statistics.blind import BASELINES
 from confide.attacks.statistics.metrics import (
@@ -26,47 +25,48 @@ from confide.attacks.statistics.metrics import (
     tpr_at_fpr,
     tpr_interval,
 )
+from confide.attacks.statistics.scoring import NOT_FINITE
 from confide.attacks.target import Target
-from confide.specs import MembershipSpec
+from confide.specs import LiraSpec, MembershipSpec
 
 FEWEST = 10  # of each class; below, no number means anything
 RATES = (0.01, 0.001)
+Asking = MembershipSpec | LiraSpec
 
 
 def judged(
     scores: np.ndarray, member: np.ndarray, repeats: int, seed: int, prefix: str
 ) -> dict[str, Any]:
-    """AUC and balanced accuracy of scores (M,), each with its interval and the null band at these
-    sizes.
+    """AUC and balanced accuracy of scores (M,), each with its interval and null band.
 
     The interval is that of the bootstrap, but never narrower than what so few scores can tell:
     where all members lie above all others, every resample says the same.
 
-    Beside them the accuracy with a threshold that was chosen on other candidates: the papers' knows
-    how many are members.
+    Beside them stands the accuracy with a threshold that was chosen on other candidates: the
+    papers' knows how many are members.
     """
     inside = scores[member]
     outside = scores[~member]
+    m = len(inside)
+    n = len(outside)
+    area = auc(inside, outside)
+    accuracy = balanced_accuracy(inside, outside)
     metrics: dict[str, Any] = {}
-    for name, metric, null in (
-        ("auc", auc, auc_null),
-        ("acc_balanced", balanced_accuracy, accuracy_null),
+    for name, value, metric, known, null in (
+        ("auc", area, auc, auc_interval(area, m, n), auc_null(m, n)),
+        (
+            "acc_balanced",
+            accuracy,
+            balanced_accuracy,
+            share_interval(accuracy, min(m, n)),
+            accuracy_null(m, n),
+        ),
     ):
-        value = metric(inside, outside)
-        fewer = min(len(inside), len(outside))
         low, high = bootstrap(metric, inside, outside, repeats, np.random.default_rng(seed))
-        known = (
-            share_interval(value, fewer)
-            if name == "acc_balanced"
-            else auc_interval(value, len(inside), len(outside))
-        )
-        null_low, null_high = null(len(inside), len(outside))
-        metrics |= {
-            name: value,
-            f"{name}_low": min(low, known[0]),
-            f"{name}_high": max(high, known[1]),
-        }
-        metrics |= {f"{name}_null_low": null_low, f"{name}_null_high": null_high}
+        metrics[name] = value
+        metrics[f"{name}_low"] = min(low, known[0])
+        metrics[f"{name}_high"] = max(high, known[1])
+        metrics[f"{name}_null_low"], metrics[f"{name}_null_high"] = null
     metrics["acc_calibrated"] = calibrated_accuracy(inside, outside, np.random.default_rng(seed))
     return {f"{prefix}{key}": value for key, value in metrics.items()}
 
@@ -78,20 +78,18 @@ def at_few_false_positives(
     metrics: dict[str, float | None] = {}
     for rate in RATES:
         name = f"{prefix}tpr_at_fpr_{rate}"
-        low, high = tpr_interval(inside, outside, rate, np.random.default_rng(seed)) or (None, None)
-        metrics |= {
-            name: tpr_at_fpr(inside, outside, rate),
-            f"{name}_low": low,
-            f"{name}_high": high,
-        }
+        interval = tpr_interval(inside, outside, rate, np.random.default_rng(seed))
+        metrics[name] = tpr_at_fpr(inside, outside, rate)
+        metrics[f"{name}_low"], metrics[f"{name}_high"] = interval or (None, None)
     return metrics
 
 
 def grouped(
     scores: np.ndarray, member: np.ndarray, size: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over disjoint random groups of `size` members or non-members each; what does not fill a
-    group is left out.
+    """Sums over disjoint random groups of `size` members or non-members each.
+
+    What does not fill a group is left out. Beside the sums: which are of members.
     """
     sums = []
     kinds = []
@@ -103,11 +101,10 @@ def grouped(
     return np.concatenate(sums), np.concatenate(kinds)
 
 
-def report_on(
-    spec: MembershipSpec, scores: np.ndarray, member: np.ndarray, prefix: str
-) -> dict[str, Any]:
-    """All numbers of one score, single secrets and groups; the groups are the same ones for every
-    score.
+def report_on(spec: Asking, scores: np.ndarray, member: np.ndarray, prefix: str) -> dict[str, Any]:
+    """All numbers of one score, of single secrets and of groups.
+
+    The groups are the same ones for every score.
     """
     metrics = judged(scores, member, spec.bootstrap, spec.seed, prefix)
     sums, kinds = grouped(scores, member, spec.group, np.random.default_rng(spec.seed))
@@ -116,38 +113,46 @@ def report_on(
     return metrics | judged(sums, kinds, spec.bootstrap, spec.seed, f"group_{prefix}")
 
 
-def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
-    """Attack the secrets of `spec.label`; metrics are None, with a reason, where the corpus has too
-    few of them.
-    """
-    chosen = candidates_of(spec, target.points)
-    member = np.array([candidate.member for candidate in chosen], dtype=bool)
-    metrics: dict[str, Any] = {
+def members_of(candidates: list[Candidate]) -> np.ndarray:
+    """Which candidates are members, (M,) bool."""
+    return np.array([candidate.member for candidate in candidates], dtype=bool)
+
+
+def counts_of(spec: Asking, member: np.ndarray) -> dict[str, Any]:
+    """How many are asked about."""
+    return {
         "label": spec.label,
         "members": int(member.sum()),
         "non_members": int((~member).sum()),
+        "group": spec.group,
+        "groups": int(member.sum()) // spec.group,
     }
+
+
+def nothing(reason: str) -> dict[str, Any]:
+    """What stands in the place of the numbers of an attack that tells nothing."""
+    return {"auc": None, "acc_balanced": None, "reason": reason}
+
+
+def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
+    """Attack the secrets of `spec.label`.
+
+    Metrics are None, with a reason, where the corpus has too few of them.
+    """
+    chosen = candidates_of(spec, target.points)
+    member = members_of(chosen)
+    metrics = counts_of(spec, member)
     metrics |= {"non_members_from": spec.non_members, "context": spec.context}
-    metrics |= {"group": spec.group, "groups": int(member.sum()) // spec.group}
     if member.sum() < FEWEST:
-        return metrics | {
-            "auc": None,
-            "acc_balanced": None,
-            "reason": f"fewer than {FEWEST} members or non-members",
-        }
+        return metrics | nothing(f"fewer than {FEWEST} members or non-members")
     view = tokens_of(chosen, target.tokenizer)
     total, count = secret_log_probs(target.model, view)
     if not np.isfinite(total).all():
-        return metrics | {
-            "auc": None,
-            "acc_balanced": None,
-            "reason": "the model's probabilities are not finite",
-        }
-    metrics |= report_on(spec, total / count, member, "") | report_on(spec, total, member, "total_")
-    metrics |= at_few_false_positives(
-        (total / count)[member], (total / count)[~member], "", spec.seed
-    )
-    asked = Asked(spec, target, chosen, view, total / count)
+        return metrics | nothing(NOT_FINITE)
+    per_token = total / count
+    metrics |= report_on(spec, per_token, member, "") | report_on(spec, total, member, "total_")
+    metrics |= at_few_false_positives(per_token[member], per_token[~member], "", spec.seed)
+    asked = Asked(spec, target, chosen, view, per_token)
     for name in [*spec.scores, *(["reference"] if spec.reference is not None else [])]:
         metrics |= _further(name, asked, member)
     secrets = [candidate.secret for candidate in chosen]
@@ -157,8 +162,9 @@ def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
 
 
 def _further(name: str, asked: Asked, member: np.ndarray) -> dict[str, Any]:
-    """Numbers of one of the further scores; None where another model or text gives probabilities
-    that are not finite.
+    """Numbers of one of the further scores; None where that is not finite.
+
+    That is where another model or another text has probabilities that are not finite.
     """
     scores = SCORES[name](asked)
     if not np.isfinite(scores).all():
@@ -168,16 +174,13 @@ def _further(name: str, asked: Asked, member: np.ndarray) -> dict[str, Any]:
 
 def _reasons(metrics: dict[str, Any]) -> dict[str, str]:
     """Why a metric is None."""
-    few = {rate: f"fewer than {round(1 / rate)} non-members" for rate in RATES}
-    reasons = {
-        f"tpr_at_fpr_{rate}{end}": few[rate] for rate in RATES for end in ("", "_low", "_high")
-    }
-    reasons |= {
-        key: "fewer than 2 groups of each kind" for key in metrics if key.startswith("group_")
-    }
-    reasons |= {
-        f"{name}_{key}": "the score is not finite"
-        for name in SCORES
-        for key in ("auc", "acc_balanced")
-    }
-    return {key: reasons[key] for key, value in metrics.items() if value is None and key in reasons}
+    reasons = {}
+    for key in (key for key, value in metrics.items() if value is None):
+        few = [rate for rate in RATES if key.startswith(f"tpr_at_fpr_{rate}")]
+        if few:
+            reasons[key] = f"fewer than {round(1 / few[-1])} non-members"
+        elif key.startswith("group_"):
+            reasons[key] = "fewer than 2 groups of each kind"
+        else:
+            reasons[key] = "the score is not finite"
+    return reasons

@@ -1,5 +1,4 @@
-"""Scores of membership: what a model thinks of a secret's tokens, itself and beside what makes a
-string likely anyhow.
+"""Scores of membership: what a model thinks of a secret, itself and beside what is likely anyhow.
 
 Carlini et al. 2021 (section 5.1) divide the perplexity by that of the lower-cased text or of a
 reference model, and its logarithm by the number of zlib bytes; here the first two are logarithms of
@@ -14,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
 from confide.attacks.membership.members import Candidate, tokens_of
 from confide.attacks.statistics.scoring import token_log_probs
 from confide.attacks.target import Target
 from confide.errors import InputError
+from confide.models import LanguageModel
 from confide.models.batches import by_length, padded, token_masks
 from confide.specs import MembershipSpec
 from confide.types import View
@@ -31,54 +31,56 @@ ROWS = 64  # distributions over the vocabulary held at once
 FLAT = 1e-4
 
 
-def secret_tokens(model: nn.Module, view: View) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
-    """Batch by batch, for each private token: its text (m,), the hidden state (m, d) before it, and
-    its id (m,).
+def secret_tokens(model: LanguageModel, view: View) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+    """All private tokens, batch by batch.
+
+    For each there is its text (m,), the hidden state (m, d) before it, and its id (m,).
     """
-    device = next(model.parameters()).device
+    device = model.device
     with tqdm(total=len(view), desc="membership", unit="text", disable=None) as bar:
         for piece in by_length(view, np.arange(len(view)), BATCH):
             batch = padded(view, piece, model.bos)
-            marks = token_masks(view, view.private, piece, tuple(batch.targets.shape))
+            rows, width = batch.targets.shape
+            marks = token_masks(view, view.private, piece, (rows, width))
             hidden = model.hidden(batch.inputs.to(device))[marks.to(device)]
             yield piece[marks.nonzero()[:, 0].numpy()], hidden, batch.targets[marks].to(device)
             bar.update(len(piece))
 
 
 @torch.inference_mode()
-def secret_log_probs(model: nn.Module, view: View) -> tuple[np.ndarray, np.ndarray]:
-    """Total log-probability in nats (N,) float64 and number (N,) of the private tokens of each
-    text.
-    """
+def secret_log_probs(model: LanguageModel, view: View) -> tuple[np.ndarray, np.ndarray]:
+    """Total log-probability in nats (N,) float64 and number (N,) of each text's private tokens."""
     total = np.zeros(len(view))
     count = np.zeros(len(view), dtype=np.int64)
     for texts, hidden, tokens in secret_tokens(model, view):
-        logs = token_log_probs(
-            model, hidden, torch.arange(len(texts), device=hidden.device), tokens
-        )
-        np.add.at(total, texts, logs.cpu().numpy())
+        each = torch.arange(len(texts), device=hidden.device)
+        np.add.at(total, texts, token_log_probs(model, hidden, each, tokens).cpu().numpy())
         np.add.at(count, texts, 1)
     return total, count
 
 
 @torch.inference_mode()
-def standardised(model: nn.Module, view: View) -> list[np.ndarray]:
-    """Of each of N texts, its private tokens' (log p - mean) / deviation of log p under the model's
-    own distribution.
+def standardised(model: LanguageModel, view: View) -> list[np.ndarray]:
+    """Of each of N texts, its private tokens' standardised log-probabilities.
+
+    Those are (log p - mean) / deviation of log p under the model's own distribution.
     """
-    found: list[list[float]] = [[] for _ in range(len(view))]
+    values: list[list[float]] = [[] for _ in range(len(view))]
     for texts, hidden, tokens in secret_tokens(model, view):
-        parts = zip(hidden.split(ROWS), tokens.split(ROWS), strict=True)
-        values = torch.cat(
-            [_standardised(model.head(states).double(), wanted) for states, wanted in parts]
-        )
-        for text, value in zip(texts, values.tolist(), strict=True):
-            found[text].append(value)
-    return [np.array(values) for values in found]
+        parts = [
+            _standardised(model.head(states).double(), wanted)
+            for states, wanted in zip(hidden.split(ROWS), tokens.split(ROWS), strict=True)
+        ]
+        for text, value in zip(texts, torch.cat(parts).tolist(), strict=True):
+            values[text].append(value)
+    return [np.array(of_text) for of_text in values]
 
 
 def _standardised(logits: Tensor, tokens: Tensor) -> Tensor:
-    """The same (m,) from logits (m, V); 0 where all tokens are equally likely."""
+    """Standardised log-probabilities (m,) of tokens (m,) from logits (m, V).
+
+    0 where all tokens are equally likely.
+    """
     logs = logits.log_softmax(-1)
     share = logs.exp()
     away = logs - (share * logs).sum(-1, keepdim=True)
@@ -98,49 +100,42 @@ class Asked:
 
 
 def lowercase(asked: Asked) -> np.ndarray:
-    """Mean log-probability less that of the secret in lower case, in the same text; 0 for a secret
-    that has no capitals.
+    """Mean log-probability less that of the secret in lower case, in the same text.
+
+    It is exactly 0 for a secret that has no capitals, which is not scored again: so it has no float
+    noise that a sort could read.
     """
+    lowered = [candidate.with_secret(candidate.secret.lower()) for candidate in asked.candidates]
     cased = [
         i
-        for i, candidate in enumerate(asked.candidates)
-        if candidate.secret != candidate.secret.lower()
+        for i, (candidate, lower) in enumerate(zip(asked.candidates, lowered, strict=True))
+        if candidate.secret != lower.secret
     ]
-    found = np.zeros(
-        len(asked.candidates)
-    )  # exactly 0: what is not scored has no float noise that a sort could read
+    scores = np.zeros(len(asked.candidates))
     if cased:
-        view = tokens_of([lowered(asked.candidates[i]) for i in cased], asked.target.tokenizer)
+        view = tokens_of([lowered[i] for i in cased], asked.target.tokenizer)
         total, count = secret_log_probs(asked.target.model, view)
-        found[cased] = asked.per_token[cased] - total / count
-    return found
-
-
-def lowered(candidate: Candidate) -> Candidate:
-    """The same candidate with its secret in lower case."""
-    secret, (before, after) = (
-        candidate.secret.lower(),
-        (candidate.text[: candidate.start], candidate.text[candidate.end :]),
-    )
-    return candidate._replace(
-        secret=secret, text=before + secret + after, end=candidate.start + len(secret)
-    )
+        scores[cased] = asked.per_token[cased] - total / count
+    return scores
 
 
 def zlib_score(asked: Asked) -> np.ndarray:
     """Minus log-perplexity over the bytes that zlib makes of the secret."""
-    return asked.per_token / [
-        len(zlib.compress(candidate.secret.encode())) for candidate in asked.candidates
-    ]
+    sizes = [len(zlib.compress(candidate.secret.encode())) for candidate in asked.candidates]
+    return asked.per_token / sizes
 
 
 def min_k(asked: Asked) -> np.ndarray:
-    """Min-K%++: mean of the lowest k % of the secret's standardised log-probabilities, at least of
-    one.
+    """Min-K%++: mean of the lowest k % of the secret's standardised log-probabilities.
+
+    It is taken over one token at least.
     """
-    tokens = standardised(asked.target.model, asked.view)
+
+    def lowest(values: np.ndarray) -> np.ndarray:
+        return np.sort(values)[: max(1, int(len(values) * asked.spec.min_k / 100))]
+
     return np.array(
-        [np.sort(own)[: max(1, int(len(own) * asked.spec.min_k / 100))].mean() for own in tokens]
+        [lowest(values).mean() for values in standardised(asked.target.model, asked.view)]
     )
 
 

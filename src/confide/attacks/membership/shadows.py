@@ -1,14 +1,15 @@
-"""Shadow models' file, and which shadow model learns which candidate (Carlini et al. 2022, section
-V).
+"""Shadow models' file, and which shadow model learns which candidate.
 
-Shadow models come in pairs with complementary halves of the candidates, so that every candidate is
-in the training set of exactly half of them, with or without any one pair. The file holds numbers
-alone: a candidate is known by the line of its first text, never by its text or a hash of it.
+Shadow models come in pairs with complementary halves of the candidates (Carlini et al. 2022,
+section V), so that every candidate is in the training set of exactly half of them, with or without
+any one pair. The file holds numbers alone: a candidate is known by the line of its first text,
+never by its text or a hash of it.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -20,7 +21,7 @@ from confide.files.io import atomic
 from confide.files.rows import read_rows
 from confide.specs import LiraSpec, ShadowsSpec
 
-TENSORS = {
+TENSORS: dict[str, Any] = {
     "seen": np.bool_,
     "total": np.float64,
     "count": np.int64,
@@ -58,8 +59,8 @@ def holders(
     """Each point's text, whether it is for training, and the candidates that it holds."""
     number = {candidate.secret: index for index, candidate in enumerate(candidates)}
     for text, split, gold in read_rows(points, "text", "split", "gold"):
-        found = (number.get(text[start:end]) for start, end, kind, *_ in gold if kind == label)
-        yield text, split == "train", sorted({index for index in found if index is not None})
+        secrets = {text[start:end] for start, end, kind, *_ in gold if kind == label}
+        yield text, split == "train", sorted(number[secret] for secret in secrets & number.keys())
 
 
 def first_lines(points: Path, label: str, candidates: list[Candidate]) -> np.ndarray:
@@ -84,9 +85,7 @@ def write(shadows: Shadows, path: Path) -> None:
 
 
 def read(path: Path, wanted: LiraSpec) -> Shadows:
-    """Read the file back; InputError if it is no such file, or of candidates drawn in another
-    way.
-    """
+    """Read the file back; InputError if it is damaged, or of candidates drawn in another way."""
     try:
         with safe_open(path, "numpy") as file:
             arrays = {
@@ -95,32 +94,24 @@ def read(path: Path, wanted: LiraSpec) -> Shadows:
             }
             spec = ShadowsSpec.model_validate_json(file.metadata()["spec"])
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"is not a file of shadow models ({type(error).__name__})", file=path
-        ) from None
+        message = f"is not a file of shadow models ({type(error).__name__})"
+        raise InputError(message, file=path) from None
     for key in ("label", "limit", "seed"):
-        own = getattr(wanted, key)
-        theirs = getattr(spec, key)
-        if own != theirs:
-            raise InputError(
-                f"the shadow models were trained for {theirs!r}", file=path, key=key, value=own
-            )
+        value = getattr(wanted, key)
+        trained = getattr(spec, key)
+        if value != trained:
+            message = f"the shadow models were trained for {trained!r}"
+            raise InputError(message, file=path, key=key, value=value)
     return Shadows(spec, **arrays)
 
 
 def check(
     shadows: Shadows, member: np.ndarray, lines: np.ndarray, count: np.ndarray, path: Path
 ) -> None:
-    """InputError unless the shadow models were made for exactly these candidates, texts and
-    tokens.
-    """
+    """InputError unless the shadow models were made for exactly these candidates and tokens."""
     if not np.array_equal(shadows.member, member) or not np.array_equal(shadows.line, lines):
-        raise InputError(
-            "the shadow models were trained for candidates of another dataset",
-            file=path,
-            key="line",
-        )
+        message = "the shadow models were trained for candidates of another dataset"
+        raise InputError(message, file=path, key="line")
     if not np.array_equal(shadows.count, count):
-        raise InputError(
-            "the shadow models were trained with another tokenizer", file=path, key="count"
-        )
+        message = "the shadow models were trained with another tokenizer"
+        raise InputError(message, file=path, key="count")

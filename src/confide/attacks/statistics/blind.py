@@ -1,8 +1,7 @@
-"""Baselines that never see the model: what tells member secrets from others already, by their text
-alone.
+"""Baselines that never see the model: what tells member secrets from others by their text alone.
 
-A membership attack is evidence of memorisation only as far as it beats these (members and
-non-members may differ).
+A membership attack is evidence of memorisation only as far as it beats these, since members and
+non-members may differ.
 """
 
 import numpy as np
@@ -11,8 +10,9 @@ FOLDS = 5
 
 
 def ngram_scores(secrets: list[str], member: np.ndarray, seed: int) -> np.ndarray:
-    """Out-of-fold scores (M,) of a logistic regression on character 1- to 4-grams; needs 5 secrets
-    of each class.
+    """Out-of-fold scores (M,) of a logistic regression on character 1- to 4-grams.
+
+    Needs five secrets of each class.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

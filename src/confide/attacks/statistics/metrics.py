@@ -1,5 +1,4 @@
-"""How well scores tell members from non-members: AUC, balanced accuracy, true positives at few
-false ones, intervals.
+"""How well scores tell members from non-members, and intervals of 95 % for that.
 
 Scores are oriented so that higher means "was in the training set". Shapes: m members, n
 non-members.
@@ -11,80 +10,78 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri
 
+LEVEL = 0.95  # of every interval and band
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+Z = float(ndtri(TAILS[1]))
 DRAWS = 4000  # of thresholds, for an interval
-Metric = Callable[
-    [np.ndarray, np.ndarray], float
-]  # (member scores (m,), non-member scores (n,)) -> value
+# (member scores (m,), non-member scores (n,)) -> value
+Metric = Callable[[np.ndarray, np.ndarray], float]
 
 
 def auc(member: np.ndarray, other: np.ndarray) -> float:
     """Probability that a random member scores above a random non-member, ties counting one half."""
     others = np.sort(other)
-    below, up_to = (np.searchsorted(others, member, side) for side in ("left", "right"))
+    below = np.searchsorted(others, member)
+    up_to = np.searchsorted(others, member, side="right")
     return float((below + up_to).sum() / (2 * len(member) * len(other)))
 
 
 def balanced_accuracy(member: np.ndarray, other: np.ndarray) -> float:
-    """Mean of true positive and true negative rate when as many as there are members, the best
-    scored, are called members.
+    """Balanced accuracy when the m best scored are called members.
 
     With equal numbers this is the papers' rule (lower half by perplexity). Ties at the cut share
     it: the value is the expectation over random tie-breaking.
     """
-    called = len(member)
-    cut = np.sort(np.concatenate([member, other]))[-called]
-    above = [(scores > cut).sum() for scores in (member, other)]
-    tied = [(scores == cut).sum() for scores in (member, other)]
-    share = (called - sum(above)) / sum(tied)
-    rates = [
-        (a + share * t) / len(scores)
-        for a, t, scores in zip(above, tied, (member, other), strict=True)
-    ]
-    return float((rates[0] + 1 - rates[1]) / 2)
+    sides = (member, other)
+    cut = np.sort(np.concatenate(sides))[-len(member)]
+    above = np.array([(scores > cut).sum() for scores in sides])
+    tied = np.array([(scores == cut).sum() for scores in sides])
+    share = (len(member) - above.sum()) / tied.sum()
+    true_positives, false_positives = (above + share * tied) / [len(member), len(other)]
+    return float((true_positives + 1 - false_positives) / 2)
 
 
 def calibrated_accuracy(member: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> float:
-    """Balanced accuracy of the threshold that is best on one random half of each side, on the other
-    half; mean of both ways.
+    """Balanced accuracy on one random half with the other half's best threshold, both ways.
 
-    Needs two of each; unlike `balanced_accuracy`, it knows nothing of those that it judges, and the
-    direction is fixed.
+    Needs two of each; unlike `balanced_accuracy`, it knows nothing of those that it judges, and
+    the direction is fixed.
     """
-    halves = list(
-        zip(
-            *(np.array_split(rng.permutation(scores), 2) for scores in (member, other)), strict=True
-        )
-    )
-    bars = [best_threshold(*half) for half in halves]
-    rates = [
-        (inside > bar).mean() + (outside <= bar).mean()
-        for (inside, outside), bar in zip(halves, bars[::-1], strict=True)
-    ]
+    inside = np.array_split(rng.permutation(member), 2)
+    outside = np.array_split(rng.permutation(other), 2)
+    rates = []
+    for fitted, judged in ((1, 0), (0, 1)):
+        bar = best_threshold(inside[fitted], outside[fitted])
+        rates.append((inside[judged] > bar).mean() + (outside[judged] <= bar).mean())
     return float(np.mean(rates) / 2)
 
 
 def best_threshold(member: np.ndarray, other: np.ndarray) -> float:
-    """Score above which to call members for the best balanced accuracy, between two scores; of
-    equally good ones the middle.
+    """Score above which to call members for the best balanced accuracy.
+
+    It lies between two scores; of equally good thresholds it is the middle one.
     """
     values = np.unique(np.concatenate([member, other]))
     bars = np.concatenate([[-np.inf], (values[:-1] + values[1:]) / 2, [np.inf]])
-    missed, spared = (
-        np.searchsorted(np.sort(scores), bars, side="right") / len(scores)
-        for scores in (member, other)
-    )
+    missed = np.searchsorted(np.sort(member), bars, side="right") / len(member)
+    spared = np.searchsorted(np.sort(other), bars, side="right") / len(other)
     gain = spared - missed
     best = np.flatnonzero(gain >= gain.max() - 1e-12)
     return float(bars[best[len(best) // 2]])
 
 
-def tpr_at_fpr(member: np.ndarray, other: np.ndarray, fpr: float) -> float | None:
-    """Largest true positive rate of a threshold whose false positive rate is at most `fpr`; no
-    interpolation.
+def false_positives_allowed(n: int, fpr: float) -> int:
+    """How many of n non-members may score above a threshold within a false positive rate."""
+    return int(np.floor(fpr * n + 1e-9))
 
-    None where n is too small for a single false positive to stay within `fpr`.
+
+def tpr_at_fpr(member: np.ndarray, other: np.ndarray, fpr: float) -> float | None:
+    """Largest true positive rate of a threshold whose false positive rate is at most `fpr`.
+
+    Nothing is interpolated. None where n is too small for a single false positive to stay within
+    `fpr`.
     """
-    allowed = int(np.floor(fpr * len(other) + 1e-9))
+    allowed = false_positives_allowed(len(other), fpr)
     if allowed < 1:
         return None
     # the strictest score that would already admit one false positive too many
@@ -93,10 +90,9 @@ def tpr_at_fpr(member: np.ndarray, other: np.ndarray, fpr: float) -> float | Non
 
 
 def tpr_interval(
-    member: np.ndarray, other: np.ndarray, fpr: float, rng: np.random.Generator, level: float = 0.95
+    member: np.ndarray, other: np.ndarray, fpr: float, rng: np.random.Generator
 ) -> tuple[float, float] | None:
-    """Two-sided interval of the true positive rate at the threshold whose false positive rate is
-    `fpr` in truth.
+    """Two-sided interval of the true positive rate where the false positive rate is `fpr` in truth.
 
     Where that threshold lies is drawn anew each time, as well as who of the members is above it:
     how many of n non-members lie above it is binomial, and the share of all members above it is
@@ -106,58 +102,51 @@ def tpr_interval(
     Guarantees: covers in about 96 % of cases where ten or more false positives are allowed (95 %
     meant), and more below.
     """
-    if int(np.floor(fpr * len(other) + 1e-9)) < 1:
+    if false_positives_allowed(len(other), fpr) < 1:
         return None
     m = len(member)
-    above = m - np.searchsorted(
-        np.sort(member), np.sort(other)[::-1], side="right"
-    )  # members above the j-th largest
+    # members above the j-th largest non-member
+    above = m - np.searchsorted(np.sort(member), np.sort(other)[::-1], side="right")
     hits = np.concatenate([[0], above, [m]])
     place = rng.binomial(len(other), fpr, size=DRAWS)
-    seen = rng.integers(
-        hits[place], hits[place + 1] + 1
-    )  # the threshold lies anywhere between two scores
-    low, high = np.quantile(
-        rng.beta(seen + 0.5, m - seen + 0.5), [(1 - level) / 2, (1 + level) / 2]
-    )
+    # the threshold lies anywhere between two scores
+    seen = rng.integers(hits[place], hits[place + 1] + 1)
+    low, high = np.quantile(rng.beta(seen + 0.5, m - seen + 0.5), TAILS)
     return float(low), float(high)
 
 
-def auc_interval(value: float, m: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Two-sided interval of an AUC by its standard error at each end (Newcombe 2006, method 5):
-    never empty, not even at 1.
+def auc_interval(value: float, m: int, n: int) -> tuple[float, float]:
+    """Two-sided interval of an AUC by its standard error at each end (Newcombe 2006, method 5).
+
+    It is never empty, not even at 1.
     """
-    least = _farthest(value, m, n, level)
-    return least, 1 - _farthest(1 - value, m, n, level)
+    return _smallest_auc(value, m, n), 1 - _smallest_auc(1 - value, m, n)
 
 
-def _farthest(value: float, m: int, n: int, level: float) -> float:
-    """The smallest AUC that a value could still have come from."""
-    z = float(ndtri((1 + level) / 2))
+def _smallest_auc(value: float, m: int, n: int) -> float:
+    """The smallest true AUC that a value could still have come from."""
     size = (m + n) / 2 - 1
 
-    def missed(true: float) -> bool:
-        variance = (
-            true * (1 - true) * (1 + size * ((1 - true) / (2 - true) + true / (1 + true))) / (m * n)
-        )
-        return value - true > z * math.sqrt(variance)
+    def refuted(true: float) -> bool:
+        spread = 1 + size * ((1 - true) / (2 - true) + true / (1 + true))
+        variance = true * (1 - true) * spread / (m * n)
+        return value - true > Z * math.sqrt(variance)
 
     low = 0.0
     high = value
     while high - low > 1e-6:
         middle = (low + high) / 2
-        if missed(middle):
+        if refuted(middle):
             low = middle
         else:
             high = middle
     return low
 
 
-def share_interval(value: float, count: int, level: float = 0.95) -> tuple[float, float]:
+def share_interval(value: float, count: int) -> tuple[float, float]:
     """Two-sided interval of a share of `count` (Wilson 1927)."""
-    z = float(ndtri((1 + level) / 2))
-    middle = (value + z**2 / (2 * count)) / (1 + z**2 / count)
-    half = z * math.sqrt(value * (1 - value) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)
+    middle = (value + Z**2 / (2 * count)) / (1 + Z**2 / count)
+    half = Z * math.sqrt(value * (1 - value) / count + Z**2 / (4 * count**2)) / (1 + Z**2 / count)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
@@ -167,36 +156,33 @@ def bootstrap(
     other: np.ndarray,
     repeats: int,
     rng: np.random.Generator,
-    level: float = 0.95,
 ) -> tuple[float, float]:
-    """Two-sided percentile interval of a metric; members and non-members are resampled
-    separately.
-    """
-    values = [
-        metric(
-            member[rng.integers(len(member), size=len(member))],
-            other[rng.integers(len(other), size=len(other))],
-        )
-        for _ in range(repeats)
-    ]
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    """Two-sided percentile interval of a metric; the two sides are resampled separately."""
+
+    def resampled(scores: np.ndarray) -> np.ndarray:
+        return scores[rng.integers(len(scores), size=len(scores))]
+
+    values = [metric(resampled(member), resampled(other)) for _ in range(repeats)]
+    low, high = np.quantile(values, TAILS)
     return float(low), float(high)
 
 
-def auc_null(m: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Two-sided band of the AUC of scores that know nothing (normal approximation of the
-    Mann-Whitney statistic).
+def auc_null(m: int, n: int) -> tuple[float, float]:
+    """Two-sided band of the AUC of scores that know nothing.
+
+    By the normal approximation of the Mann-Whitney statistic.
     """
-    half = ndtri((1 + level) / 2) * np.sqrt((m + n + 1) / (12 * m * n))
+    half = Z * np.sqrt((m + n + 1) / (12 * m * n))
     return float(max(0.0, 0.5 - half)), float(min(1.0, 0.5 + half))
 
 
-def accuracy_null(m: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Two-sided band of `balanced_accuracy` of scores that know nothing: m drawn of m + n without
-    replacement (exact).
+def accuracy_null(m: int, n: int) -> tuple[float, float]:
+    """Two-sided band of `balanced_accuracy` of scores that know nothing.
+
+    Exact: m are drawn of m + n without replacement.
     """
     from scipy.stats import hypergeom  # which takes more than a second to load
 
-    hits = hypergeom(m + n, m, m).ppf([(1 - level) / 2, (1 + level) / 2])
+    hits = hypergeom(m + n, m, m).ppf(TAILS)
     low, high = (hits / m + 1 - (m - hits) / n) / 2
     return float(low), float(high)

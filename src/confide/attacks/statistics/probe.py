@@ -36,29 +36,29 @@ def fit(
     """The classifier after at most so many iterations on features (N, d) and labels (N,)."""
     from scipy.optimize import minimize
 
-    (count, width), rows = features.shape, np.arange(len(labels))
+    count, width = features.shape
+    rows = np.arange(count)
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         weights = flat[:-classes].reshape(width, classes)
         biases = flat[-classes:]
         logits = features @ weights + biases
         logits -= logits.max(1, keepdims=True)
-        own = logits[rows, labels]
+        wanted = logits[rows, labels]
         share = np.exp(logits, out=logits)
         total = share.sum(1)
         share /= total[:, None]
         share[rows, labels] -= 1
         gradient = features.T @ share + penalty * weights
-        value = (np.log(total) - own).sum() + penalty / 2 * (weights**2).sum()
+        value = (np.log(total) - wanted).sum() + penalty / 2 * (weights**2).sum()
         return value / count, np.concatenate([gradient.ravel(), share.sum(0)]) / count
 
-    origin = (
-        np.zeros((width + 1) * classes)
-        if start is None
-        else np.concatenate([start.weights.ravel(), start.biases])
-    )
-    found = minimize(loss, origin, jac=True, method="L-BFGS-B", options={"maxiter": iterations}).x
-    return Probe(found[:-classes].reshape(width, classes), found[-classes:], penalty)
+    if start is None:
+        origin = np.zeros((width + 1) * classes)
+    else:
+        origin = np.concatenate([start.weights.ravel(), start.biases])
+    best = minimize(loss, origin, jac=True, method="L-BFGS-B", options={"maxiter": iterations}).x
+    return Probe(best[:-classes].reshape(width, classes), best[-classes:], penalty)
 
 
 def choose(
@@ -68,23 +68,25 @@ def choose(
     penalties: Sequence[float],
     iterations: int,
 ) -> Probe:
-    """The classifier whose penalty is best on validation points, the strongest of equals; without
-    points the middle one.
+    """The classifier whose penalty is best on validation points, the strongest of equals.
+
+    Without validation points it is the one of the middle penalty.
     """
     tried: list[Probe] = []
     for penalty in sorted(set(penalties), reverse=True):
         tried.append(fit(*train, classes, penalty, iterations, tried[-1] if tried else None))
-    if not len(valid[1]):
+    features, labels = valid
+    if not len(labels):
         return tried[len(tried) // 2]
-    return max(
-        tried, key=lambda probe: (hits(probe.logits(valid[0]), valid[1]).mean(), probe.penalty)
-    )
+    # of equals `max` takes the first, which has the strongest penalty
+    return max(tried, key=lambda probe: hits(probe.logits(features), labels).mean())
 
 
 def hits(logits: np.ndarray, labels: np.ndarray, among: int = 1) -> np.ndarray:
-    """(N,) bool: the label (N,) is among so many classes with the highest logits (N, M), ties in
-    the order of the classes.
+    """Whether each label (N,) is among so many classes with the highest logits (N, M), (N,) bool.
+
+    Ties are in the order of the classes.
     """
-    own = logits[np.arange(len(labels)), labels][:, None]
-    before = (logits == own) & (np.arange(logits.shape[1]) < labels[:, None])
-    return ((logits > own) | before).sum(1) < among
+    wanted = logits[np.arange(len(labels)), labels][:, None]
+    before = (logits == wanted) & (np.arange(logits.shape[1]) < labels[:, None])
+    return ((logits > wanted) | before).sum(1) < among

@@ -1,76 +1,95 @@
-"""Log-probabilities of chosen next tokens: their logits, minus the log-sum-exp of all, tile by tile
-of contexts and vocabulary.
+"""Log-probabilities of chosen next tokens: their logits, minus the log-sum-exp of all.
 
-A tile of logits stays in the cache and is overwritten by its exponentials; the full log-softmax is
-never written.
+That is made tile by tile of contexts and vocabulary: a tile of logits stays in the cache and is
+overwritten by its exponentials; the full log-softmax is never written.
 Shapes: n contexts of width d, m scored tokens, V vocabulary.
 """
 
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
+
+from confide.models import LanguageModel
+from confide.types import View
 
 # contexts and tokens of a tile: 8 MiB of float32
 ROWS = 512
 COLUMNS = 4096
 TOKENS = 4096  # of the texts in one forward pass
+NOT_FINITE = "the model's probabilities are not finite"
 
 
-def token_log_probs(model: nn.Module, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-    """log p(tokens[j] | hidden[rows[j]]) in nats, (m,) float64, for hidden (n, d), rows (m,) and
-    tokens (m,).
+def view_of(texts: Sequence[Sequence[int]], marks: Iterable[np.ndarray] | None = None) -> View:
+    """Texts as token ids, each with a mask of its private tokens; without masks none is private."""
+    ids = np.concatenate([np.asarray(text, dtype=np.int32) for text in texts])
+    if marks is None:
+        private = np.zeros(len(ids), dtype=bool)
+    else:
+        private = np.concatenate([np.asarray(mask, dtype=bool) for mask in marks])
+    return View(ids, np.cumsum([0, *map(len, texts)]), private)
+
+
+def token_log_probs(model: LanguageModel, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    """log p(tokens[j] | hidden[rows[j]]) in nats, (m,) float64.
+
+    Shapes: hidden (n, d), rows (m,), tokens (m,).
     """
     weight = model.head.weight
     bias = model.head.bias
     distinct, place = tokens.unique(return_inverse=True)
-    wanted = F.linear(hidden, weight[distinct], None if bias is None else bias[distinct])
+    wanted = _logits(hidden, weight, bias, distinct)
     return wanted[rows, place].double() - log_sum_exp(hidden, weight, bias)[rows]
 
 
-@torch.inference_mode()
-def row_log_probs(model: nn.Module, tokens: np.ndarray) -> np.ndarray:
-    """log p (n,) float64 in nats of rows of tokens (n, L) after the begin token; an end token is
-    not scored.
+def word_log_probs(model: LanguageModel, hidden: Tensor, tokens: Tensor) -> Tensor:
+    """log p(tokens[v] | hidden[j]) in nats, (n, v) float64, of each token after each context.
+
+    Shapes: hidden (n, d), tokens (v,).
     """
-    device = next(model.parameters()).device
-    found = []
+    weight = model.head.weight
+    bias = model.head.bias
+    wanted = _logits(hidden, weight, bias, tokens)
+    return wanted.double() - log_sum_exp(hidden, weight, bias)[:, None]
+
+
+@torch.inference_mode()
+def row_log_probs(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
+    """log p (n,) float64 in nats of rows of tokens (n, L) after the begin token.
+
+    An end token is not scored.
+    """
+    device = model.device
+    parts = []
     for rows in torch.from_numpy(tokens.astype(np.int64)).split(max(1, TOKENS // tokens.shape[1])):
         rows = rows.to(device)
         inputs = torch.cat([torch.full_like(rows[:, :1], model.bos), rows[:, :-1]], 1)
         hidden = model.hidden(inputs).flatten(0, 1)
-        logs = token_log_probs(
-            model, hidden, torch.arange(len(hidden), device=device), rows.flatten()
-        )
-        found.append(logs.view(rows.shape).sum(1))
-    return torch.cat(found).cpu().numpy()
-
-
-def word_log_probs(model: nn.Module, hidden: Tensor, tokens: Tensor) -> Tensor:
-    """log p(tokens[v] | hidden[j]) in nats, (n, v) float64, for hidden (n, d) and tokens (v,): each
-    after each.
-    """
-    weight = model.head.weight
-    bias = model.head.bias
-    wanted = F.linear(hidden, weight[tokens], None if bias is None else bias[tokens])
-    return wanted.double() - log_sum_exp(hidden, weight, bias)[:, None]
+        each = torch.arange(len(hidden), device=device)
+        logs = token_log_probs(model, hidden, each, rows.flatten())
+        parts.append(logs.view(rows.shape).sum(1))
+    return torch.cat(parts).cpu().numpy()
 
 
 def log_sum_exp(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """log of the sum over the vocabulary of exp(logit), (n,) float64, for hidden (n, d), weight (V,
-    d) and bias (V,).
+    """log of the sum over the vocabulary of exp(logit), (n,) float64.
+
+    Shapes: hidden (n, d), weight (V, d), bias (V,).
     """
     tiles = [slice(start, start + COLUMNS) for start in range(0, len(weight), COLUMNS)]
-    found = []
+    blocks = []
     for block in hidden.split(ROWS):
-        parts = (
-            _tile(F.linear(block, weight[tile], None if bias is None else bias[tile]))
-            for tile in tiles
-        )
-        found.append(reduce(torch.logaddexp, parts))
-    return torch.cat(found)
+        parts = (_tile(_logits(block, weight, bias, tile)) for tile in tiles)
+        blocks.append(reduce(torch.logaddexp, parts))
+    return torch.cat(blocks)
+
+
+def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, tokens: Tensor | slice) -> Tensor:
+    """Logits (n, v) of some tokens."""
+    return F.linear(hidden, weight[tokens], None if bias is None else bias[tokens])
 
 
 def _tile(logits: Tensor) -> Tensor:

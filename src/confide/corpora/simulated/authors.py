@@ -1,24 +1,26 @@
-"""Seeded generator of short messages by authors, for privacy regularisation (Mireshghallah et al.
-2021) without real mail.
+"""Seeded generator of short messages by authors.
 
-An author has favourite topics, colleagues, words, openings, closings and punctuation, an own phone
-number (the gold secret) and a share of samples out of a long tail. Authors of train, valid and test
-are the same on purpose: perplexity is measured per author. The public variant (other authors,
-topics, names and sentences) protects nothing. Message i of an author depends on the spec's seed,
-its variant, the author and i only; how often an author writes depends on all of the sizes.
+It serves privacy regularisation (Mireshghallah et al. 2021) without real mail. An author has
+favourite topics, colleagues, words, openings, closings and punctuation, an own phone number (the
+gold secret) and a share of samples out of a long tail. Authors of train, valid and test are the
+same on purpose: perplexity is measured per author. The public variant (other authors, topics, names
+and sentences) protects nothing. Message i of an author depends on the spec's seed, its variant, the
+author and i only; how often an author writes depends on all of the sizes. The words and sentences
+stand in authors.yaml.
 """
 
 import re
 from bisect import bisect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from confide.corpora.simulated.authors_words import WORDS
 from confide.errors import InputError
 from confide.specs import AuthorsSpec
 from confide.types import SPLITS, Record, Span
@@ -32,7 +34,30 @@ PHONE = "phone"  # label of the gold secret
 TWO = 0.35  # share of messages with a second sentence
 TAGGED = 3  # tags of a tagged message
 
-Weighted = tuple[tuple[str, ...], list[float]]  # options with their cumulative probabilities
+Options = tuple[str, ...]
+Weighted = tuple[Options, list[float]]  # options with their cumulative probabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """All that one variant is made of."""
+
+    topics: tuple[dict[str, Options], ...]  # words of each slot that belongs to the topic
+    choices: dict[str, Options]
+    people: Options
+    sentences: Options
+    more_tags: Options = ()
+
+    @property
+    def tags(self) -> Options:
+        """What messages are tagged with: own words and all words of the topics, or nothing."""
+        if not self.more_tags:
+            return ()
+        of_topics = (word for topic in self.topics for slot in topic.values() for word in slot)
+        return tuple(dict.fromkeys([*self.more_tags, *of_topics]))
+
+
+WORDS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Words])
 
 
 class Style(NamedTuple):
@@ -48,8 +73,9 @@ class Style(NamedTuple):
 
 
 def _weights(rng: np.random.Generator, count: int) -> list[float]:
-    """Cumulative Dirichlet probabilities; the last is infinite, so that rounding cannot
-    overshoot.
+    """Cumulative Dirichlet probabilities.
+
+    The last is infinite, so that rounding cannot overshoot.
     """
     return [*accumulate(rng.dirichlet(np.full(count, HABIT)).tolist()[:-1]), float("inf")]
 
@@ -61,7 +87,7 @@ def style(spec: AuthorsSpec, author: int) -> Style:
     rng = np.random.default_rng([spec.seed % 2**64, variant, author])
     people = tuple(words.people[index] for index in rng.choice(len(words.people), 5, replace=False))
     options = {**words.choices, "person": people, "end": ENDS, "sentence": words.sentences}
-    slots = {name: (found, _weights(rng, len(found))) for name, found in options.items()}
+    slots = {name: (choices, _weights(rng, len(choices))) for name, choices in options.items()}
     if words.tags:
         slots["tag"] = (
             words.tags,
@@ -69,7 +95,7 @@ def style(spec: AuthorsSpec, author: int) -> Style:
         )
     topics = _weights(rng, len(words.topics))
     own = tuple(
-        {name: (found, _weights(rng, len(found))) for name, found in topic._asdict().items()}
+        {name: (choices, _weights(rng, len(choices))) for name, choices in topic.items()}
         for topic in words.topics
     )
     opens, closes, capitals = rng.random(3).tolist()
@@ -168,8 +194,9 @@ def _shares(spec: AuthorsSpec, count: int) -> tuple[int, int, int]:
 
 
 def record(spec: AuthorsSpec, author: Style, name: int, number: int, place: int) -> Record:
-    """A message as a document of its own, with the author's number as a gold secret where it has
-    it.
+    """A message as a document of its own.
+
+    The author's number is a gold secret where the message has it.
     """
     text = message(spec, author, name, number)
     owner = f"{spec.variant}-{name}"
@@ -178,8 +205,9 @@ def record(spec: AuthorsSpec, author: Style, name: int, number: int, place: int)
 
 
 def read(spec: AuthorsSpec, raw: Path | None = None) -> Iterator[Record]:
-    """All messages, train first, authors mixed; nothing is read. InputError if there are too few
-    samples for the authors.
+    """All messages, train first, authors mixed; nothing is read.
+
+    InputError if there are too few samples for the authors.
     """
     counts = sizes(spec)
     styles = [style(spec, author) for author in range(spec.authors)]

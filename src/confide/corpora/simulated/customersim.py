@@ -1,22 +1,22 @@
-"""Seeded simulator of customer-support dialogues, with gold spans for every secret (Shi et al.
-2021, CustomerSim).
+"""Seeded simulator of customer-support dialogues, with gold spans for every secret.
 
-The private variant follows the published agenda: greeting, request, full name, one more slot,
-tracking number, closing. One dialogue in a hundred answers two slots at once; two in a hundred
-close with a stray value, and the bot repeats itself. The public variant is another simulation
-(other sentences, values and intents) that protects nothing. Dialogue i of a split depends on the
-spec's seed, the split and i only.
+It follows CustomerSim (Shi et al. 2021). The private variant follows the published agenda:
+greeting, request, full name, one more slot, tracking number, closing. One dialogue in a hundred
+answers two slots at once; two in a hundred close with a stray value, and the bot repeats itself.
+The public variant is another simulation (other sentences, values and intents) that protects
+nothing. Dialogue i of a split depends on the spec's seed, the split and i only. The sentences stand
+in customersim.yaml.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
-from confide.corpora.simulated.customersim_intents import INTENTS
-from confide.corpora.simulated.customersim_templates import ASKED, FILLERS, PRIVATE, PUBLIC, SECRETS
 from confide.corpora.simulated.customersim_values import (
     User,
     spoken_phone,
@@ -29,9 +29,34 @@ from confide.types import SPLITS, Record, Span, SplitName
 MULTIPLE = 0.01  # share of dialogues in which the user gives name and another slot in one turn
 STRAY = 0.022  # chance that the user answers the closing question with a value
 VARIANTS = ("private", "public")
-LABELS = frozenset(SECRETS)
+SECRETS = ("name", "address", "phone", "order", "tracking")  # slots that are gold secrets
+ASKED = ("phone", "order", "address")  # the slot asked beside the name, uniformly
 
 Turn = tuple[str, tuple[Span, ...]]
+Options = tuple[str, ...]  # of which one is drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One reason to write in the public variant."""
+
+    requests: Options  # what the user says
+    questions: Options  # what is asked back
+    answers: Options
+    endings: Options
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """All that dialogues are made of. Slots in braces are secrets or fillers."""
+
+    private: dict[str, Options]  # by move of the agenda
+    public: dict[str, Options]
+    intents: tuple[Intent, ...]  # of the public variant
+    fillers: dict[str, Options]  # what a slot is filled with that is no secret
+
+
+SENTENCES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=Sentences)
 
 
 @cache
@@ -41,17 +66,18 @@ def _parts(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, values: dict[str, str], rng: np.random.Generator) -> Turn:
-    """The sentence with its slots filled, and the spans of the secrets among them. A slot without a
-    value is drawn.
+    """The sentence with its slots filled, and the spans of the secrets among them.
+
+    A slot without a value is drawn.
     """
     text = ""
     spans = []
     for index, part in enumerate(_parts(template)):
         if index % 2:
             start = len(text)
-            value = values.get(part) or _choose(rng, FILLERS[part])
+            value = values.get(part) or _choose(rng, SENTENCES.fillers[part])
             text += value
-            if part in LABELS:
+            if part in SECRETS:
                 spans.append(Span(start, len(text), part))
         else:
             text += part
@@ -66,11 +92,11 @@ def join(turns: list[Turn], separator: str = " ") -> Turn:
     """Turns one after the other, their spans moved along."""
     text = ""
     spans = []
-    for count, (piece, found) in enumerate(turns):
-        text += separator if count else ""
+    for number, (piece, in_piece) in enumerate(turns):
+        text += separator if number else ""
         spans += [
             Span(start + len(text), end + len(text), label, score)
-            for start, end, label, score in found
+            for start, end, label, score in in_piece
         ]
         text += piece
     return text, tuple(spans)
@@ -84,7 +110,7 @@ def _stray(rng: np.random.Generator, slot: str, users: tuple[User, ...]) -> Turn
     """A value that nobody asked for, of a random row."""
     values = _values(rng, "private", users[rng.integers(len(users))], "")
     slot = _choose(rng, ("name", slot))
-    return fill(_choose(rng, PRIVATE[slot]), values, rng)
+    return fill(_choose(rng, SENTENCES.private[slot]), values, rng)
 
 
 def private_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ...]) -> list[Turn]:
@@ -93,7 +119,7 @@ def private_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ..
     slot = _choose(rng, ASKED)
 
     def say(*moves: str) -> Turn:
-        return join([fill(_choose(rng, PRIVATE[move]), values, rng) for move in moves])
+        return join([fill(_choose(rng, SENTENCES.private[move]), values, rng) for move in moves])
 
     turns = [say("open"), say("greet", "request"), say("ask name")]
     if rng.random() < MULTIPLE:
@@ -110,15 +136,16 @@ def private_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ..
 
 
 def public_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ...]) -> list[Turn]:
-    """As the private agenda in spirit, over many intents, with small talk; tokenizer and warm start
-    see these only.
+    """Turns in the spirit of the private agenda, over many intents, with small talk.
+
+    Tokenizer and warm start see these only.
     """
-    product = _choose(rng, FILLERS["product"])
+    product = _choose(rng, SENTENCES.fillers["product"])
     values = {**_values(rng, "public", user, tracking_code(rng, "public")), "product": product}
-    intent = INTENTS[rng.integers(len(INTENTS))]
+    intent = SENTENCES.intents[rng.integers(len(SENTENCES.intents))]
 
     def say(move: str) -> Turn:
-        return fill(_choose(rng, PUBLIC[move]), values, rng)
+        return fill(_choose(rng, SENTENCES.public[move]), values, rng)
 
     def tell(options: tuple[str, ...]) -> Turn:
         return fill(_choose(rng, options), values, rng)
@@ -158,9 +185,9 @@ def dialogue(spec: CustomerSimSpec, split: SplitName, number: int) -> Record:
 
 
 def read(spec: CustomerSimSpec, raw: Path | None = None) -> Iterator[Record]:
-    """All dialogues, train first; nothing is read. InputError if `users` asks for more names than
-    there are.
+    """All dialogues, train first; nothing is read.
 
+    InputError if `users` asks for more names than there are.
     Guarantees: unless `shared_users`, no name, address, phone or order number of one split's table
     occurs in another's.
     """

@@ -1,24 +1,51 @@
-"""Values of the simulator: tables of users whose names, addresses, phone and order numbers are all
-different.
+"""Values of the simulator.
 
-Formats and shares are those of Shi et al. (2021) for the private variant; the public variant has
-formats of its own. Values for all splits are drawn together, without repeats, and then dealt out,
-so no value is in two splits' tables.
+They are tables of users whose names, addresses, phone and order numbers are all different. Formats
+and shares are those of Shi et al. (2021) for the private variant; the public variant has formats of
+its own. Values for all splits are drawn together, without repeats, and then dealt out, so no value
+is in two splits' tables. The words that values are made of stand in customersim_values.yaml.
 """
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from confide.corpora.simulated.customersim_words import PRIVATE, PUBLIC, STATES, Words
 from confide.errors import InputError
 
 COMPASS = ("North", "South", "East", "West", "New", "Port", "Lake")
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
 CODE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-WORDS = {"private": PRIVATE, "public": PUBLIC}
+
+
+@dataclass(frozen=True)
+class Words:
+    """What names, streets and cities of one variant are made of."""
+
+    first: tuple[str, ...]
+    last_common: tuple[str, ...]
+    last_stems: tuple[str, ...]
+    last_ends: tuple[str, ...]
+    streets: tuple[str, ...]  # kinds of street
+    city_stems: tuple[str, ...]
+    city_ends: tuple[str, ...]
+    states: tuple[str, ...] = ()
+
+    @cached_property
+    def last(self) -> tuple[str, ...]:
+        """Common surnames, then every stem with every ending, without repeats.
+
+        Together with the given names they make some hundred thousand full names.
+        """
+        compounds = (stem + end for stem in self.last_stems for end in self.last_ends)
+        return tuple(dict.fromkeys([*self.last_common, *compounds]))
+
+
+WORDS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Words])
 
 
 class User(NamedTuple):
@@ -34,8 +61,9 @@ Draw = Callable[[np.random.Generator, int, Words], list[str]]  # a batch of valu
 
 
 def _names(rng: np.random.Generator, count: int, words: Words) -> list[str]:
-    """`count` different full names, common ones more likely: the largest Gumbel-perturbed log
-    weights.
+    """`count` different full names, common ones more likely.
+
+    They have the largest Gumbel-perturbed log weights.
     """
     first = len(words.first)
     last = len(words.last)
@@ -56,31 +84,25 @@ def _digits(rng: np.random.Generator, low: int, high: int, count: int) -> list[i
     return rng.integers(low, high, count).tolist()
 
 
-def _pick(rng: np.random.Generator, options: tuple[str, ...] | list[str], count: int) -> list[str]:
-    return [options[index] for index in rng.integers(0, len(options), count).tolist()]
+def _pick(rng: np.random.Generator, options: Sequence[str], count: int) -> list[str]:
+    return rng.choice(options, count).tolist()
+
+
+def _compounds(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+    """Names of cities: a stem and an ending each."""
+    stems = _pick(rng, words.city_stems, count)
+    ends = _pick(rng, words.city_ends, count)
+    return [stem + end for stem, end in zip(stems, ends, strict=True)]
 
 
 def _cities(rng: np.random.Generator, count: int, words: Words) -> list[str]:
-    """Half of them a compound, half with a compass word or the like in front, as in "North
-    Allisonville".
-    """
-    plain = [
-        a + b
-        for a, b in zip(
-            _pick(rng, words.city_stems, count), _pick(rng, words.city_ends, count), strict=True
-        )
-    ]
-    front = _pick(rng, COMPASS, count)
+    """Half of them a compound, half with a compass word in front, as in "North Allisonville"."""
+    plain = _compounds(rng, count, words)
+    fronts = _pick(rng, COMPASS, count)
+    fronted = (rng.random(count) < 0.5).tolist()
     return [
-        f"{word} {city}" if word else city
-        for word, city in zip(_halve(rng, front), plain, strict=True)
-    ]
-
-
-def _halve(rng: np.random.Generator, values: list[str]) -> list[str]:
-    return [
-        value if keep else ""
-        for value, keep in zip(values, (rng.random(len(values)) < 0.5).tolist(), strict=True)
+        f"{front} {city}" if with_front else city
+        for front, city, with_front in zip(fronts, plain, fronted, strict=True)
     ]
 
 
@@ -96,15 +118,16 @@ def _military(rng: np.random.Generator, words: Words) -> str:
 
 
 def _us_addresses(rng: np.random.Generator, count: int, words: Words) -> list[str]:
-    """number street [Suite nnn | Apt. nnn] city, ST ddddd: 45 % plain, 22 % Suite, 22 % Apt., 11 %
-    military.
+    """House, street, perhaps a room, city, state and ZIP code, in the American way.
+
+    45 % have no room, 22 % a suite, 22 % an apartment, and 11 % are military addresses.
     """
     width = _digits(rng, 3, 6, count)
     number = _digits(rng, 0, 100_000, count)
     names = _pick(rng, words.first + words.last, count)
     kinds = _pick(rng, words.streets, count)
     cities = _cities(rng, count, words)
-    states = _pick(rng, STATES, count)
+    states = _pick(rng, words.states, count)
     zips = _digits(rng, 0, 100_000, count)
     rooms = _digits(rng, 0, 1000, count)
     kind = rng.random(count).tolist()
@@ -113,13 +136,9 @@ def _us_addresses(rng: np.random.Generator, count: int, words: Words) -> list[st
         if kind[i] < 0.11:
             addresses.append(_military(rng, words))
             continue
-        room = (
-            f" Suite {rooms[i]:03d}"
-            if kind[i] < 0.33
-            else f" Apt. {rooms[i]:03d}"
-            if kind[i] < 0.55
-            else ""
-        )
+        room = ""
+        if kind[i] < 0.55:
+            room = f" {'Suite' if kind[i] < 0.33 else 'Apt.'} {rooms[i]:03d}"
         house = f"{number[i]:05d}"[: width[i]]
         addresses.append(
             f"{house} {names[i]} {kinds[i]}{room} {cities[i]}, {states[i]} {zips[i]:05d}"
@@ -157,12 +176,7 @@ def _eu_addresses(rng: np.random.Generator, count: int, words: Words) -> list[st
     houses = _digits(rng, 1, 320, count)
     names = _pick(rng, words.last, count)
     kinds = _pick(rng, words.streets, count)
-    towns = [
-        a + b
-        for a, b in zip(
-            _pick(rng, words.city_stems, count), _pick(rng, words.city_ends, count), strict=True
-        )
-    ]
+    towns = _compounds(rng, count, words)
     letters = rng.integers(0, len(LETTERS), (count, 4)).tolist()
     numbers = rng.integers(1, 10, (count, 2)).tolist()
     codes = [
@@ -226,8 +240,9 @@ def _distinct(draw: Draw, rng: np.random.Generator, count: int, words: Words) ->
 
 @lru_cache(maxsize=4)
 def user_tables(variant: str, seed: int, users: int, tables: int) -> tuple[tuple[User, ...], ...]:
-    """`tables` tables of `users` rows; every value is unique in all of them together. InputError
-    where names run out.
+    """`tables` tables of `users` rows; every value is unique in all of them together.
+
+    InputError where names run out.
     """
     words = WORDS[variant]
     columns = []
@@ -239,8 +254,9 @@ def user_tables(variant: str, seed: int, users: int, tables: int) -> tuple[tuple
 
 
 def spoken_phone(rng: np.random.Generator, variant: str, phone: str) -> str:
-    """The private variant's ten digits are written with no separator, hyphens or dots; others stand
-    as they are.
+    """The private variant's ten digits are written with no separator, hyphens or dots.
+
+    Others stand as they are.
     """
     separator = ("", "-", ".")[rng.integers(3)] if variant == "private" else None
     return phone if separator is None else separator.join((phone[:3], phone[3:6], phone[6:]))

@@ -1,7 +1,7 @@
 """Bounds on probabilities from counts, one at a time and several that hold together."""
 
 
-def clopper_pearson(events: int, trials: int, confidence: float = 0.95) -> float:
+def clopper_pearson(events: float, trials: float, confidence: float = 0.95) -> float:
     """One-sided exact upper bound of a probability (Clopper and Pearson 1934); 1 without trials.
 
     Guarantees: at least the probability with chance `confidence`, whatever it is, if the trials are

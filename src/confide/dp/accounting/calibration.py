@@ -3,11 +3,10 @@ epsilon (CRT A.3).
 """
 
 import math
-from dataclasses import replace
 
 from confide.dp.accounting.price import RELATIONS, epsilon
 from confide.errors import InputError
-from confide.types import Release, Step
+from confide.types import AnyRelease, Release, StateRelease, Step
 
 SMALLEST = 1e-3
 LARGEST = 1e6
@@ -37,10 +36,10 @@ def calibrate(
     check_ranges(target, delta, sample_rate, steps, relation)
 
     def spent(sigma: float) -> float:
-        release = Release(
-            Step("redacted", "private", noisy=True), sample_rate, sigma, 1.0, steps, coordinates
+        released = paid_for(
+            sigma, sample_rate=sample_rate, steps=steps, shown=shown, coordinates=coordinates
         )
-        return epsilon([release, replace(release, sample_rate=1.0, count=shown)], delta, relation)
+        return epsilon(released, delta, relation)
 
     low = high = 1.0
     while spent(high) > target:
@@ -65,6 +64,22 @@ def calibrate(
         else:
             low = middle
     return high
+
+
+def paid_for(
+    noise_multiplier: float, *, sample_rate: float, steps: int, shown: int, coordinates: int
+) -> list[AnyRelease]:
+    """What a budget has to pay for, with this noise: arguments as of `calibrate`."""
+    updates = Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=sample_rate,
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=1.0,
+        count=steps,
+        discrete_coordinates=coordinates,
+    )
+    states = StateRelease(noise_multiplier=noise_multiplier, max_grad_norm=1.0, count=shown)
+    return [updates, states]
 
 
 def check_ranges(

@@ -27,8 +27,8 @@ from confide.dp.accounting.curves import (
     unsampled_curve,
 )
 from confide.dp.discrete import DISTANCE
-from confide.dp.ledger import check_release
-from confide.types import STATES, Release
+from confide.dp.ledger import check_release, updates_of
+from confide.types import AnyRelease, Release, StateRelease
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one", "zero_out")
 MOST_MIXED = 128  # records of a group whose mixture is priced on a grid: tenths of a second
@@ -58,11 +58,11 @@ def rdp(mechanisms: Mechanisms, relation: Relation, conversion: Conversion = "im
 ACCOUNTANTS = {"pld": pld, "rdp": rdp}
 
 
-def mechanisms_of(releases: Iterable[Release]) -> Mechanisms:
+def mechanisms_of(releases: Iterable[AnyRelease]) -> Mechanisms:
     """The noised updates, those of one kind counted together."""
     counts: dict[tuple[float, float, int], int] = {}
     for release in releases:
-        if release.step.noisy and release.count:
+        if release.noisy and release.count:
             key = (release.sample_rate, release.noise_multiplier, release.discrete_coordinates)
             counts[key] = counts.get(key, 0) + release.count
     return tuple(
@@ -72,7 +72,7 @@ def mechanisms_of(releases: Iterable[Release]) -> Mechanisms:
 
 
 def epsilon(
-    releases: Sequence[Release],
+    releases: Sequence[AnyRelease],
     delta: float,
     relation: Relation = "replace_one",
     accountant: str = "pld",
@@ -144,7 +144,7 @@ def hopeless(bound: Bound, value: float, log_delta: float) -> bool:
     return floor > -math.inf and floor + (bound.hops - 1) * value > log_delta
 
 
-def agree(releases: Sequence[Release], delta: float, relation: Relation) -> dict[str, float]:
+def agree(releases: Sequence[AnyRelease], delta: float, relation: Relation) -> dict[str, float]:
     """Epsilon by every accountant; ArithmeticError unless 0 < PLD <= RDP (the guard against an
     unsound accountant).
     """
@@ -183,7 +183,7 @@ def group_epsilon(
 
 
 def group(
-    releases: Sequence[Release], delta: float, size: int, relation: Relation = "replace_one"
+    releases: Sequence[AnyRelease], delta: float, size: int, relation: Relation = "replace_one"
 ) -> tuple[float, str]:
     """Epsilon at total `delta` if `size` records change at once, and the argument that gave it: the
     least that holds.
@@ -215,9 +215,9 @@ class Price:
     epsilon = infinity.
     """
 
-    record: list[Release] | None  # any change of one record of the pools trained on with noise
-    missed: list[Release] | None  # a secret that the redaction policy misses
-    caught: list[Release] | None  # a secret that the redaction policy catches
+    record: list[AnyRelease] | None  # any change of one record of the pools trained on with noise
+    missed: list[AnyRelease] | None  # a secret that the redaction policy misses
+    caught: list[AnyRelease] | None  # a secret that the redaction policy catches
     # a pool that the conservative policy defines was read: all holds if that policy catches every
     # miss
     conditional: bool
@@ -241,61 +241,72 @@ class Price:
         return self.missed is None and bool(self.caught)
 
     @property
-    def drawn(self) -> list[Release] | None:
+    def drawn(self) -> list[AnyRelease] | None:
         """What a secret drawn at random costs: as one that is missed, or as one that is caught if
         only those are protected.
         """
         return self.caught if self.caught_alone else self.missed
 
 
-def price(releases: Sequence[Release]) -> Price:
+def price(releases: Sequence[AnyRelease]) -> Price:
     """Sort releases by whom they reach; ValueError for an event of no known kind."""
     for release in releases:
         check_release(release)
     ran = [release for release in releases if release.count]
-    noisy = [release for release in ran if release.step.noisy]
+    updates = updates_of(ran)
+    noisy = [release for release in ran if release.noisy]
     exposing = [
-        release for release in ran if not release.step.noisy and release.step.pool != "public"
+        release for release in updates if not release.noisy and release.step.pool != "public"
     ]
     reason = unbounded(ran)
     in_clear = any(
         release.step.view == "original" and release.step.tokens != "public" for release in exposing
     )
     closed = in_clear or reason is not None
+    told_apart = any(release.step.tokens in ("public", "private") for release in updates)
     return Price(
         record=None if exposing or reason else noisy,
         missed=None if exposing or reason else noisy,
-        caught=None
-        if closed
-        else [release for release in noisy if release.step.view == "original"],
-        conditional=any(release.step.pool in ("public", "private") for release in ran),
-        by_token=any(release.step.tokens in ("public", "private") for release in ran),
+        caught=None if closed else [release for release in noisy if reads_original(release)],
+        conditional=any(release.step.pool in ("public", "private") for release in updates),
+        by_token=told_apart or len(updates) < len(ran),
         screened=any(release.step.view == "redacted" for release in exposing),
-        published=tuple(release for release in noisy if release.step.state == "published"),
+        published=tuple(
+            release for release in updates if release.noisy and release.step.state == "published"
+        ),
         reason=reason,
-        authors=any(release.step.unit == "author" for release in noisy),
+        authors=any(release.noisy and release.step.unit == "author" for release in updates),
     )
 
 
-def unbounded(ran: Sequence[Release]) -> str | None:
+def reads_original(release: AnyRelease) -> bool:
+    """Whether it read text with its secrets."""
+    return isinstance(release, StateRelease) or release.step.view == "original"
+
+
+def unbounded(ran: Sequence[AnyRelease]) -> str | None:
     """Why nothing is bounded by releases that tell tokens apart, or hide now points, now authors;
     None if that is no reason.
     """
-    units = {release.step.unit for release in ran if release.step.noisy}
+    updates = updates_of(ran)
+    shown = len(updates) < len(ran)
+    units = {release.step.unit for release in updates if release.noisy}
+    if shown:
+        units.add("point")
     if (
         len(units) > 1
     ):  # more or fewer points are a contribution more in one, and another contribution in the other
         return "some noise hides points and some hides authors, and nothing here composes the two"
-    if "author" in units and any(release.step.tokens in ("public", "private") for release in ran):
+    if "author" in units and any(
+        release.step.tokens in ("public", "private") for release in updates
+    ):
         return "tokens of a point were told apart, but noise hides authors"
-    states = {release.step.state for release in ran}
+    states = {release.step.state for release in updates}
     if "published" in states:
         return "exact and noisy updates read the same batches, so that sampling is no secret"
-    if any(release.step.state == "carry" and not release.step.noisy for release in ran):
+    if any(release.step.state == "carry" and not release.noisy for release in updates):
         return "exact updates on public tokens read a recurrent state that private ones had left behind"
-    handed_on = any(release.step.state == "noise" and not release.step.noisy for release in ran)
-    if handed_on and not any(
-        release.step == STATES and release.sample_rate == 1 for release in ran
-    ):
+    handed_on = any(release.step.state == "noise" and not release.noisy for release in updates)
+    if handed_on and not shown:
         return "recurrent states were handed on, but no release of them is recorded"
     return None

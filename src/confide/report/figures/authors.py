@@ -1,8 +1,8 @@
-"""Numbers over authors (Privacy Regularization, section 4): what each author's canaries show, and
-whom a method costs utility.
+"""Numbers over authors: what each author's canaries show, and whom a method costs utility.
 
-An author is a number; names never get here. Intervals are percentiles of bootstraps over authors,
-who are drawn whole: what they wrote is not independent of the rest of what they wrote.
+They are those of Privacy Regularization, section 4. An author is a number; names never get here.
+Intervals are percentiles of bootstraps over authors, who are drawn whole: what they wrote is not
+independent of the rest of what they wrote.
 """
 
 from collections.abc import Iterable
@@ -11,25 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.report.figures.levels import Moment
+from confide.report.figures.series import Estimate
 from confide.report.results import Json, Result
 
 REPEATS = 2000
 CONFIDENCE = 0.95
+EXPOSURE = "sequence_exposure"
 FEW = 5  # authors of a group, as in the paper
 
 
-class Estimate(NamedTuple):
-    """A mean over authors with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
 class Change(NamedTuple):
-    """An author, and by how much a model's test perplexity of their text is above the non-private
-    model's.
-    """
+    """An author, and how much higher a model's test perplexity is than the non-private model's."""
 
     author: int
     train_points: int
@@ -38,36 +30,35 @@ class Change(NamedTuple):
 
 def mean_over(values: list[float]) -> Estimate:
     """Mean with its bootstrap interval; values are the authors'."""
-    drawn = _resampled(values)
-    return Estimate(float(np.mean(values)), *_ends(drawn))
+    return _estimate(float(np.mean(values)), _resampled(values))
 
 
 def difference(first: list[float], second: list[float]) -> Estimate:
     """Mean of the second group of authors minus that of the first; both are resampled."""
-    drawn = _resampled(second, 1) - _resampled(first, 2)
-    return Estimate(float(np.mean(second) - np.mean(first)), *_ends(drawn))
+    value = float(np.mean(second) - np.mean(first))
+    return _estimate(value, _resampled(second, 1) - _resampled(first, 2))
 
 
 def _resampled(values: list[float], stream: int = 0) -> np.ndarray:
     """(REPEATS,) means of authors drawn with replacement."""
     each = np.asarray(values, float)
-    return each[np.random.default_rng(stream).integers(len(each), size=(REPEATS, len(each)))].mean(
-        1
-    )
+    places = np.random.default_rng(stream).integers(len(each), size=(REPEATS, len(each)))
+    return each[places].mean(1)
 
 
-def _ends(drawn: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
+def _estimate(value: float, resampled: np.ndarray) -> Estimate:
+    low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(value, float(low), float(high))
 
 
 # Canaries
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def by_copies(canaries: Json) -> dict[int, dict[int, list[float]]]:
-    """Exposures of one attack, by how often a canary was planted, then by author; those without a
-    number are left out.
+    """Exposures by how often a canary was planted, then by author.
+
+    Canaries without a number are left out.
     """
     found: dict[int, dict[int, list[float]]] = {}
     rows = zip(canaries["copies"], canaries["authors"], canaries["exposures"] or (), strict=False)
@@ -78,83 +69,97 @@ def by_copies(canaries: Json) -> dict[int, dict[int, list[float]]]:
 
 
 def exposure_curve(models: list[Moment]) -> dict[int, Estimate]:
-    """Mean exposure over authors by copies; an author's own is the mean over their canaries of all
-    the models (seeds).
+    """Mean exposure over authors by copies.
+
+    An author's own is the mean over their canaries of all the models (seeds).
     """
     pooled: dict[int, dict[int, list[float]]] = {}
     for one in models:
-        for copies, authors in by_copies(one.attacks["sequence_exposure"]["canaries"]).items():
+        for copies, authors in by_copies(one.attacks[EXPOSURE]["canaries"]).items():
             for author, values in authors.items():
                 pooled.setdefault(copies, {}).setdefault(author, []).extend(values)
-    each = {
-        copies: [sum(values) / len(values) for values in authors.values()]
+    return {
+        copies: mean_over([sum(values) / len(values) for values in authors.values()])
         for copies, authors in sorted(pooled.items())
     }
-    return {copies: mean_over(values) for copies, values in each.items()}
 
 
 # Whom a method costs utility
-# ---------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def baseline(result: Result, results: Iterable[Result]) -> Result | None:
-    """The non-private run that a run is compared with: of its dataset and model, if there is one of
-    its seed.
+    """The non-private run that a run is compared with, of its dataset and model.
+
+    It is the one of its seed, else the first.
     """
-    where = (result.run.dataset, result.run.model, result.run.domains)
-    same = [one for one in results if one.run.method == "nonprivate"]
-    same = [one for one in same if (one.run.dataset, one.run.model, one.run.domains) == where]
+    same = [
+        one
+        for one in results
+        if one.run.method == "nonprivate"
+        and (one.run.dataset, one.run.model, one.run.domains)
+        == (result.run.dataset, result.run.model, result.run.domains)
+    ]
     return next((one for one in same if one.run.seed == result.run.seed), same[0] if same else None)
 
 
 def changes(runs: list[Result], results: list[Result]) -> list[Change]:
-    """Change of each author's test perplexity against the non-private run, mean over the runs
-    (seeds); most text first.
+    """Change of each author's test perplexity against the non-private run, most text first.
 
-    Authors that any of the files lacks are left out; none where there is nothing to compare with.
+    It is the mean over the runs (seeds). Authors that any of the files lacks are left out; none
+    where there is nothing to compare with.
     """
-    found: list[dict[int, tuple[int, float]]] = []
+    found: list[dict[int, Change]] = []
     for result in runs:
         start = baseline(result, results)
-        before = (
-            {}
-            if start is None
-            else {row["author"]: row["ppl"] for row in start.evaluation.get("authors") or ()}
-        )
-        own = {
-            row["author"]: row
-            for row in result.evaluation.get("authors") or ()
-            if row["author"] in before
-        }
+        before = {row["author"]: row["ppl"] for row in _authors(start)}
         found.append(
-            {a: (row["train_points"], 100 * (row["ppl"] / before[a] - 1)) for a, row in own.items()}
+            {
+                row["author"]: Change(
+                    author=row["author"],
+                    train_points=row["train_points"],
+                    percent=100 * (row["ppl"] / before[row["author"]] - 1),
+                )
+                for row in _authors(result)
+                if row["author"] in before
+            }
         )
     shared = set.intersection(*map(set, found)) if found else set()
-    each = [Change(a, found[0][a][0], sum(own[a][1] for own in found) / len(found)) for a in shared]
+    each = [
+        found[0][author]._replace(percent=sum(own[author].percent for own in found) / len(found))
+        for author in shared
+    ]
     return sorted(each, key=lambda one: (-one.train_points, one.author))
 
 
+def _authors(result: Result | None) -> list[Json]:
+    """What a run's evaluation says of each author."""
+    return (result.evaluation.get("authors") or []) if result is not None else []
+
+
 def ends(authors: list[Change]) -> tuple[list[float], list[float]]:
-    """Changes of the five authors with the most training text and of the five with the least; fewer
-    where there are few.
+    """Changes of the five authors with the most training text and of the five with the least.
+
+    Fewer where there are few.
     """
     few = min(FEW, len(authors) // 2)
-    return [one.percent for one in authors[:few]], [
-        one.percent for one in authors[len(authors) - few :]
-    ]
+    percent = [one.percent for one in authors]
+    return percent[:few], percent[len(percent) - few :]
 
 
 def gap(runs: list[Result], results: list[Result]) -> Estimate | None:
-    """How much more a method costs the authors with the least training text than those with the
-    most, percentage points.
+    """How much more a method costs the authors with the least training text, percentage points.
+
+    That is more than those with the most; None where there are too few to compare.
     """
     most, least = ends(changes(runs, results))
     return difference(most, least) if most else None
 
 
 def quantiles(authors: list[Change], parts: int = 5) -> list[list[Change]]:
-    """The authors in parts of equal size by training text, the least first; fewer parts where there
-    are few authors.
+    """The authors in parts of equal size by training text, the least first.
+
+    Fewer parts where there are few authors.
     """
     ordered = authors[::-1]
     cuts = np.array_split(np.arange(len(ordered)), min(parts, len(ordered))) if ordered else []

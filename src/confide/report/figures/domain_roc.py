@@ -1,185 +1,156 @@
-"""Likelihood ratios of what models write when prompted with another domain, and C of domain privacy
-(Definition 4.1).
+"""Likelihood ratios of what models write under prompts of another domain; C of domain privacy.
 
 Domain Private Transformers ranks texts by such a ratio and prints the highest (Tables 2 and 3); how
-well the ratio tells leaked text from other text is the curve and the precision here. C = Pr[target
-writes of d_j] / Pr[a model without d_j does].
+well the ratio tells leaked text from other text is the curve and the precision here. By Definition
+4.1, C = Pr[target writes of d_j] / Pr[a model without d_j does].
 """
 
 import math
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from confide.output.escaping import figure as shown_words
+from confide.report.figures import style
 from confide.report.figures.domains import judges
-from confide.report.figures.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.figures.style import BOX, FAINT, INK, blank, figure, legend, plain_log, title
+from confide.report.figures.series import (
+    Estimate,
+    Series,
+    averaged,
+    by_corpus,
+    chosen_gamma,
+    group,
+    handles,
+    pooled,
+)
+from confide.report.figures.style import BOX, FAINT, INK
 from confide.report.results import Json, Result
 from confide.specs import ReportSpec
 
 KIND = "domain_lira"
-GUESS = (0, (4, 3))
+GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
+MARKED = (0.1, 0.3, 0.6)  # false positive rates at which a curve has its marker
 
 
 def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
-    """For each corpus and attack three rows: ROC, precision at k, C of each pair of domains; a
-    column per judge.
+    """For each corpus and attack three rows: ROC, precision at k, C of each pair of domains.
+
+    There is a column per judge that finds anything.
     """
-    known = [
-        result for result in results if any(metrics["pairs"] for metrics in result.all_of(KIND))
-    ]
+    known = [result for result in results if _pairs(result)]
+    if not known:
+        return style.blank()
     gamma = chosen_gamma(spec.gamma, known)
     asked = judges(known, KIND)
-    who = [
-        judge
-        for judge in asked
-        if any(_finds(metrics, judge) for result in known for metrics in result.all_of(KIND))
-    ]
-    blocks = [
-        (name, key)
-        for name in corpora(known)
-        for key in _keys([r for r in known if r.corpus == name])
-    ]
-    if not blocks:
-        return blank("no run of this study has these measurements")
+    telling = {
+        pair["judge"] for result in known for pair in _pairs(result) if pair["c"] is not None
+    }
+    who = [judge for judge in asked if judge in telling]
     if not who:
-        return blank(
-            f"no text that a model wrote is of another domain, as {', '.join(asked)} judge it"
-        )
-    drawn = figure(4.4 + 3.2 * max(2, len(who)), 2.0 + 9.2 * len(blocks))
-    grid = drawn.subplots(3 * len(blocks), len(who), squeeze=False)
-    for number, (name, key) in enumerate(blocks):
-        shown = [result for result in known if result.corpus == name and key in result.attacks]
-        for column, judge in enumerate(who):
-            for axes, draw in zip(
-                grid[3 * number : 3 * number + 3, column],
-                (_roc, _precision, _constants),
-                strict=True,
-            ):
-                draw(axes, group(shown), key, judge, gamma)
-                axes.set_title(
-                    f"{key.removeprefix(KIND).strip()} prompts, judge: {judge}", loc="left"
-                )
-        for axes, words in zip(
-            grid[3 * number : 3 * number + 3, 0], ("true positive rate", "precision"), strict=False
-        ):
-            axes.set_ylabel(f"{name}: {words}")
-    silent = [judge for judge in asked if judge not in who]
-    title(
-        drawn,
-        f"Likelihood ratios and domain privacy — {spec.title}",
-        _caption(known, gamma, silent),
-    )
-    extra = [
-        Line2D([], [], color=FAINT, linestyle=GUESS, linewidth=1.2, label="guessing (ROC)"),
-        Line2D(
-            [],
-            [],
-            color=INK,
-            linewidth=1,
-            label="C = 1: no more than a model\nwithout the target's text",
-        ),
+        words = f"no text that a model wrote is of another domain, as {', '.join(asked)} judge it"
+        return style.blank(words)
+    blocks = [(name, key) for name, own in by_corpus(known).items() for key in _keys(own)]
+    drawn = style.figure(4.4 + 3.2 * max(2, len(who)), 2.0 + 9.2 * len(blocks))
+    grid = drawn.subplots(3 * len(blocks), len(who), squeeze=False).reshape(-1, 3, len(who))
+    for rows, (name, key) in zip(grid, blocks, strict=True):
+        runs = [result for result in known if result.corpus == name and key in result.attacks]
+        drawn_series = group(runs)
+        for column, judge in zip(rows.T, who, strict=True):
+            ratios = [(series, _ranked(series, key, judge, gamma)) for series in drawn_series]
+            _roc(column[0], ratios)
+            _precision(column[1], ratios)
+            _constants(column[2], drawn_series, key, judge, gamma)
+            for axes in column:
+                axes.set_title(f"{key.removeprefix(KIND).strip()} prompts, judge: {judge}")
+        rows[0, 0].set_ylabel(f"{name}: true positive rate")
+        rows[1, 0].set_ylabel(f"{name}: precision")
+    without = "C = 1: no more than a model\nwithout the target's text"
+    legend = [
+        *handles(known),
+        style.entry("guessing (ROC)", **GUESS),
+        style.entry(without, color=INK, linewidth=1),
     ]
-    legend(drawn, [*(series.handle() for series in group(known)), *extra])
-    return drawn
+    silent = [judge for judge in asked if judge not in who]
+    heading = f"Likelihood ratios and domain privacy — {spec.title}"
+    return style.finish(drawn, heading, _caption(known, gamma, silent), legend)
+
+
+def _pairs(result: Result) -> list[Json]:
+    """What the attacks on a run found of each pair of domains and judge."""
+    return [pair for metrics in result.all_of(KIND) for pair in metrics["pairs"]]
 
 
 def _keys(own: list[Result]) -> list[str]:
+    """Names of the attacks on some runs, in order of first use."""
     attacks = (item for result in own for item in result.attacks.items())
-    return list(
-        dict.fromkeys(
-            key for key, metrics in attacks if metrics["attack"] == KIND and metrics["pairs"]
-        )
-    )
-
-
-def _finds(metrics: Json, judge: str) -> bool:
-    """Whether a judge flags any text, of the model or of its reference."""
-    return any(pair["judge"] == judge and pair["c"] is not None for pair in metrics["pairs"])
+    asked = (key for key, metrics in attacks if metrics["attack"] == KIND and metrics["pairs"])
+    return list(dict.fromkeys(asked))
 
 
 def _ranked(series: Series, key: str, judge: str, gamma: float) -> list[Json]:
     """What each seed's ratio is worth, where the judge flags some of the texts and not all."""
-    found = [result.attacks[key].get("ranked", {}).get(judge, {}) for result in series.at(gamma)]
-    return [one for one in found if one.get("auc") is not None]
+    each = [result.attacks[key].get("ranked", {}).get(judge, {}) for result in series.at(gamma)]
+    return [ranked for ranked in each if ranked.get("auc") is not None]
 
 
-def _roc(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: float) -> None:
-    """A curve per run; the areas under them in the corner where only what is worse than guessing
-    could run.
-    """
-    axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1.2, linestyle=GUESS, zorder=1)
-    for number, series in enumerate(drawn):
-        found = _ranked(series, key, judge, gamma)
-        for one in found:
-            curve = one["roc"]
-            place = [
-                min(range(len(curve["fpr"])), key=lambda i: abs(curve["fpr"][i] - at))
-                for at in (0.1, 0.3, 0.6)
-            ]
-            marks = series.marks(markevery=sorted(set(place)), markersize=5)
-            axes.plot(curve["fpr"], curve["tpr"], drawstyle="steps-post", **marks)
-        words: dict[str, Any] = {
-            "transform": axes.transAxes,
-            "ha": "right",
-            "va": "bottom",
-            "fontsize": 6.6,
-            "bbox": BOX,
-        }
-        height = 0.02 + 0.055 * (len(drawn) - 1 - number)
-        axes.text(0.99, height, f"{series.label}: {_area(found)}", color=series.look.color, **words)
+def _roc(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
+    """A curve per run; the areas under them in the corner below guessing."""
+    words: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "bottom"}
+    words |= {"fontsize": 6.6, "bbox": BOX}
+    axes.plot([0, 1], [0, 1], zorder=1, **GUESS)
+    for number, (series, seeds) in enumerate(ratios):
+        for ranked in seeds:
+            fpr = np.array(ranked["roc"]["fpr"])
+            marked = {int(np.abs(fpr - rate).argmin()) for rate in MARKED}
+            marks = series.marks(markevery=sorted(marked), markersize=5)
+            axes.plot(fpr, ranked["roc"]["tpr"], drawstyle="steps-post", **marks)
+        height = 0.02 + 0.055 * (len(ratios) - 1 - number)
+        text = f"{series.label}: {_area(seeds)}"
+        axes.text(0.99, height, text, color=series.look.color, **words)
     axes.set_xlim(-0.01, 1.01)
     axes.set_ylim(-0.01, 1.01)
     axes.set_xlabel("false positive rate")
 
 
-def _area(found: list[Json]) -> str:
+def _area(seeds: list[Json]) -> str:
     """Means of the seeds' areas and of their intervals' ends, where there are any."""
-    if not found:
+    if not seeds:
         return "no curve"
-    mean = sum(one["auc"] for one in found) / len(found)
-    ends = [[one[f"auc_{end}"] for one in found] for end in ("low", "high")]
-    if any(None in end for end in ends):
-        return f"AUC {mean:.2f}"
-    low, high = (sum(end) / len(found) for end in ends)
-    return f"AUC {mean:.2f} [{low:.2f}, {high:.2f}]"
+    areas = [[ranked[f"auc{end}"] for ranked in seeds] for end in ("", "_low", "_high")]
+    if any(None in ends for ends in areas):
+        return f"AUC {sum(areas[0]) / len(seeds):.2f}"
+    mean = pooled(Estimate(*area) for area in zip(*areas, strict=True))
+    return f"AUC {mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
 
 
-def _precision(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: float) -> None:
-    """Share of flagged texts among the k highest ratios, and among all; means over the seeds that
-    have so many texts.
+def _precision(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
+    """Share of flagged texts among the k highest ratios, and among all.
+
+    Means over the seeds that have so many texts.
     """
-    found = [(series, _ranked(series, key, judge, gamma)) for series in drawn]
-    tops = sorted(
-        {
-            int(top)
-            for _, seeds in found
-            for one in seeds
-            for top, value in one["precision"].items()
-            if value is not None
-        }
-    )
-    for series, seeds in found:
-        values = [[one["precision"].get(str(top)) for one in seeds] for top in tops]
-        values.append([one["flagged"] / one["of"] for one in seeds])
-        known = [
-            (place, [value for value in each if value is not None])
-            for place, each in enumerate(values)
-        ]
-        points = [(place, sum(each) / len(each)) for place, each in known if each]
-        axes.plot([x for x, _ in points], [y for _, y in points], **series.marks())
-    axes.set_xticks(range(len(tops) + 1), [*(f"{top:,}" for top in tops), "all"])
+    of_all = [ranked["precision"] for _, seeds in ratios for ranked in seeds]
+    known = (top for shares in of_all for top, share in shares.items() if share is not None)
+    tops = sorted(set(known), key=int)
+    for series, seeds in ratios:
+        values = [[ranked["precision"].get(top) for ranked in seeds] for top in tops]
+        values.append([ranked["flagged"] / ranked["of"] for ranked in seeds])
+        means = {}
+        for place, shares in enumerate(values):
+            if told := [share for share in shares if share is not None]:
+                means[place] = sum(told) / len(told)
+        axes.plot(list(means), list(means.values()), **series.marks())
+    axes.set_xticks(range(len(tops) + 1), [*(f"{int(top):,}" for top in tops), "all"])
     axes.set_xlim(-0.3, len(tops) + 0.3)
     axes.set_ylim(-0.03, 1.04)
     axes.set_xlabel("k texts of the highest ratio")
 
 
 def _constants(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: float) -> None:
-    """C with its interval on a log axis; an end at 0 or infinity is an arrow, a value there hollow
-    at the edge.
+    """C with its interval on a log axis.
+
+    An end at 0 or infinity is an arrow, a value there hollow at the edge.
     """
     runs = [(series, result) for series in drawn for result in series.at(gamma)]
     rows = [
@@ -188,92 +159,79 @@ def _constants(axes: Axes, drawn: list[Series], key: str, judge: str, gamma: flo
         for pair in result.attacks[key]["pairs"]
         if pair["judge"] == judge
     ]
-    pairs = list(dict.fromkeys((pair["prompt"], pair["target"]) for _, pair in rows))
+    names = list(dict.fromkeys((pair["prompt"], pair["target"]) for _, pair in rows))
     rows = [(series, pair) for series, pair in rows if pair.get("c_low") is not None]
-    inner = [value for _, pair in rows for value in _numbers(pair) if 0 < value < math.inf]
-    left = min([*inner, 0.5]) / 2
-    right = max([*inner, 2]) * 2
-    counts = dict.fromkeys(pairs, 0)
+    told = [pair[name] for _, pair in rows for name in ("c", "c_low", "c_high")]
+    inner = [float(c) for c in told if c is not None and 0 < float(c) < math.inf]
+    edges = min([*inner, 0.5]) / 2, max([*inner, 2]) * 2
+    counts = dict.fromkeys(names, 0)
     height = 0.8 / max(1, len(runs))
     for series, pair in rows:
-        place = (pair["prompt"], pair["target"])
-        y = pairs.index(place) - 0.4 + height * (counts[place] + 0.5)
-        counts[place] += 1
-        _interval(axes, series, pair, y, (left, right))
+        name = (pair["prompt"], pair["target"])
+        y = names.index(name) - 0.4 + height * (counts[name] + 0.5)
+        counts[name] += 1
+        _interval(axes, series, pair, y, edges)
     axes.axvline(1, color=INK, linewidth=1, zorder=1)
-    axes.set_xlim(left, right)
-    plain_log(axes, "x")
-    axes.set_ylim(len(pairs) - 0.5, -0.5)
-    axes.set_yticks(
-        range(len(pairs)),
-        [shown_words(f"{prompt}\n→ {target}") for prompt, target in pairs],
-        fontsize=7.5,
-    )
+    axes.set_xlim(*edges)
+    style.plain_log(axes, "x")
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    labels = [shown_words(f"{prompt}\n→ {target}") for prompt, target in names]
+    axes.set_yticks(range(len(names)), labels, fontsize=7.5)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("C (log scale)")
-
-
-def _numbers(pair: Json) -> list[float]:
-    """C, where it is a number, and the ends of its interval."""
-    return [float(pair[name]) for name in ("c", "c_low", "c_high") if pair[name] is not None]
 
 
 def _interval(axes: Axes, series: Series, pair: Json, y: float, edges: tuple[float, float]) -> None:
     left, right = edges
     low = float(pair["c_low"])
     high = float(pair["c_high"])
-    color = series.look.color
+    line: dict[str, Any] = {"color": series.look.color, "linewidth": 1.3}
+    dashes: Any = (0, (1, 2))
     if pair["c"] is not None:
+        dashes = "-"
         value = float(pair["c"])
         hollow = {} if 0 < value < math.inf else {"fillstyle": "none"}
         marks = series.marks(linestyle="", markersize=5.5) | hollow
         axes.plot([min(max(value, left), right)], [y], zorder=4, clip_on=False, **marks)
-    style = "-" if pair["c"] is not None else (0, (1, 2))
-    axes.plot(
-        [max(low, left), min(high, right)], [y, y], color=color, linewidth=1.3, linestyle=style
-    )
+    axes.plot([max(low, left), min(high, right)], [y, y], linestyle=dashes, **line)
+    arrow = {"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0} | line
     for end, edge, inside in ((low, left, left * 1.25), (high, right, right / 1.25)):
         if end in (0, math.inf):
-            arrow = {
-                "arrowstyle": "->",
-                "color": color,
-                "linewidth": 1.3,
-                "shrinkA": 0,
-                "shrinkB": 0,
-            }
             axes.annotate("", xy=(edge, y), xytext=(inside, y), arrowprops=arrow)
 
 
 def _caption(known: list[Result], gamma: float, silent: list[str]) -> str:
-    seeds = len({result.run.seed for result in known})
-    nothing = (
-        f"No panels for {', '.join(silent)}: nothing of another domain in any text. "
-        if silent
-        else ""
-    )
+    nothing = ""
+    if silent:
+        nothing = f"No panels for {', '.join(silent)}: nothing of another domain in any text. "
     return (
-        "ROC and precision: a model's continuations of held-out prompts are ranked by log p(text | prompt) per token under the "
-        "model, minus the same under a reference that was trained without the target domains; found should be those in which "
-        "the judge finds text of another domain. Precision: the share of these among the k highest ratios; the last point is "
-        "their share among all, which a ratio that knows nothing would have everywhere. A curve is missing where the judge "
-        "flags all texts or none, or there is no text. AUC with a 95 % interval over draws of dialogues. "
-        "C: how many times as often the model "
-        "writes text of the target domain as the reference does, with Koopman's 95 % interval; arrows: the interval goes on to "
-        "0 or ∞; hollow at an edge: C is 0 or ∞; dotted, no mark: neither model wrote any, so nothing is known of C. "
-        "An interval wholly above C = 1 shows that text of the target was learned; one about 1 shows nothing, and none of this "
-        f"is certified. {nothing}{_joint(known)}"
-        f"Methods that depend on the policy: simulated miss rate γ = {gamma:g}. "
-        f"{averaged(seeds, 'ROC and C: one line per seed; precision: means over them.')}"
+        "ROC and precision: a model's continuations of held-out prompts are ranked by log p(text | "
+        "prompt) per token under the model, minus the same under a reference that was trained "
+        "without the target domains; found should be those in which the judge finds text of "
+        "another domain. Precision: the share of these among the k highest ratios; the last point "
+        "is their share among all, which a ratio that knows nothing would have everywhere. A curve "
+        "is missing where the judge flags all texts or none, or there is no text. AUC with a 95 % "
+        "interval over draws of dialogues. C: how many times as often the model writes text of the "
+        "target domain as the reference does, with Koopman's 95 % interval; arrows: the interval "
+        "goes on to 0 or ∞; hollow at an edge: C is 0 or ∞; dotted, no mark: neither model wrote "
+        "any, so nothing is known of C. An interval wholly above C = 1 shows that text of the "
+        "target was learned; one about 1 shows nothing, and none of this is certified. "
+        f"{nothing}{_joint(known)}Methods that depend on the policy: simulated miss rate "
+        f"γ = {gamma:g}. "
+        f"{averaged(known, 'ROC and C: one line per seed; precision: means over them.')}"
     )
 
 
 def _joint(known: list[Result]) -> str:
-    """Where one reference lacks several target domains, the definition's own, which lack one each,
-    are not what was asked.
+    """A warning where one reference lacks several target domains.
+
+    The definition's own references lack one each; theirs are not what was asked.
     """
-    attacks = [metrics for result in known for metrics in result.all_of(KIND)]
-    several = any(len({pair["target"] for pair in metrics["pairs"]}) > 1 for metrics in attacks)
-    return (
-        "One reference lacks all targets at once, as in the paper's code; Definition 4.1 leaves out one at a time. "
-        * several
-    )
+    for result in known:
+        for metrics in result.all_of(KIND):
+            if len({pair["target"] for pair in metrics["pairs"]}) > 1:
+                return (
+                    "One reference lacks all targets at once, as in the paper's code; Definition "
+                    "4.1 leaves out one at a time. "
+                )
+    return ""

@@ -1,18 +1,24 @@
-"""Learning curves (Selective-DP Figure 7 and its notebook): validation perplexity per epoch, all,
-public and private tokens.
+"""Learning curves (Selective-DP Figure 7 and its notebook): validation perplexity per epoch.
 
-Never one share of the tokens without the others: what is protected is learned late or not at all,
-and few tokens are private.
+All, public and private tokens, never one share of the tokens without the others: what is protected
+is learned late or not at all, and few tokens are private.
 """
-
-from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from confide.report.figures.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.figures.style import figure, legend, plain_log, say, title
+from confide.report.figures import style
+from confide.report.figures.series import (
+    Estimate,
+    Series,
+    averaged,
+    by_corpus,
+    chosen_gamma,
+    group,
+    handles,
+    over_seeds,
+)
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
@@ -23,71 +29,54 @@ PANELS = {  # field of an epoch -> what it is over
 }
 
 
-class Curve(NamedTuple):
-    """A quality after each epoch, over the seeds."""
-
-    epochs: list[int]
-    mean: list[float]
-    low: list[float]
-    high: list[float]
-
-
 def learning(spec: ReportSpec, results: list[Result]) -> Figure:
     """One row per corpus, a panel per share of the tokens, a curve per row of the sample sheet."""
-    names = corpora(results)
+    corpora = by_corpus(results)
     gamma = chosen_gamma(spec.gamma, results)
-    drawn = figure(12.4, 1.6 + 3.3 * len(names))
-    grid = drawn.subplots(len(names), len(PANELS), squeeze=False)
-    for line, name in zip(grid, names, strict=True):
+    drawn = style.figure(12.4, 1.6 + 3.3 * len(corpora))
+    grid = drawn.subplots(len(corpora), len(PANELS), squeeze=False)
+    for line, name in zip(grid, corpora, strict=True):
         for axes, (field, words) in zip(line, PANELS.items(), strict=True):
             _panel(axes, group(results, name), gamma, field)
-            axes.set_title(f"{name}: {words}", loc="left")
+            axes.set_title(f"{name}: {words}")
             axes.set_xlabel("epoch")
         line[0].set_ylabel("validation perplexity (log scale)")
-    seeds = len({result.run.seed for result in results})
     caption = (
-        "Perplexity of held-out original text, nothing masked, after each epoch; lower is better, and scales differ. "
-        f"Methods that depend on the screening policy: simulated miss rate γ = {gamma:g}, or the nearest that was run. "
-        f"{averaged(seeds, 'Lines: mean over {} seeds; shaded: their range.')} An epoch is one pass "
-        "over what a method trains on, so that methods spend different numbers of updates on it. Low perplexity on private "
-        "tokens can mean memorised secrets as well as learned formats; read it beside the attacks."
+        "Perplexity of held-out original text, nothing masked, after each epoch; lower is better, "
+        "and scales differ. Methods that depend on the screening policy: simulated miss rate "
+        f"γ = {gamma:g}, or the nearest that was run. "
+        f"{averaged(results, 'Lines: mean over {} seeds; shaded: their range.')} An epoch is one "
+        "pass over what a method trains on, so that methods spend different numbers of updates on "
+        "it. Low perplexity on private tokens can mean memorised secrets as well as learned "
+        "formats; read it beside the attacks."
     )
-    title(drawn, f"Learning curves — {spec.title}", caption)
-    legend(drawn, [series.handle() for series in group(results)])
-    return drawn
+    return style.finish(drawn, f"Learning curves — {spec.title}", caption, handles(results))
 
 
-def curve(series: Series, gamma: float, field: str) -> Curve:
-    """Mean and range over seeds of a field of the epochs that any seed has; epochs without a number
-    are left out.
-    """
+def curve(runs: list[Result], field: str) -> dict[int, Estimate]:
+    """Mean and range over seeds of a field, by epoch; epochs without a number are left out."""
     found: dict[int, list[float]] = {}
-    for result in series.at(gamma):
+    for result in runs:
         for epoch in result.epochs:
             if (value := getattr(epoch, field)) is not None:
                 found.setdefault(epoch.epoch, []).append(value)
-    epochs = sorted(found)
-    each = [found[epoch] for epoch in epochs]
-    return Curve(
-        epochs, [sum(v) / len(v) for v in each], [min(v) for v in each], [max(v) for v in each]
-    )
+    return {epoch: over_seeds(values) for epoch, values in sorted(found.items())}
 
 
 def _panel(axes: Axes, drawn: list[Series], gamma: float, field: str) -> None:
     """Curves with a marker at about every sixth epoch, at other epochs for each series."""
     for number, series in enumerate(drawn):
-        own = curve(series, gamma, field)
-        if not own.epochs:
+        points = curve(series.at(gamma), field)
+        if not points:
             continue
-        every = max(1, len(own.epochs) // 6)
-        axes.fill_between(
-            own.epochs, own.low, own.high, color=series.look.color, alpha=0.18, linewidth=0
-        )
-        axes.plot(
-            own.epochs, own.mean, **series.marks(markersize=5, markevery=(number % every, every))
-        )
+        epochs = list(points)
+        mean, low, high = zip(*points.values(), strict=True)
+        every = max(1, len(epochs) // 6)
+        marks = series.marks(markersize=5, markevery=(number % every, every))
+        axes.fill_between(epochs, low, high, color=series.look.color, alpha=0.18, linewidth=0)
+        axes.plot(epochs, mean, **marks)
     if not axes.lines:
-        say(axes, "no such tokens")
+        style.say(axes, "no such tokens")
         return
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    plain_log(axes, "y")
+    style.plain_log(axes, "y")

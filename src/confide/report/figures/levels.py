@@ -1,10 +1,10 @@
-"""Which state of a model a comparison takes (Privacy Regularization, section 4): at equal utility,
-or after equal epochs.
+"""Which state of a model a comparison takes: at equal utility, or after equal epochs.
 
 Equal utility is the epoch whose validation perplexity is nearest to a level, of those after which
 the model was attacked; a run that never comes within 10 % of the level is not compared, but drawn
-hollow. The paper compares at equal perplexity alone: there the unmitigated model has seen the
-canaries less often than the others (copies x epochs), so the final models stand beside it.
+hollow. The paper (Privacy Regularization, section 4) compares at equal perplexity alone: there the
+unmitigated model has seen the canaries less often than the others (copies x epochs), so the final
+models stand beside it.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from matplotlib.lines import Line2D
 
-from confide.report.figures.style import FAINT
+from confide.report.figures.style import dot
 from confide.report.results import Json, Result
 from confide.specs import ReportSpec
 
@@ -40,22 +40,23 @@ class Moment(NamedTuple):
 
 
 def moment(result: Result, level: float | None, kind: str) -> Moment | None:
-    """A run at a level (None: its final model), None where it was not attacked so, or has no
-    validation perplexity.
+    """A run at a level (None: its final model).
+
+    None where it was not attacked so, or has no validation perplexity.
     """
     ppl = {epoch.epoch: epoch.valid_ppl for epoch in result.epochs}
     if level is None:
         last = max(ppl, default=0)
         return Moment(last, ppl.get(last), None, result.attacks) if kind in result.attacks else None
-    known = [
-        epoch
-        for epoch, attacks in result.trajectory.items()
-        if kind in attacks and ppl.get(epoch) is not None
-    ]
+    known = {
+        epoch: value
+        for epoch, value in ppl.items()
+        if value is not None and kind in result.trajectory.get(epoch, ())
+    }
     if not known:
         return None
-    nearest = min(known, key=lambda epoch: abs(math.log(ppl[epoch] / level)))
-    return Moment(nearest, ppl[nearest], level, result.trajectory[nearest])
+    nearest = min(known, key=lambda epoch: abs(math.log(known[epoch] / level)))
+    return Moment(nearest, known[nearest], level, result.trajectory[nearest])
 
 
 def moments(runs: list[Result], level: float | None, kind: str) -> list[Moment]:
@@ -65,10 +66,7 @@ def moments(runs: list[Result], level: float | None, kind: str) -> list[Moment]:
 
 def levels(spec: ReportSpec, results: list[Result], kind: str) -> list[float | None]:
     """A study's levels that any of its runs can be compared at, then None: the final models."""
-    asked = [
-        level for level in spec.ppl_levels if any(moment(result, level, kind) for result in results)
-    ]
-    return [*asked, None]
+    return [*(level for level in spec.ppl_levels if moments(results, level, kind)), None]
 
 
 def heading(level: float | None) -> str:
@@ -80,24 +78,28 @@ def told(found: list[Moment]) -> str:
     epochs = sorted({one.epoch for one in found})
     words = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {epochs[0]}–{epochs[-1]}"
     ratios = [one.ratio for one in found if one.ratio is not None]
-    if not ratios:
-        return words
-    return f"{words}, ×{sum(ratios) / len(ratios):.2f}{'' if all(one.near for one in found) else ' ' + OUTSIDE}"
+    if ratios:
+        words += f", ×{sum(ratios) / len(ratios):.2f}"
+    return words if all(one.near for one in found) else f"{words} {OUTSIDE}"
 
 
 def hollow(shown: list[float | None]) -> list[Line2D]:
     """Legend entry of runs that may not be compared, where a level is shown."""
-    own = {"marker": "o", "fillstyle": "none", "linewidth": 0.8, "color": FAINT}
-    return [Line2D([], [], label=f"{OUTSIDE} level not reached", **own)] if len(shown) > 1 else []
+    words = f"{OUTSIDE} level not reached"
+    return [dot(words, 6, fillstyle="none", linestyle="-", linewidth=0.8)] if len(shown) > 1 else []
 
 
 def caption(shown: list[float | None]) -> str:
     """What the panels compare, for captions."""
-    text = "Final models: each after all of its epochs. A canary planted c times has been read c × epochs times. "
+    text = (
+        "Final models: each after all of its epochs. A canary planted c times has been read "
+        "c × epochs times. "
+    )
     if len(shown) == 1:
         return text
     return (
-        "At a perplexity level: each run after the epoch whose validation perplexity is nearest, which is named with its ratio "
-        f"to the level; {OUTSIDE} and hollow: never within {NEAR:.0%}, no fair comparison. Runs get there after different "
-        f"numbers of passes over the canaries. {text}"
+        "At a perplexity level: each run after the epoch whose validation perplexity is nearest, "
+        f"which is named with its ratio to the level; {OUTSIDE} and hollow: never within "
+        f"{NEAR:.0%}, no fair comparison. Runs get there after different numbers of passes over "
+        f"the canaries. {text}"
     )

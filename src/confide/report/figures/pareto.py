@@ -1,168 +1,161 @@
-"""Which models no other one beats: utility against each thing that is certified or measured, and
-the frontier of the best.
+"""Which models no other one beats: utility against each thing that is certified or measured.
 
-A model is beaten where another one is at least as good on both axes, and better on one. What is
-measured counts from the upper end of its null band: below that, nothing tells a model from one that
-remembers nothing, so that luck is no merit.
+A model is beaten where another one is at least as good on both axes, and better on one; the rest
+are the frontier. What is measured counts from the upper end of its null band: below that, nothing
+tells a model from one that remembers nothing, so that luck is no merit.
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
-from confide.report.figures.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.figures.style import FAINT, INK, NULL, figure, legend, plain_log, say, title
+from confide.report.figures import style
+from confide.report.figures.series import (
+    Estimate,
+    Series,
+    Value,
+    averaged,
+    by_corpus,
+    chosen_gamma,
+    group,
+    handles,
+    over_seeds,
+    whisker,
+)
+from confide.report.figures.style import FAINT, INK, NULL
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
 UTILITY = "ppl_public"
-STEPS = {"color": INK, "linewidth": 1.1, "alpha": 0.75, "zorder": 1}
-BEST = {"markersize": 10, "markeredgecolor": "black", "zorder": 4}
+STEPS: dict[str, Any] = {"color": INK, "linewidth": 1.1, "alpha": 0.75, "zorder": 1}
+BEST: dict[str, Any] = {"markersize": 10, "markeredgecolor": "black", "zorder": 4}
 
 
-class Side(NamedTuple):
-    """What utility is held against: smaller is better; `null`: attack and number whose band of
-    chance is drawn.
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What utility is held against: smaller is better.
+
+    `null`: attack and number whose band of chance is drawn.
     """
 
     title: str
     label: str
-    value: Callable[[Result], float | None]
+    value: Value
     null: tuple[str, str] | None = None
 
 
 SIDES = (
-    Side("certified, a caught secret", "ε, replace-one", lambda r: r.claim("secret_caught")),
-    Side("certified, a missed secret", "ε, replace-one", lambda r: r.claim("secret_missed")),
     Side(
-        "measured, canaries",
-        "largest exposure (bits)",
-        lambda r: r.metric("exposure", "max"),
-        ("exposure", "null_max"),
+        title="certified, a caught secret",
+        label="ε, replace-one",
+        value=lambda result: result.claim("secret_caught"),
     ),
     Side(
-        "measured, membership",
-        "AUC",
-        lambda r: r.metric("membership", "auc"),
-        ("membership", "auc_null"),
+        title="certified, a missed secret",
+        label="ε, replace-one",
+        value=lambda result: result.claim("secret_missed"),
+    ),
+    Side(
+        title="measured, canaries",
+        label="largest exposure (bits)",
+        value=lambda result: result.metric("exposure", "max"),
+        null=("exposure", "null_max"),
+    ),
+    Side(
+        title="measured, membership",
+        label="AUC",
+        value=lambda result: result.metric("membership", "auc"),
+        null=("membership", "auc_null"),
     ),
 )
 
 
-class Model(NamedTuple):
-    """Final models of a row of the sample sheet: means over the seeds, ranges, and what of `y`
-    counts.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Final models of a row of the sample sheet, over the seeds; `counts`: what of y does."""
 
     series: Series
-    x: float
-    y: float
-    xs: tuple[float, float]
-    ys: tuple[float, float]
+    x: Estimate
+    y: Estimate
     counts: float
 
 
 def pareto(spec: ReportSpec, results: list[Result]) -> Figure:
-    """Two rows of two panels per corpus: certified above, measured below, each over the perplexity
-    of public tokens.
-    """
-    names = corpora(results)
+    """Two rows of panels per corpus: certified and measured, over perplexity of public tokens."""
+    corpora = by_corpus(results)
     gamma = chosen_gamma(spec.gamma, results)
-    drawn = figure(10.6, 1.9 + 6.4 * len(names))
-    grid = drawn.subplots(2 * len(names), 2, squeeze=False)
-    for number, name in enumerate(names):
-        own = [result for result in results if result.corpus == name]
-        for axes, side in zip(grid[2 * number : 2 * number + 2].flat, SIDES, strict=True):
+    drawn = style.figure(10.6, 1.9 + 6.4 * len(corpora))
+    panels = drawn.subplots(2 * len(corpora), 2, squeeze=False).reshape(-1, len(SIDES))
+    for line, (name, own) in zip(panels, corpora.items(), strict=True):
+        for axes, side in zip(line, SIDES, strict=True):
             _panel(axes, side, group(results, name), own, gamma)
-            axes.set_title(f"{name}: {side.title}", loc="left")
-    seeds = len({result.run.seed for result in results})
+            axes.set_title(f"{name}: {side.title}")
     caption = (
-        "Final models; to the left and below is better. Horizontally test perplexity of public tokens: what is left for a"
-        " user who is to learn no secrets. The line joins the models that no other one beats on both axes of a panel; "
-        "they have a black edge. What is certified may hold on a condition (see the table). What is measured counts from "
-        "the upper end of the grey band, which holds 95 % of what models score that never saw the secrets: within it all "
-        "are alike. A frontier is of these models, attacks and this corpus; a certificate holds for all. "
-        f"Methods that depend on the screening policy at simulated miss rate γ = {gamma:g}, or the nearest that was run. "
-        f"{averaged(seeds)}"
+        "Final models; to the left and below is better. Horizontally test perplexity of public "
+        "tokens: what is left for a user who is to learn no secrets. The line joins the models "
+        "that no other one beats on both axes of a panel; they have a black edge. What is "
+        "certified may hold on a condition (see the table). What is measured counts from the upper "
+        "end of the grey band, which holds 95 % of what models score that never saw the secrets: "
+        "within it all are alike. A frontier is of these models, attacks and this corpus; a "
+        "certificate holds for all. Methods that depend on the screening policy at simulated miss "
+        f"rate γ = {gamma:g}, or the nearest that was run. {averaged(results)}"
     )
-    title(drawn, f"Pareto frontiers — {spec.title}", caption)
-    best = Line2D([], [], label="beaten by no other", marker="o", fillstyle="none", **STEPS | BEST)
-    extra = [best, Patch(color=NULL, label="never seen, 95 %")]
-    legend(
-        drawn,
-        [
-            *(Line2D([], [], **one.marks(linestyle="", label=one.label)) for one in group(results)),
-            *extra,
-        ],
-    )
-    return drawn
+    best = style.entry("beaten by no other", marker="o", fillstyle="none", **STEPS | BEST)
+    legend = [*handles(results, linestyle=""), best, style.band("never seen, 95 %")]
+    return style.finish(drawn, f"Pareto frontiers — {spec.title}", caption, legend)
 
 
-def unbeaten(points: list[tuple[float, float]]) -> list[int]:
-    """Places of the points (x, y) that no other point beats, smaller being better; by x, then y,
-    then place.
-    """
-    order = sorted(range(len(points)), key=lambda place: (*points[place], place))
-    found: list[int] = []
-    for place in order:
-        if (
-            not found
-            or points[place][1] < points[found[-1]][1]
-            or points[place] == points[found[-1]]
-        ):
-            found.append(place)
-    return found
+def unbeaten(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Places of the points (x, y) that no other beats, smaller being better; by x, y, place."""
+    best: list[int] = []
+    for place in sorted(range(len(points)), key=lambda place: (*points[place], place)):
+        last = points[best[-1]] if best else None
+        if last is None or points[place][1] < last[1] or points[place] == last:
+            best.append(place)
+    return best
 
 
 def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma: float) -> None:
     band = _band(own, side)
-    models = [model for series in drawn if (model := _model(series, side, gamma, band)) is not None]
+    floor = band[1] if band else -math.inf
+    models = [model for series in drawn if (model := _model(series, side, gamma, floor))]
     axes.set_xlabel("test perplexity, public tokens (log scale)")
     axes.set_ylabel(side.label)
     if not models:
-        say(axes, "not measured")
+        style.say(axes, "not measured")
         return
     top = _infinity(axes, models)
     if band is not None:
         axes.axhspan(*band, color=NULL, zorder=0, linewidth=0)
-    best = unbeaten([(model.x, model.counts) for model in models])
+    best = unbeaten([(model.x.value, model.counts) for model in models])
     for place, model in enumerate(models):
-        color = model.series.look.color
-        axes.plot(model.xs, [min(model.y, top)] * 2, color=color, linewidth=1.2)
-        axes.plot([model.x] * 2, [min(end, top) for end in model.ys], color=color, linewidth=1.2)
+        y, low, high = (min(end, top) for end in model.y)
+        whisker(axes, model.series, model.x.ends, y, linewidth=1.2)
+        whisker(axes, model.series, model.x.value, (low, high), linewidth=1.2)
         face = BEST if place in best else {"markersize": 7, "alpha": 0.75}
-        axes.plot([model.x], [min(model.y, top)], **model.series.marks(linestyle="", **face))
-    axes.step(
-        [models[place].x for place in best],
-        [min(models[place].y, top) for place in best],
-        where="post",
-        **STEPS,
-    )
+        axes.plot([model.x.value], [y], **model.series.marks(linestyle="", **face))
+    corners = [models[place] for place in best]
+    heights = [min(model.y.value, top) for model in corners]
+    axes.step([model.x.value for model in corners], heights, where="post", **STEPS)
     axes.margins(x=0.16, y=0.12)
-    plain_log(axes, "x")
+    style.plain_log(axes, "x")
     if side.null is None:
         axes.set_ylim(-0.06 * axes.get_ylim()[1])
 
 
-def _model(
-    series: Series, side: Side, gamma: float, band: tuple[float, float] | None
-) -> Model | None:
-    """None unless both numbers are known of all seeds."""
+def _model(series: Series, side: Side, gamma: float, floor: float) -> Model | None:
+    """None unless both numbers are known of all seeds; `floor`: what y counts as at least."""
     runs = series.at(gamma)
-    found = [(result.evaluation[UTILITY], side.value(result)) for result in runs]
-    if any(None in pair for pair in found):
+    xs = [result.evaluation[UTILITY] for result in runs]
+    ys = [value for result in runs if (value := side.value(result)) is not None]
+    if None in xs or len(ys) < len(runs):
         return None
-    xs, ys = zip(*found, strict=True)
-    x = sum(xs) / len(xs)
-    y = sum(ys) / len(ys)
-    return Model(
-        series, x, y, (min(xs), max(xs)), (min(ys), max(ys)), max(y, band[1]) if band else y
-    )
+    y = over_seeds(ys)
+    return Model(series=series, x=over_seeds(xs), y=y, counts=max(y.value, floor))
 
 
 def _band(own: list[Result], side: Side) -> tuple[float, float] | None:
@@ -170,18 +163,19 @@ def _band(own: list[Result], side: Side) -> tuple[float, float] | None:
     if side.null is None:
         return None
     kind, name = side.null
-    ends = [
-        (result.metric(kind, f"{name}_low"), result.metric(kind, f"{name}_high")) for result in own
-    ]
-    known = [pair for pair in ends if None not in pair]
-    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+    lows, highs = (
+        [end for result in own if (end := result.metric(kind, f"{name}_{which}")) is not None]
+        for which in ("low", "high")
+    )
+    return (min(lows), max(highs)) if lows and highs else None
 
 
 def _infinity(axes: Axes, models: list[Model]) -> float:
-    """Mark where infinity stands, above a gap, and say where; infinity itself where nothing is
-    infinite.
+    """Mark where infinity stands, above a gap, and say where.
+
+    Infinity itself where nothing is infinite.
     """
-    finite = [model.y for model in models if math.isfinite(model.y)]
+    finite = [model.y.value for model in models if math.isfinite(model.y.value)]
     if len(finite) == len(models):
         return math.inf
     highest = max(finite, default=0.0) or 1.0

@@ -1,6 +1,4 @@
-"""Figures by name: each is a function from the study's specification and results to a matplotlib
-figure.
-"""
+"""Figures by name: each is a function from a study's specification and results to a figure."""
 
 from collections.abc import Callable
 
@@ -29,25 +27,28 @@ from confide.report.results import Result
 from confide.specs import ReportSpec
 
 FIGURES: dict[str, Callable[[ReportSpec, list[Result]], Figure]] = {
-    "tradeoff": tradeoff,
-    "utility": utility,
-    "exposure": exposure,
-    "membership": membership,
-    "group_membership": group_membership,
-    "amplification": amplification,
-    "frontier": frontier,
-    "pareto": pareto,
-    "roc": roc,
-    "learning": learning,
-    "trajectory": trajectory,
-    "private_ppl": private_ppl,
-    "leak": leak,
-    "domain_epsilon": domain_epsilon,
-    "domain_roc": domain_roc,
-    "schedules": schedules,
-    "author_exposure": author_exposure,
-    "tab": tab,
-    "subgroups": subgroups,
-    "train_time": train_time,
-    "author_inference": author_inference,
+    figure.__name__: figure
+    for figure in (
+        tradeoff,
+        utility,
+        exposure,
+        membership,
+        group_membership,
+        amplification,
+        frontier,
+        pareto,
+        roc,
+        learning,
+        trajectory,
+        private_ppl,
+        leak,
+        domain_epsilon,
+        domain_roc,
+        schedules,
+        author_exposure,
+        tab,
+        subgroups,
+        train_time,
+        author_inference,
+    )
 }

@@ -1,35 +1,62 @@
-"""Runs grouped into what a figure draws: one series per row of the sample sheet, points over gamma,
-spread over seeds.
+"""What a figure draws: a series for each row of the sample sheet, a point for each gamma.
+
+Numbers over seeds become means with their range.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from confide.output.escaping import visible
-from confide.report.figures.style import FILLS, Look, look, tinted
+from confide.report.figures.style import FILLS, Look, entry, look, tinted
 from confide.report.results import Result
+from confide.specs import ReportRun
 
 Value = Callable[[Result], float | None]
+RANGE = "Mean over {} seeds; whiskers: their range."
+INTERVALS = "Means over {} seeds, of the intervals too."
+AUTHORS = "An author is the mean over {} seeds."
 
 
-class Spread(NamedTuple):
-    """A number over the seeds of one gamma."""
+class Estimate(NamedTuple):
+    """A number with an interval, or a mean over seeds with their range."""
 
-    gamma: float
-    mean: float
+    value: float
     low: float
     high: float
-    values: tuple[float, ...]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
 
 
-@dataclass(frozen=True, slots=True)
+def over_seeds(values: Iterable[float]) -> Estimate:
+    """Mean and range of at least one number."""
+    known = [float(value) for value in values]
+    return Estimate(sum(known) / len(known), min(known), max(known))
+
+
+def over_runs(runs: Iterable[Result], value: Value) -> Estimate | None:
+    """Mean and range of a number of the runs that have it; None where none has."""
+    known = [number for result in runs if (number := value(result)) is not None]
+    return over_seeds(known) if known else None
+
+
+def pooled(estimates: Iterable[Estimate]) -> Estimate:
+    """Mean of the values and means of the intervals' ends."""
+    columns = zip(*estimates, strict=True)
+    return Estimate(*(sum(column) / len(column) for column in columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """All runs of one `name`; `fill` and tint tell apart the models, variants and ablations of one
-    method.
+    """All runs of one row of the sample sheet.
+
+    `fill` and tint tell apart the models, variants and ablations of one method.
     """
 
     label: str
@@ -41,25 +68,37 @@ class Series:
     def gammas(self) -> list[float]:
         return sorted({result.run.gamma for result in self.results})
 
+    def nearest(self, gamma: float) -> float:
+        """The gamma of the series that is nearest to the given one."""
+        return min(self.gammas, key=lambda own: abs(own - gamma))
+
     def at(self, gamma: float) -> list[Result]:
         """Runs at the series' gamma nearest to the given one, one per seed."""
-        nearest = min(self.gammas, key=lambda own: abs(own - gamma))
+        nearest = self.nearest(gamma)
         return [result for result in self.results if result.run.gamma == nearest]
 
     def flat(self) -> bool:
-        """Whether the method ignores the policy and was therefore run at one gamma that stands for
-        all.
-        """
+        """Whether the method ignores the policy, so that its one gamma stands for all."""
         return not self.look.policy and len(self.gammas) == 1
 
-    def spread(self, value: Value) -> list[Spread]:
-        """Mean and range over seeds at each gamma where the value exists."""
-        found = []
+    def spread(
+        self, value: Value, bounds: tuple[Value, Value] | None = None
+    ) -> dict[float, Estimate]:
+        """Mean and range over seeds at each gamma where the value exists.
+
+        Where one seed has it, the ends are the given bounds instead of the range.
+        """
+        found = {}
         for gamma in self.gammas:
-            values = [value(result) for result in self.results if result.run.gamma == gamma]
-            known = tuple(float(number) for number in values if number is not None)
-            if known:
-                found.append(Spread(gamma, sum(known) / len(known), min(known), max(known), known))
+            runs = [result for result in self.at(gamma) if value(result) is not None]
+            estimate = over_runs(runs, value)
+            if estimate is None:
+                continue
+            if bounds and len(runs) == 1:
+                low, high = (bound(runs[0]) for bound in bounds)
+                if low is not None and high is not None:
+                    estimate = estimate._replace(low=low, high=high)
+            found[gamma] = estimate
         return found
 
     def marks(self, **more: Any) -> dict[str, Any]:
@@ -72,66 +111,71 @@ class Series:
         }
         return own | {"markerfacecoloralt": "white", "markeredgewidth": 1.1} | more
 
-    def handle(self) -> Line2D:
+    def handle(self, **more: Any) -> Line2D:
         """Legend entry."""
-        return Line2D([], [], **self.marks(label=self.label))
+        return entry(**{"label": self.label} | self.marks(**more))
 
 
-def averaged(seeds: int, words: str = "Mean over {} seeds; whiskers: their range.") -> str:
-    """What a caption says of its seeds; `words`, with their number, where there are several."""
-    return "One seed." if seeds == 1 else words.format(seeds)
+def averaged(results: Iterable[Result], words: str = RANGE, alone: str = "One seed.") -> str:
+    """What a caption says of its seeds: `words`, with their number, where there are several."""
+    seeds = len({result.run.seed for result in results})
+    return alone if seeds == 1 else words.format(seeds)
 
 
-def corpora(results: Iterable[Result]) -> list[str]:
-    """What a study's runs are tested on, in order of first use: perplexities of one may share an
-    axis.
-    """
-    return list(dict.fromkeys(result.corpus for result in results))
-
-
-def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
-    """Series of one corpus (None: of all) in the order of the sample sheet; looks agree over all
-    panels of a study.
-    """
-    results = list(results)
-    models = {result.run.model for result in results}
-    names = list(dict.fromkeys(result.run.name for result in results))
-    first = {
-        name: next(result.run for result in results if result.run.name == name) for name in names
-    }
-    found = []
-    for name in names:
-        own = first[name]
-        labels = list(
-            dict.fromkeys(
-                _label(first[other], models) for other in names if first[other].method == own.method
-            )
-        )
-        place = labels.index(_label(own, models)) % len(FILLS)
-        members = tuple(r for r in results if r.run.name == name and corpus in (None, r.corpus))
-        if members:
-            found.append(
-                Series(_label(own, models), tinted(look(own.method), place), FILLS[place], members)
-            )
+def by_corpus(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Runs by what they are tested on: perplexities of one corpus may share an axis."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.corpus, []).append(result)
     return found
 
 
-def _label(run: Any, models: set[str]) -> str:
+def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
+    """Series of one corpus (None: of all) in the order of the sample sheet.
+
+    Looks agree over all panels of a study.
+    """
+    rows: dict[str, list[Result]] = {}
+    for result in results:
+        rows.setdefault(result.run.name, []).append(result)
+    models = {result.run.model for runs in rows.values() for result in runs}
+    labels: dict[str, dict[str, None]] = {}  # by method, in order of first use
+    found = []
+    for runs in rows.values():
+        run = runs[0].run
+        label = _label(run, models)
+        seen = labels.setdefault(run.method, {})
+        seen.setdefault(label)
+        place = list(seen).index(label) % len(FILLS)
+        members = tuple(result for result in runs if corpus in (None, result.corpus))
+        if members:
+            own = tinted(look(run.method), place)
+            found.append(Series(label=label, look=own, fill=FILLS[place], results=members))
+    return found
+
+
+def handles(results: Iterable[Result], **more: Any) -> list[Line2D]:
+    """Legend entries of the series of all corpora."""
+    return [series.handle(**more) for series in group(results)]
+
+
+def _label(run: ReportRun, models: set[str]) -> str:
+    """A method with what tells its rows apart: the variant, or model, ablations and domains."""
+    label = look(run.method).label
     if run.variant is not None:
-        return visible(f"{look(run.method).label} ({run.variant})")
-    parts = (
-        [run.model] * (len(models) > 1)
-        + ["no dedup"] * (not run.dedup)
-        + ["no redaction"] * (not run.redact)
-    )
-    parts += ["+".join(run.domains)] if run.domains else []
-    return visible(look(run.method).label + (f" ({', '.join(parts)})" if parts else ""))
+        return visible(f"{label} ({run.variant})")
+    parts = {
+        run.model: len(models) > 1,
+        "no dedup": not run.dedup,
+        "no redaction": not run.redact,
+        "+".join(run.domains or ()): bool(run.domains),
+    }
+    told = ", ".join(part for part, shown in parts.items() if shown)
+    return visible(f"{label} ({told})" if told else label)
 
 
 def chosen_gamma(gamma: float | None, results: Iterable[Result]) -> float:
-    """The gamma of figures without a gamma axis: the given one, else of those run the nearest to
-    the papers' 0.1.
-    """
+    """The gamma of figures without a gamma axis: the given one, or that run nearest to 0.1."""
     if gamma is not None:
         return gamma
     run = sorted({result.run.gamma for result in results if look(result.run.method).policy})
@@ -139,9 +183,7 @@ def chosen_gamma(gamma: float | None, results: Iterable[Result]) -> float:
 
 
 def shifts(drawn: list[Series]) -> dict[str, float]:
-    """Small offsets in gamma, by label, that set series side by side where their points
-    coincide.
-    """
+    """Offsets in gamma, by label, that set series side by side where their points coincide."""
     moving = [series for series in drawn if not series.flat()]
     gammas = [gamma for series in moving for gamma in series.gammas]
     step = 0.011 * (max(gammas) - min(gammas)) if gammas else 0.0
@@ -151,34 +193,43 @@ def shifts(drawn: list[Series]) -> dict[str, float]:
     }
 
 
+def whisker(axes: Axes, series: Series, x: Any, y: Any, **line: Any) -> None:
+    """A line in the colour of a series; one of x and y is a pair of ends, the other a number."""
+    axes.plot(np.broadcast_to(x, 2), np.broadcast_to(y, 2), **{"color": series.look.color} | line)
+
+
+def name_rows(axes: Axes, labels: list[str]) -> range:
+    """Name the rows of a panel, one for each label, from above; returns their places."""
+    places = range(len(labels), 0, -1)
+    axes.set_yticks(list(places), labels)
+    axes.set_ylim(0.4, len(labels) + 0.6)
+    return places
+
+
+def row_heights(rows: Iterable[list[Series]]) -> list[int]:
+    """Relative heights of panels with a row for each series."""
+    return [max(2, len(row)) for row in rows]
+
+
 def against_gamma(
     axes: Axes, drawn: list[Series], value: Value, bounds: tuple[Value, Value] | None = None
 ) -> None:
-    """Draw mean over seeds against gamma; whiskers are the range over seeds, or given bounds where
-    there is one seed.
+    """Draw mean over seeds against gamma, with whiskers: the range over seeds.
 
-    A method that ignores the policy is a horizontal line, with its marker and whisker at the right
-    edge.
+    Where there is one seed, whiskers are the given bounds. A method that ignores the policy is a
+    horizontal line, with its marker and whisker at the right edge.
     """
     offsets = shifts(drawn)
     for series in drawn:
-        points = series.spread(value)
+        points = series.spread(value, bounds)
         place: dict[str, Any] = {}
-        x = [point.gamma + offsets.get(series.label, 0.0) for point in points]
+        x = [gamma + offsets.get(series.label, 0.0) for gamma in points]
+        means = [point.value for point in points.values()]
         if points and series.flat():
-            axes.axhline(points[0].mean, **series.marks(marker="", linewidth=1.3))
+            axes.axhline(means[0], **series.marks(marker="", linewidth=1.3))
             x = [1.0]
             place = {"transform": axes.get_yaxis_transform(), "clip_on": False}
-        for number, point in enumerate(points):
-            ends = [point.low, point.high]
-            if bounds and len(point.values) == 1:
-                ends = [series.spread(bound)[number].mean for bound in bounds]
-            axes.plot(
-                [x[number]] * 2,
-                ends,
-                color=series.look.color,
-                linewidth=1.2,
-                solid_capstyle="butt",
-                **place,
-            )
-        axes.plot(x, [point.mean for point in points], **series.marks(**place))
+        line = {"linewidth": 1.2, "solid_capstyle": "butt"} | place
+        for at, point in zip(x, points.values(), strict=True):
+            whisker(axes, series, at, point.ends, **line)
+        axes.plot(x, means, **series.marks(**place))

@@ -1,21 +1,24 @@
-"""The one place of colours, markers and line styles: a method looks the same in every figure of
-every study.
+"""The one place of colours, markers and line styles: a method looks the same in every figure.
 
 Colours stay apart for colour-blind readers (Okabe-Ito); markers and dashes alone are enough in
 grey. SVG and PNG bytes depend on the data only: fixed hash salt, no dates.
 """
 
 import textwrap
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
 import matplotlib.ticker
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.text import Text
 
 from confide.output import escaping
@@ -24,21 +27,15 @@ DPI = 170
 INK = "#222222"
 FAINT = "#8a8a8a"
 NULL = "#e4e4e4"
-BOX = {
-    "facecolor": "white",
-    "edgecolor": "none",
-    "pad": 0.6,
-    "alpha": 0.8,
-}  # behind words that lie on lines
+DARK = "#555555"
+DOTTED = (0, (1, 1.5))
+# behind words that lie on lines
+BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 TITLE = 0.3  # inches at the top of a figure that are its heading's
-FILLS = (
-    "full",
-    "left",
-    "bottom",
-    "right",
-    "top",
-)  # tells a second model, variant or ablation of one method; "none": conditional
+# tells a second model, variant or ablation of one method; "none": conditional
+FILLS = ("full", "left", "bottom", "right", "top")
 TINTS = (0.0, 0.45, -0.45, 0.7, -0.65)  # beside the fills: towards black, or white if negative
+NOTHING = "no run of this study has these measurements"
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -68,8 +65,9 @@ RC: dict[str, Any] = {
 
 
 class Look(NamedTuple):
-    """How a method is named and drawn; `policy`: whether its training depends on the screening
-    policy (and on gamma).
+    """How a method is named and drawn.
+
+    `policy`: whether its training depends on the screening policy (and on gamma).
     """
 
     label: str
@@ -100,8 +98,9 @@ def look(method: str) -> Look:
 
 def shade(color: str, amount: float) -> str:
     """A colour mixed with black (amount from 0 to 1) or with white (from 0 to -1)."""
-    other, share = (0.0, amount) if amount > 0 else (1.0, -amount)
-    return to_hex([(1 - share) * part + share * other for part in to_rgb(color)])
+    other = 0.0 if amount > 0 else 1.0
+    red, green, blue = ((1 - abs(amount)) * part + abs(amount) * other for part in to_rgb(color))
+    return to_hex((red, green, blue))
 
 
 def tinted(own: Look, place: int) -> Look:
@@ -116,7 +115,7 @@ def figure(width: float, height: float) -> Figure:
     return drawn
 
 
-def blank(words: str) -> Figure:
+def blank(words: str = NOTHING) -> Figure:
     """A figure of a study that measured nothing of what it would show, which says so."""
     drawn = figure(10.6, 1.5)
     drawn.text(0.5, 0.5, words, ha="center", color=FAINT)
@@ -124,13 +123,45 @@ def blank(words: str) -> Figure:
 
 
 def say(axes: Axes, words: str) -> None:
-    """The same for one panel."""
+    """Say in an empty panel why it is empty."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=FAINT)
     axes.set(xticks=[], yticks=[])
 
 
+def beside(
+    axes: Axes, words: str, x: float, y: float, offset: tuple[float, float], **more: Any
+) -> None:
+    """Write words beside a point of a panel; `offset`: how far, in points of print."""
+    where = {"xytext": offset, "textcoords": "offset points"}
+    axes.annotate(words, (x, y), fontsize=7.8, color=INK, **where | more)
+
+
+def entry(label: str, **line: Any) -> Line2D:
+    """Legend entry of a line or marker; `line`: properties of Line2D."""
+    return Line2D([], [], label=label, **line)
+
+
+def dot(label: str, markersize: float, **line: Any) -> Line2D:
+    """Legend entry of a round grey marker without a line."""
+    grey = {"color": FAINT, "marker": "o", "linestyle": "", "markersize": markersize}
+    return entry(label, **grey | line)
+
+
+def band(label: str) -> Patch:
+    """Legend entry of a grey area."""
+    return Patch(color=NULL, label=label)
+
+
+def finish(drawn: Figure, heading: str, caption: str, handles: Sequence[Artist] = ()) -> Figure:
+    """Give a figure its heading, its caption and a legend if it has one; returns the figure."""
+    title(drawn, heading, caption)
+    if handles:
+        legend(drawn, handles)
+    return drawn
+
+
 def title(drawn: Figure, text: str, caption: str) -> None:
-    """Heading on the left above and what a reader must know to read the figure alone below."""
+    """Heading above on the left; below, what a reader must know to read the figure alone."""
     drawn.suptitle(
         escaping.visible(text), x=0.012, ha="left", fontsize=11.5, fontweight="bold", color=INK
     )
@@ -144,11 +175,12 @@ def title(drawn: Figure, text: str, caption: str) -> None:
     )
 
 
-def legend(drawn: Figure, handles: list[Any]) -> None:
-    """Legend beside the data, never on it, on the heading nor on the caption: the figure grows with
-    it; one entry per label.
+def legend(drawn: Figure, handles: Sequence[Artist]) -> None:
+    """Legend beside the data, with one entry per label.
+
+    It never lies on the data, on the heading or on the caption: the figure grows with it.
     """
-    unique = {handle.get_label(): handle for handle in handles}
+    unique = {str(handle.get_label()): handle for handle in handles}
     lines = sum(1 + label.count("\n") for label in unique)
     drawn.set_figheight(max(drawn.get_figheight(), 0.225 * lines + 0.8 + TITLE))
     drawn.legend(
@@ -172,10 +204,9 @@ def plain_log(axes: Axes, which: str) -> None:
 
 
 def settings() -> AbstractContextManager[None]:
-    """Context in which figures are drawn and saved: matplotlib's defaults and ours, whatever the
-    user's own style.
-    """
-    return matplotlib.rc_context(dict(matplotlib.rcParamsDefault) | RC)
+    """Context of drawing and saving: matplotlib's defaults and ours, whatever the user's style."""
+    defaults: dict[Any, Any] = dict(matplotlib.rcParamsDefault)
+    return matplotlib.rc_context(defaults | RC)
 
 
 def save(drawn: Figure, stem: Path) -> None:
@@ -186,16 +217,18 @@ def save(drawn: Figure, stem: Path) -> None:
 
 
 def plain(drawn: Figure) -> None:
-    """What stands in a figure, but for the names of ticks, as words that can be seen: it may come
-    from anybody.
+    """Spell out what cannot be seen in the words of a figure, which may come from anybody.
+
+    The names of ticks are left to who sets them.
     """
     for text in drawn.findobj(Text):
         text.set_text(escaping.figure(text.get_text()))
 
 
 def settle(drawn: Figure) -> None:
-    """Lay out once and round: the solver's last digits depend on the order of objects in memory.
-    Then lower the legend.
+    """Lay out once and round, then lower the legend.
+
+    The last digits of the solver depend on the order of objects in memory.
     """
     plain(drawn)
     drawn.draw_without_rendering()
@@ -204,6 +237,8 @@ def settle(drawn: Figure) -> None:
     for beside in drawn.legends:
         beside.set_bbox_to_anchor((0, 0, 1, 1 - TITLE / drawn.get_figheight()), drawn.transFigure)
     for axes in drawn.axes:
-        axes.set_position([round(value, 4) for value in axes.get_position().bounds])
+        left, bottom, width, height = (round(value, 4) for value in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
     for text in drawn.texts:
-        text.set_position([round(value, 4) for value in text.get_position()])
+        x, y = text.get_position()
+        text.set_position((round(x, 4), round(y, 4)))

@@ -1,85 +1,81 @@
-"""Whose perplexity a method raises: authors with much and with little training text (Privacy
-Regularization, Figure 3c).
+"""Whose perplexity a method raises: authors with much and with little training text.
 
-The paper subtracts perplexities, which weighs authors who are hard to predict more; here the change
-is relative to the non-private model, per author, and beside the five at either end stand all, in
-fifths.
+The paper (Privacy Regularization, Figure 3c) subtracts perplexities, which weighs authors who are
+hard to predict more; here the change is relative to the non-private model, per author, and beside
+the five at either end stand all, in fifths.
 """
 
+from typing import Any
+
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
+from confide.report.figures import style
 from confide.report.figures.authors import (
     FEW,
     Change,
     baseline,
     changes,
+    difference,
     ends,
-    gap,
     mean_over,
     quantiles,
 )
-from confide.report.figures.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.figures.style import BOX, FAINT, INK, blank, figure, legend, title
+from confide.report.figures.series import (
+    Series,
+    averaged,
+    by_corpus,
+    chosen_gamma,
+    group,
+    name_rows,
+    whisker,
+)
+from confide.report.figures.style import BOX, FAINT, INK
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
 MOST = "^"
 LEAST = "v"
-FAR, LINEAR = (
-    500,
-    10,
-)  # per cent: changes above which axes are logarithmic, and below which these are linear still
+FAR = 500  # per cent: changes above which axes are logarithmic
+LINEAR = 10  # below which these are linear still
 TICKS = (-10_000, -100, 0, 100, 10_000)  # of such axes
+Compared = list[tuple[Series, list[Change]]]
 
 
 def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per corpus: the two ends and their gap by row of the sample sheet, then all authors
-    in fifths.
-    """
+    """One row per corpus: the two ends and their gap by series, then all authors in fifths."""
     gamma = chosen_gamma(spec.gamma, results)
-    rows = {name: _compared(results, name, gamma) for name in corpora(results)}
-    rows = {name: found for name, found in rows.items() if found}
+    rows = {name: _compared(results, name, gamma) for name in by_corpus(results)}
+    rows = {name: compared for name, compared in rows.items() if compared}
     if not rows:
-        return blank("no run of this study can be compared author by author with a non-private one")
-    drawn = figure(13.2, 2.2 + sum(1.1 + max(2.2, 0.36 * len(found)) for found in rows.values()))
+        return style.blank(
+            "no run of this study can be compared author by author with a non-private one"
+        )
+    height = 2.2 + sum(1.1 + max(2.2, 0.36 * len(compared)) for compared in rows.values())
+    drawn = style.figure(13.2, height)
     grid = drawn.subplots(len(rows), 3, squeeze=False)
-    for line, (name, found) in zip(grid, rows.items(), strict=True):
-        for place, (series, authors) in zip(range(len(found), 0, -1), found, strict=True):
-            _two_ends(line[0], place, series, authors)
-            estimate = gap(series.at(gamma), results)
-            color = series.look.color
-            line[1].plot([estimate.low, estimate.high], [place] * 2, color=color, linewidth=1.3)
-            line[1].plot([estimate.value], [place], **series.marks(linestyle="", markersize=7))
-            where = {
-                "xytext": (0, 6),
-                "textcoords": "offset points",
-                "ha": "right",
-                "fontsize": 7.8,
-                "bbox": BOX,
-            }
-            words = "{} [{}, {}]".format(*map(_short, estimate))
-            line[1].annotate(words, (1, place), xycoords=line[1].get_yaxis_transform(), **where)
-        for number, (series, authors) in enumerate(found):
-            _fifths(line[2], series, authors, 0.05 * (number - (len(found) - 1) / 2))
-        _label(line, name, found)
-    title(drawn, f"Utility by author — {spec.title}", _words(rows, results))
-    legend(
-        drawn,
-        [*_ends_legend(), *(series.handle() for found in rows.values() for series, _ in found)],
-    )
-    return drawn
+    for (left, middle, right), (name, compared) in zip(grid, rows.items(), strict=True):
+        places = range(len(compared), 0, -1)
+        for place, (series, authors) in zip(places, compared, strict=True):
+            _two_ends(left, place, series, authors)
+            _gap(middle, place, series, authors)
+        for number, (series, authors) in enumerate(compared):
+            _fifths(right, series, authors, 0.05 * (number - (len(compared) - 1) / 2))
+        few = len(ends(compared[0][1])[0])
+        left.set_title(f"{name}: {few} authors at either end")
+        _label(left, middle, right, [series.label for series, _ in compared])
+        if max(abs(one.percent) for _, authors in compared for one in authors) > FAR:
+            for axes, which in ((left, "x"), (middle, "x"), (right, "y")):
+                _wide(axes, which)  # else the small changes would be one dot
+    shown = [one for compared in rows.values() for one in compared]
+    legend = [*_ends_legend(), *(series.handle() for series, _ in shown)]
+    caption = _caption(shown, results)
+    return style.finish(drawn, f"Utility by author — {spec.title}", caption, legend)
 
 
-def _short(value: float) -> str:
-    return f"{value:,.1f}" if abs(value) < 100 else f"{value:,.0f}"
-
-
-def _compared(results: list[Result], name: str, gamma: float) -> list[tuple[Series, list[Change]]]:
-    """Series of a corpus with their authors' changes, without the non-private runs that they are
-    compared with.
-    """
+def _compared(results: list[Result], name: str, gamma: float) -> Compared:
+    """Series of a corpus with their authors' changes, without the runs they are compared with."""
     starts = {id(baseline(result, results)) for result in results}
     found = []
     for series in group(results, name):
@@ -91,93 +87,96 @@ def _compared(results: list[Result], name: str, gamma: float) -> list[tuple[Seri
 
 
 def _two_ends(axes: Axes, place: int, series: Series, authors: list[Change]) -> None:
-    """Means of the authors with the most and the least text, with intervals, and every one of these
-    authors as a dot.
-    """
+    """Means of the authors with the most and the least text, and each of them as a dot."""
+    dots: dict[str, Any] = {"s": 6, "color": INK, "alpha": 0.4, "linewidths": 0, "zorder": 4}
+    color = series.look.color
     for values, marker, shift in zip(ends(authors), (MOST, LEAST), (0.14, -0.14), strict=True):
+        y = place + shift
         mean = mean_over(values)
-        color = series.look.color
-        axes.plot([mean.low, mean.high], [place + shift] * 2, color=color, linewidth=1.3)
-        fill = {"markerfacecolor": color if marker == MOST else "white", "markeredgewidth": 1.2}
-        axes.plot(
-            [mean.value],
-            [place + shift],
-            color=color,
-            marker=marker,
-            markersize=7,
-            linestyle="",
-            **fill,
-        )
-        axes.scatter(
-            values, [place + shift] * len(values), s=6, color=INK, alpha=0.4, linewidths=0, zorder=4
-        )
+        face = color if marker == MOST else "white"
+        marks: dict[str, Any] = {"color": color, "marker": marker, "markerfacecolor": face}
+        whisker(axes, series, mean.ends, y, linewidth=1.3)
+        axes.plot([mean.value], [y], linestyle="", markersize=7, markeredgewidth=1.2, **marks)
+        axes.scatter(values, [y] * len(values), **dots)
+
+
+def _gap(axes: Axes, place: int, series: Series, authors: list[Change]) -> None:
+    """How much more a method costs the authors with the least text, with its interval in words."""
+    most, least = ends(authors)
+    gap = difference(most, least)
+    whisker(axes, series, gap.ends, place, linewidth=1.3)
+    axes.plot([gap.value], [place], **series.marks(linestyle="", markersize=7))
+    value, low, high = map(_short, gap)
+    axes.annotate(
+        f"{value} [{low}, {high}]",
+        (1, place),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(0, 6),
+        textcoords="offset points",
+        ha="right",
+        fontsize=7.8,
+        bbox=BOX,
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:,.1f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def _fifths(axes: Axes, series: Series, authors: list[Change], shift: float) -> None:
     """Mean of each fifth of the authors over the mean of their training points."""
     parts = quantiles(authors)
-    x = [number + shift for number in range(1, len(parts) + 1)]
+    numbers = range(1, len(parts) + 1)
+    x = [number + shift for number in numbers]
     means = [mean_over([one.percent for one in part]) for part in parts]
     for at, mean in zip(x, means, strict=True):
-        axes.plot(
-            [at] * 2,
-            [mean.low, mean.high],
-            color=series.look.color,
-            linewidth=1.1,
-            solid_capstyle="butt",
-        )
+        whisker(axes, series, at, mean.ends, linewidth=1.1, solid_capstyle="butt")
     axes.plot(x, [mean.value for mean in means], **series.marks(markersize=5.5))
-    axes.set_xticks(
-        range(1, len(parts) + 1),
-        [f"{part[0].train_points}–{part[-1].train_points}" for part in parts],
-        fontsize=7.5,
-    )
+    labels = [f"{part[0].train_points}–{part[-1].train_points}" for part in parts]
+    axes.set_xticks(numbers, labels, fontsize=7.5)
 
 
-def _label(line: list[Axes], name: str, found: list[tuple[Series, list[Change]]]) -> None:
-    places = list(range(len(found), 0, -1))
-    few = len(ends(found[0][1])[0])
-    line[0].set_title(f"{name}: {few} authors at either end", loc="left")
-    line[1].set_title("gap between the ends", loc="left")
-    line[2].set_title("all authors, by training text", loc="left")
-    line[0].set_xlabel("change of test perplexity (%)")
-    line[1].set_xlabel("least minus most (points)")
-    line[2].set_xlabel("training points of an author, in equal parts")
-    line[2].set_ylabel("change of test perplexity (%)")
-    for axes in line[:2]:
+def _label(left: Axes, middle: Axes, right: Axes, names: list[str]) -> None:
+    middle.set_title("gap between the ends")
+    right.set_title("all authors, by training text")
+    left.set_xlabel("change of test perplexity (%)")
+    middle.set_xlabel("least minus most (points)")
+    right.set_xlabel("training points of an author, in equal parts")
+    right.set_ylabel("change of test perplexity (%)")
+    for axes, labels in ((left, names), (middle, [""] * len(names))):
         axes.axvline(0, color=FAINT, linewidth=1, zorder=1)
-        axes.set_yticks(places, [series.label for series, _ in found] if axes is line[0] else [])
-        axes.set_ylim(0.4, len(found) + 0.6)
-    line[1].margins(x=0.3)
-    line[2].axhline(0, color=FAINT, linewidth=1, zorder=1)
-    if (
-        max(abs(one.percent) for _, authors in found for one in authors) > FAR
-    ):  # else the small changes would be one dot
-        for axes, which in zip(line, "xxy", strict=True):
-            getattr(axes, f"set_{which}scale")("symlog", linthresh=LINEAR)
-            low, high = getattr(axes, f"get_{which}lim")()
-            ticks = [tick for tick in TICKS if low <= tick <= high]
-            getattr(axes, f"set_{which}ticks")(ticks, [f"{tick:,}" for tick in ticks])
+        name_rows(axes, labels)
+    middle.margins(x=0.3)
+    right.axhline(0, color=FAINT, linewidth=1, zorder=1)
 
 
-def _ends_legend() -> list[Line2D]:
-    plain = {"linestyle": "", "markersize": 7, "color": INK}
+def _wide(axes: Axes, which: str) -> None:
+    """Make an axis logarithmic but for small changes, for which a linear part is left."""
+    getattr(axes, f"set_{which}scale")("symlog", linthresh=LINEAR)
+    low, high = getattr(axes, f"get_{which}lim")()
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    getattr(axes, f"set_{which}ticks")(ticks, [f"{tick:,}" for tick in ticks])
+
+
+def _ends_legend() -> list[Artist]:
+    plain: dict[str, Any] = {"linestyle": "", "markersize": 7, "color": INK}
     return [
-        Line2D([], [], marker=MOST, label="most training text", **plain),
-        Line2D([], [], marker=LEAST, markerfacecolor="white", label="least training text", **plain),
-        Line2D([], [], marker="o", color=FAINT, markersize=2.5, linestyle="", label="one author"),
+        style.entry("most training text", marker=MOST, **plain),
+        style.entry("least training text", marker=LEAST, markerfacecolor="white", **plain),
+        style.dot("one author", 2.5),
     ]
 
 
-def _words(rows: dict[str, list[tuple[Series, list[Change]]]], results: list[Result]) -> str:
-    counts = sorted({len(authors) for found in rows.values() for _, authors in found})
-    seeds = len({result.run.seed for result in results})
+def _caption(shown: Compared, results: list[Result]) -> str:
+    counts = sorted({len(authors) for _, authors in shown})
+    seeds = "An author is the mean over {} seeds, each against its own non-private run."
     return (
-        "Final models. For each author with text to train on and to test on, the perplexity of the test text over that of the "
-        f"non-private model, in per cent; 0 is no change, above it is worse ({', '.join(map(str, counts))} authors; groups of "
-        f"at most {FEW}). Where changes reach {FAR} %, scales are logarithmic beyond {LINEAR} %. "
-        "Whiskers: 95 % bootstrap interval over the authors of a group, too short for so few. A gap whose "
-        "interval holds 0 shows no disparate impact. Authors with little text may write like the others or not: the groups "
-        "differ in more than their size. Planted canaries count for no author. "
-        f"{averaged(seeds, 'An author is the mean over {} seeds, each against its own non-private run.')}"
+        "Final models. For each author with text to train on and to test on, the perplexity of the "
+        "test text over that of the non-private model, in per cent; 0 is no change, above it is "
+        f"worse ({', '.join(map(str, counts))} authors; groups of at most {FEW}). Where changes "
+        f"reach {FAR} %, scales are logarithmic beyond {LINEAR} %. Whiskers: 95 % bootstrap "
+        "interval over the authors of a group, too short for so few. A gap whose interval holds 0 "
+        "shows no disparate impact. Authors with little text may write like the others or not: the "
+        "groups differ in more than their size. Planted canaries count for no author. "
+        f"{averaged(results, seeds)}"
     )

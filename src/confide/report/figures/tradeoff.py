@@ -1,5 +1,4 @@
-"""Utility against certified confidentiality (CRT Figure 2): validation perplexity over Bayesian
-epsilon, epoch by epoch.
+"""Utility against certified confidentiality (CRT Figure 2): perplexity over Bayesian epsilon.
 
 Each meaning of epsilon (relation, unit, delta) has its own row, and models where it is 0 or
 infinite panels of their own. A line is one training run: epsilon is priced after every epoch.
@@ -10,53 +9,59 @@ import math
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from confide.report.figures import style
 from confide.report.figures.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
-from confide.report.figures.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.figures.style import FAINT, figure, legend, title
+from confide.report.figures.series import (
+    Series,
+    averaged,
+    by_corpus,
+    chosen_gamma,
+    group,
+    over_seeds,
+)
 from confide.report.results import Meaning, Result
 from confide.specs import ReportSpec
 
-QUALITIES = {
-    "valid_ppl": "all tokens",
-    "valid_ppl_public": "public tokens",
-}  # field of an epoch -> what it is over
+# field of an epoch -> what it is over
+QUALITIES = {"valid_ppl": "all tokens", "valid_ppl_public": "public tokens"}
 
 
 def tradeoff(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per corpus, meaning of epsilon and share of the tokens; panels for epsilon = 0,
-    finite and infinite.
+    """One row per corpus, meaning of epsilon and share of the tokens.
+
+    Panels are for epsilon = 0, finite and infinite.
     """
     gamma = chosen_gamma(spec.gamma, results)
-    found = [(name, meaning) for name in corpora(results) for meaning in _meanings(results, name)]
-    rows = [(*place, quality) for place in found for quality in QUALITIES]
-    drawn = figure(10.6, 1.75 + 3.1 * len(rows))
+    rows = [
+        (name, meaning, quality)
+        for name, own in by_corpus(results).items()
+        for meaning in finite_meanings((result.bayesian_epsilon, result.meaning) for result in own)
+        for quality in QUALITIES
+    ]
+    drawn = style.figure(10.6, 1.75 + 3.1 * len(rows))
     for line, (name, meaning, quality) in zip(grid(drawn, len(rows)), rows, strict=True):
-        tracks = _tracks(group(results, name), gamma, meaning, quality)
-        words = f"Bayesian confidentiality ε (log scale)\n{meaning.words}"
-        row(line, tracks, f"{name}, {QUALITIES[quality]}", words, "validation perplexity")
-    title(drawn, f"Utility against confidentiality — {spec.title}", _caption(gamma, results))
-    extra = [
-        Line2D([], [], color=FAINT, marker="o", markersize=4, label="after each epoch"),
-        Line2D([], [], color=FAINT, marker="o", markersize=9, linestyle="", markeredgecolor="black", label="final model"),
-        Line2D([], [], color=FAINT, marker="o", markersize=9, linestyle="", fillstyle="none", markeredgewidth=1.6,
-               label="only if the policy\nmisses nothing"),
-    ]  # fmt: skip
-    legend(drawn, [_handle(series) for series in group(results)] + extra)
-    return drawn
+        row(
+            line,
+            _tracks(group(results, name), gamma, meaning, quality),
+            name=f"{name}, {QUALITIES[quality]}",
+            epsilon=f"Bayesian confidentiality ε (log scale)\n{meaning.words}",
+            quality="validation perplexity",
+        )
+    condition = "only if the policy\nmisses nothing"
+    legend = [
+        *(_handle(series) for series in group(results)),
+        style.dot("after each epoch", 4, linestyle="-"),
+        style.dot("final model", 9, markeredgecolor="black"),
+        style.dot(condition, 9, fillstyle="none", markeredgewidth=1.6),
+    ]
+    heading = f"Utility against confidentiality — {spec.title}"
+    return style.finish(drawn, heading, _caption(gamma, results), legend)
 
 
 def _handle(series: Series) -> Line2D:
-    """Legend entry; a dagger where epsilon holds only if the conservative policy catches every
-    miss.
-    """
+    """Legend entry; a dagger where epsilon is conditional on the conservative policy."""
     dagger = " †" * any(result.conditional for result in series.results)
-    return Line2D([], [], **series.marks(label=series.label + dagger))
-
-
-def _meanings(results: list[Result], name: str) -> list[Meaning]:
-    return finite_meanings(
-        (result.bayesian_epsilon, result.meaning) for result in results if result.corpus == name
-    )
+    return series.handle(label=series.label + dagger)
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -> list[Track]:
@@ -66,9 +71,11 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -
         points = _points(runs, quality)
         if not points:
             continue
-        if points[-1].epsilon in APART or runs[0].meaning == meaning:
+        last = points[-1].epsilon
+        if last in APART or runs[0].meaning == meaning:
             found.append(Track(series, points))
-        found += _conditional(series, runs, points, meaning, quality)
+        if last == math.inf and runs[0].run.gamma > 0 and series.look.policy:
+            found += _perfect(series, meaning, quality)
     return found
 
 
@@ -79,37 +86,31 @@ def _points(runs: list[Result], quality: str) -> tuple[Point, ...]:
         values = [value for epoch in epochs if (value := getattr(epoch, quality)) is not None]
         if values:
             epsilon = sum(epoch.bayesian_epsilon for epoch in epochs) / len(epochs)
-            found.append(Point(epsilon, sum(values) / len(values), min(values), max(values)))
+            found.append(Point(epsilon, over_seeds(values)))
     return tuple(found)
 
 
-def _conditional(
-    series: Series, runs: list[Result], points: tuple[Point, ...], meaning: Meaning, quality: str
-) -> list[Track]:
-    """Where nothing holds for a secret that is missed: the run with a perfect policy, drawn hollow
-    (as CRT Figure 2 does).
+def _perfect(series: Series, meaning: Meaning, quality: str) -> list[Track]:
+    """The run with a perfect policy, hollow, for one where nothing holds of a missed secret.
+
+    CRT Figure 2 draws it so.
     """
-    perfect = [result for result in series.results if result.run.gamma == 0]
-    if points[-1].epsilon < math.inf or not perfect or perfect == runs or not series.look.policy:
+    runs = [result for result in series.results if result.run.gamma == 0]
+    points = _points(runs, quality)
+    if not points or points[-1].epsilon == math.inf:
         return []
-    found = _points(perfect, quality)
-    shown = (
-        found
-        and found[-1].epsilon < math.inf
-        and (found[-1].epsilon == 0 or perfect[0].meaning == meaning)
-    )
-    return [Track(series, found, hollow=True)] if shown else []
+    shown = points[-1].epsilon == 0 or runs[0].meaning == meaning
+    return [Track(series, points, hollow=True)] if shown else []
 
 
 def _caption(gamma: float, results: list[Result]) -> str:
-    seeds = len({result.run.seed for result in results})
-    dagger = "† if the conservative policy catches every miss of the policy. " * any(
-        r.conditional for r in results
-    )
+    dagger = "† if the conservative policy catches every miss of the policy. "
+    if not any(result.conditional for result in results):
+        dagger = ""
     return (
-        f"Lower left is better. Methods that depend on the screening policy: simulated miss rate γ = {gamma:g}. Each point "
-        "is the model after one epoch (ε grows with training); large: the final model. Horizontal lines "
-        "carry models with ε = 0 or ∞ across "
-        "the panels. Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed secret, ε = ∞. "
-        f"{dagger}{averaged(seeds)}"
+        "Lower left is better. Methods that depend on the screening policy: simulated miss rate "
+        f"γ = {gamma:g}. Each point is the model after one epoch (ε grows with training); large: "
+        "the final model. Horizontal lines carry models with ε = 0 or ∞ across the panels. Hollow: "
+        "trained with a perfect policy (γ = 0), which none is known to be; for a missed secret, "
+        f"ε = ∞. {dagger}{averaged(results)}"
     )

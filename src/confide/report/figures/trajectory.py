@@ -1,5 +1,4 @@
-"""Attacks against utility, epoch by epoch (Selective-DP Figures 3b, 3c, 4b, 4c, 6, 8): what is
-remembered at which perplexity.
+"""Attacks against utility, epoch by epoch (Selective-DP Figures 3b, 3c, 4b, 4c, 6, 8).
 
 A method may look safe for having learned little; at the same validation perplexity the comparison
 is fair. Every panel carries what a model that remembers nothing scores, with its 95 % band at the
@@ -9,28 +8,18 @@ sizes of the attack.
 import math
 from typing import Any, NamedTuple
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
+from confide.report.figures import style
 from confide.report.figures.leakage import asked
-from confide.report.figures.series import Series, averaged, chosen_gamma, corpora, group
-from confide.report.figures.style import (
-    FAINT,
-    INK,
-    NULL,
-    blank,
-    figure,
-    legend,
-    plain_log,
-    shade,
-    title,
-)
+from confide.report.figures.series import Series, averaged, by_corpus, chosen_gamma, group
+from confide.report.figures.style import DARK, DOTTED, FAINT, INK, NULL
 from confide.report.results import Json, Result
 from confide.specs import ReportSpec
 
-BLIND = (0, (1, 1.5))
+BLIND: dict[str, Any] = {"color": DARK, "linewidth": 1.3, "linestyle": DOTTED}
 
 
 class Panel(NamedTuple):
@@ -50,74 +39,70 @@ PANELS = (
 
 
 def trajectory(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per corpus; a panel for each number that any run of the study has after its
-    epochs.
-    """
-    panels = [
-        panel for panel in PANELS if any(result.along(panel.kind, panel.name) for result in results)
-    ]
-    known = [
-        result
-        for result in results
-        if any(result.along(panel.kind, panel.name) for panel in panels)
-    ]
-    names = corpora(known)
+    """One row per corpus; a panel for each number that any run has after its epochs."""
+    having = {
+        panel: [result for result in results if result.along(panel.kind, panel.name)]
+        for panel in PANELS
+    }
+    panels = [panel for panel, runs in having.items() if runs]
+    known = [result for result in results if any(result in having[panel] for panel in panels)]
+    if not known:
+        return style.blank("no run of this study was attacked after its epochs")
     gamma = chosen_gamma(spec.gamma, known)
-    if not names:
-        return blank("no run of this study was attacked after its epochs")
-    drawn = figure(3.0 + 3.6 * max(2, len(panels)), 1.9 + 3.4 * len(names))
-    for line, name in zip(
-        drawn.subplots(len(names), len(panels), squeeze=False), names, strict=True
-    ):
+    corpora = by_corpus(known)
+    drawn = style.figure(3.0 + 3.6 * max(2, len(panels)), 1.9 + 3.4 * len(corpora))
+    grid = drawn.subplots(len(corpora), len(panels), squeeze=False)
+    for line, (name, runs) in zip(grid, corpora.items(), strict=True):
         for axes, panel in zip(line, panels, strict=True):
-            own = [
-                result
-                for result in known
-                if result.corpus == name and result.along(panel.kind, panel.name)
-            ]
+            own = [result for result in runs if result.along(panel.kind, panel.name)]
             axes.set_visible(bool(own))
             if own:
                 _panel(axes, group(known, name), own, panel, gamma)
-                axes.set_title(f"{name}: {panel.words}", loc="left")
-    title(drawn, f"Attacks along training — {spec.title}", _caption(known, panels, gamma))
-    legend(drawn, [*_handles(known, gamma), *_extra(panels)])
-    return drawn
+                axes.set_title(f"{name}: {panel.words}")
+    kinds = {panel.kind for panel in panels}
+    return style.finish(
+        drawn,
+        f"Attacks along training — {spec.title}",
+        _caption(known, kinds),
+        [*_handles(known, gamma), *_extra(kinds)],
+    )
 
 
 def path(runs: list[Result], panel: Panel) -> list[tuple[float, float]]:
-    """Mean validation perplexity and mean of the attack's number over the runs, for each epoch
-    where all have both.
+    """Mean validation perplexity and mean of the attack's number over runs, epoch by epoch.
+
+    Epochs that lack either number in any of the runs are left out.
     """
-    found: list[dict[int, tuple[float, float]]] = []
-    for result in runs:
-        ppl = {
-            epoch.epoch: epoch.valid_ppl for epoch in result.epochs if epoch.valid_ppl is not None
-        }
-        values = result.along(panel.kind, panel.name)
-        found.append({epoch: (ppl[epoch], value) for epoch, value in values if epoch in ppl})
-    epochs = sorted(set.intersection(*(set(one) for one in found)))
+    each = [dict(_points(result, panel.kind, panel.name)) for result in runs]
+    epochs = sorted(set.intersection(*map(set, each)))
+    columns = [zip(*(points[epoch] for points in each), strict=True) for epoch in epochs]
+    return [(sum(ppl) / len(each), sum(values) / len(each)) for ppl, values in columns]
+
+
+def _points(result: Result, kind: str, name: str) -> list[tuple[int, tuple[float, Any]]]:
+    """Epoch, then validation perplexity and a number of an attack, where both are known."""
+    ppl = {epoch.epoch: epoch.valid_ppl for epoch in result.epochs}
+    along = result.along(kind, name)
     return [
-        tuple(sum(one[epoch][side] for one in found) / len(found) for side in (0, 1))
-        for epoch in epochs
+        (epoch, (known, value)) for epoch, value in along if (known := ppl.get(epoch)) is not None
     ]
 
 
 def _panel(axes: Axes, drawn: list[Series], own: list[Result], panel: Panel, gamma: float) -> None:
-    _chance(axes, own[0], panel)
+    _chance(axes, _numbers(own[0], panel.kind), panel)
     for series in drawn:
         for each in series.gammas:
             points = path(series.at(each), panel)
             if not points:
                 continue
             marks = _marks(series, each, gamma)
+            last = {"linestyle": "", "markeredgecolor": "black", "zorder": 4}
             x, y = zip(*points, strict=True)
             axes.plot(x, y, **marks | {"markersize": 3.2, "linewidth": 0.9})
-            axes.plot(
-                x[-1:], y[-1:], **marks | {"linestyle": "", "markeredgecolor": "black", "zorder": 4}
-            )
+            axes.plot(x[-1:], y[-1:], **marks | last)
             if panel.name == "mean":
                 _canaries(axes, series.at(each), marks["color"])
-    plain_log(axes, "x")
+    style.plain_log(axes, "x")
     axes.set_xlabel("validation perplexity (log scale)")
     axes.set_ylabel(panel.axis)
     bottom, top = axes.get_ylim()
@@ -128,156 +113,101 @@ def _panel(axes: Axes, drawn: list[Series], own: list[Result], panel: Panel, gam
 
 
 def _marks(series: Series, each: float, gamma: float) -> dict[str, Any]:
-    """Line2D properties of a series at one gamma: the lower the miss rate, the paler, and the
-    smaller the final model.
+    """Line2D properties of a series at one gamma.
+
+    The lower the miss rate, the paler, and the smaller the final model.
     """
-    place = series.gammas.index(each) - series.gammas.index(series.at(gamma)[0].run.gamma)
+    place = series.gammas.index(each) - series.gammas.index(series.nearest(gamma))
     if place == 0:
         return series.marks(markersize=10)
-    return series.marks(
-        markersize=max(5.0, 10 + 1.5 * place),
-        color=shade(series.look.color, 0.7 * place / len(series.gammas)),
-    )
+    color = style.shade(series.look.color, 0.7 * place / len(series.gammas))
+    return series.marks(markersize=max(5.0, 10 + 1.5 * place), color=color)
 
 
 def _canaries(axes: Axes, runs: list[Result], color: str) -> None:
     """Every canary of every run after every epoch, as a faint dot."""
-    points: list[tuple[float, float]] = []
-    for result in runs:
-        ppl = {
-            epoch.epoch: epoch.valid_ppl for epoch in result.epochs if epoch.valid_ppl is not None
-        }
-        points += [
-            (ppl[epoch], one)
-            for epoch, found in result.along("exposure", "exposures")
-            if epoch in ppl
-            for one in found
-        ]
-    if points:
-        axes.scatter(
-            *zip(*points, strict=True), s=5, color=color, alpha=0.25, linewidths=0, zorder=1
-        )
+    dots = [
+        (ppl, bits)
+        for result in runs
+        for _, (ppl, exposures) in _points(result, "exposure", "exposures")
+        for bits in exposures
+    ]
+    if dots:
+        x, y = zip(*dots, strict=True)
+        axes.scatter(x, y, s=5, color=color, alpha=0.25, linewidths=0, zorder=1)
 
 
-def _chance(axes: Axes, result: Result, panel: Panel) -> None:
-    """What is scored without memory: the mean, its band, and the baseline that never sees the
-    model; above, the ceiling.
-    """
-    found = _numbers(result, panel.kind)
-    axes.axhspan(
-        found[_null(panel, "_low")], found[_null(panel, "_high")], color=NULL, zorder=0, linewidth=0
-    )
-    axes.axhline(
-        found["null_mean"] if panel.kind == "exposure" else 0.5, color=FAINT, linewidth=1, zorder=1
-    )
+def _chance(axes: Axes, attack: Json, panel: Panel) -> None:
+    """What is scored without memory: the mean, its band, the baseline; above, the ceiling."""
     if panel.kind == "exposure":
-        axes.axhline(
-            math.log2(found["candidates"]), color=INK, linewidth=1, linestyle=":", zorder=1
-        )
-    elif (blind := found.get(f"blind_ngram_{panel.name}")) is not None:
-        axes.axhline(blind, color="#555555", linewidth=1.3, linestyle=BLIND, zorder=1)
+        middle, band = attack["null_mean"], f"null_{panel.name}"
+    else:
+        middle, band = 0.5, f"{panel.name}_null"
+    axes.axhspan(attack[f"{band}_low"], attack[f"{band}_high"], color=NULL, zorder=0, linewidth=0)
+    axes.axhline(middle, color=FAINT, linewidth=1, zorder=1)
+    if panel.kind == "exposure":
+        ceiling = math.log2(attack["candidates"])
+        axes.axhline(ceiling, color=INK, linewidth=1, linestyle=":", zorder=1)
+    elif (blind := attack.get(f"blind_ngram_{panel.name}")) is not None:
+        axes.axhline(blind, zorder=1, **BLIND)
 
 
 def _numbers(result: Result, kind: str) -> Json:
-    """What an attack says of itself: the same after every epoch, but for epochs that it could not
-    tell.
-    """
+    """What an attack says of itself: the same after every epoch that it could tell."""
     found: Json = {}
     for attacks in result.trajectory.values():
         found |= attacks.get(kind, {})
     return found
 
 
-def _null(panel: Panel, end: str) -> str:
-    return f"null_{panel.name}{end}" if panel.kind == "exposure" else f"{panel.name}_null{end}"
-
-
-def _handles(known: list[Result], gamma: float) -> list[Line2D]:
-    found = []
+def _handles(known: list[Result], gamma: float) -> list[Artist]:
+    found: list[Artist] = []
     for series in group(known):
         several = len(series.gammas) > 1
         for each in series.gammas:
             label = f"{series.label}, γ = {each:g}" if several else series.label
-            found.append(
-                Line2D([], [], **_marks(series, each, gamma) | {"markersize": 6, "label": label})
-            )
+            found.append(style.entry(label, **_marks(series, each, gamma) | {"markersize": 6}))
     return found
 
 
-def _extra(panels: list[Panel]) -> list[Any]:
+def _extra(kinds: set[str]) -> list[Artist]:
     """Legend of what is no series."""
-    found: list[Any] = [
-        Line2D(
-            [], [], color=FAINT, marker="o", markersize=3.2, linewidth=0.9, label="after each epoch"
-        ),
-        Line2D(
-            [],
-            [],
-            color=FAINT,
-            marker="o",
-            markersize=9,
-            linestyle="",
-            markeredgecolor="black",
-            label="final model",
-        ),
+    found: list[Artist] = [
+        style.dot("after each epoch", 3.2, linestyle="-", linewidth=0.9),
+        style.dot("final model", 9, markeredgecolor="black"),
     ]
-    kinds = {panel.kind for panel in panels}
     if "exposure" in kinds:
-        found.append(
-            Line2D(
-                [],
-                [],
-                color=FAINT,
-                marker="o",
-                markersize=2.4,
-                linestyle="",
-                alpha=0.5,
-                label="one canary",
-            )
-        )
-        found.append(
-            Line2D([], [], color=INK, linestyle=":", linewidth=1.2, label="fully extracted")
-        )
+        found.append(style.dot("one canary", 2.4, alpha=0.5))
+        found.append(style.entry("fully extracted", color=INK, linestyle=":", linewidth=1.2))
     if "membership" in kinds:
-        found.append(
-            Line2D(
-                [],
-                [],
-                color="#555555",
-                linestyle=BLIND,
-                linewidth=1.3,
-                label="blind baseline\n(character n-grams)",
-            )
-        )
-    return [*found, Patch(color=NULL, label="chance, 95 %")]
+        found.append(style.entry("blind baseline\n(character n-grams)", **BLIND))
+    return [*found, style.band("chance, 95 %")]
 
 
-def _caption(known: list[Result], panels: list[Panel], gamma: float) -> str:
+def _caption(known: list[Result], kinds: set[str]) -> str:
     def each(kind: str, name: str) -> str:
-        return ", ".join(
-            dict.fromkeys(
-                str(attack[name]) for result in known if name in (attack := _numbers(result, kind))
-            )
-        )
+        attacks = (_numbers(result, kind) for result in known)
+        return ", ".join(dict.fromkeys(str(own[name]) for own in attacks if name in own))
 
-    words = [
-        "One point per epoch, joined in the order of training; large: the final model, darker and larger where its policy "
-        "misses a larger share γ of the secrets. Lower and further left is better. "
-    ]
-    kinds = {panel.kind for panel in panels}
+    words = (
+        "One point per epoch, joined in the order of training; large: the final model, darker and "
+        "larger where its policy misses a larger share γ of the secrets. Lower and further left is "
+        "better. "
+    )
     if "exposure" in kinds:
-        words.append(
-            f"Exposure = log2|R| - log2 rank of a canary's digits among all |R| candidates: mean of "
-            f"{each('exposure', 'count')} canaries planted {each('exposure', 'copies')} times each, by chance 1.44 bits; the "
-            "policy misses a share γ of them. "
+        words += (
+            "Exposure = log2|R| - log2 rank of a canary's digits among all |R| candidates: mean of "
+            f"{each('exposure', 'count')} canaries planted {each('exposure', 'copies')} times "
+            "each, by chance 1.44 bits; the policy misses a share γ of them. "
         )
     if "membership" in kinds:
         attacks = [attack for result in known if (attack := _numbers(result, "membership"))]
-        words.append(
-            f"Membership: {each('membership', 'members')} member and as many non-member {each('membership', 'label')} secrets "
-            f"by perplexity; {asked(attacks)}. Only what exceeds the blind baseline, which never sees the model, is memory. "
+        words += (
+            f"Membership: {each('membership', 'members')} member and as many non-member "
+            f"{each('membership', 'label')} secrets by perplexity; {asked(attacks)}. Only what "
+            "exceeds the blind baseline, which never sees the model, is memory. "
         )
-    seeds = len({result.run.seed for result in known})
-    words.append("Grey: 95 % of what models that know nothing score. ")
-    words.append(averaged(seeds, "Perplexity and score are means over {} seeds."))
-    return "".join(words)
+    return (
+        f"{words}Grey: 95 % of what models that know nothing score. "
+        f"{averaged(known, 'Perplexity and score are means over {} seeds.')}"
+    )

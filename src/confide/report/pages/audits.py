@@ -1,5 +1,6 @@
-"""What the coin game says of a model as the gate reads it: against the certificate's own curve,
-where there is one.
+"""What the coin game says of a model as the gate reads it.
+
+That is against the certificate's own curve, where there is one.
 """
 
 import math
@@ -13,8 +14,9 @@ AT = 3  # times the certified epsilon: where a table says how likely an audit ri
 
 
 def compared(result: Result, name: str) -> Comparison | None:
-    """One set of the game's coins against its claim; None where nothing finite is claimed, or
-    nothing was planted.
+    """One set of the game's coins against its claim.
+
+    None where nothing finite is claimed, or nothing was planted.
     """
     measured = result.attacks.get("game", {})
     coins, attempts = (measured.get(f"{name}_{key}") for key in ("coins", "attempts"))
@@ -34,16 +36,15 @@ def compared(result: Result, name: str) -> Comparison | None:
 
 
 def lower(result: Result, name: str) -> float | None:
-    """The epsilon that the coins refute: in the certificate's curve, else as (epsilon, delta)
-    alone.
-    """
+    """The epsilon that the coins refute: in the certificate's curve, else with delta alone."""
     found = compared(result, name)
     return result.metric("game", f"{name}_epsilon_lower") if found is None else found.lower
 
 
 def rings(result: Result, name: str) -> float | None:
-    """Chance that an ideal attacker with as many coins refutes the certificate where its epsilon is
-    AT times as large.
+    """Chance that an ideal attacker with as many coins refutes the certificate.
+
+    That is where the model's epsilon is AT times the certified one.
     """
     found = compared(result, name)
     return None if found is None else found.power.rings[TIMES.index(AT)]

@@ -1,7 +1,9 @@
-"""A certificate as a page for people: one sentence, every claim with its meaning, what was
-measured, and how to check it.
+"""A certificate as a page for people.
+
+One sentence, every claim with its meaning, what was measured, and how to check it.
 """
 
+import math
 from collections.abc import Iterator
 from string import ascii_lowercase
 from typing import Any
@@ -43,9 +45,7 @@ def opening(found: Json) -> Iterator[str]:
 
 
 def claims(found: Json) -> Iterator[str]:
-    """Every claim: number, unit, relation, accountant, and letters for its conditions, which
-    follow.
-    """
+    """Every claim, with letters for its conditions, which follow."""
     letters: dict[str, str] = {}
     yield from (
         "## What is claimed",
@@ -88,16 +88,28 @@ def measured(found: Json) -> Iterator[str]:
         else "its secrets"
     )
     level = f"all bounds together at {policy['confidence']:.0%} confidence"
-    yield f"- γ {told(policy, 'gamma')}: share of {of} that leave a trace when masked in all copies of their text"
+    yield (
+        f"- γ {told(policy, 'gamma')}: share of {of} that leave a trace when masked in all copies "
+        "of their text"
+    )
     yield f"- δ₂ {told(policy, 'delta2')}: share that would reach the public pool"
     if policy["dedup"] and policy["gamma_literal_upper"] is not None:
-        yield f"- literal γ {told(policy, 'gamma_literal')}: share that leave a trace when one occurrence alone is masked"
-    yield f"- each is of the label of secrets that fares worst; {level}; canaries and audit sentences count for none"
+        yield (
+            f"- literal γ {told(policy, 'gamma_literal')}: share that leave a trace when one "
+            "occurrence alone is masked"
+        )
+    yield (
+        f"- each is of the label of secrets that fares worst; {level}; canaries and audit "
+        "sentences count for none"
+    )
     often = f"{policy['multiplicity']} points, {policy['multiplicity_distinct']} distinct texts"
     often += f", {authors} authors" if (authors := policy.get("multiplicity_authors")) else ""
     yield f"- the most frequent secret: {'at most ' if policy['rounded'] else ''}{often}"
     if policy["miss_rate_simulated"]:
-        yield f"- the policy was made to miss a share of {policy['miss_rate_simulated']:g}; what was measured governs"
+        yield (
+            f"- the policy was made to miss a share of {policy['miss_rate_simulated']:g}; what "
+            "was measured governs"
+        )
     yield ""
 
 
@@ -116,10 +128,15 @@ def ran(found: Json) -> Iterator[str]:
     for read in found["reads"]:
         source = markdown(f"{read['stage']} {read['source']}")
         digest = f", {code(read['digest'][:16] + '…')}" if read["digest"] else ""
-        yield f"- {source}: {'declared public' if read['public'] else 'not declared public'}{digest}"
+        yield (
+            f"- {source}: {'declared public' if read['public'] else 'not declared public'}{digest}"
+        )
     for start in found["warm_start"]:
         source = markdown(start["source"])
-        yield f"- weights start from {source}: {'declared public' if start['public'] else 'its updates are priced, too'}"
+        yield (
+            f"- weights start from {source}: "
+            f"{'declared public' if start['public'] else 'its updates are priced, too'}"
+        )
     known = [
         markdown(f"{name.replace('_', ' ')} {value}")
         for name, value in found["public_constants"].items()
@@ -133,7 +150,8 @@ def closing(found: Json) -> Iterator[str]:
     yield from (
         "## Check it",
         "",
-        "`confide verify certificate.json` prices the ledger again and compares every byte it can reach:",
+        "`confide verify certificate.json` prices the ledger again and compares every byte it "
+        "can reach:",
         "",
     )
     yield from ("| file | SHA-256 |", "|---|---|")
@@ -143,12 +161,15 @@ def closing(found: Json) -> Iterator[str]:
         )
     yield from (
         "",
-        f"confide {markdown(found['code']['version'])}, training code {markdown(found['code']['train'])}, "
-        f"end of the ledger {code(found['ledger_head'][:16] + '…')}",
+        f"confide {markdown(found['code']['version'])}, training code "
+        f"{markdown(found['code']['train'])}, end of the ledger "
+        f"{code(found['ledger_head'][:16] + '…')}",
     )
 
 
 def shown(epsilon: float | str) -> str:
-    if epsilon == "inf":
+    """An epsilon as a certificate's file has it."""
+    value = float(epsilon)
+    if value == math.inf:
         return "**∞**"
-    return f"{epsilon:.4g}" if epsilon < 1000 else f"{epsilon:,.0f}"
+    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"

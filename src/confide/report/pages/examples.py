@@ -1,7 +1,7 @@
-"""Texts that attacks wrote out, side by side (Domain Private Transformers, Tables 1 to 3 and
-Appendix E.4), as Markdown.
+"""Texts that attacks wrote out, side by side, as Markdown.
 
-What is secret in them, or might be, was masked where they were made (`attacks/domains/examples.py`).
+They are those of Domain Private Transformers, Tables 1 to 3 and Appendix E.4. What is secret in
+them, or might be, was masked where they were made (`attacks/domains/examples.py`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,13 @@ WITHHELD = "*(withheld: holds a secret in a form that cannot be masked)*"
 
 
 def markdown(spec: ReportSpec, results: list[Result]) -> str:
-    """All examples of a study: what policies redact, what each model answers, and what has the
-    highest ratios.
-    """
+    """All examples of a study: redactions, each model's answers, and the highest ratios."""
     named = [(series.label, series.results[0]) for series in group(results)]
     lines = [
         f"# Examples — {plain(spec.title)}",
         "",
-        "`<MASK>`: found by a policy. `[label]`: a gold secret that no policy found. Neither is in the files of this study.",
+        "`<MASK>`: found by a policy. `[label]`: a gold secret that no policy found. Neither is "
+        "in the files of this study.",
         "",
     ]
     lines += _section(
@@ -57,30 +56,21 @@ def _leaks(row: dict[str, Any]) -> str:
 
 def _redactions(results: list[Result]) -> Iterator[list[str]]:
     """Those of each attack's first run: policies and texts are the same for all."""
-    seen = set()
-    for row in (
-        row
-        for result in results
-        for metrics in result.all_of("leak")
-        for row in metrics.get("redactions", ())
-    ):
-        cells = plain(row["judge"]), plain(row["domain"]), _cell(row["text"])
-        if cells not in seen:
-            seen.add(cells)
-            yield list(cells)
+    attacks = (metrics for result in results for metrics in result.all_of("leak"))
+    rows = (row for metrics in attacks for row in metrics.get("redactions", ()))
+    cells = ((plain(row["judge"]), plain(row["domain"]), _cell(row["text"])) for row in rows)
+    return map(list, dict.fromkeys(cells))
 
 
 def _answers(named: list[tuple[str, Result]]) -> dict[tuple[str, str], list[list[str]]]:
     """By prompt what each model answers to it."""
     found: dict[tuple[str, str], list[list[str]]] = {}
     for label, result in named:
-        for row in (
-            row for metrics in result.all_of("leak") for row in metrics.get("examples", ())
-        ):
+        attacks = result.all_of("leak")
+        for row in (row for metrics in attacks for row in metrics.get("examples", ())):
+            context = f"{plain(row['prompt'])} prompt", _cell(row["context"])
             cells = [plain(label), _leaks(row), _cell(row["text"])]
-            found.setdefault((f"{plain(row['prompt'])} prompt", _cell(row["context"])), []).append(
-                cells
-            )
+            found.setdefault(context, []).append(cells)
     return found
 
 

@@ -1,5 +1,4 @@
-"""Which method for which need: of the models that were trained, those that may be chosen, and the
-best of them.
+"""Which method for which need: of the models that were trained, the best of those that meet it.
 
 A need is a condition on what is certified, and what it asks for decides: first how well the claim
 is kept, by its ε and by what attacks found, then what the model is worth. That is its perplexity on
@@ -11,6 +10,7 @@ misses. Nothing that was not measured is ever chosen.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from confide.report.figures.style import look
@@ -20,9 +20,11 @@ HELP = "More text, a start from a model of public text, or a larger ε would hel
 Key = tuple[float, ...]
 
 
-class Need(NamedTuple):
-    """What somebody needs, which models meet it, what decides among these (the smaller, the
-    better), and their utility.
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """What somebody needs, which models meet it, and what decides among these.
+
+    The smaller `first` is, the better; then their utility decides.
     """
 
     words: str
@@ -56,65 +58,92 @@ def zero(name: str) -> Callable[[Row], bool]:
 
 
 def leak(row: Row) -> Key:
-    """How far the largest exposure is above what chance gives; not attacked comes between no leak
-    and a leak.
+    """How far the largest exposure is above what chance gives.
+
+    Not attacked comes between no leak and a leak.
     """
-    found = row.get("exposure_max")
+    largest = row.get("exposure_max")
     chance = row.get("exposure_null_max_high")
-    if found is None or chance is None:
+    if largest is None or chance is None:
         return (1.0, 0.0)
-    return (2.0, found - chance) if found > chance else (0.0, 0.0)
+    return (2.0, largest - chance) if largest > chance else (0.0, 0.0)
 
 
 def claimed(name: str) -> Callable[[Row], Key]:
-    """A certified epsilon, to two digits: calibration that ends a little lower does not decide;
-    then what leaked.
+    """A certified epsilon, then what leaked.
+
+    It has two digits: calibration that ends a little lower does not decide.
     """
     return lambda row: (float(f"{row[name]:.2g}"), *leak(row))
 
 
 NEEDS = (
-    Need("secrets that the policy catches must not be in the model at all; it is trusted to catch them",
-         zero("epsilon_secret_caught"), leak, "ppl_public"),
-    Need("secrets that the policy misses must be covered, too",
-         finite("epsilon_secret_caught", "epsilon_secret_missed"), claimed("epsilon_secret_missed"), "ppl_public"),
-    Need("any record must be covered, whatever is secret in it",
-         finite("epsilon_replace_one"), claimed("epsilon_replace_one"), "ppl_public"),
-    Need("nothing must be certified: the best model of redacted text",
-         lambda row: row["method"] == "redacted", lambda row: (), "ppl_masked"),
-    Need("nothing must be certified, and no leak matters", lambda row: True, lambda row: (), "ppl_public"),
-)  # fmt: skip
-SHOWN = {"epsilon_secret_caught": "ε of a caught secret", "epsilon_secret_missed": "of a missed one",
-         "ppl_public": "test perplexity of public tokens", "ppl_masked": "of masked text",
-         "exposure_max": "largest exposure", "mia_auc": "membership AUC"}  # fmt: skip
+    Need(
+        words="secrets that the policy catches must not be in the model at all; it is trusted to "
+        "catch them",
+        met=zero("epsilon_secret_caught"),
+        first=leak,
+        utility="ppl_public",
+    ),
+    Need(
+        words="secrets that the policy misses must be covered, too",
+        met=finite("epsilon_secret_caught", "epsilon_secret_missed"),
+        first=claimed("epsilon_secret_missed"),
+        utility="ppl_public",
+    ),
+    Need(
+        words="any record must be covered, whatever is secret in it",
+        met=finite("epsilon_replace_one"),
+        first=claimed("epsilon_replace_one"),
+        utility="ppl_public",
+    ),
+    Need(
+        words="nothing must be certified: the best model of redacted text",
+        met=lambda row: row["method"] == "redacted",
+        first=lambda row: (),
+        utility="ppl_masked",
+    ),
+    Need(
+        words="nothing must be certified, and no leak matters",
+        met=lambda row: True,
+        first=lambda row: (),
+        utility="ppl_public",
+    ),
+)
+SHOWN = {
+    "epsilon_secret_caught": "ε of a caught secret",
+    "epsilon_secret_missed": "of a missed one",
+    "ppl_public": "test perplexity of public tokens",
+    "ppl_masked": "of masked text",
+    "exposure_max": "largest exposure",
+    "mia_auc": "membership AUC",
+}
 
 
 def choose(table: Iterable[Row]) -> Advice:
-    """A line per need, over the seeds' means; rows of one corpus, whose perplexities may be
-    compared.
-    """
+    """A line per need, over the seeds' means; rows of one corpus, so that perplexities compare."""
     means = [_mean(rows) for rows in groups(list(table)).values()]
-    kept, words = at_one_rate(means)
-    found = []
+    kept, compared = at_one_rate(means)
+    choices = []
     for need in NEEDS:
         known = [row for row in kept if row[need.utility] is not None and need.met(row)]
-        best = min(known, key=lambda row: (*need.first(row), row[need.utility]), default=None)
-        row, words_of = (
-            ("", "no model here meets it") if best is None else (best["name"], why(best))
-        )
-        found.append(Choice(need.words, row, words_of))
-    return Advice(words, found)
+        if known:
+            best = min(known, key=lambda row: (*need.first(row), row[need.utility]))
+            choices.append(Choice(need.words, best["name"], why(best)))
+        else:
+            choices.append(Choice(need.words, "", "no model here meets it"))
+    return Advice(compared, choices)
 
 
 def why(row: Row) -> str:
     """The numbers of a model, and what speaks against it."""
     known = [f"{words} {show(row[name])}" for name, words in SHOWN.items() if row[name] is not None]
-    found = row.get("exposure_max")
-    chance = row.get("exposure_null_max_high")
-    if found is None:
+    rank, _ = leak(row)
+    if row.get("exposure_max") is None:
         known.append("what it remembers was not measured")
-    elif chance is not None and found > chance:
-        known.append(f"⚠ it remembers: chance gives at most {show(chance)} bits")
+    elif rank == 2:
+        chance = show(row["exposure_null_max_high"])
+        known.append(f"⚠ it remembers: chance gives at most {chance} bits")
     if worse_than_unigram(row):
         known.append(f"⚠ worse than a unigram model, {show(row['ppl_unigram_redacted'])}. {HELP}")
     return ", ".join(known)
@@ -131,38 +160,34 @@ def at_one_rate(means: list[Row]) -> tuple[list[Row], str]:
         return means, ""
     shared = Counter(row["gamma"] for row in screened)
     gamma = min(shared, key=lambda one: (-shared[one], one))
-    kept = [row for row in means if row["gamma"] == gamma or not look(row["method"]).policy]
-    left = sorted({row["name"] for row in means} - {row["name"] for row in kept})
-    rates = [
-        row["gamma_measured"]
-        for row in kept
-        if row["gamma"] == gamma and look(row["method"]).policy
-    ]
-    known = [rate for rate in rates if rate is not None]
-    bounds = [
-        row["gamma_upper"]
-        for row in kept
-        if row["gamma_upper"] is not None and look(row["method"]).policy
-    ]
-    measured = f"{show(max(known))}, at most {show(max(bounds))}" if known and bounds else "unknown"
+    at_gamma = [row for row in screened if row["gamma"] == gamma]
+    kept = [row for row in means if row["gamma"] == gamma or row not in screened]
+    rates, bounds = (
+        [row[name] for row in at_gamma if row[name] is not None]
+        for name in ("gamma_measured", "gamma_upper")
+    )
+    known = rates and bounds
+    measured = f"{show(max(rates))}, at most {show(max(bounds))}" if known else "unknown"
     words = f"All stand at one miss rate, as measured: {measured}"
     words += f" (misses were simulated for a share of {gamma:g})." if gamma else "."
-    return kept, words + (
-        f" Trained at no such rate, so not compared: {', '.join(left)}." if left else ""
-    )
+    left = sorted({row["name"] for row in means} - {row["name"] for row in kept})
+    if left:
+        words += f" Trained at no such rate, so not compared: {', '.join(left)}."
+    return kept, words
 
 
 def _mean(rows: list[Row]) -> Row:
-    """One row for the seeds of an experiment: numbers are means, the rest is the first's; what a
-    seed lacks, all lack.
+    """One row for the seeds of an experiment: numbers are means, the rest is the first's.
+
+    What a seed lacks, all lack.
     """
-    found = {}
+    found: Row = {}
     for name, value in rows[0].items():
         values = [row[name] for row in rows]
-        numeric = (
-            isinstance(value, (int, float)) and not isinstance(value, bool) and None not in values
-        )
-        found[name] = (
-            sum(values) / len(values) if numeric else value if None not in values else None
-        )
+        if None in values:
+            found[name] = None
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[name] = sum(values) / len(values)
+        else:
+            found[name] = value
     return found

@@ -1,6 +1,4 @@
-"""The opening page: what is certified, what was measured, which method for which need, and what
-became of every claim.
-"""
+"""The opening page: what is certified and measured, what to choose, what became of every claim."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -44,20 +42,27 @@ OVERVIEW = {  # column of table.csv -> heading
     "author_inference": "author named",
     "passes": "passes",
 }
-STYLE = "td,th{white-space:nowrap}td:first-child,th:first-child{position:sticky;left:0;background:#fff}li{margin:.4em 0}"
+STYLE = (
+    "td,th{white-space:nowrap}"
+    "td:first-child,th:first-child{position:sticky;left:0;background:#fff}"
+    "li{margin:.4em 0}"
+)
 LEGEND = (
-    "ε: replace-one, at the study's δ; ∞: nothing is certified; –: not claimed or not measured. Caught and missed secrets, and "
-    "Bayesian ε: masked in all copies of their text; one copy: that alone, so that a later one comes back (–: the same, where "
-    "nothing is deduplicated). γ simulated: what the policy was made to miss; γ measured: what it misses of the corpus's own "
-    "secrets, of the label that fares worst, and at most (95 %). PPL: on test text; ⚠: worse on public tokens than a unigram "
-    f"model, which guesses each token as often as it stands in the redacted training text. {HELP} Exposure: "
-    "mean and largest, bits. MIA, LiRA: area under the ROC curve, 0.5 is guessing. ε refuted: what an audit shows at least. "
-    "Intervals, chance bands and times: in each study's table and figures."
+    "ε: replace-one, at the study's δ; ∞: nothing is certified; –: not claimed or not measured. "
+    "Caught and missed secrets, and Bayesian ε: masked in all copies of their text; one copy: "
+    "that alone, so that a later one comes back (–: the same, where nothing is deduplicated). γ "
+    "simulated: what the policy was made to miss; γ measured: what it misses of the corpus's own "
+    "secrets, of the label that fares worst, and at most (95 %). PPL: on test text; ⚠: worse on "
+    "public tokens than a unigram model, which guesses each token as often as it stands in the "
+    f"redacted training text. {HELP} Exposure: mean and largest, bits. MIA, LiRA: area under the "
+    "ROC curve, 0.5 is guessing. ε refuted: what an audit shows at least. Intervals, chance "
+    "bands and times: in each study's table and figures."
 )
 WORDS = (
-    "**holds**: with our measurements and an ε that is certified. **holds only as published**: with the paper's own setting, "
-    "counting or comparison, and not beyond it. **does not hold**: our measurements contradict it. **not shown**: they cannot "
-    "tell. Every verdict is computed from the numbers beside it."
+    "**holds**: with our measurements and an ε that is certified. **holds only as published**: "
+    "with the paper's own setting, counting or comparison, and not beyond it. **does not hold**: "
+    "our measurements contradict it. **not shown**: they cannot tell. Every verdict is computed "
+    "from the numbers beside it."
 )
 
 
@@ -101,7 +106,10 @@ def _studies(studies: list[Study], judged: list[Judged]) -> Iterator[str]:
     counts = "; ".join(
         f"{mark} {word}: {words.count(word)}" for word, mark in MARKS.items() if word in words
     )
-    found = f"Models: {models}. Studies: {len(studies)}. Claims of the papers: {counts or 'none tested'}."
+    found = (
+        f"Models: {models}. Studies: {len(studies)}. Claims of the papers: "
+        f"{counts or 'none tested'}."
+    )
     yield from ("# Summary", "", found, "")
     yield from ("## What is certified, what was measured", "", LEGEND, "")
     for study in studies:
@@ -112,15 +120,12 @@ def _studies(studies: list[Study], judged: list[Judged]) -> Iterator[str]:
             for name in OVERVIEW
             if name in known and any(row.get(name) is not None for row in table)
         ]
-        head = [
-            "row of the sample sheet",
-            "γ simulated",
-            "γ measured (at most)",
-            "seeds",
-            *(OVERVIEW[name] for name in shown),
-        ]
-        body = ([markdown(name), f"{gamma:g}", missed(rows), str(len(rows)), *(marked(rows, column) for column in shown)]
-                for (name, gamma), rows in study.table.items())  # fmt: skip
+        head = ["row of the sample sheet", "γ simulated", "γ measured (at most)", "seeds"]
+        head += [OVERVIEW[name] for name in shown]
+        body = []
+        for (name, gamma), rows in study.table.items():
+            cells = [marked(rows, column) for column in shown]
+            body.append([markdown(name), f"{gamma:g}", missed(rows), str(len(rows)), *cells])
         yield from (f"### {markdown(study.spec.title)}", "", *table_lines(head, body), "")
 
 
@@ -137,41 +142,42 @@ def marked(rows: list[Row], column: str) -> str:
 
 
 def _needs(study: Study) -> Iterator[str]:
-    """The miss rate is no choice that anybody has: all methods stand at one, that of the policy as
-    it is.
+    """The best model for each need.
+
+    The miss rate is no choice that anybody has: all methods stand at one, that of the policy as it
+    is.
     """
-    yield from (f"## Which method for which need — {markdown(study.spec.title)}", "")
     advice = choose(row for rows in study.table.values() for row in rows)
-    yield from ("Of these models the best that meets each need; on another corpus it may be another: `confide recommend`. "
-                f"{advice.compared}", "")  # fmt: skip
-    yield from (
-        f"- {one.need}: **{markdown(one.row or '–')}** ({markdown(one.why)})"
-        for one in advice.choices
+    words = (
+        "Of these models the best that meets each need; on another corpus it may be another: "
+        f"`confide recommend`. {advice.compared}"
     )
+    yield from (f"## Which method for which need — {markdown(study.spec.title)}", "", words, "")
+    for need, row, why in advice.choices:
+        yield f"- {need}: **{markdown(row or '–')}** ({markdown(why)})"
     yield ""
 
 
 def _claims(judged: list[Judged]) -> Iterator[str]:
     yield from ("## What the papers claim", "", WORDS, "")
-    told = [one for one in judged if one.verdict is not None]
-    for paper in dict.fromkeys(one.claim.paper for one in told):
-        yield from (
-            f"### {paper}",
-            "",
-            *(_line(one) for one in told if one.claim.paper == paper),
-            "",
-        )
-    if untold := len(judged) - len(told):
-        missing = dict.fromkeys(
-            name for one in judged if one.verdict is None for name in one.claim.studies
-        )
-        yield from (
-            f"{untold} more claims need studies that were not selected: {', '.join(missing)}.",
-            "",
-        )
+    told: dict[str, list[str]] = {}  # by paper
+    untold = []
+    for claim, verdict in judged:
+        if verdict is None:
+            untold.append(claim)
+        else:
+            told.setdefault(claim.paper, []).append(_line(claim, verdict))
+    for paper, lines in told.items():
+        yield from (f"### {paper}", "", *lines, "")
+    if untold:
+        missing = ", ".join(dict.fromkeys(name for claim in untold for name in claim.studies))
+        words = f"{len(untold)} more claims need studies that were not selected: {missing}."
+        yield from (words, "")
 
 
-def _line(one: Judged) -> str:
-    claim, verdict = one
+def _line(claim: Claim, verdict: Verdict) -> str:
     figure = f"[{claim.figure.replace('_', ' ')}](../studies/{claim.studies[0]}/{claim.figure}.svg)"
-    return f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}: {markdown(verdict.evidence)} ({figure})"
+    return (
+        f"- {MARKS[verdict.word]} **{verdict.word}** — {claim.where}, {claim.words}: "
+        f"{markdown(verdict.evidence)} ({figure})"
+    )

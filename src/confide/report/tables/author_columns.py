@@ -1,14 +1,14 @@
-"""Columns of table.csv that only studies of authors have (Privacy Regularization, Table 1 and
-Figures 2 and 3).
+"""Columns of table.csv that only studies of authors have.
 
-A run has those that its attacks and its evaluation give; `author_gap` compares it with the study's
-non-private run.
+They are those of Privacy Regularization, Table 1 and Figures 2 and 3. A run has those that its
+attacks and its evaluation give; `author_gap` compares it with the study's non-private run.
 """
 
 from typing import Any
 
 from confide.report.figures.authors import gap
 from confide.report.results import Result
+from confide.report.tables.columns import Column
 
 INTERVAL = ("", "_low", "_high")
 COLUMNS = {  # name -> block of table.md, meaning
@@ -42,27 +42,26 @@ COLUMNS = {  # name -> block of table.md, meaning
     "author_inference_blind": ("authors", "the same by a bag of words, which never sees the model"),
     "author_gap": (
         "authors",
-        "by how many percentage points the method raises the test perplexity of the authors with the least training text more "
-        "than that of those with the most, against the non-private run",
+        "by how many percentage points the method raises the test perplexity of the authors with "
+        "the least training text more than that of those with the most, against the non-private "
+        "run",
     ),
 }
 
 
-def columns(results: list[Result]) -> list[dict[str, Any]]:
-    """Values by name of each run's own columns; none for a study without authors."""
-    return [_measured(result) | _gap(result, results) for result in results]
+def columns(result: Result, results: list[Result]) -> dict[str, Any]:
+    """Values by name of a run's own columns; none for a study without authors."""
+    return _measured(result) | _gap(result, results)
 
 
-def described(name: str) -> tuple[str, str] | None:
-    """Block and meaning of a column of this module; None for any other."""
+def described(name: str) -> Column | None:
+    """A column of this module; None for any other."""
+    ends = {"_low": "95 % interval of it (table.csv: _low, _high)", "_high": "its upper end"}
     if name in COLUMNS:
-        return COLUMNS[name]
-    for end, words in (
-        ("_low", "95 % interval of it (table.csv: _low, _high)"),
-        ("_high", "its upper end"),
-    ):
+        return Column(name, *COLUMNS[name])
+    for end, words in ends.items():
         if name.endswith(end) and (stem := name.removesuffix(end)) in COLUMNS:
-            return COLUMNS[stem][0], words
+            return Column(name, COLUMNS[stem][0], words)
     return None
 
 

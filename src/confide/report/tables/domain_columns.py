@@ -1,5 +1,4 @@
-"""Columns of table.csv that only some studies have: perplexity by domain, leak rates by judge,
-likelihood ratios, C.
+"""Columns of table.csv that only some studies have: perplexity, leak rates, ratios and C by domain.
 
 Domains and judges have the names that the study gives them, so these columns are found in the data:
 `leak.AIRLINE.keywords` is of the prompts of AIRLINE, as the judge `keywords` sees it. A column's
@@ -9,7 +8,10 @@ first word says what it is (FAMILIES).
 from typing import Any
 
 from confide.report.results import Json, Result
+from confide.report.tables.columns import Column
 
+# end of a column's name -> end of the field that holds a rate, or an end of its interval
+RATE = {"": "rate", "_low": "low", "_high": "high"}
 # first word of a name -> what follows it, block of table.md ("": in table.csv alone), meaning
 FAMILIES = {
     "ppl": ("DOMAIN", "utility", "test perplexity, all tokens of the text of one domain"),
@@ -18,8 +20,9 @@ FAMILIES = {
     "leak": (
         "PROMPTS.JUDGE",
         "leak",
-        "share of continuations of prompts of these domains in which the judge finds text of another; what it finds in real "
-        "text of the prompts' domain (false alarms) is in table.csv",
+        "share of continuations of prompts of these domains in which the judge finds text of "
+        "another; what it finds in real text of the prompts' domain (false alarms) is in "
+        "table.csv",
     ),
     "leak_pair": ("PROMPT.TARGET.JUDGE", "", "the same for text of one target domain"),
     "leak_false_alarms": (
@@ -30,7 +33,8 @@ FAMILIES = {
     "domain_lira_auc": (
         "PROMPTS.JUDGE",
         "ratios",
-        "AUC of finding these continuations by their likelihood ratio to a model without the other domains",
+        "AUC of finding these continuations by their likelihood ratio to a model without the "
+        "other domains",
     ),
     "domain_lira_precision": (
         "PROMPTS.JUDGE.K",
@@ -49,60 +53,58 @@ def columns(result: Result) -> dict[str, Any]:
     """Values by name of a run's own columns; none for a run without domains."""
     found: dict[str, Any] = {}
     for name, own in (result.evaluation.get("domains") or {}).items():
-        found |= {
-            f"{family}.{name}": own.get(family) for family in ("ppl", "ppl_public", "ppl_private")
-        }
+        for family in ("ppl", "ppl_public", "ppl_private"):
+            found[f"{family}.{name}"] = own.get(family)
     for key, metrics in result.attacks.items():
-        if metrics["attack"] in ("leak", "domain_lira"):
-            prompts = key.removeprefix(metrics["attack"]).strip()
-            found |= (
-                _leak(prompts, metrics)
-                if metrics["attack"] == "leak"
-                else _ratios(prompts, metrics)
-            )
+        prompts = key.removeprefix(metrics["attack"]).strip()
+        if metrics["attack"] == "leak":
+            found |= _leak(prompts, metrics)
+        elif metrics["attack"] == "domain_lira":
+            found |= _ratios(prompts, metrics)
     return found
 
 
-def described(name: str) -> tuple[str, str, str] | None:
-    """General form, block and meaning of a column of this module; None for any other."""
+def form(name: str) -> str | None:
+    """General form of a column of this module; None for any other."""
     family, dot, _ = name.partition(".")
-    if not dot or family not in FAMILIES:
-        return None
-    form, block, words = FAMILIES[family]
-    return f"{family}.{form}", block, words
+    return f"{family}.{FAMILIES[family][0]}" if dot and family in FAMILIES else None
+
+
+def described(name: str) -> Column | None:
+    """A column of this module; None for any other."""
+    return Column(name, *FAMILIES[name.partition(".")[0]][1:]) if form(name) else None
+
+
+def _judges(metrics: Json) -> dict[str, None]:
+    """Who judged, in order of first use."""
+    return dict.fromkeys(pair["judge"] for pair in metrics["pairs"])
 
 
 def _leak(prompts: str, metrics: Json) -> dict[str, Any]:
     found = {}
-    for judge in dict.fromkeys(pair["judge"] for pair in metrics["pairs"]):
-        for end, field in (("", "rate"), ("_low", "low"), ("_high", "high")):
+    for judge in _judges(metrics):
+        for end, field in RATE.items():
             found[f"leak.{prompts}.{judge}{end}"] = metrics.get(f"{judge}_{field}")
     for pair in metrics["pairs"]:
         name = f"{pair['prompt']}.{pair['target']}.{pair['judge']}"
-        for end, field in (("", "rate"), ("_low", "low"), ("_high", "high")):
-            found |= {
-                f"leak_pair.{name}{end}": pair[field],
-                f"leak_false_alarms.{name}{end}": pair[f"floor_{field}"],
-            }
+        for end, field in RATE.items():
+            found[f"leak_pair.{name}{end}"] = pair[field]
+            found[f"leak_false_alarms.{name}{end}"] = pair[f"floor_{field}"]
     return found
 
 
 def _ratios(prompts: str, metrics: Json) -> dict[str, Any]:
-    found = {}
-    for judge in dict.fromkeys(pair["judge"] for pair in metrics["pairs"]):
+    found: dict[str, Any] = {}
+    for judge in _judges(metrics):
         own = metrics["ranked"].get(judge, {})
-        found |= {
-            f"domain_lira_auc.{prompts}.{judge}{end}": own.get(f"auc{end}")
-            for end in ("", "_low", "_high")
-        }
+        for end in RATE:
+            found[f"domain_lira_auc.{prompts}.{judge}{end}"] = own.get(f"auc{end}")
         precision = own.get("precision", {})
-        found |= {
-            f"domain_lira_precision.{prompts}.{judge}.{top}": precision[top]
-            for top in sorted(precision, key=int)
-        }
+        for top in sorted(precision, key=int):
+            found[f"domain_lira_precision.{prompts}.{judge}.{top}"] = precision[top]
     for pair in metrics["pairs"]:
-        for end in ("", "_low", "_high"):
+        name = f"domain_c.{pair['prompt']}.{pair['target']}.{pair['judge']}"
+        for end in RATE:
             value = pair.get(f"c{end}")
-            name = f"domain_c.{pair['prompt']}.{pair['target']}.{pair['judge']}{end}"
-            found[name] = None if value is None else float(value)
+            found[name + end] = None if value is None else float(value)
     return found

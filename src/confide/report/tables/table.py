@@ -1,8 +1,7 @@
-"""Tables of a study: one row per run with what is certified beside what is measured, in CSV,
-Markdown and flat JSON.
+"""Tables of a study, in CSV, Markdown and flat JSON.
 
-Infinity is written as inf in CSV, "inf" in JSON and ∞ in Markdown; what was not measured or not
-claimed is left empty.
+There is one row per run, with what is certified beside what is measured. Infinity is written as inf
+in CSV, "inf" in JSON and ∞ in Markdown; what was not measured or not claimed is left empty.
 """
 
 import math
@@ -22,39 +21,31 @@ Row = dict[str, Any]
 
 
 def rows(results: Iterable[Result]) -> list[Row]:
-    """One row per run, in the order of the specification; all have the same keys, those of COLUMNS
-    and what was found.
+    """One row per run, in the order of the specification.
+
+    All have the same keys: those of COLUMNS, and what was found in the data.
     """
     results = list(results)
-    own = [
-        domain_columns.columns(result) | more
-        for result, more in zip(results, author_columns.columns(results), strict=True)
-    ]
-    found = [
-        {column.name: column.value(r) for column in COLUMNS} | more
-        for r, more in zip(results, own, strict=True)
-    ]
+    found = []
+    for result in results:
+        own = {column.name: column.value(result) for column in COLUMNS}
+        own |= domain_columns.columns(result) | author_columns.columns(result, results)
+        found.append(own)
     names = dict.fromkeys(name for row in found for name in row)
     return [{name: row.get(name) for name in names} for row in found]
 
 
 def columns(table: list[Row]) -> list[Column]:
     """The columns of a table: COLUMNS, and those that were found in the data."""
-    by_domain = {
-        name: own[1:] for name in table[0] if (own := domain_columns.described(name)) is not None
-    }
-    by_author = {
-        name: own for name in table[0] if (own := author_columns.described(name)) is not None
-    }
-    return [
-        *COLUMNS,
-        *(Column(name, *own, lambda result: None) for name, own in (by_domain | by_author).items()),
-    ]
+    by_domain = [column for name in table[0] if (column := domain_columns.described(name))]
+    by_author = [column for name in table[0] if (column := author_columns.described(name))]
+    return [*COLUMNS, *by_domain, *by_author]
 
 
 def as_csv(table: list[Row]) -> str:
-    """Comma-separated text of rows with equal keys; None is empty, infinity is inf, numbers in full
-    precision.
+    """Comma-separated text of rows with equal keys.
+
+    None is empty, infinity is inf, numbers are in full precision.
     """
     return table_of(table)
 
@@ -72,9 +63,7 @@ def summary(table: list[Row]) -> dict[str, float | str]:
 
 
 def worse_than_unigram(row: Row) -> bool:
-    """Whether a model's perplexity on public tokens is above that of guessing each token by its
-    frequency in redacted text.
-    """
+    """Whether guessing tokens by their frequency in redacted text is better on public tokens."""
     own = row.get("ppl_public")
     guess = row.get("ppl_unigram_redacted")
     return own is not None and guess is not None and own > guess
@@ -88,11 +77,20 @@ def epoch_rows(results: Iterable[Result]) -> list[Row]:
 
 
 PROTECTS = {  # unit as certificates name it -> what its choice means
-    "one secret's tokens, their number public": "what a secret says that the policy catches; where one is, is public",
-    "one turn of a dialogue": "a secret within one line; most turns can be public, but what several say together is a group",
-    "one whole dialogue": "all that one dialogue says together; nearly all hold a secret, so little is public",
+    "one secret's tokens, their number public": (
+        "what a secret says that the policy catches; where one is, is public"
+    ),
+    "one turn of a dialogue": (
+        "a secret within one line; most turns can be public, but what several say together is a "
+        "group"
+    ),
+    "one whole dialogue": (
+        "all that one dialogue says together; nearly all hold a secret, so little is public"
+    ),
     "one sentence": "a secret within one sentence; what several sentences say together is a group",
-    "one window of consecutive words": "a secret within one window; one that a window's edge cuts in two is a group of two",
+    "one window of consecutive words": (
+        "a secret within one window; one that a window's edge cuts in two is a group of two"
+    ),
 }
 
 
@@ -103,7 +101,8 @@ def markdown(
     lines = [
         f"# {plain(spec.title)}",
         "",
-        "Every ε holds under the conditions of its certificate; ∞: nothing is certified; –: not measured or not claimed.",
+        "Every ε holds under the conditions of its certificate; ∞: nothing is certified; –: not "
+        "measured or not claimed.",
         "Mean ± standard deviation over seeds; an interval is the mean of the runs' own.",
         *(
             f"Condition of the Bayesian ε: {plain(condition)}."
@@ -133,8 +132,8 @@ def _meaning(columns: list[Column]) -> list[str]:
     lines = []
     for column in columns:
         if not column.name.endswith("_high"):
-            found = domain_columns.described(column.name)
-            lines.append(f"- {code(found[0] if found else heading(column.name))}: {column.words}")
+            form = domain_columns.form(column.name) or heading(column.name)
+            lines.append(f"- {code(form)}: {column.words}")
     return list(dict.fromkeys(lines))
 
 
@@ -149,44 +148,36 @@ def groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
 def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) -> list[str]:
     """Lines of one table; a pair of columns x_low, x_high becomes one interval x."""
     shown = [column.name for column in columns if not column.name.endswith("_high")]
-    told = {
-        key: group[0]["variant"]
-        for key, group in groups.items()
-        if group[0]["variant"] not in (None, key[0])
+    variants = {
+        name: group[0]["variant"] if group[0]["variant"] not in (None, name) else "–"
+        for (name, _), group in groups.items()
     }
-    head = [
-        "name",
-        *["variant"] * bool(told),
-        "γ simulated",
-        "seeds",
-        *(plain(heading(name)) for name in shown),
-    ]
-    body = [
-        [
-            *map(plain, [key[0], told.get(key, "–")] if told else [key[0]]),
-            *(f"{key[1]:g}", str(len(group))),
-            *(cell(group, column) for column in shown),
-        ]
-        for key, group in groups.items()
-    ]
+    several = any(variant != "–" for variant in variants.values())
+    names = ["name", "variant"] if several else ["name"]
+    head = [*names, "γ simulated", "seeds", *(plain(heading(name)) for name in shown)]
+    body = []
+    for (name, gamma), group in groups.items():
+        told = [plain(name), plain(variants[name])] if several else [plain(name)]
+        values = [cell(group, column) for column in shown]
+        body.append([*told, f"{gamma:g}", str(len(group)), *values])
     return table_lines(head, body)
 
 
 def heading(column: str) -> str:
+    """A column's name, or an interval's by its lower end."""
     return column.removesuffix("_low") + " 95 %" * column.endswith("_low")
 
 
 def cell(group: list[Row], column: str) -> str:
-    known = [row[column] for row in group if row[column] is not None]
-    if not known:
+    """The seeds of one experiment in a column: mean with spread, or an interval's mean ends."""
+    rows = [row for row in group if row[column] is not None]
+    if not rows:
         return "–"
-    if column.endswith("_low"):
-        ends = [
-            known,
-            [row[column.removesuffix("low") + "high"] for row in group if row[column] is not None],
-        ]
-        return "[{}, {}]".format(*(show(sum(values) / len(values)) for values in ends))
+    known = [row[column] for row in rows]
     mean = sum(known) / len(known)
+    if column.endswith("_low"):
+        high = sum(row[f"{column.removesuffix('low')}high"] for row in rows) / len(rows)
+        return f"[{show(mean)}, {show(high)}]"
     if len(known) == 1 or len(set(known)) == 1 or not math.isfinite(mean):
         return show(mean)
     spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1))

@@ -1,5 +1,6 @@
-"""Claims of Confidentially Redacted Training (Zhao, Li and Wang 2022), on each corpus and model
-that was tried.
+"""Claims of Confidentially Redacted Training (Zhao, Li and Wang 2022).
+
+Each is put to the test on every corpus and model that was tried.
 """
 
 from functools import partial
@@ -24,12 +25,7 @@ PAPER = "CRT"
 
 
 def canaries(study: Study, prefix: str) -> Verdict:
-    """Mean and largest exposure at every miss rate against the band of canaries that were never
-    seen.
-
-    Where the same attack finds nothing in a model without protection, it shows nothing of one with
-    it.
-    """
+    """Mean and largest exposure at every miss rate against the band of unseen canaries."""
     row = f"{prefix}crt"
     gammas = study.gammas(row)
     each = {
@@ -47,8 +43,9 @@ def canaries(study: Study, prefix: str) -> Verdict:
 
 
 def missed(study: Study, prefix: str) -> Verdict:
-    """Without noise, whatever the policy misses is there to be extracted; what chance explains
-    shows nothing.
+    """Whatever the policy misses can be extracted from training without noise.
+
+    What chance explains shows nothing.
     """
     row = f"{prefix}redacted"
     gamma = max(study.gammas(row))
@@ -62,8 +59,9 @@ def missed(study: Study, prefix: str) -> Verdict:
 
 
 def membership(study: Study, prefix: str, group: str = "") -> Verdict:
-    """CRT's AUC against guessing, and against what tells members by their form: without a model, or
-    without the secrets.
+    """CRT's AUC against guessing, and against what tells members by their form.
+
+    Form tells them without a model, or to one that never saw the secrets.
     """
     row = f"{prefix}crt"
     gammas = study.gammas(f"{prefix}crt")
@@ -91,9 +89,7 @@ def membership(study: Study, prefix: str, group: str = "") -> Verdict:
 
 
 def _ignorant(study: Study, row: str, auc: str) -> float | None:
-    """The same attack on training with redacted text alone, if there is one whose policy missed no
-    secret.
-    """
+    """The AUC of a model of redacted text whose policy missed no secret, if there is one."""
     gamma = min(study.gammas(row))
     missed = [one["gamma_measured"] for one in study.rows(row, gamma)]
     return (
@@ -125,8 +121,9 @@ def utility(study: Study, prefix: str) -> Verdict:
 
 
 def amplified(study: Study) -> Verdict:
-    """The printed example against the same budget for replacing a record, with a bound of the miss
-    rate.
+    """The printed example against the same budget for replacing a record.
+
+    The miss rate has a bound there.
     """
     spec = study.spec.amplification
     same = (PRINTED["epsilon_prime"], PRINTED["gamma"])
@@ -136,8 +133,14 @@ def amplified(study: Study) -> Verdict:
     )
     honest = own["replace_one_epsilon_upper"]
     scaled = own["epsilon_scaled"]
-    words = f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} (add-or-remove, γ known); "
-    words += f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled secrets"
+    words = (
+        f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} "
+        "(add-or-remove, γ known); "
+    )
+    words += (
+        f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled "
+        "secrets"
+    )
     return Verdict(FAILS if abs(scaled - PRINTED["epsilon"]) > 0.01 else PUBLISHED, words)
 
 

@@ -1,12 +1,14 @@
-"""Claims of Domain Private Transformers (Kabra and Elenberg 2023), on MultiDoGO and on
-Schema-Guided Dialogues.
+"""Claims of Domain Private Transformers (Kabra and Elenberg 2023).
+
+The corpora are MultiDoGO and Schema-Guided Dialogues.
 """
 
 from functools import partial
 from itertools import product
 from typing import NamedTuple
 
-from confide.report.figures.domains import Question, Rate, false_alarms, judges, questions, rate
+from confide.report.figures.domains import Question, false_alarms, judges, questions, rate
+from confide.report.figures.series import Estimate
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
@@ -33,7 +35,7 @@ class Asked(NamedTuple):
     judge: str
 
 
-def rates(study: Study, name: str) -> dict[Asked, Rate]:
+def rates(study: Study, name: str) -> dict[Asked, Estimate]:
     """Leak rates of a row, by seed, prompts and judge."""
     found = {}
     for result in study.runs(name):
@@ -44,8 +46,7 @@ def rates(study: Study, name: str) -> dict[Asked, Rate]:
 
 
 def leaks(study: Study, prefix: str, policy: str) -> Verdict:
-    """Leaks of models that were redacted for some of their updates against what a judge flags of
-    real text.
+    """Leaks of models that were redacted in part against a judge's flags of real text.
 
     Where not even the model without privacy surely leaks more than a judge errs, its prompts are
     too few to show anything.
@@ -77,13 +78,17 @@ def utility(study: Study, prefix: str, policy: str) -> Verdict:
     names = [f"{prefix}_{policy}_{method}" for method in ("schedule", "jft")]
     own, other = (study.number(name, "ppl") for name in names)
     spent = [study.number(name, "epsilon_secret_caught") for name in names]
-    words = f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and {show(spent[1])}"
+    words = (
+        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
+        f"{show(spent[1])}"
+    )
     return decide(own < other and spent[0] <= 1.01 * spent[1], words)
 
 
 def saving(study: Study) -> Verdict:
-    """What a schedule spends with noise made for every update, against the same epsilon calibrated
-    to the noised ones.
+    """What a schedule spends with noise made for every update, and for the noised ones.
+
+    The second is calibrated to the same epsilon.
     """
     every, drawn, jft = (
         study.number(f"dogo_{name}", "epsilon_secret_caught")
@@ -92,17 +97,21 @@ def saving(study: Study) -> Verdict:
     ppl = [
         study.number(f"dogo_{name}", "ppl") for name in ("schedule_published", "keyword_schedule")
     ]
-    words = f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity {show(ppl[0])}), with noise for "
-    words += f"the updates that are noised {show(drawn)} (perplexity {show(ppl[1])}): the saving is budget that is not used"
+    words = (
+        f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity "
+        f"{show(ppl[0])}), with noise for "
+    )
+    words += (
+        f"the updates that are noised {show(drawn)} (perplexity {show(ppl[1])}): the saving is "
+        "budget that is not used"
+    )
     if every > (1 - SAVED / 2) * jft:
         return Verdict(FAILS, words)
     return Verdict(PUBLISHED if drawn > 0.95 * jft else HOLDS, words)
 
 
 def without_tokens(plain: Study, tokens: Study) -> Verdict:
-    """Leaks of the non-private model where no token names the domain, against those where one
-    does.
-    """
+    """Leaks of the non-private model with and without tokens that name the domain."""
     without = rates(plain, "plain_nonprivate")
     named = rates(tokens, "dogo_nonprivate")
     pairs = [(without[asked], one) for asked, one in named.items() if asked in without]
@@ -110,13 +119,17 @@ def without_tokens(plain: Study, tokens: Study) -> Verdict:
     words = (
         f"non-private leak rates {between(100 * one.value for one, _ in pairs)} % without tokens, "
     )
-    words += f"{between(100 * other.value for _, other in pairs)} % with them; {much} of {len(pairs)} certainly more than doubled"
+    words += (
+        f"{between(100 * other.value for _, other in pairs)} % with them; {much} of {len(pairs)} "
+        "certainly more than doubled"
+    )
     return decide(much == 0, words)
 
 
 def ratio(study: Study, prefix: str) -> Verdict:
-    """Whether a likelihood ratio finds the leaks of the non-private models: AUC with its interval,
-    by prompts and judge.
+    """Whether a likelihood ratio finds the leaks of the non-private models.
+
+    That is its AUC with its interval, by prompts and judge.
     """
     found = [
         (value, row[f"{name}_low"])
@@ -136,15 +149,27 @@ def ratio(study: Study, prefix: str) -> Verdict:
 def claims(study: str, prefix: str, what: str) -> list[Claim]:
     """The claims on one corpus."""
     each = [
-        Claim(PAPER, where="Figures 1, 4, 6", words=f"{what}, {policy}: redacted models leak no more than a judge errs", studies=(study,),
-              figure="leak", verdict=partial(leaks, prefix=prefix, policy=policy))
+        Claim(
+            PAPER,
+            where="Figures 1, 4, 6",
+            words=f"{what}, {policy}: redacted models leak no more than a judge errs",
+            studies=(study,),
+            figure="leak",
+            verdict=partial(leaks, prefix=prefix, policy=policy),
+        )
         for policy in ("keyword", "classifier")
-    ]  # fmt: skip
+    ]
     each += [
-        Claim(PAPER, where="Figures 2, 5, 7", words=f"{what}, {policy}: a redaction schedule has lower perplexity than JFT", studies=(study,),
-              figure="domain_epsilon", verdict=partial(utility, prefix=prefix, policy=policy))
+        Claim(
+            PAPER,
+            where="Figures 2, 5, 7",
+            words=f"{what}, {policy}: a redaction schedule has lower perplexity than JFT",
+            studies=(study,),
+            figure="domain_epsilon",
+            verdict=partial(utility, prefix=prefix, policy=policy),
+        )
         for policy in ("keyword", "classifier")
-    ]  # fmt: skip
+    ]
     return [
         *each,
         Claim(
@@ -161,7 +186,20 @@ def claims(study: str, prefix: str, what: str) -> list[Claim]:
 CLAIMS = [
     *claims("dpt_dogo", "dogo", "MultiDoGO"),
     *claims("dpt_sgd", "sgd", "Schema-Guided"),
-    Claim(PAPER, where="Figure 2", words="a schedule's ε is 35 % below JFT's", studies=("dpt_dogo",), figure="domain_epsilon", verdict=saving),
-    Claim(PAPER, where="Figures 8, 9", words="leaks are similar or slightly higher without tokens that name the domain",
-          studies=("dpt_dogo_plain", "dpt_dogo"), figure="leak", verdict=without_tokens),
-]  # fmt: skip
+    Claim(
+        PAPER,
+        where="Figure 2",
+        words="a schedule's ε is 35 % below JFT's",
+        studies=("dpt_dogo",),
+        figure="domain_epsilon",
+        verdict=saving,
+    ),
+    Claim(
+        PAPER,
+        where="Figures 8, 9",
+        words="leaks are similar or slightly higher without tokens that name the domain",
+        studies=("dpt_dogo_plain", "dpt_dogo"),
+        figure="leak",
+        verdict=without_tokens,
+    ),
+]

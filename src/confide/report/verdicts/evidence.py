@@ -1,5 +1,4 @@
-"""What a claim is decided by: the runs of a study, asked by row of the sample sheet, and the
-verdict in a word.
+"""What a claim is decided by: the runs of a study, and the verdict in a word.
 
 Nothing here knows an answer: a verdict is a function of measured numbers, and the sentence beside
 it says which.
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from confide.report.figures.series import Estimate
 from confide.report.results import Result
 from confide.report.tables.table import Row, groups, rows, show
 from confide.specs import ReportSpec
@@ -47,18 +47,14 @@ class Study:
         return groups(rows(self.results))
 
     def gammas(self, name: str) -> list[float]:
-        """Miss rates at which a row was trained; NotMeasured where the study does not have the
-        row.
-        """
+        """Miss rates at which a row was trained; NotMeasured where the study lacks the row."""
         found = sorted(gamma for own, gamma in self.table if own == name)
         if not found:
             raise NotMeasured(f"{self.spec.study} has no run {name}")
         return found
 
     def runs(self, name: str, gamma: float | None = None) -> list[Result]:
-        """The seeds of a row, at the miss rate that is nearest to the given one (None: the paper's
-        0.1).
-        """
+        """The seeds of a row, at the miss rate nearest to the given one (None: the paper's 0.1)."""
         at = self._nearest(name, gamma)
         return [
             result for result in self.results if (result.run.name, result.run.gamma) == (name, at)
@@ -70,26 +66,25 @@ class Study:
 
     def number(self, name: str, column: str, gamma: float | None = None) -> float:
         """Mean over the seeds of a column of table.csv; NotMeasured where none of them has it."""
-        values = [row.get(column) for row in self.rows(name, gamma)]
-        return mean(
-            (value for value in values if value is not None), f"{self.spec.study}: {name}.{column}"
-        )
+        values = (row.get(column) for row in self.rows(name, gamma))
+        return mean(values, f"{self.spec.study}: {name}.{column}")
+
+    def estimate(self, name: str, column: str) -> Estimate:
+        """Means over the seeds of a column of table.csv and of its interval's ends."""
+        return Estimate(*(self.number(name, f"{column}{end}") for end in ("", "_low", "_high")))
 
     def metric(self, name: str, kind: str, key: str, gamma: float | None = None) -> float:
         """Mean over the seeds of a number of an attack; NotMeasured where none of them has it."""
         values = (result.metric(kind, key) for result in self.runs(name, gamma))
-        return mean(
-            (value for value in values if value is not None),
-            f"{self.spec.study}: {name}.{kind}.{key}",
-        )
+        return mean(values, f"{self.spec.study}: {name}.{kind}.{key}")
 
     def _nearest(self, name: str, gamma: float | None) -> float:
         return min(self.gammas(name), key=lambda own: abs(own - (0.1 if gamma is None else gamma)))
 
 
-def mean(values: Iterable[float], what: str) -> float:
-    """Arithmetic mean; NotMeasured where there is nothing."""
-    known = [float(value) for value in values]
+def mean(values: Iterable[float | None], what: str) -> float:
+    """Arithmetic mean of what is known; NotMeasured where there is nothing."""
+    known = [float(value) for value in values if value is not None]
     if not known:
         raise NotMeasured(f"{what} was not measured")
     return sum(known) / len(known)
@@ -116,8 +111,7 @@ def guessing(
     band: float,
     open_low: float,
 ) -> str:
-    """Whether an attack with these AUCs only guesses: HOLDS, FAILS, or OPEN where it cannot be
-    told.
+    """Whether an attack with these AUCs only guesses: HOLDS, FAILS, or OPEN where it is unclear.
 
     explained: the AUC that members' form gives without the model, at least 0.5. band: upper end of
     what guessing gives with so many members. open_low: lower end for a model that is not protected,
@@ -131,9 +125,7 @@ def guessing(
 
 
 class Claim(NamedTuple):
-    """A claim of a paper: where it stands, what it says in our words, and what puts it to the
-    test.
-    """
+    """A claim of a paper: where it stands, what it says in our words, and what tests it."""
 
     paper: str
     where: str

@@ -1,11 +1,13 @@
-"""Claims of Privacy Regularization (Mireshghallah et al. 2021), on simulated authors and on tiny
-Shakespeare.
+"""Claims of Privacy Regularization (Mireshghallah et al. 2021).
+
+The corpora are simulated authors and tiny Shakespeare.
 """
 
 from functools import partial
 
-from confide.report.figures.authors import Estimate, by_copies, mean_over
+from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
 from confide.report.figures.levels import moments
+from confide.report.figures.series import Estimate
 from confide.report.figures.tab import rate
 from confide.report.figures.train_time import ratio
 from confide.report.tables.table import show
@@ -36,12 +38,13 @@ def words_of(one: Estimate) -> str:
 
 
 def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
-    """Mean exposure of canaries of so many copies at a validation perplexity; whole authors are
-    resampled.
+    """Mean exposure of canaries of so many copies at a validation perplexity.
+
+    Whole authors are resampled.
     """
     authors: dict[int, list[float]] = {}
-    for one in moments(study.runs(name), level, "sequence_exposure"):
-        for copies, own in by_copies(one.attacks["sequence_exposure"]["canaries"]).items():
+    for one in moments(study.runs(name), level, EXPOSURE):
+        for copies, own in by_copies(one.attacks[EXPOSURE]["canaries"]).items():
             for author, values in own.items():
                 authors.setdefault(author, []).extend(values if copies >= least else [])
     return mean_over([mean(values, f"{name}: exposures") for values in authors.values()])
@@ -54,8 +57,9 @@ def extracted(study: Study, name: str, level: float) -> Estimate:
 
 
 def protected(study: Study, prefix: str, measure, unit: str) -> Verdict:
-    """Regularisers against random batches and against batches of one author without a regulariser,
-    at equal perplexity.
+    """Regularisers against random batches and batches of one author, at equal perplexity.
+
+    Those train without a regulariser.
     """
     level = study.spec.ppl_levels[0]
     plain, alone = (
@@ -63,7 +67,10 @@ def protected(study: Study, prefix: str, measure, unit: str) -> Verdict:
     )
     own = {kind: measure(study, f"{prefix}_{kind}", level) for kind in KINDS}
     words = ", ".join(f"{kind} {words_of(one)}" for kind, one in own.items())
-    words = f"at validation perplexity {level:g}: {words} {unit}, none {words_of(plain)}, none with batches of one author "
+    words = (
+        f"at validation perplexity {level:g}: {words} {unit}, none {words_of(plain)}, none with "
+        "batches of one author "
+    )
     words += words_of(alone)
     if not all(one.high < plain.value and one.value < plain.low for one in own.values()):
         return Verdict(
@@ -73,46 +80,51 @@ def protected(study: Study, prefix: str, measure, unit: str) -> Verdict:
 
 
 def against_noise(study: Study) -> Verdict:
-    """Often repeated canaries against what the paper calls DP: clipping and too little noise to
-    certify anything.
+    """Often repeated canaries against what the paper calls DP.
+
+    That is clipping, and too little noise to certify anything.
     """
     level = study.spec.ppl_levels[0]
     noise = exposed(study, "writers_clip_noise", level, OFTEN)
     own = {kind: exposed(study, f"writers_{kind}", level, OFTEN) for kind in KINDS}
     words = ", ".join(f"{kind} {words_of(one)}" for kind, one in own.items())
-    words = f"at validation perplexity {level:g}, {OFTEN} copies and more: {words} bits, clip + noise (ε = ∞) {words_of(noise)}"
+    words = (
+        f"at validation perplexity {level:g}, {OFTEN} copies and more: {words} bits, clip + noise "
+        f"(ε = ∞) {words_of(noise)}"
+    )
     if all(one.high < noise.low for one in own.values()):
         return Verdict(HOLDS, words)
     return Verdict(OPEN if all(overlap(one, noise) for one in own.values()) else FAILS, words)
 
 
 def fair(study: Study, prefix: str, other: str) -> Verdict:
-    """Gap of the change of perplexity between authors with little and with much text, against
-    another method's.
+    """Gap between authors with little and with much text, against another method's.
+
+    It is of the change of perplexity.
     """
-    found = {name: _gap(study, f"{prefix}_{name}") for name in (*KINDS, other)}
+    found = {name: study.estimate(f"{prefix}_{name}", "author_gap") for name in (*KINDS, other)}
     words = ", ".join(f"{name.replace('_', ' ')} {words_of(one)}" for name, one in found.items())
     smaller = all(found[kind].high < found[other].low for kind in KINDS)
     larger = any(found[kind].low > found[other].high for kind in KINDS)
     return Verdict(HOLDS if smaller else FAILS if larger else OPEN, f"percentage points: {words}")
 
 
-def _gap(study: Study, name: str) -> Estimate:
-    return Estimate(*(study.number(name, f"author_gap{end}") for end in ("", "_low", "_high")))
-
-
 def quick(study: Study, prefix: str) -> Verdict:
-    """Processor time of an epoch over ordinary training's with random batches, and with batches of
-    one author.
+    """Processor time of an epoch over ordinary training's.
+
+    That has random batches, or batches of one author.
     """
     spent = {
         name: ratio(study.runs(f"{prefix}_{name}"), study.results, "cpu_seconds")
         for name in (*KINDS, "by_author", "dpsgd")
     }
-    known = {name: one.median for name, one in spent.items() if one is not None}
+    known = {name: one.value for name, one in spent.items() if one is not None}
     words = ", ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in known.items())
     same = [known[kind] / known["by_author"] for kind in KINDS]
-    words += f"; over the same batches {show(same[0])} and {show(same[1])} (printed 1.06 and 1.80, DP 16.44)"
+    words += (
+        f"; over the same batches {show(same[0])} and {show(same[1])} (printed 1.06 and 1.80, DP "
+        "16.44)"
+    )
     return decide(
         same[0] <= 1.15 and same[1] <= 1.8 and known["dpsgd"] > max(known[kind] for kind in KINDS),
         words,
@@ -120,18 +132,12 @@ def quick(study: Study, prefix: str) -> Verdict:
 
 
 def hidden(study: Study, prefix: str) -> Verdict:
-    """Whether a fresh probe of the last hidden state names the author less often than without a
-    regulariser.
+    """Whether a fresh probe of the last hidden state names the author less often.
+
+    It is compared with training without a regulariser.
     """
-    found = {
-        name: Estimate(
-            *(
-                study.number(f"{prefix}_{name}", f"author_inference{end}")
-                for end in ("", "_low", "_high")
-            )
-        )
-        for name in ("nonprivate", *KINDS)
-    }
+    names = ("nonprivate", *KINDS)
+    found = {name: study.estimate(f"{prefix}_{name}", "author_inference") for name in names}
     words = ", ".join(
         f"{name} {words_of(Estimate(*(100 * end for end in one)))}" for name, one in found.items()
     )
@@ -153,25 +159,70 @@ def equal_utility(study: Study, prefix: str) -> Verdict:
 def claims(study: str, prefix: str, what: str) -> list[Claim]:
     """The claims on one corpus."""
     each = (
-        ("Figure 2", "canaries are less exposed at equal perplexity", "author_exposure",
-         partial(protected, measure=exposed, unit="bits")),
-        ("Figures 3a, 3b", "fewer canaries come back from their first token", "tab",
-         partial(protected, measure=extracted, unit="%")),
+        (
+            "Figure 2",
+            "canaries are less exposed at equal perplexity",
+            "author_exposure",
+            partial(protected, measure=exposed, unit="bits"),
+        ),
+        (
+            "Figures 3a, 3b",
+            "fewer canaries come back from their first token",
+            "tab",
+            partial(protected, measure=extracted, unit="%"),
+        ),
         ("Table 1", "at little cost in perplexity", "utility", equal_utility),
-        ("Figure 4", "an epoch takes a little longer (triplet: at most 1.8 times), DP-SGD's much longer", "train_time", quick),
-        ("section 2", "what the model computes does not tell who wrote the text", "author_inference", hidden),
-    )  # fmt: skip
-    return [Claim(PAPER, where=where, words=f"{what}: {words}", studies=(study,), figure=figure, verdict=partial(verdict, prefix=prefix))
-            for where, words, figure, verdict in each]  # fmt: skip
+        (
+            "Figure 4",
+            "an epoch takes a little longer (triplet: at most 1.8 times), DP-SGD's much longer",
+            "train_time",
+            quick,
+        ),
+        (
+            "section 2",
+            "what the model computes does not tell who wrote the text",
+            "author_inference",
+            hidden,
+        ),
+    )
+    return [
+        Claim(
+            PAPER,
+            where=where,
+            words=f"{what}: {words}",
+            studies=(study,),
+            figure=figure,
+            verdict=partial(verdict, prefix=prefix),
+        )
+        for where, words, figure, verdict in each
+    ]
 
 
 CLAIMS = [
     *claims("pr_writers", "writers", "simulated authors"),
-    Claim(PAPER, where="section 3", words="canaries of more than 9 copies are less exposed than with DP", studies=("pr_writers",),
-          figure="author_exposure", verdict=against_noise),
-    Claim(PAPER, where="Figure 3c", words="simulated authors: a smaller gap between authors than with DP", studies=("pr_writers",), figure="subgroups",
-          verdict=partial(fair, prefix="writers", other="clip_noise")),
+    Claim(
+        PAPER,
+        where="section 3",
+        words="canaries of more than 9 copies are less exposed than with DP",
+        studies=("pr_writers",),
+        figure="author_exposure",
+        verdict=against_noise,
+    ),
+    Claim(
+        PAPER,
+        where="Figure 3c",
+        words="simulated authors: a smaller gap between authors than with DP",
+        studies=("pr_writers",),
+        figure="subgroups",
+        verdict=partial(fair, prefix="writers", other="clip_noise"),
+    ),
     *claims("pr_speeches", "speeches", "tiny Shakespeare"),
-    Claim(PAPER, where="Figure 3c", words="tiny Shakespeare: a smaller gap between authors than with DP", studies=("pr_speeches",), figure="subgroups",
-          verdict=partial(fair, prefix="speeches", other="dpsgd")),
-]  # fmt: skip
+    Claim(
+        PAPER,
+        where="Figure 3c",
+        words="tiny Shakespeare: a smaller gap between authors than with DP",
+        studies=("pr_speeches",),
+        figure="subgroups",
+        verdict=partial(fair, prefix="speeches", other="dpsgd"),
+    ),
+]

@@ -1,5 +1,6 @@
-"""Claims of Selective DP-SGD and of JFT, which its Table 3 calls S-DP on GPT-2 (Shi et al.
-2022).
+"""Claims of Selective DP-SGD and of JFT (Shi et al. 2022).
+
+Their Table 3 calls JFT S-DP on GPT-2.
 """
 
 import math
@@ -26,7 +27,10 @@ def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     """Test perplexities at equal record-level epsilon."""
     own, other = (study.number(name, "ppl") for name in (selective, dpsgd))
     spent = [study.number(name, "epsilon_secret_caught") for name in (selective, dpsgd)]
-    words = f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and {show(spent[1])} for a caught secret"
+    words = (
+        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
+        f"{show(spent[1])} for a caught secret"
+    )
     return decide(own < other and spent[0] <= spent[1] * 1.01, words)
 
 
@@ -40,8 +44,7 @@ def printed_epsilon(study: Study, published: str) -> Verdict:
 
 
 def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verdict:
-    """Canaries that the policy catches: with an epsilon that is certified, and at the paper's
-    settings.
+    """Canaries that the policy catches: at a certified epsilon, and at the paper's settings.
 
     Where the same attack finds nothing in a model without protection, it shows nothing of one with
     it.
@@ -53,7 +56,10 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
     words = (
         f"mean / largest exposure {show(found[honest])} / {show(most[honest])} at a certified ε, "
     )
-    words += f"{show(found[published])} / {show(most[published])} as published; by chance up to {show(high[0])} / {show(high[1])}"
+    words += (
+        f"{show(found[published])} / {show(most[published])} as published; by chance up to "
+        f"{show(high[0])} / {show(high[1])}"
+    )
     open_ = study.number(nonprivate, "exposure_max")
     words += f"; largest without protection {show(open_)}"
     if any(inside.values()) and open_ <= high[1]:
@@ -62,8 +68,9 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
 
 
 def private_tokens(study: Study) -> Verdict:
-    """Perplexity of private tokens as published, against a guess among all tokens and the
-    anonymised model's.
+    """Perplexity of private tokens as published, against a uniform guess.
+
+    The anonymised model's stands beside it.
     """
     own, guess = (
         study.number("sdp_wikitext_published", name) for name in ("ppl_private", "ppl_uniform")
@@ -72,15 +79,16 @@ def private_tokens(study: Study) -> Verdict:
         study.number("sdp_wikitext_redacted", name) for name in ("ppl_marked", "ppl_marked_backoff")
     )
     honest = study.number("sdp_wikitext_selective", "ppl_private")
-    words = f"as published {show(own)}, a uniform guess {show(guess)}; anonymised {show(raw)} raw, {show(fair)} with a fair guess "
+    words = (
+        f"as published {show(own)}, a uniform guess {show(guess)}; anonymised {show(raw)} raw, "
+        f"{show(fair)} with a fair guess "
+    )
     words += f"behind each mask; at a certified ε and a clip that learns {show(honest)}"
     return Verdict(HOLDS if own < min(guess, fair) else PUBLISHED if own < raw else FAILS, words)
 
 
 def missed(study: Study) -> Verdict:
-    """A canary that the policy misses is extracted from anonymised and from selective training
-    alike.
-    """
+    """Whether anonymised and selective training give away a canary that the policy misses."""
     found = {
         name: study.number(f"missed_{name}", "exposure_max")
         for name in ("redacted", "selective", "crt")
@@ -92,8 +100,9 @@ def missed(study: Study) -> Verdict:
 
 
 def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
-    """As published, and with members and non-members of one form; a blind baseline shows what form
-    alone gives.
+    """Membership as published, and with members and non-members of one form.
+
+    A blind baseline shows what form alone gives.
     """
     kinds = {"as published": "membership_published", "of one form": "membership"}
     auc = {
@@ -108,7 +117,8 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
     )
     open_low = study.metric(nonprivate, "membership", "auc_low")
     words = "; ".join(
-        f"{kind}: AUC {show(found[0])} (non-private), {show(found[1])} (selective), {show(blind[kind])} (without the model)"
+        f"{kind}: AUC {show(found[0])} (non-private), {show(found[1])} (selective), "
+        f"{show(blind[kind])} (without the model)"
         for kind, found in auc.items()
     )
     found = guessing(
@@ -130,9 +140,7 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
 
 
 def parameters(study: Study) -> Verdict:
-    """The paper's clip of 1e-3 against one that it calls too large and one that it calls too
-    small.
-    """
+    """The paper's clip of 1e-3 against one that it calls too large, and one too small."""
     names = {"1e-3": "sdp_sgd_n05_c1e3", "0.01": "sdp_sgd_n05_c1e2", "5e-6": "sdp_sgd_n05_c5e6"}
     ppl = {clip: study.number(name, "ppl") for clip, name in names.items()}
     words = "test perplexity " + ", ".join(
@@ -142,9 +150,7 @@ def parameters(study: Study) -> Verdict:
 
 
 def twice(study: Study) -> Verdict:
-    """Table 3: the model fine-tuned twice against DP-SGD and against redaction alone, for both
-    policies.
-    """
+    """Table 3: the model fine-tuned twice against DP-SGD and redaction alone, for both policies."""
     dpsgd = study.number("ner_dpsgd", "ppl")
     both = {
         name: [study.number(f"{name}_{kind}", "ppl") for kind in ("jft", "redacted")]
@@ -161,29 +167,122 @@ def twice(study: Study) -> Verdict:
 
 
 CLAIMS = [
-    Claim(PAPER, where="Table 2, Figure 4a", words="CustomerSim: lower perplexity than DP-SGD at equal ε", studies=("sdp_customersim",), figure="tradeoff",
-          verdict=partial(utility, selective="sdp_selective", dpsgd="sdp_dpsgd")),
-    Claim(PAPER, where="Table 2, Figure 3a", words="WikiText-2: lower perplexity than DP-SGD at equal ε", studies=("sdp_wikitext",), figure="tradeoff",
-          verdict=partial(utility, selective="sdp_wikitext_selective", dpsgd="sdp_wikitext_dpsgd")),
-    Claim(PAPER, where="Table 2", words="CustomerSim: the ε that is printed", studies=("sdp_customersim",), figure="frontier",
-          verdict=partial(printed_epsilon, published="sdp_selective_published")),
-    Claim(PAPER, where="Table 2", words="WikiText-2: the ε that is printed", studies=("sdp_wikitext",), figure="frontier",
-          verdict=partial(printed_epsilon, published="sdp_wikitext_published")),
-    Claim(PAPER, where="Figure 4b", words="CustomerSim: canaries stay at chance", studies=("sdp_customersim",), figure="trajectory",
-          verdict=partial(canaries, honest="sdp_selective", published="sdp_selective_published", nonprivate="sdp_nonprivate")),
-    Claim(PAPER, where="Figure 3b", words="WikiText-2: canaries stay at chance", studies=("sdp_wikitext",), figure="trajectory",
-          verdict=partial(canaries, honest="sdp_wikitext_selective", published="sdp_wikitext_published",
-                  nonprivate="sdp_wikitext_nonprivate")),
-    Claim(PAPER, where="Figure 4c", words="CustomerSim: membership of names is guessing", studies=("sdp_customersim",), figure="membership",
-          verdict=partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective")),
-    Claim(PAPER, where="Figure 8", words="CustomerSim as published: membership of names is guessing", studies=("sdp_authors",), figure="membership",
-          verdict=partial(membership, nonprivate="sdp_authors_nonprivate", selective="sdp_authors_selective")),
-    Claim(PAPER, where="Figure 3c", words="WikiText-2: membership of numbers is guessing, and is not without privacy", studies=("sdp_wikitext",),
-          figure="membership", verdict=partial(membership, nonprivate="sdp_wikitext_nonprivate", selective="sdp_wikitext_selective")),
-    Claim(PAPER, where="Figure 5", words="it learns private tokens, which an anonymised model cannot", studies=("sdp_wikitext",), figure="private_ppl",
-          verdict=private_tokens),
-    Claim(PAPER, where="Figure 6", words="a canary that the policy misses is extracted as if there were no noise", studies=("sdp_missed",),
-          figure="trajectory", verdict=missed),
-    Claim(PAPER, where="Figure 7", words="a clip of 0.01 is too large, one of 5e-6 too small", studies=("sdp_parameters",), figure="learning", verdict=parameters),
-    Claim(PAPER, where="Table 3", words="GPT-2, fine-tuned twice: better than DP-SGD and than redaction", studies=("sdp_gpt2",), figure="utility", verdict=twice),
-]  # fmt: skip
+    Claim(
+        PAPER,
+        where="Table 2, Figure 4a",
+        words="CustomerSim: lower perplexity than DP-SGD at equal ε",
+        studies=("sdp_customersim",),
+        figure="tradeoff",
+        verdict=partial(utility, selective="sdp_selective", dpsgd="sdp_dpsgd"),
+    ),
+    Claim(
+        PAPER,
+        where="Table 2, Figure 3a",
+        words="WikiText-2: lower perplexity than DP-SGD at equal ε",
+        studies=("sdp_wikitext",),
+        figure="tradeoff",
+        verdict=partial(utility, selective="sdp_wikitext_selective", dpsgd="sdp_wikitext_dpsgd"),
+    ),
+    Claim(
+        PAPER,
+        where="Table 2",
+        words="CustomerSim: the ε that is printed",
+        studies=("sdp_customersim",),
+        figure="frontier",
+        verdict=partial(printed_epsilon, published="sdp_selective_published"),
+    ),
+    Claim(
+        PAPER,
+        where="Table 2",
+        words="WikiText-2: the ε that is printed",
+        studies=("sdp_wikitext",),
+        figure="frontier",
+        verdict=partial(printed_epsilon, published="sdp_wikitext_published"),
+    ),
+    Claim(
+        PAPER,
+        where="Figure 4b",
+        words="CustomerSim: canaries stay at chance",
+        studies=("sdp_customersim",),
+        figure="trajectory",
+        verdict=partial(
+            canaries,
+            honest="sdp_selective",
+            published="sdp_selective_published",
+            nonprivate="sdp_nonprivate",
+        ),
+    ),
+    Claim(
+        PAPER,
+        where="Figure 3b",
+        words="WikiText-2: canaries stay at chance",
+        studies=("sdp_wikitext",),
+        figure="trajectory",
+        verdict=partial(
+            canaries,
+            honest="sdp_wikitext_selective",
+            published="sdp_wikitext_published",
+            nonprivate="sdp_wikitext_nonprivate",
+        ),
+    ),
+    Claim(
+        PAPER,
+        where="Figure 4c",
+        words="CustomerSim: membership of names is guessing",
+        studies=("sdp_customersim",),
+        figure="membership",
+        verdict=partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective"),
+    ),
+    Claim(
+        PAPER,
+        where="Figure 8",
+        words="CustomerSim as published: membership of names is guessing",
+        studies=("sdp_authors",),
+        figure="membership",
+        verdict=partial(
+            membership, nonprivate="sdp_authors_nonprivate", selective="sdp_authors_selective"
+        ),
+    ),
+    Claim(
+        PAPER,
+        where="Figure 3c",
+        words="WikiText-2: membership of numbers is guessing, and is not without privacy",
+        studies=("sdp_wikitext",),
+        figure="membership",
+        verdict=partial(
+            membership, nonprivate="sdp_wikitext_nonprivate", selective="sdp_wikitext_selective"
+        ),
+    ),
+    Claim(
+        PAPER,
+        where="Figure 5",
+        words="it learns private tokens, which an anonymised model cannot",
+        studies=("sdp_wikitext",),
+        figure="private_ppl",
+        verdict=private_tokens,
+    ),
+    Claim(
+        PAPER,
+        where="Figure 6",
+        words="a canary that the policy misses is extracted as if there were no noise",
+        studies=("sdp_missed",),
+        figure="trajectory",
+        verdict=missed,
+    ),
+    Claim(
+        PAPER,
+        where="Figure 7",
+        words="a clip of 0.01 is too large, one of 5e-6 too small",
+        studies=("sdp_parameters",),
+        figure="learning",
+        verdict=parameters,
+    ),
+    Claim(
+        PAPER,
+        where="Table 3",
+        words="GPT-2, fine-tuned twice: better than DP-SGD and than redaction",
+        studies=("sdp_gpt2",),
+        figure="utility",
+        verdict=twice,
+    ),
+]

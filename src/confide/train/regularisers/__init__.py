@@ -11,12 +11,15 @@ import numpy as np
 
 from confide.dp.mechanism.sampling import generator
 from confide.errors import InputError
+from confide.methods.adversarial import AdversarialOptions
+from confide.methods.regularised import RegularisedOptions
+from confide.methods.triplet import TripletOptions
 from confide.output.escaping import warn
 from confide.specs import TrainSpec
 from confide.train.regularisers.adversarial import Adversarial
 from confide.train.regularisers.pairs import AuthorPairs
 from confide.train.regularisers.triplet import Triplet
-from confide.types import Partition
+from confide.types import Partition, RegulariserName
 
 Regulariser = Adversarial | Triplet
 
@@ -33,18 +36,19 @@ def author_classes(partition: Partition) -> np.ndarray:
 
 
 def regulariser_of(
-    kinds: set[str], spec: TrainSpec, partition: Partition, width: int, device: str
+    kinds: set[RegulariserName], spec: TrainSpec, partition: Partition, width: int, device: str
 ) -> Regulariser | None:
     """What the steps of a job need, None if nothing; InputError where the recipe or the corpus does
     not suffice.
 
     width: of the encoder's states.
     """
-    kinds = kinds - {"none"}
-    if not kinds:
+    asked = [kind for kind in kinds if kind != "none"]
+    if not asked:
         return None
-    (kind,), recipe = kinds, spec.recipe
-    if recipe.regulariser_weight is None:
+    (kind,) = asked
+    weight = RegularisedOptions.of(spec.recipe).regulariser_weight
+    if weight is None:
         raise InputError(f"is missing: {spec.method} needs one", key="recipe.regulariser_weight")
     authors = author_classes(partition)
     sizes = np.bincount(authors[authors >= 0])
@@ -59,23 +63,25 @@ def regulariser_of(
         )
     source = generator(spec.seed, kind)
     if kind == "adversarial":
+        options = AdversarialOptions.of(spec.recipe)
         return Adversarial(
             authors,
             width=width,
-            hidden=recipe.discriminator_hidden,
-            lr=recipe.discriminator_lr,
+            hidden=options.discriminator_hidden,
+            lr=options.discriminator_lr,
             source=source,
             device=device,
         )
+    same_author = TripletOptions.of(spec.recipe).same_author
     single = int((sizes == 1).sum())
-    if single and recipe.same_author > 0:
+    if single and same_author > 0:
         said = f"{single} of {len(sizes)} authors have one training point"
         if single == len(sizes):
             raise InputError(
                 f"needs two points of an author: {said}",
                 key="recipe.same_author",
-                value=recipe.same_author,
+                value=same_author,
             )
         warn(f"{said}, which is compared with other authors' alone")
-    pairs = AuthorPairs(partition.original, authors, recipe.same_author, source)
-    return Triplet(pairs, recipe.regulariser_weight, bounded=spec.model.kind == "lstm")
+    pairs = AuthorPairs(partition.original, authors, same_author, source)
+    return Triplet(pairs, weight, bounded=spec.model.kind == "lstm")

@@ -9,6 +9,7 @@ released.
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,7 +101,8 @@ class Adversarial:
         (
             F.cross_entropy(scores, authors, ignore_index=-1, reduction="sum") / texts.clamp(min=1)
         ).backward()
-        group.sum([parameter.grad for parameter in self.discriminator.parameters()])
+        weights = self.discriminator.parameters()
+        group.sum([weight.grad for weight in weights if weight.grad is not None])
         self.optimizer.step()
         return hits, texts
 
@@ -140,19 +142,19 @@ class Adversarial:
         accuracy = float(hits.sum() / texts.sum()) if texts.sum() else None
         return {"regulariser": mean(values), "discriminator_accuracy": accuracy}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Any]:
         """State for a checkpoint."""
         found = {
             f"weights.{name}": value for name, value in self.discriminator.state_dict().items()
         }
         return found | optimizer_tensors(self.optimizer, "optimizer") | {"seen": self._seen()}
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Inverse of tensors."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint's state."""
         for name, value in self.discriminator.state_dict().items():
-            value.copy_(tensors[f"weights.{name}"])
-        load_optimizer(self.optimizer, "optimizer", tensors)
-        self.seen = list(tensors["seen"].unbind(1))
+            value.copy_(state[f"weights.{name}"])
+        load_optimizer(self.optimizer, "optimizer", state)
+        self.seen = list(state["seen"].unbind(1))
 
     def _seen(self) -> Tensor:
         """(3, batches)"""

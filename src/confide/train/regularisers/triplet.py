@@ -8,6 +8,7 @@ units, not sums, so that lambda does not depend on the width.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,7 +63,7 @@ class Triplet:
         """Sum () over pairs of +- mean (h_x - h_a)^2, + for different authors: states (2B, d),
         partners last.
         """
-        if rows.partners is None:
+        if rows.others is None:
             return states.new_zeros(())
         if not self.bounded:
             states = F.rms_norm(states, states.shape[-1:])
@@ -76,12 +77,12 @@ class Triplet:
         self.seen = []
         return {"regulariser": mean(values)}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Any]:
         """State for a checkpoint."""
         values = torch.stack(self.seen) if self.seen else torch.zeros(0)
         return {"pairs": self.pairs.source.get_state(), "seen": values}
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Inverse of tensors."""
-        self.pairs.source.set_state(tensors["pairs"])
-        self.seen = list(tensors["seen"].unbind())
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint's state."""
+        self.pairs.source.set_state(state["pairs"])
+        self.seen = list(state["seen"].unbind())

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from confide.dp.mechanism.update import no_gradient
 from confide.models.batches import Batch
 from confide.models.head import IGNORE
+from confide.models.language_model import LanguageModel
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 
@@ -33,30 +34,29 @@ class Rows:
         return len(self.batch)
 
     def __getitem__(self, part: slice) -> "Rows":
-        return self._each(lambda rows: rows[part])
+        if self.partners is None or self.others is None:
+            return Rows(self.batch[part], self.authors[part])
+        return Rows(self.batch[part], self.authors[part], self.partners[part], self.others[part])
 
     def split(self, size: int) -> "list[Rows]":
         """Pieces that read at most `size` points in one pass (or one pair, if that is more)."""
         size = size if self.partners is None else max(1, size // 2)
-        parts = [self.batch.split(size), self.authors.split(size)]
-        if self.partners is not None:
-            parts += [self.partners.split(size), self.others.split(size)]
-        return [Rows(*piece) for piece in zip(*parts, strict=True)]
+        return [self[start : start + size] for start in range(0, len(self), size)]
 
     def to(self, device: torch.device) -> "Rows":
-        """The same on a device."""
-        return self._each(lambda rows: rows.to(device))
-
-    def _each(self, change: Callable[[Batch | Tensor], Batch | Tensor]) -> "Rows":
-        parts = (self.batch, self.authors, self.partners, self.others)
-        return Rows(*(None if part is None else change(part) for part in parts))
+        """These rows on a device."""
+        batch = self.batch.to(device)
+        authors = self.authors.to(device)
+        if self.partners is None or self.others is None:
+            return Rows(batch, authors)
+        return Rows(batch, authors, self.partners.to(device), self.others.to(device))
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """What both regularisers need of the job."""
 
-    model: nn.Module
+    model: LanguageModel
     weight: float  # lambda
     max_norm: float | None  # of the gradient
     budget: Budget
@@ -73,7 +73,7 @@ def tokens_of(batch: Batch) -> Tensor:
     return (batch.targets != IGNORE).sum(1)
 
 
-def read(model: nn.Module, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
+def read(model: LanguageModel, rows: Rows, half: bool) -> tuple[Tensor, Tensor]:
     """One pass: token losses (B, L) of the batch, and last states of its points, then of their
     partners (B or 2B, d).
     """
@@ -129,8 +129,9 @@ def regularised_gradient(
         found = [(parameters[0].new_zeros(()), parameters[0].new_zeros(()))]
         no_gradient(parameters)
     loss, extra = (torch.stack(parts).sum() for parts in zip(*found, strict=True))
-    training.group.sum([*(parameter.grad for parameter in parameters), loss, extra])
-    torch._foreach_div_([parameter.grad for parameter in parameters], tokens)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    training.group.sum([*gradients, loss, extra])
+    torch._foreach_div_(gradients, tokens)
     if training.max_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, training.max_norm)
     return loss / tokens, extra / owned if owned else extra * float("nan")

@@ -1,0 +1,134 @@
+"""What each update reads: points drawn by chance for noisy steps, all in turn for exact ones.
+
+The generators are part of the checkpoint, as are the batches that are left of a pass.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from confide.dp.mechanism.authors import authors_of, drawn, packed, protects_authors
+from confide.dp.mechanism.randomness import Stream
+from confide.dp.mechanism.sampling import by_author, generator, poisson, shuffled
+from confide.models.batches import Batch, by_length, padded, public_counts, selected, unmasked
+from confide.runtime.memory import Budget
+from confide.runtime.parallel import Group
+from confide.specs import TrainSpec
+from confide.train.planning import discrete
+from confide.types import POOLS, Partition, PoolName, Step, View
+
+
+class Batches:
+    """The points of the pools, and how updates draw from them.
+
+    All of it is the same in every process of the group; pieces of a batch are divided among them.
+    """
+
+    def __init__(
+        self,
+        spec: TrainSpec,
+        partition: Partition,
+        *,
+        bos: int,
+        noise_seed: int,
+        budget: Budget,
+        group: Group,
+    ) -> None:
+        self.spec = spec
+        self.partition = partition
+        self.bos = bos
+        self.budget = budget
+        self.group = group
+        self.pools: dict[PoolName, np.ndarray] = {name: partition.pool(name) for name in POOLS}
+        self.authors = authors_of(partition) if protects_authors(spec) else {}
+        self.shuffle = generator(spec.seed, "public batches")
+        # the private stream decides what the accountant assumes secret, so it is as fresh as the
+        # noise and as no other run's: two models with the same noise would give it away
+        self.sampler = Stream(noise_seed, f"{spec.run}: private batches")
+        self.left: list[Tensor] = []  # of a pass over a pool: positions in it, the next batch last
+        self._lengths: dict[Step, np.ndarray] = {}
+
+    def view(self, step: Step) -> View:
+        """What the step reads."""
+        return self.partition.view(step.view if self.spec.redact else "original")
+
+    def points(self, step: Step, chosen: Tensor) -> np.ndarray:
+        """Points (n,) at some positions of the step's pool."""
+        return self.pools[step.pool][chosen.numpy()]
+
+    def units(self, step: Step) -> int:
+        """How many units, points or authors, a Poisson batch is drawn from."""
+        return len((self.authors if step.unit == "author" else self.pools)[step.pool])
+
+    def sample_rate(self, step: Step) -> float:
+        """Probability of each unit to be in a Poisson batch."""
+        return self.spec.recipe.noisy_batch_size / self.units(step)
+
+    def poisson(self, step: Step) -> Tensor:
+        """Positions (n,) of the units of a noisy step."""
+        return poisson(self.units(step), self.sample_rate(step), self.sampler)
+
+    def next_of_pass(self, step: Step, size: int) -> Tensor:
+        """Positions (n,) of the next batch of a pass, `size` or fewer; where one ends, of a new."""
+        if not self.left:
+            self.left = self._pass(step, size)
+        return self.left.pop()
+
+    def pieces(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
+        """This process's part of a batch, in pieces that are read in one go."""
+        view = self.view(step)
+        size = 1 if step.noisy and discrete(self.spec) else self.budget.size
+        counts = self._counts(step)
+        part = self.group.part
+        if step.unit == "author":
+            most = self.spec.recipe.author_points
+            given = drawn(self.authors[step.pool], chosen, most, self.sampler)
+            whole = packed(given, counts, size, part)
+            return (replace(self._batch(step, view, own), units=units) for own, units in whole)
+        pieces = by_length(view, self.points(step, chosen), size, counts, part)
+        return (self._batch(step, view, piece) for piece in pieces)
+
+    def state(self) -> dict[str, Any]:
+        """State for a checkpoint."""
+        return {
+            "shuffle": self.shuffle.get_state(),
+            "sampler": self.sampler.get_state(),
+            "left": torch.cat([*self.left, torch.zeros(0, dtype=torch.int64)]),
+            "sizes": [len(batch) for batch in self.left],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint's state."""
+        self.shuffle.set_state(state["shuffle"])
+        self.sampler.set_state(state["sampler"])
+        self.left = list(state["left"].split(state["sizes"]))
+
+    def _pass(self, step: Step, size: int) -> list[Tensor]:
+        pool = self.pools[step.pool]
+        lengths = torch.from_numpy(self._counts(step)[pool])
+        if self.spec.recipe.batching == "uniform" or step.noisy:
+            return shuffled(lengths, size, self.shuffle)
+        owner = torch.from_numpy(self.partition.owner[pool])
+        return by_author(lengths, owner, size, self.shuffle)
+
+    def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
+        if step.tokens == "all":
+            return padded(view, points, self.bos)
+        if step.tokens == "unmasked":
+            return unmasked(view, points, self.bos)
+        return selected(view, points, self.bos, step.tokens, step.state)
+
+    def _counts(self, step: Step) -> np.ndarray:
+        """(N,) what decides, beside chance, which points meet in a batch.
+
+        Lengths; of a step on public tokens the positions that it scores, and nothing else.
+        """
+        if step not in self._lengths:
+            view = self.view(step)
+            public = step.tokens == "public"
+            self._lengths[step] = public_counts(view) if public else np.diff(view.starts)
+        return self._lengths[step]

@@ -1,0 +1,189 @@
+"""How the gradient of a step comes about: as it is, with a regulariser, or clipped and noised."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.randomness import (
+    Noise,
+    Stream,
+    dropout_from,
+    generator_of,
+    noise_of,
+    usual_generator,
+)
+from confide.dp.mechanism.sampling import generator
+from confide.dp.mechanism.update import discrete_gradient, exact_gradient, noisy_gradient
+from confide.methods.regularised import RegularisedOptions
+from confide.models.batches import by_length
+from confide.models.language_model import LanguageModel
+from confide.specs import TrainSpec
+from confide.train.batches import Batches
+from confide.train.handed_on import HandedOn
+from confide.train.planning import discrete
+from confide.train.published import updates_of_batch
+from confide.train.regularisers import Regulariser
+from confide.train.regularisers.update import Training
+from confide.types import Step
+
+
+class Gradients:
+    """Leaves the gradients of a step in .grad, and owns the randomness that goes into them."""
+
+    def __init__(
+        self,
+        spec: TrainSpec,
+        model: LanguageModel,
+        *,
+        batches: Batches,
+        states: HandedOn,
+        regulariser: Regulariser | None,
+        noise_seed: int,
+        updates: dict[bool, int],
+        device: str,
+    ) -> None:
+        """`updates`: how many exact (False) and noisy (True) ones there will be."""
+        self.spec = spec
+        self.model = model
+        self.batches = batches
+        self.states = states
+        self.regulariser = regulariser
+        self.noise_multiplier = states.noise_multiplier
+        self.device = device
+        self.group = batches.group
+        self.budget = batches.budget
+        self.half = spec.recipe.precision == "bfloat16"
+        self.clipper: PerExampleClipper | None = None
+        if updates[True]:
+            self.clipper = PerExampleClipper(model, spec.protection.max_grad_norm)
+        name = f"{spec.run}: noise"
+        self.integers = Stream(noise_seed, name) if discrete(spec) else None  # discrete noise
+        self.noise: Noise = self.integers or noise_of(noise_seed, name, device)
+        self.dropout = generator(noise_seed, f"{spec.run}: private dropout", device)
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers get discrete noise, 0 where noise is Gaussian."""
+        return 0 if self.integers is None else len(self.clips().flat)
+
+    def clips(self) -> PerExampleClipper:
+        """What clips gradients; ValueError in a job that was to make exact updates alone."""
+        if self.clipper is None:
+            raise ValueError("this job was to make no noisy update")
+        return self.clipper
+
+    def of(self, step: Step) -> Iterator[tuple[Step, Tensor | None]]:
+        """Leave each gradient of a step in .grad in turn; yields what it is of, and its loss.
+
+        A noisy batch's loss is private and not looked at. Only training as published makes several
+        updates of one step.
+        """
+        if step.state == "published":
+            yield from updates_of_batch(
+                step,
+                model=self.model,
+                batches=self.batches,
+                clipper=self.clips(),
+                noise=self.noise,
+                states=self.states,
+            )
+        elif step.noisy:
+            self.noisy(step)
+            yield step, None
+        else:
+            yield step, self.exact(step)
+
+    def exact(self, step: Step) -> Tensor:
+        """Of the next batch of a pass; returns the mean loss ()."""
+        recipe = self.spec.recipe
+        chosen = self.batches.next_of_pass(step, recipe.batch_size)
+        if step.state == "noise":
+            return self.states.gradient(self.model, self.batches, step, chosen)
+        if step.regulariser != "none":
+            return self._regularised(step, chosen)
+        pieces = self.batches.pieces(step, chosen)
+        with self._dropout(noisy=False):
+            return exact_gradient(
+                self.model,
+                batches=pieces,
+                max_norm=recipe.exact_clip,
+                budget=self.budget,
+                half=self.half,
+                group=self.group,
+            )
+
+    def noisy(self, step: Step) -> None:
+        """Of a Poisson batch: clipped unit by unit, noised, divided by a public constant."""
+        chosen = self.batches.poisson(step)
+        pieces = self.batches.pieces(step, chosen)
+        expected = self.spec.recipe.noisy_batch_size
+        given = (self.clips(), pieces, self.noise_multiplier, expected)
+        how = (self.half, self.group)
+        with self._dropout(noisy=True):
+            if self.integers is not None:
+                discrete_gradient(*given, self.integers, *how)
+            else:
+                noisy_gradient(*given, self.noise, self.budget, *how)
+
+    def nonfinite(self) -> int:
+        """How many gradients were not finite so far, in all processes."""
+        found = [self.clipper.nonfinite.clone()] if self.clipper else []
+        self.group.sum(found)
+        return sum(map(int, found))
+
+    def state(self) -> dict[str, Any]:
+        """State for a checkpoint; every process of the group must take part."""
+        found = {
+            "noise": self.noise.get_state(),
+            "dropout": self.dropout.get_state(),
+            "torch": torch.get_rng_state(),
+            "nonfinite": self.nonfinite(),
+        }
+        if self.device.startswith("cuda"):
+            found["torch_cuda"] = torch.cuda.get_rng_state(self.device)
+        return found
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint's state."""
+        self.noise.set_state(state["noise"])
+        self.dropout.set_state(state["dropout"])
+        torch.set_rng_state(state["torch"])
+        if self.device.startswith("cuda"):
+            torch.cuda.set_rng_state(state["torch_cuda"], self.device)
+        if self.clipper is not None:
+            self.clipper.nonfinite.fill_(state["nonfinite"] if self.group.first else 0)
+
+    def _regularised(self, step: Step, chosen: Tensor) -> Tensor:
+        weight = RegularisedOptions.of(self.spec.recipe).regulariser_weight
+        if self.regulariser is None or weight is None:
+            raise ValueError("this job was to make no update with a regulariser")
+        view = self.batches.view(step)
+        pieces = [
+            self.regulariser.rows(view, piece, self.batches.bos)
+            for piece in by_length(view, self.batches.points(step, chosen), self.budget.size)
+        ]
+        training = Training(
+            self.model,
+            weight=weight,
+            max_norm=self.spec.recipe.exact_clip,
+            budget=self.budget,
+            half=self.half,
+            group=self.group,
+        )
+        with self._dropout(noisy=False):
+            return self.regulariser.gradient(training, pieces)
+
+    def _dropout(self, noisy: bool) -> AbstractContextManager[None]:
+        """Where dropout draws from meanwhile.
+
+        Private batches have a generator of their own, and in a group each process has one for its
+        part of a batch.
+        """
+        if self.group.size == 1:
+            return dropout_from(self.dropout) if noisy else nullcontext()
+        source = self.dropout if noisy else usual_generator(self.device)
+        return dropout_from(generator_of(self.group.rank, source))
