@@ -367,27 +367,26 @@ Before training, fair coins are thrown for planted sentences or records. Afterwa
 guesses the coins. A model that keeps to its certificate lets no more of them be guessed than a
 bound allows.
 
-| audit | a coin decides | the attacker sees |
-|---|---|---|
-| `game`, set `game` | whether a sentence holds its secret or `<MASK>` | the finished model |
-| `game`, set `inclusion` | whether a sentence is planted | the finished model |
-| `gradients`, set `replacement` | which of two opposite gradients it is | every noised update |
-| `gradients`, set `inclusion` | whether that record is there | every noised update |
+| audit | set | a coin decides | the attacker sees |
+|---|---|---|---|
+| `game` | `game` | whether a sentence holds its secret or `<MASK>` | the finished model |
+| | `inclusion` | whether a sentence is planted | the finished model |
+| `gradients` | `replacement` | which of two opposite gradients a record has | every noised update |
+| | `inclusion` | whether that record is there | every noised update |
 
 - **`game`** ranks each secret among all that it could have been, by the model's own probabilities.
 - **`gradients`** makes a run's noised updates again as its ledger says, by the functions that
-  trained it. Its records have very long gradients, each in a direction of its own. It finds faults
-  of the engine, and looks neither at the finished weights nor at the gradients of the model's
-  layers.
+  trained it, with very long gradients, each in a direction of its own. It finds faults of the
+  engine, and looks neither at the finished weights nor at the gradients of the model's layers.
 - **Exposure** (exact among all 10⁶ values of a secret) and **membership** (AUC against the null
   band) raise alarms of their own. They bound no ε.
 
 **The gate** holds audits against certificates. It tests ε at forty values of δ, from the
-certificate's own privacy loss distribution, by the test of [Mahloujifar, Melis and Chaudhuri
-2024](https://arxiv.org/abs/2410.22235). The claim and the number of coins settle how many coins are
-guessed, so nothing is picked after the fact. “Measured at least” is the ε at which that curve,
-stretched, would just not be refuted. `audit_secret` in a table is this bound where something finite
-is certified, else the bound for [(ε, δ) alone](https://arxiv.org/abs/2305.08846).
+certificate's own privacy loss distribution ([Mahloujifar, Melis and Chaudhuri
+2024](https://arxiv.org/abs/2410.22235)). The claim and the number of coins settle how many coins
+are guessed, so nothing is picked after the fact. “Measured at least” is the ε at which that curve,
+stretched, would just not be refuted; `audit_secret` in a table is this bound where something finite
+is certified, else the one for [(ε, δ) alone](https://arxiv.org/abs/2305.08846).
 
 The workflow fails where an audit
 
@@ -396,16 +395,15 @@ The workflow fails where an audit
 - is *inconclusive*: even an ideal attacker, who sees more than the finished model, would refute the
   certificate in less than half of the trainings if the true ε were 5 times the certified one.
 
-A run with a finite certificate and no audit is *not audited*: a row of `gate.csv` and a warning,
-and `confide release` refuses it.
+A run with a finite certificate and no audit is *not audited*: a row of `gate.csv`, a warning, and
+no `confide release`.
 
 ## New tokens
 
 A small model needs many passes to learn six digits by heart, and an audit with digits then says
 little. Where a template has `{{token}}` in place of digits, each sentence has a token of its own
-that stands in no other text
-([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can leave a trace. The
-score is the token's log-probability at its place.
+that stands in no other text ([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can
+leave a trace. The score is the token's log-probability at its place.
 
 ```yaml
 tokenizers:
@@ -418,16 +416,15 @@ datasets:
   mine: {{ corpus: mine, canaries: tokens, tokenizer: roomy, conservative: everything }}
 ```
 
-The number of new tokens is a setting: the vocabulary is as large however the coins fall. A
-character of Unicode's private use (U+F0000 onwards) stands for a token in planted text; elsewhere
-it is read byte by byte. Use them where noise or few passes leave digits at chance. They are good
-for a bound on ε, and no measure of how much real text leaks: nothing else moves such a token. A
-policy of patterns does not find them, so the gate compares with the claim for missed secrets.
-
-Refused in one line, before anything runs: a `game` on a model with `lora_rank`, whose embeddings
-are frozen, or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer new tokens than coins;
-a warm start from a run that learnt new tokens of another dataset; and the set `inclusion` where
-`conservative` is not `everything`.
+- Use them where noise or few passes leave digits at chance. They bound ε, and measure no leakage of
+  real text: nothing else moves such a token.
+- The vocabulary is as large however the coins fall. A character of Unicode's private use (U+F0000
+  onwards) stands for a token in planted text; elsewhere it is read byte by byte.
+- A policy of patterns does not find them: the gate compares with the claim for missed secrets.
+- Refused before anything runs: a `game` on a model with `lora_rank`, whose embeddings are frozen,
+  or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer new tokens than coins; a warm
+  start from a run that learnt new tokens of another dataset; the set `inclusion` where
+  `conservative` is not `everything`.
 
 With digits, sentences of `inclusion` may be read without noise where the conservative policy finds
 nothing in them. No claim about a record covers these: where the neighbour test meets one, the gate
@@ -440,11 +437,8 @@ each). At most 5 % is right, give or take {error} (three binomial errors):
 
 {nulls}
 
-True certificates that are refuted, where a known ε was given away ({fewer:,} runs of DP-SGD):
-
-{known}
-
-In at most {bounds} of such runs an audit bounds ε by more than the truth.
+Where a known ε was given away, as certified (DP-SGD and randomized response, ε = 1 and 3), at most
+{known} of {fewer:,} runs refute it, and at most {bounds} bound ε by more than the truth.
 
 ## True alarms
 
@@ -466,8 +460,7 @@ DP-SGD, rate {rate:g}, {updates} updates, certified {certified:g} (replacement) 
 ## Intervals of a true positive rate
 
 The threshold at 1 % or 0.1 % false positives is itself an estimate. The “95 %” intervals of `lira`
-and `membership` held the true rate in {intervals} of {interval_runs:,} simulated runs, depending on
-the number of members.
+and `membership` held the true rate in {intervals} of {interval_runs:,} simulated runs.
 """
 
 
@@ -480,35 +473,33 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def measured_and_refuted(row: dict[str, float]) -> str:
+    """A cell of the table of noised updates: the mean bound, and the share of runs refuted."""
+    return f"{row['lower']:.2f}, {percent(row['refuted'], 0)}"
+
+
 def page(results: dict[str, Any]) -> str:
     """The results as a Markdown page."""
     tables = {}
-    for name, audits in (("nulls", NULLS), ("known", KNOWN)):
-        rows = [
-            (
-                audit,
-                percent(row["share"])
-                if row["within"]
-                else f"**{percent(row['share'])}: too many**",
-            )
-            for audit in audits
-            if (row := results[name][audit]) and "bound by" not in audit
-        ]
-        tables[name] = table(("audit", "alarms"), rows)
+    rows = [
+        (
+            audit,
+            percent(row["share"]) if row["within"] else f"**{percent(row['share'])}: too many**",
+        )
+        for audit in NULLS
+        if (row := results["nulls"][audit])
+    ]
+    tables["nulls"] = table(("audit", "alarms"), rows)
+    refuted = [row["share"] for audit, row in results["known"].items() if "bound by" not in audit]
+    tables["known"] = percent(max(refuted))
     epsilons = sorted({name.split(", ")[0] for name in results["chances"]}, key=float)
-    counts = ("80", str(COINS), "240", "1000")
+    counts = ("80", str(COINS), "1000")
     rows = []
     for epsilon in epsilons:
-        rings = [results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts]
-        for place, times in enumerate((2, 3, 5)):
-            true_epsilon = times * float(epsilon) or times
-            rows.append(
-                (
-                    epsilon,
-                    f"{true_epsilon:g}",
-                    *(f"{100 * chances[place]:.0f}" for chances in rings),
-                )
-            )
+        rings = (results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts)
+        true = ", ".join(f"{times * float(epsilon) or times:g}" for times in (2, 3, 5))
+        shares = (", ".join(f"{100 * share:.0f}" for share in chances) for chances in rings)
+        rows.append((epsilon, true, *shares))
     tables["chances"] = table(
         ("certified ε", "true ε", *(f"{int(coins):,} coins" for coins in counts)), rows
     )
@@ -530,16 +521,16 @@ def page(results: dict[str, Any]) -> str:
     ]
     tables["too_small"] = table(head, rows)
     white = results["white box"]
+    sets = ("replacement", "inclusion")
     rows = [
-        (words, name, f"{white[key][name]['lower']:.2f}", percent(white[key][name]["refuted"], 0))
+        (words, *(measured_and_refuted(white[key][name]) for name in sets))
         for key, words in (
             ("right", "as it is"),
             ("ideal", "ideal attacker, simulated"),
             ("half the noise", "half the noise"),
         )
-        for name in ("replacement", "inclusion")
     ]
-    tables["white"] = table(("updates", "set", "measured at least, mean", "refuted"), rows)
+    tables["white"] = table(("measured at least (mean), refuted", *sets), rows)
     covered = results["intervals"].values()
     tables["intervals"] = f"{percent(min(covered))} to {percent(max(covered))}"
     runs = max(row["runs"] for row in results["nulls"].values())

@@ -17,10 +17,9 @@ INTRODUCTION = """# Benchmarks
 Read this to know what privacy costs in time and memory, before you choose a model, a batch size or
 a machine.
 
-Contenders take turns, round by round, and a ratio is the median of those within rounds, so a busy
-machine disturbs it little. Peak memory is that of a process of its own, above what the libraries
-need. `python benchmarks/table.py` writes this page from `benchmarks/*.json`, which also hold what
-is left out here; each table says how to measure it again.
+Contenders take turns, and a ratio is the median of those within rounds: a busy machine disturbs it
+little. Peak memory is above what the libraries need. `python benchmarks/table.py` writes this page
+from `benchmarks/*.json`; [benchmarks/README.md](../benchmarks/README.md) has the rest.
 """
 CASES = {
     "gpt2": "GPT-2, 4 layers of width 256, tied, vocabulary 4,096, batch 32, length 128",
@@ -114,30 +113,6 @@ def selective() -> Iterator[str]:
     )
 
 
-def exposure() -> Iterator[str]:
-    found = load("exposure")
-    if found is None:
-        return
-    yield from (
-        "## Exact exposure of ten canaries",
-        "",
-        f"`python benchmarks/exposure.py --rounds 5`. {hardware(found)}",
-        "",
-    )
-    rows = {name: row for name, row in found["results"].items() if not name.startswith("stream")}
-    header = (
-        "model, 10⁶ candidates",
-        "all ranked",
-        "brute force, extrapolated",
-        "branch and bound, secrets known by heart",
-    )
-    lines = []
-    for name, row in rows.items():
-        seconds = f"{row['unpruned_seconds']:.2f} s", f"{row['brute_seconds_extrapolated']:,.0f} s"
-        lines.append((name, *seconds, f"{row['pruned_seconds']:.2f} s"))
-    yield from table(header, lines)
-
-
 POINTS = {"turn": "turns of 54 bytes", "dialogue": "dialogues of 640 bytes, five secrets in each"}
 ESTIMATED = 10_000  # megabytes
 CORES = 16
@@ -160,21 +135,20 @@ def data_stages() -> Iterator[str]:
         f"Speed of each stage on one core, and its peak memory, at {size:,.0f} MB of text:",
         "",
     )
-    cells = {
-        name: [
-            cell
-            for case in largest.values()
-            for row in [case["stages"][name]]
-            for cell in (f"{row['mb_per_cpu_s']:.1f} MB/s", f"{row['peak_mb']:,.0f} MB")
-        ]
+    rows = [
+        (name, *(speed_and_memory(case["stages"][name]) for case in largest.values()))
         for name in next(iter(largest.values()))["stages"]
-    }
-    header = ("stage", *(cell for point in largest for cell in (POINTS[point], "memory")))
-    yield from table(header, [(name, *row) for name, row in cells.items()])
+    ]
+    yield from table(("stage", *(POINTS[point] for point in largest)), rows)
     yield from (
         f"- {POINTS[point].capitalize()}. {estimate(case)}" for point, case in largest.items()
     )
     yield ""
+
+
+def speed_and_memory(row: dict[str, float]) -> str:
+    """A cell of the table of data stages."""
+    return f"{row['mb_per_cpu_s']:.1f} MB/s, {row['peak_mb']:,.0f} MB"
 
 
 def estimate(case: dict[str, Any]) -> str:
@@ -203,7 +177,6 @@ def page() -> str:
             "clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"
         ),
         *selective(),
-        *exposure(),
         *data_stages(),
     ]
     return "\n".join(lines).rstrip() + "\n"

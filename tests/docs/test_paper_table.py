@@ -76,31 +76,27 @@ def defined(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("paper", "place", "what", "code", "study"), ROWS)
-def test_functions_and_studies_exist(
-    paper: str, place: str, what: str, code: str, study: str
-) -> None:
+@pytest.mark.parametrize(("paper", "place", "what", "code"), ROWS)
+def test_functions_exist(paper: str, place: str, what: str, code: str) -> None:
     assert place and what
     named = re.findall(r"`([^`]*)`", code)
     assert named or code == "–"
     for one in named:
         file, _, name = one.partition(":")
         assert name in defined(ROOT / "src/confide" / file), one
-    studies = re.findall(r"`([^`]*)`", study)
-    assert (studies or study == "–") and set(studies) <= STUDIES.keys()
 
 
 def numbers(places: list[str], kind: str) -> set[int]:
-    """Numbers of the places of a kind, as in "Figures 4 to 7", "Theorems 1 and 2" or "Theorem
-    8.1".
+    """Numbers of the places of a kind, as in "Figures 4 to 7", "Figures 1, 4 and 6" or
+    "Definition 3.1".
     """
     found = set()
-    for first, word, last in re.findall(
-        rf"{kind}s? (\d+)(?:\.\d)?[a-c]?(?: (to|and) (\d+))?", "; ".join(places)
+    for listed in re.findall(
+        rf"{kind}s? ((?:\d+(?:\.\d)?[a-c]?(?:, | and | to )?)+)", "; ".join(places)
     ):
-        found |= {int(first)} | (
-            {int(last)} if word == "and" else set(range(int(first), int(last or first) + 1))
-        )
+        for part in re.split(r", | and ", listed):
+            ends = [int(number) for number in re.findall(r"(\d+)(?:\.\d)?", part)]
+            found |= set(range(ends[0], ends[-1] + 1)) if ends else set()
     return found
 
 
@@ -112,5 +108,12 @@ def test_everything_that_a_paper_numbers_has_a_row(paper: str, kind: str) -> Non
 
 
 def test_every_study_but_ones_own_belongs_to_a_paper() -> None:
-    named = {name for row in ROWS for name in re.findall(r"`([^`]*)`", row[4])}
+    """The text above a paper's table names studies, and nothing else in code letters."""
+    named: set[str] = set()
+    for part in PAGE.read_text().split("\n## ")[1:]:
+        text = "\n".join(line for line in part.splitlines() if not line.startswith("|"))
+        studies = set(re.findall(r"`([^`]*)`", text))
+        assert studies, part.splitlines()[0]
+        named |= studies
     assert STUDIES.keys() - named == {"own", "bench"}  # the bench is of all papers
+    assert named <= STUDIES.keys()

@@ -46,11 +46,10 @@ lost. The last column says it.
 **After a crash:** `make unlock; snakemake`. Training goes on from its last checkpoint, to the same
 weights bit for bit and the same ε. A built file that was cut short is refused by name.
 
-Each fault was injected into real runs of the tiny study (`tests/params.tiny.yaml`, {jobs} jobs when
-this was written). The files of the next run were compared, byte for byte, with those of a run
-without the fault; only times and memory of epochs may differ, and sizes of files that hold them. A
-temporary file left behind counts as lost, and so does a second rerun that finds something to do.
-`python tests/faults/table.py --points 20` writes this page.
+Each fault was injected into real runs of the tiny study (`tests/params.tiny.yaml`, {jobs} jobs).
+The files of the next run were compared, byte for byte, with those of a run without it, but for
+times and memory of epochs. A temporary file left behind counts as lost, and so does a second rerun
+that finds something to do. `python tests/faults/table.py --points 20` writes this page.
 
 | fault | injected at | the user reads | lost |
 |---|---|---|---|

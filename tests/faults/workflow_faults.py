@@ -76,7 +76,7 @@ def killed(
     lost = completed(project, reference)
     lost += [f"{path.name} was left over" for path in left_over(project)]
     what = "the controlling process only; its jobs live on" if alone else "the whole process group"
-    where = f"after {', '.join(map(str, places))} of {total} jobs and up to 1 s"
+    where = f"{len(places)} of {total} jobs, drawn at random, and up to 1 s later"
     return Row(f"kill -9 of {what}", where, verdict(lost, reference), lost, done)
 
 

@@ -20,11 +20,16 @@ class Row(NamedTuple):
     released: str
 
 
+def section(title: str) -> str:
+    """The part of the page below a heading."""
+    return PAGE.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+
+
 def rows() -> list[Row]:
     """All kinds, in the order of the page."""
     cells = [
         line.strip("|").split(" | ")
-        for line in PAGE.read_text().splitlines()
+        for line in section("Every kind of file").splitlines()
         if line.startswith("| `")
     ]
     return [
@@ -45,15 +50,14 @@ class Place(NamedTuple):
 
 def places() -> list[Place]:
     """All kinds of which the page names a pattern, in its order."""
-    section = PAGE.read_text().split("## Outside the project")[1].split("\n## ")[0]
     cells = [
         [cell.strip() for cell in line.strip("| ").split(" | ")]
-        for line in section.splitlines()
+        for line in section("Outside the project").splitlines()
         if line.startswith("| ")
     ]
     return [
         Place(where.strip("`"), mode, long.startswith("stays"))
-        for _, where, _, mode, long in cells
+        for where, _, mode, long in cells
         if where.startswith("`")
     ]
 

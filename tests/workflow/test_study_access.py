@@ -25,8 +25,6 @@ NOT_TINY = {
     "data/raw/*",
     "results/studies/*/examples.md",
     "results/papers/*",
-    "results/report.html",
-    "results/sbom.json",
     ".dvc/*",
     ".dvc-state/*",
     "mlflow.db",

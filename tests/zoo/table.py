@@ -17,17 +17,15 @@ PAGE = Path(__file__).parents[2] / "docs" / "zoo.md"
 HEAD = """# Bug zoo
 
 Read this if you wonder whether the tests would notice that privacy is broken. Here it is broken on
-purpose, {faults} times. Each fault is a small change of the real code, one at a time. {checks}
-checks pass on the project as it is (in {seconds:.0f} s together), and each fault must make at least
-one of them fail, or make the project itself refuse to go on.
+purpose, {faults} times: each fault is a small change of the real code, one at a time. {checks}
+checks pass on the project as it is (in {seconds:.0f} s together). Each fault must make one of them
+fail, or the project itself refuse to go on.
 
-Each check has faults that it must notice; every run of the tests holds each fault against its check
-(`tests/zoo/test_zoo.py`). `python tests/zoo/table.py` tries all faults against all checks and
-writes this page: the last column says how many of the {faults} faults a check notices. All faults,
-with what each changes in the code, are in `tests/zoo/*_faults.py`.
-
-`{audit}` is an attack on the trained model. Like any attack
-it notices gross faults only, so nothing rests on it alone.
+Every run of the tests holds each fault against the check that must notice it
+(`tests/zoo/test_zoo.py`); `tests/zoo/*_faults.py` has them all, with what each changes.
+`python tests/zoo/table.py` tries all faults against all checks and writes this page. Nothing rests
+on `{audit}` alone, an attack on the trained model: like any
+attack it notices gross faults only.
 """
 AUDIT = "one_run_audit_stays_below_the_certificate"
 
@@ -71,11 +69,11 @@ def page(seconds: dict[str, float], found: dict[str, list[str]]) -> list[str]:
     """Lines of the page, from the seconds of each check and the checks that notice each fault."""
     total = sum(seconds.values())
     lines = [HEAD.format(faults=len(FAULTS), checks=len(CHECKS), seconds=total, audit=AUDIT)]
-    lines += ["| check | faults | for example | notices |", "|---|---|---|---|"]
+    lines += ["| check | its faults | notices |", "|---|---|---|"]
     for name in CHECKS:
-        own = [fault.name for fault in FAULTS if fault.by == name]
+        own = sum(fault.by == name for fault in FAULTS)
         noticed_by = sum(name in names for names in found.values())
-        lines.append(f"| `{name}` | {len(own)} | {own[0] if own else '–'} | {noticed_by} |")
+        lines.append(f"| `{name}` | {own} | {noticed_by} |")
     missed = [name for name, names in found.items() if not names]
     lines += [
         "",

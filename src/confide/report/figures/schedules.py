@@ -67,7 +67,7 @@ def noised(name: ScheduleName, eta: float) -> float:
     return float(1 - np.mean(_probabilities(name, (np.arange(GRID) + 0.5) / GRID, eta)))
 
 
-def _label(name: str) -> str:
+def _label(name: ScheduleName) -> str:
     """A schedule with its share of noised updates: one where it is the same in all panels."""
     shares = [noised(name, eta) for eta in TEMPERATURES]
     if len({round(share, 6) for share in shares}) == 1:
