@@ -342,7 +342,7 @@ def _in_a_process(
     torch.set_num_threads(1)
     keep_pages()
     stack = StackedLSTM(*map(torch.from_numpy, weights))
-    return weights, _train(stack, view, plan, lr, bos, number)
+    return weights, _train(stack, view=view, plan=plan, lr=lr, bos=bos, number=number)
 
 
 def _train(

@@ -192,7 +192,15 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     metrics["pairs"] = [
         row
         for domain, leaked in wanted
-        for row in rows_of(spec, target.tokenizer, texts, given, by_target[leaked], domain, leaked)
+        for row in rows_of(
+            spec,
+            tokenizer=target.tokenizer,
+            texts=texts,
+            given=given,
+            by_judge=by_target[leaked],
+            domain=domain,
+            target=leaked,
+        )
     ]
     if spec.examples:
         longest = {prompt.dialogue: place for place, prompt in enumerate(given.prompts)}

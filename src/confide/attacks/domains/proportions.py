@@ -49,7 +49,7 @@ def share(
     tail = (1 + confidence) / 2
     low = 1 - clopper_pearson((1 - rate) * effective, effective, tail)
     high = clopper_pearson(rate * effective, effective, tail)
-    return Share(int(marks.sum()), n, effective, float(rate), low, high)
+    return Share(int(marks.sum()), n=n, effective=effective, rate=float(rate), low=low, high=high)
 
 
 def _effective(marks: np.ndarray, clusters: list[object], units: int, confidence: float) -> float:

@@ -148,7 +148,9 @@ def ranks_among(
             bar.update(states * share)
 
         if finite and len(secrets):
-            scores = sequence_log_probs(model, tree, chunk, floor, report, census.roots)
+            scores = sequence_log_probs(
+                model, tree=tree, chunk=chunk, floor=floor, report=report, roots=census.roots
+            )
             finite = bool(np.isfinite(scores).all())
             ranks.add(scores)
         bar.update(census.lengths.total() - bar.n)

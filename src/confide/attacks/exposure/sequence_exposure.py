@@ -69,7 +69,9 @@ def exposures(
         fitted = extrapolated(samples, targets)
         drawn = len(samples.score)
     value, low, high = np.clip(log2(space.size) - np.log2(ranks), 0, log2(space.size))
-    return Exposures(value, low, high, exact, fitted, counts.states, drawn)
+    return Exposures(
+        value, low=low, high=high, exact=exact, fitted=fitted, states=counts.states, samples=drawn
+    )
 
 
 def extrapolated(samples: Samples, targets: np.ndarray) -> np.ndarray | None:
