@@ -13,7 +13,6 @@ from unittest import mock
 
 import numpy as np
 import torch
-from confide.dp.discrete import BITS
 from scipy import stats
 from torch import Tensor, nn
 from toys import (
@@ -36,6 +35,7 @@ from confide.data.partition_files import write_partition
 from confide.dp.accounting.price import epsilon
 from confide.dp.mechanism import update
 from confide.dp.mechanism.clipping import PerExampleClipper
+from confide.dp.mechanism.discrete import BITS
 from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.update import exact_gradient, noisy_gradient, per_example
 from confide.models.batches import Batch, padded, selected
