@@ -332,8 +332,9 @@ def best_bound(
     tables = {  # (2, N)
         name: np.array([[row[name] for row in side] for side in values], float) for name in names
     }
-    options = [(choose(table[:, :half], delta, confidence), name) for name, table in tables.items()]
-    chosen = max(options, default=None) if half else None
+    halves = {name: table[:, :half] for name, table in tables.items()} if half else {}
+    options = [(choose(table, delta, confidence), name) for name, table in halves.items()]
+    chosen = max(options, default=None)
     most = bound(rest, 0, rest, delta, confidence)
     if chosen is None or chosen[0].bound == 0:
         return {"epsilon_lower": 0.0, "epsilon_lower_at_most": most, "scalar": None}
