@@ -154,7 +154,7 @@ def test_memory_does_not_grow_with_the_number_of_blocks(digit_tokenizer, monkeyp
     100 times as much.
     """
 
-    def scores(model: None, tree: Tree, *_: object) -> np.ndarray:
+    def scores(model: None, tree: Tree, **_: object) -> np.ndarray:
         return np.random.default_rng(tree.context[-1]).normal(size=tree.count)
 
     def peak(digits: int, block: int) -> int:
@@ -195,9 +195,12 @@ def test_an_endless_search_asks_the_model_for_little_at_once(
         "advance",
         lambda state, tokens: batches.append(len(tokens)) or advance(state, tokens),
     )
-    monkeypatch.setattr(
-        ranking, "sequence_log_probs", lambda *a: trees.append(a[1].count) or walk(*a)
-    )
+
+    def seen(model, tree, chunk, **options):
+        trees.append(tree.count)
+        return walk(model, tree=tree, chunk=chunk, **options)
+
+    monkeypatch.setattr(ranking, "sequence_log_probs", seen)
     search(model, merging_tokenizer, np.array([1, 2]), digits=4, block=2, chunk=20, prune=False)
     assert max(batches) <= 20 and trees == [2, *[100] * 100]
 

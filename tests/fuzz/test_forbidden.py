@@ -92,12 +92,8 @@ def test_models_of_others_are_read_as_safetensors_alone():
                 name = ast.unparse(node.func)
                 text = ast.unparse(node)
                 if "Config" not in name and "Tokenizer" not in name:
-                    assert "use_safetensors=True" in text or "**options" in text, f"{path}: {text}"
-    assert (
-        calls >= 3
-        and '"use_safetensors": True'
-        in (ROOT / "src/confide/policies/domain_classifier.py").read_text()
-    )
+                    assert "use_safetensors=True" in text, f"{path}: {text}"
+    assert calls >= 3, "The search finds them where they are."
 
 
 PLAIN = {"folder", "folders"}  # of names that params.py has checked

@@ -1,6 +1,7 @@
-"""`confide attest CERTIFICATE --key KEY --study STUDY --output FILE`: vouch for a certificate.
+"""`confide attest CERTIFICATE --key KEY --study STUDY --output FILE`: sign a certificate, its files
+and what was measured.
 
-Its files and what was measured are signed with it. KEY is an Ed25519 private key of yours (PEM or
+KEY is an Ed25519 private key of yours (PEM or
 OpenSSH), STUDY the folder results/studies/STUDY with gate and scan. The signature covers weights,
 ledger, certificate, audits, gate and scan by their SHA-256, and stands for the word of whoever
 holds the key: nothing here can know whether the training took place. Certificates with digests of
