@@ -1,12 +1,11 @@
 """`confide attest CERTIFICATE --key KEY --study STUDY --output FILE`: sign a certificate, its files
 and what was measured.
 
-KEY is an Ed25519 private key of yours (PEM or
-OpenSSH), STUDY the folder results/studies/STUDY with gate and scan. The signature covers weights,
-ledger, certificate, audits, gate and scan by their SHA-256, and stands for the word of whoever
-holds the key: nothing here can know whether the training took place. Certificates with digests of
-confidential text can be signed for one's own records; what is given away is signed after `confide
-release`, whose copy has none.
+KEY is an Ed25519 private key of yours (PEM or OpenSSH), STUDY the folder results/studies/STUDY with
+gate and scan. The signature covers weights, ledger, certificate, audits, gate and scan by their
+SHA-256, and stands for the word of whoever holds the key: nothing here can know whether the
+training took place. Certificates with digests of confidential text can be signed for one's own
+records; what is given away is signed after `confide release`, whose copy has none.
 """
 
 from importlib.metadata import version
