@@ -34,11 +34,11 @@ if typing.TYPE_CHECKING:
 # fmt: off
 COMMANDS = (  # for a user; no rule of the workflow calls them
     "init", "recommend", "check", "epsilon", "verify", "rerun", "release", "attest", "spend",
-    "example",
+    "example", "generate",
 )
 STAGES = (
-    "fetch", "split", "plant", "tokenizer", "pipeline", "domain_policy", "dedup", "redact",
-    "recall", "partition", "neighbours", "train", "shadows", "certify", "evaluate", "attack",
+    "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy", "dedup",
+    "redact", "recall", "partition", "neighbours", "train", "shadows", "certify", "evaluate", "attack",
     "trajectory", "gate", "report", "summary", "scan", "track",
 )
 # fmt: on

@@ -38,6 +38,7 @@ rule certify:
 
 rule evaluate:
     input:
+        unpack(pretrained_files),
         unpack(views),
         model="models/{run}/model.safetensors",
         config="models/{run}/config.json",
@@ -94,6 +95,7 @@ def ledger_file(wildcards):
 
 rule attack:
     input:
+        unpack(pretrained_files),
         unpack(shadow_files),
         unpack(ledger_file),
         unpack(reference_file),
@@ -130,6 +132,7 @@ rule attack:
 # The same attacks on the model as it was after every epoch, where a row asks for that.
 rule trajectory:
     input:
+        unpack(pretrained_files),
         unpack(trajectory_reference),
         epochs="models/{run}/epochs.safetensors",
         model="models/{run}/model.safetensors",

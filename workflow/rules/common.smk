@@ -18,7 +18,7 @@ from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
-from confide.specs import FetchSpec
+from confide.specs import FetchSpec, PackageSpec
 
 
 def environment_of_jobs():
@@ -171,7 +171,23 @@ def tokenizer_files(spec):
         return {"points": f"data/work/{source}/points.jsonl"}
     if spec.source == "archive":
         return {"archive": "data/raw/gpt2-bpe.jsonl"}
-    return {}
+    return packaged(spec.source)
+
+
+def packaged(source):
+    """The folder of a pretrained model that the workflow itself makes, if it is one."""
+    return (
+        {"pretrained": source}
+        if source and source.startswith("data/raw/pretrained/")
+        else {}
+    )
+
+
+def pretrained_files(wildcards):
+    """The pretrained model that a run's model is made of, if it is made here."""
+    return packaged(
+        getattr(PARAMS.models[RUNS[wildcards.run].row.model], "pretrained", None)
+    )
 
 
 def plant_files(wildcards):

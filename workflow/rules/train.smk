@@ -4,6 +4,7 @@
 rule train:
     input:
         unpack(views),
+        unpack(pretrained_files),
         unpack(start_files),
         tokenizer=tokenizer_file,
     output:

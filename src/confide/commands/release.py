@@ -19,11 +19,13 @@ from confide.certify.rounding import ROUNDED
 from confide.commands.verify import reached, read, verify
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json
+from confide.models.export import card_of, export, exportable
 from confide.output.escaping import say
 from confide.report.pages.certificate import as_html, page
 from confide.signing.evidence import checks_of
 from confide.specs import CertifySpec, parse
 from confide.specs.files import MeasuredFile, NeighboursFile, RecallFile
+from confide.text.tokenizer import load as load_tokenizer
 
 # files that a certificate names, and what each is called outside; {} numbers those that may be
 # several
@@ -36,6 +38,9 @@ RELEASED = {
     "neighbours": "neighbours.json",
     "start_ledgers": "start_ledger_{}.jsonl",
 }
+
+# A folder beside these, of a model that transformers has: what its `from_pretrained` opens.
+TRANSFORMERS = "transformers"
 
 MEASURED: dict[str, type[MeasuredFile]] = {"recall": RecallFile, "neighbours": NeighboursFile}
 
@@ -74,6 +79,12 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     for reason in against:
         say(f"  released all the same: {reason}")
     say(f"  released: {output}")
+
+
+def found_base(spec: CertifySpec) -> str | None:
+    """The name of the pretrained model, where it is one of the hub."""
+    name = getattr(spec.train.model, "pretrained", None)
+    return None if name is None or Path(name).exists() else name
 
 
 def shown(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
@@ -117,6 +128,14 @@ def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) 
     }
     spec = parse(CertifySpec, found["asked"], file="certificate.json")
     again = certificate_of(spec, copies, named)
+    if exportable(spec.train.model):
+        card = card_of(spec.train.run, again["says"], found_base(spec), sorted(RELEASED))
+        words = load_tokenizer(copies["tokenizer"][0])
+        exported = export(files["model"][0].parent, words, folder / TRANSFORMERS, card)
+        named[TRANSFORMERS] = [
+            {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in exported
+        ]
+        again = certificate_of(spec, copies, named)
     written = sealed(again | {"code": again["code"] | {"version": found["code"]["version"]}})
     text = page(written)
     write_json(folder / "certificate.json", written)

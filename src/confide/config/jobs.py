@@ -258,7 +258,7 @@ def reads(params: Params, run: Run) -> list[ReadSpec]:
     """
     products = data_reads(params, run.row.dataset)
     model = params.models[run.row.model]
-    if model.kind == "gpt2" and (name := model.pretrained) is not None:
+    if model.kind != "lstm" and (name := model.pretrained) is not None:
         products.append(
             ReadSpec(stage="pretrained", source=name, public=model.public, artefact=name)
         )

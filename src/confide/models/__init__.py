@@ -15,19 +15,28 @@ from torch.overrides import TorchFunctionMode
 
 from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_json
+from confide.models.causal_lm import CausalLM
 from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
 from confide.models.language_model import LanguageModel
 from confide.models.lstm import LSTMModel
-from confide.specs import GPT2Spec, LSTMSpec, ModelSpec, parse
+from confide.specs import CausalLMSpec, GPT2Spec, LSTMSpec, ModelSpec, parse
 from confide.specs.files import ConfigFile
 
 settle()
 
 INITIALISERS = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}
 
-MODELS: dict[str, Callable[..., LanguageModel]] = {"lstm": LSTMModel, "gpt2": GPT2Model}
-SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec]] = {"lstm": LSTMSpec, "gpt2": GPT2Spec}
+MODELS: dict[str, Callable[..., LanguageModel]] = {
+    "lstm": LSTMModel,
+    "gpt2": GPT2Model,
+    "causal_lm": CausalLM,
+}
+SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec] | type[CausalLMSpec]] = {
+    "lstm": LSTMSpec,
+    "gpt2": GPT2Spec,
+    "causal_lm": CausalLMSpec,
+}
 
 
 def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:
@@ -45,9 +54,9 @@ def save(model: LanguageModel, weights: Path, config: Path) -> None:
 
 
 def weights_of(model: LanguageModel) -> dict[str, Tensor]:
-    """Named parameters, each once, on the CPU."""
-    parameters = model.named_parameters()
-    return {name: parameter.detach().cpu().contiguous() for name, parameter in parameters}
+    """Parameters that are stored, each once, on the CPU."""
+    stored = model.stored()
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in stored.items()}
 
 
 def load_weights(model: LanguageModel, weights: Path) -> None:
@@ -64,7 +73,7 @@ def load_weights(model: LanguageModel, weights: Path) -> None:
     for name, tensor in stored.items():
         if not tensor.isfinite().all():
             raise InputError(f"tensor {name} holds a number that is not finite", file=weights)
-    for name, parameter in model.named_parameters():
+    for name, parameter in model.stored().items():
         parameter.data.copy_(stored[name])
 
 
@@ -90,7 +99,7 @@ def load(folder: Path) -> LanguageModel:
     check_sizes(spec, config, place, weights)
     model = build(spec, config["vocab_size"], config["bos"])
     load_weights(model, weights)
-    return model.eval()
+    return model.merged().eval()
 
 
 class Undrawn(TorchFunctionMode):
@@ -114,7 +123,7 @@ def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: P
     Nothing is allocated before that.
     """
     stored = stored_shapes(weights)
-    if spec.layers > len(stored):
+    if not isinstance(spec, CausalLMSpec) and spec.layers > len(stored):
         raise InputError(
             f"the weights beside it hold {len(stored)} tensors",
             file=place,
@@ -134,8 +143,8 @@ def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: P
 
 
 def shapes_of(model: LanguageModel) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of a model's tensors, each once."""
-    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    """Names and shapes of a model's tensors that are stored, each once."""
+    return {name: tuple(parameter.shape) for name, parameter in model.stored().items()}
 
 
 def stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:

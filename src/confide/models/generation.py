@@ -21,10 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from confide.errors import InputError
+from confide.models.causal_lm import CausalLM
 from confide.models.gpt2 import GPT2Model, after_attention
 from confide.models.language_model import LanguageModel
 from confide.models.lstm import LSTMModel
-from confide.specs import GPT2Spec, SamplingSpec
+from confide.specs import SamplingSpec
 from confide.text.tokenizer import Tokenizer
 
 ROWS = 128  # contexts in a batch
@@ -237,9 +238,43 @@ class GPT2Reader:
         return self.body.ln_f(x)
 
 
+class CausalReader:
+    """Keys and values of n contexts of a model of transformers.
+
+    Prompts have their padding on the left, so that what a context has read stands together, as
+    models that look back a fixed number of tokens need it.
+    """
+
+    def __init__(self, model: CausalLM, ids: Tensor, lengths: Tensor, rows: Tensor):
+        self.model = model
+        width = ids.shape[1]
+        behind = width - lengths.to(ids.device)[:, None]  # (p, 1): how far a prompt moves
+        places = torch.arange(width, device=ids.device) - behind
+        self.mask = (places >= 0).long()
+        places = places.clamp(min=0)
+        hidden, self.state = model.read(ids.gather(1, places), places, self.mask)
+        self.hidden = hidden[:, -1][rows]
+        self.positions = lengths.to(ids.device)
+        self.keep(rows)
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """One token (n,) more in each context -> hidden (n, d)."""
+        self.mask = F.pad(self.mask, (0, 1), value=1)
+        positions = self.positions[:, None]
+        hidden, self.state = self.model.read(tokens[:, None], positions, self.mask, self.state)
+        self.positions = self.positions + 1
+        return hidden[:, 0]
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these contexts."""
+        self.state = self.model.take(self.state, rows)
+        self.mask = self.mask[rows]
+        self.positions = self.positions[rows]
+
+
 def reader_of(
     model: LanguageModel, ids: Tensor, lengths: Tensor, rows: Tensor, new: int
-) -> LSTMReader | GPT2Reader:
+) -> LSTMReader | GPT2Reader | CausalReader:
     """A reader of n contexts that go on from prompts ids (p, L), of which lengths (p,) are real.
 
     rows (n,) names the prompt of each context; `new` is the most tokens that are read after it.
@@ -248,14 +283,14 @@ def reader_of(
         return GPT2Reader(model, ids, lengths, rows, new)
     if isinstance(model, LSTMModel):
         return LSTMReader(model, ids, lengths, rows)
+    if isinstance(model, CausalLM):
+        return CausalReader(model, ids, lengths, rows)
     raise TypeError(f"there is no reader for {type(model).__name__}")
 
 
 def room(model: LanguageModel, spec: SamplingSpec) -> float:
     """The longest prompt, begin token included, after which there is room for all new tokens."""
-    if isinstance(model.spec, GPT2Spec):
-        return model.spec.positions - spec.max_new_tokens
-    return float("inf")
+    return model.positions - spec.max_new_tokens
 
 
 @torch.inference_mode()
@@ -300,9 +335,8 @@ def generate(
 def _batch(model: LanguageModel, longest: int, samples: int, new: int) -> int:
     """How many contexts go together; all samples of a prompt, where there are not too many."""
     size = ROWS
-    if isinstance(model.spec, GPT2Spec):
-        position = 2 * model.spec.layers * model.spec.width * model.head.weight.element_size()
-        size = max(1, min(ROWS, BYTES // (position * (longest // samples + new))))
+    if model.cache_bytes:
+        size = max(1, min(ROWS, BYTES // (model.cache_bytes * (longest // samples + new))))
     return size - size % samples if size > samples else size
 
 

@@ -119,6 +119,14 @@ class GPT2Model(LanguageModel):
         self.bos = bos
 
     @property
+    def positions(self) -> float:
+        return self.spec.positions
+
+    @property
+    def cache_bytes(self) -> int:
+        return 2 * self.spec.layers * self.spec.width * self.head.weight.element_size()
+
+    @property
     def blocks(self) -> "list[GPT2Block]":
         """The blocks in order; torch's list does not say its type."""
         return cast("list[GPT2Block]", list(self.network.transformer.h))

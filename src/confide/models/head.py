@@ -26,16 +26,24 @@ def linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 class CrossEntropy(torch.autograd.Function):
     """Token losses (B, L) from hidden states, weights and targets.
 
-    Takes hidden (B, L, d), weight (V, d), bias (V,) or None, and targets (B, L). May be
-    differentiated once; then `logit_grads` (B, L, V) of the node holds the gradient of the logits.
+    Takes hidden (B, L, d), weight (V, d), bias (V,) or None, targets (B, L), and logits (B, L, k)
+    of k more tokens or None. May be differentiated once; then `logit_grads` (B, L, V + k) of the
+    node holds the gradient of the logits.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        more: Tensor | None = None,
     ) -> Tensor:
         logits = linear(hidden, weight, bias)
         ctx.dtype = logits.dtype
+        if more is not None:
+            logits = torch.cat([logits, more.to(logits.dtype)], -1)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         labels = targets.clamp(min=0).unsqueeze(-1)
         real = targets != IGNORE
@@ -55,7 +63,9 @@ class CrossEntropy(torch.autograd.Function):
         logit_grads = ctx.logit_grads.mul_(grad / total).scatter_add_(
             -1, labels, -grad.to(ctx.dtype)
         )
-        wants_hidden, wants_weight, wants_bias, _ = ctx.needs_input_grad
+        wants_hidden, wants_weight, wants_bias, _, wants_more = ctx.needs_input_grad
+        more = logit_grads[..., len(weight) :] if wants_more else None
+        logit_grads = logit_grads[..., : len(weight)]
         flat = logit_grads.flatten(0, -2)
         inputs = hidden.flatten(0, -2).to(ctx.dtype)
         return (
@@ -63,23 +73,32 @@ class CrossEntropy(torch.autograd.Function):
             flat.t() @ inputs if wants_weight else None,
             flat.sum(0) if wants_bias else None,
             None,
+            more,
         )
 
 
 class Head(nn.Module):
-    """Output layer; its weight may be tied to an embedding."""
+    """Output layer; its weight may be tied to an embedding.
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None):
+    Where the weight is frozen, `more` is a layer that gives the logits of k tokens that follow.
+    """
+
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None = None, more: nn.Linear | None = None
+    ) -> None:
         """weight (V, d) and bias (V,) are parameters."""
         super().__init__()
         self.weight = weight
         self.bias = bias
+        self.more = more
 
     def forward(self, hidden: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Logits (B, L, V) of hidden (B, L, d), or with targets (B, L) the losses of these.
+        """Logits (B, L, V + k) of hidden (B, L, d), or with targets (B, L) the losses of these.
 
         Losses are (B, L) in nats, and 0 where the target is IGNORE.
         """
-        if targets is None:
-            return linear(hidden, self.weight, self.bias)
-        return CrossEntropy.apply(hidden, self.weight, self.bias, targets)
+        more = None if self.more is None else self.more(hidden.to(self.more.weight.dtype))
+        if targets is not None:
+            return CrossEntropy.apply(hidden, self.weight, self.bias, targets, more)
+        logits = linear(hidden, self.weight, self.bias)
+        return logits if more is None else torch.cat([logits, more.to(logits.dtype)], -1)

@@ -4,13 +4,14 @@ Whole texts go through `hidden`, and `head` turns its states into logits or loss
 generation read token by token: `start`, then `advance`, with `take` to copy or drop contexts.
 """
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from confide.models.head import Head
-from confide.specs import GPT2Spec, LSTMSpec
+from confide.specs import ModelSpec
 
 # What a model has read so far in n contexts. Each kind of model has a form of its own; whoever asks
 # a model for it hands it back to the same model and does not look inside.
@@ -24,10 +25,31 @@ class LanguageModel(nn.Module):
     `take`.
     """
 
-    spec: LSTMSpec | GPT2Spec
+    spec: ModelSpec
     head: Head
     vocab_size: int
     bos: int
+    # whether layers may read (B L, d) instead of (B, L, d): all positions of the first example,
+    # then all of the second, and so on
+    flattens: bool = False
+
+    @property
+    def positions(self) -> float:
+        """The most tokens that a text may have, begin token included; without a limit infinity."""
+        return math.inf
+
+    @property
+    def cache_bytes(self) -> int:
+        """What a context keeps of every token that it has read; 0 where that does not grow."""
+        return 0
+
+    def stored(self) -> dict[str, Tensor]:
+        """Parameters that the file of weights holds, each once, by name."""
+        return dict(self.named_parameters())
+
+    def merged(self) -> "LanguageModel":
+        """The model as it is used once it is trained: itself, where nothing was added to it."""
+        return self
 
     @property
     def device(self) -> torch.device:

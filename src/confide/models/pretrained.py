@@ -24,6 +24,7 @@ KEY = "model.pretrained"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+VOCABULARY = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 FIXED = {  # what this project's GPT-2 computes, and so what a folder may not have otherwise
     "activation_function": ("gelu_new",),
@@ -70,7 +71,7 @@ def located(name: str, *, local: bool = False) -> Path:
         return Path(name)
     from huggingface_hub import snapshot_download
 
-    patterns = [CONFIG, "model*.safetensors", INDEX]
+    patterns = [CONFIG, "model*.safetensors", INDEX, *VOCABULARY]
     try:
         return Path(snapshot_download(name, allow_patterns=patterns, local_files_only=local))
     # A name that is none, a network that is not there: there are errors of many kinds.
@@ -145,15 +146,15 @@ def files_of(folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def headers(folder: Path) -> dict[str, Stored]:
-    """Tensors by their names without "transformer.", from the headers alone."""
+def headers(folder: Path, prefix: str = "transformer.") -> dict[str, Stored]:
+    """Tensors by their names without a prefix, from the headers alone."""
     tensors: dict[str, Stored] = {}
     for file in files_of(folder):
         try:
             with safe_open(file, "pt") as opened:
                 for name in opened.keys():  # noqa: SIM118 (not a mapping)
                     slice_ = opened.get_slice(name)
-                    short = name.removeprefix("transformer.")
+                    short = name.removeprefix(prefix)
                     if short in tensors:
                         raise InputError("stands there twice", file=file, key=name)
                     shape = tuple(slice_.get_shape())

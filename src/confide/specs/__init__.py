@@ -27,6 +27,7 @@ from confide.specs.data import (
     MultiDogoSpec,
     MultiWozSpec,
     NeighboursSpec,
+    PackageSpec,
     PartitionSpec,
     ReadSpec,
     RecallSpec,
@@ -72,9 +73,11 @@ from confide.specs.policies import (
     UnionPolicySpec,
 )
 from confide.specs.training import (
+    AdapterSpec,
     AttackJobSpec,
     AttackSpec,
     AuthorInferenceSpec,
+    CausalLMSpec,
     CertifySpec,
     DataSpec,
     DomainLiraSpec,
@@ -99,6 +102,7 @@ from confide.specs.training import (
 
 __all__ = [
     "AUDITS",
+    "AdapterSpec",
     "AmplificationSpec",
     "AnyCanarySpec",
     "AttackJobSpec",
@@ -108,6 +112,7 @@ __all__ = [
     "AuthoredSpec",
     "AuthorsSpec",
     "CanarySpec",
+    "CausalLMSpec",
     "CertifySpec",
     "ClassifierFitSpec",
     "ClassifierPolicySpec",
@@ -146,6 +151,7 @@ __all__ = [
     "Natural",
     "NeighboursSpec",
     "NerPolicySpec",
+    "PackageSpec",
     "Params",
     "ParamsFile",
     "PartitionSpec",

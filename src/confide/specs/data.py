@@ -246,19 +246,27 @@ class RecallSpec(Spec):
     confidence: Fraction = 0.95
 
 
+class PackageSpec(Spec):
+    """A package of the registry that carries a pretrained model."""
+
+    package: str
+
+
 class TokenizerSpec(Spec):
     """bpe: ours, byte-level, single digits, trained on a public corpus. gpt2: files (archive or
-    folder) or a hub name.
+    folder) or a hub name. pretrained: that of a pretrained model's folder, or a hub name.
 
     `public`: you declare that the vocabulary of `source` was made from no protected text; "archive"
     needs no such word.
     """
 
-    kind: Literal["bpe", "gpt2"]
+    kind: Literal["bpe", "gpt2", "pretrained"]
     corpus: str | None = None  # bpe: name of the public corpus it is trained on
     vocab_size: Natural = 1024
     source: str | None = (
-        None  # gpt2: "archive", a folder with vocab.json and merges.txt, or a hub name
+        # gpt2: "archive", a folder with vocab.json and merges.txt, or a hub name; pretrained: what
+        # the model's `pretrained` is
+        None
     )
     public: bool = False
     control: list[

@@ -40,7 +40,40 @@ class GPT2Spec(Spec):
     )
 
 
-ModelSpec = Annotated[LSTMSpec | GPT2Spec, Field(discriminator="kind")]
+class AdapterSpec(Spec):
+    """Low-rank adapters (LoRA, Hu et al. 2022).
+
+    They alone are trained, and the rows of new tokens. A layer's output gains (alpha / rank) B A x,
+    where A has `rank` rows.
+    """
+
+    rank: Natural = 8
+    alpha: Positive | None = None  # None: twice the rank
+    # names of linear layers as the model has them, such as q_proj; None: all in its blocks
+    targets: list[str] | None = None
+    dropout: Fraction = 0.0
+
+
+class CausalLMSpec(Spec):
+    """A pretrained language model of transformers, fine-tuned whole or with adapters.
+
+    `pretrained` is a folder that transformers saved, or a model's name on the hub. `public`: you
+    declare that its weights were made from no protected text. Without it nothing finite is
+    certified.
+    """
+
+    kind: Literal["causal_lm"]
+    pretrained: str
+    # of all its files and their names: no others will do; a trained model has it in config.json
+    sha256: str | None = None
+    public: bool = False
+    adapter: AdapterSpec | None = None  # None: all weights are trained
+    dropout: Fraction | None = None  # None: what the model's own configuration says
+    # of weights that are not trained; what is trained is float32
+    frozen_dtype: Literal["float32", "bfloat16"] = "float32"
+
+
+ModelSpec = Annotated[LSTMSpec | GPT2Spec | CausalLMSpec, Field(discriminator="kind")]
 
 
 class PrivacySpec(Spec):

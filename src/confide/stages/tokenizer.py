@@ -1,4 +1,4 @@
-"""Make tokenizer.json: our BPE trained on a public corpus, or GPT-2's own files with <MASK>.
+"""Make tokenizer.json: our BPE trained on a public corpus, or a pretrained model's with <MASK>.
 
 Vocabularies never come from the private text (a whole word in a vocabulary is a word of its
 training text).
@@ -10,8 +10,9 @@ from pathlib import Path
 from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.files.rows import read_rows
+from confide.models.pretrained import located
 from confide.specs import TokenizerSpec
-from confide.text.tokenizer import Tokenizer, from_files, from_hub, save, train_bpe
+from confide.text.tokenizer import Tokenizer, from_files, from_folder, from_hub, save, train_bpe
 
 FILES = ("vocab.json", "merges.txt")
 
@@ -23,7 +24,13 @@ def tokenizer(
 
     Guarantees: reads the train split of `points` only; give it public text.
     """
-    save(_bpe(spec, points) if spec.kind == "bpe" else _gpt2(spec, archive), output)
+    if spec.kind == "bpe":
+        made = _bpe(spec, points)
+    elif spec.kind == "gpt2":
+        made = _gpt2(spec, archive)
+    else:
+        made = _pretrained(spec)
+    save(made, output)
 
 
 def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
@@ -31,6 +38,12 @@ def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
         raise InputError("kind bpe needs the points of a public corpus", key="points")
     texts = (text for text, split in read_rows(points, "text", "split") if split == "train")
     return train_bpe(texts, spec.vocab_size, spec.control, spec.new_tokens)
+
+
+def _pretrained(spec: TokenizerSpec) -> Tokenizer:
+    if spec.source is None:
+        raise InputError("kind pretrained needs a source: a folder, or a hub name", key="source")
+    return from_folder(located(spec.source), source=spec.source, control=spec.control)
 
 
 def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import orjson
-from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, decoders, models, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
 
 from confide.errors import InputError
 from confide.files import jsons
-from confide.files.io import atomic, read_bytes
+from confide.files.io import atomic, read_bytes, read_object
 from confide.text.planted import NEW_TOKEN, NEW_TOKENS
 from confide.types import MASK
 
@@ -75,7 +75,8 @@ class Tokenizer:
     words: Words = field(repr=False)
     # strings that are matched in text as one token: <MASK> and the control strings
     whole: dict[str, int]
-    pattern: re.Pattern[str]  # cuts ASCII text into words, or a few digits
+    # cuts ASCII text into words, or a few digits; None where that is left to the backend
+    pattern: re.Pattern[str] | None
     borders: re.Pattern[str]  # finds what is matched whole
     # by the characters that stand for them in planted text
     new_tokens: dict[str, int] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Tokenizer:
 
     def packed(self, text: str) -> bytes:
         """Token ids of a text, packed: for many texts, several times as fast."""
-        if not text.isascii():
+        if self.pattern is None or not text.isascii():
             return packed(self.backend.encode(text, add_special_tokens=False).ids)
         if not self.borders.search(text):
             return b"".join(map(self.words.__getitem__, self.pattern.findall(text)))
@@ -115,6 +116,13 @@ class Tokenizer:
         """
         encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
         return [(encoding.ids, encoding.offsets) for encoding in encodings]
+
+    def token(self, index: int) -> str:
+        """A token as the vocabulary spells it."""
+        token = self.backend.id_to_token(index)
+        if token is None:
+            raise ValueError(f"there is no token {index}")
+        return token
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; special tokens are spelled out."""
@@ -204,6 +212,112 @@ def from_vocab(
     except Exception as error:  # the backend has no exception type of its own
         message = f"vocabulary and merges do not fit together: {error}"
         raise InputError(message, file=source) from None
+
+
+def from_folder(folder: Path, *, source: str, control: Sequence[str] = ()) -> Tokenizer:
+    """A pretrained model's own byte-level BPE; what is new follows its own tokens.
+
+    These are bytes that it lacks, <MASK>, <pad> and the control strings. Its end token serves as
+    begin and end. Its other special tokens are ordinary text where a text has them, and its
+    normalizer is left out, so that every byte of a text is in the tokens.
+    """
+    check_control(control)
+    place = folder / "tokenizer.json"
+    described = described_in(folder)
+    model = described["model"]
+    cut = described.get("pre_tokenizer") or {}
+    parts = cut.get("pretokenizers", [cut])
+    last = parts[-1] if isinstance(parts, list) and parts else {}
+    if model.get("type") != "BPE" or model.get("byte_fallback") or last.get("type") != "ByteLevel":
+        raise InputError(
+            "is no byte-level BPE; vocabularies of SentencePiece are not read",
+            file=place,
+            key="model.type",
+            value=model.get("type"),
+        )
+    if any(part.get("add_prefix_space") for part in parts):
+        raise InputError("puts a space before every text", file=place, key="add_prefix_space")
+    vocab = vocabulary_of(folder)
+    end = end_token(folder)
+    if end not in vocab:
+        raise InputError("has no end token", file=folder / "tokenizer_config.json", key="eos_token")
+    words = [
+        added for added in described["added_tokens"] if not added["special"] and added["content"]
+    ]
+    for token in (*pre_tokenizers.ByteLevel.alphabet(), MASK, PAD, *control):
+        vocab.setdefault(token, len(vocab))
+    rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
+    described["added_tokens"] = words + [
+        {"content": token, "id": vocab[token]} | dict.fromkeys(rest, False)
+        for token in (MASK, *control)
+    ]
+    described["model"] |= {"vocab": vocab, "dropout": None, "unk_token": None}
+    described |= {"normalizer": None, "truncation": None, "padding": None}
+    described["decoder"] = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
+    described["post_processor"] = _ending_in(vocab[end])
+    try:
+        return _wrap(backend_of(orjson.dumps(described).decode()))
+    except Exception as error:  # the backend has no exception type of its own
+        reason = str(error).partition("\n")[0][:200]
+        raise InputError(f"is no tokenizer that can be read: {reason}", file=place) from None
+
+
+def described_in(folder: Path) -> dict[str, Any]:
+    """tokenizer.json of a folder; InputError where it lacks a part."""
+    place = folder / "tokenizer.json"
+    described = read_object(place, "model")
+    vocab = described["model"].get("vocab") if isinstance(described["model"], dict) else None
+    added = described.setdefault("added_tokens", [])
+    if not isinstance(vocab, dict) or not all(
+        isinstance(one, dict) and {"content", "id", "special"} <= one.keys() for one in added
+    ):
+        raise InputError("has no vocabulary of tokens and their numbers", file=place, key="model")
+    return described
+
+
+def vocabulary_of(folder: Path) -> dict[str, int]:
+    """Tokens of a pretrained model and their ids, which are 0, 1, 2, ..., without gaps."""
+    described = described_in(folder)
+    vocab = described["model"]["vocab"] | {
+        added["content"]: added["id"] for added in described["added_tokens"]
+    }
+    if sorted(vocab.values(), key=str) != sorted(range(len(vocab)), key=str):
+        message = "has gaps between the numbers of its tokens, or one twice"
+        raise InputError(message, file=folder / "tokenizer.json", key="model.vocab")
+    return vocab
+
+
+def end_token(folder: Path) -> str | None:
+    """The end token that tokenizer_config.json names."""
+    named = read_object(folder / "tokenizer_config.json", "eos_token")["eos_token"]
+    return named.get("content") if isinstance(named, dict) else named
+
+
+def _ending_in(index: int) -> dict[str, Any]:
+    """A template that puts a token before and after a text.
+
+    It is how a file names its end token.
+    """
+    probe = Backend(models.BPE())
+    probe.post_processor = processors.TemplateProcessing(
+        single="<end> $A <end>", special_tokens=[("<end>", index)]
+    )
+    return orjson.loads(probe.to_str())["post_processor"]
+
+
+def beginning_with(tokenizer: Tokenizer) -> Backend:
+    """The backend as transformers uses it: the begin token stands before every text."""
+    backend = Backend.from_str(tokenizer.backend.to_str())
+    begin = tokenizer.token(tokenizer.bos_id)
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{begin} $A", special_tokens=[(begin, tokenizer.bos_id)]
+    )
+    return backend
 
 
 def from_hub(name: str, control: Sequence[str] = ()) -> Tokenizer:
@@ -309,13 +423,23 @@ def _wrap(backend: Backend) -> Tokenizer:
     kind = described["pre_tokenizer"]
     whole = {added["content"]: added["id"] for added in described["added_tokens"]}
     gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
-    pattern = GPT2 if gpt2.items() <= kind.items() else OURS
-    if pattern is OURS and kind != orjson.loads(_probe()):
+    end = None
+    if described["post_processor"] is not None:
+        end = described["post_processor"]["special_tokens"]["<end>"]["ids"][0]
+        pattern = None
+    elif gpt2.items() <= kind.items():
+        pattern = GPT2
+    elif kind == orjson.loads(_probe()):
+        pattern = OURS
+    else:
         raise ValueError("unknown pre-tokenizer")
     if MASK not in whole or "" in whole:
         raise ValueError("<MASK> is no token, or nothing is one")
-    # our digits are tokens one by one, but looked up by up to three
-    words = pattern.replace("|{N}|", "|{N}{1,3}|")
+    cut = None
+    if pattern is not None:
+        # our digits are tokens one by one, but looked up by up to three
+        words = pattern.replace("|{N}|", "|{N}{1,3}|")
+        cut = re.compile(_spell(words, letters="A-Za-z", digits="0-9"), re.ASCII)
     new = {}
     if pattern is OURS:
         ordinary = sorted(vocab.keys() - whole)
@@ -327,7 +451,7 @@ def _wrap(backend: Backend) -> Tokenizer:
     return Tokenizer(
         backend=backend,
         pad_id=vocab[PAD],
-        bos_id=vocab[BOS] if BOS in vocab else vocab[END],
+        bos_id=vocab[BOS if BOS in vocab else END] if end is None else end,
         mask_id=vocab[MASK],
         vocab_size=len(vocab),
         lengths=lengths,
@@ -335,7 +459,7 @@ def _wrap(backend: Backend) -> Tokenizer:
         whole=whole,
         borders=_borders(whole),
         new_tokens=new,
-        pattern=re.compile(_spell(words, letters="A-Za-z", digits="0-9"), re.ASCII),
+        pattern=cut,
     )
 
 

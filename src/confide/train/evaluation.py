@@ -19,6 +19,7 @@ from confide.models.language_model import LanguageModel
 from confide.types import View
 
 BATCH = 256
+LOGITS = 1 << 28  # of one pass, as many numbers
 
 
 class Scores(NamedTuple):
@@ -48,7 +49,9 @@ def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "c
     training = model.training
     found = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
     model.eval()
-    for piece in by_length(view, points, BATCH):
+    longest = int(np.diff(view.starts)[points].max(initial=0)) + 1
+    fitting = max(1, min(BATCH, LOGITS // (longest * model.vocab_size)))
+    for piece in by_length(view, points, fitting):
         batch = padded(view, piece, model.bos).to(torch.device(device))
         logits = model(batch.inputs)
         targets = batch.targets

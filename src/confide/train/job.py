@@ -99,7 +99,7 @@ class Job:
         states = {name: part.state() for name, part in self._parts().items()}
         if not self.group.first:
             return
-        states["model"] = dict(self.model.named_parameters())
+        states["model"] = self.model.stored()
         states["job"] = {
             "done": self.done,
             "noise_multiplier": self.gradients.noise_multiplier,
@@ -108,7 +108,7 @@ class Job:
 
     def restore(self, states: dict[str, checkpoint.State]) -> None:
         """Continue where a checkpoint left off."""
-        for name, parameter in self.model.named_parameters():
+        for name, parameter in self.model.stored().items():
             parameter.data.copy_(states["model"][name])
         for name, part in self._parts().items():
             part.restore(states[name])

@@ -9,6 +9,7 @@ as one).
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,8 @@ from confide.models.recurrence import LSTMLayer, Recurrent
 
 Gradients = dict[nn.Parameter, Formed | Factored]
 PART = 1 << 20  # numbers turned into float64 at once
+# Of transformers, beside torch's own: Gemma's, which multiplies by a constant, and OPT's positions.
+EMBEDDINGS = ("Gemma3TextScaledWordEmbedding", "OPTLearnedPositionalEmbedding")
 
 
 def is_conv1d(module: nn.Module) -> bool:
@@ -36,10 +39,42 @@ def is_conv1d(module: nn.Module) -> bool:
 def supported(module: nn.Module) -> bool:
     """Whether the per-example gradients of a layer's own parameters are known here."""
     if isinstance(module, nn.Embedding):
-        return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
+        plain = module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
+        return plain and (type(module) is nn.Embedding or type(module).__name__ in EMBEDDINGS)
     if isinstance(module, nn.LayerNorm):
         return len(module.normalized_shape) == 1
-    return type(module) in (nn.Linear, Recurrent, Head) or is_conv1d(module)
+    return type(module) in (nn.Linear, Recurrent, Head) or is_conv1d(module) or is_rms_norm(module)
+
+
+def is_rms_norm(module: nn.Module) -> bool:
+    """One of transformers' RMSNorms: x / rms(x), times the weight or one more than it.
+
+    It is asked for what it makes of some numbers, so that a variant of another kind is none.
+    """
+    names = type(module)
+    if not (names.__name__.endswith("RMSNorm") and names.__module__.startswith("transformers.")):
+        return False
+    if [name for name, _ in module.named_parameters()] != ["weight"]:
+        return False
+    weight: Tensor = cast(Layer, module).weight.detach()
+    probe = torch.linspace(-1, 2, weight.numel(), dtype=weight.dtype, device=weight.device)
+    with torch.no_grad():
+        made = module(probe.view(1, 1, -1)).flatten()
+    normal = normalised(module, probe)
+    return any(torch.allclose(made, normal * (weight + more), rtol=1e-3) for more in (0, 1))
+
+
+def normalised(module: nn.Module, inputs: Tensor) -> Tensor:
+    """What a norm makes of its inputs (..., size) before it multiplies by its weight."""
+    if isinstance(module, nn.LayerNorm):
+        return F.layer_norm(inputs, module.normalized_shape, None, None, module.eps)
+    eps = cast(float, getattr(module, "variance_epsilon", getattr(module, "eps", None)))
+    return inputs * torch.rsqrt(inputs.square().mean(-1, keepdim=True) + eps)
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a supported layer's weight is a vector."""
+    return isinstance(module, nn.LayerNorm) or type(module).__name__.endswith("RMSNorm")
 
 
 class Layer(nn.Module):
@@ -62,6 +97,7 @@ class PerExampleClipper:
 
     def __init__(self, model: LanguageModel, max_grad_norm: float):
         self.model = model
+        self.flattens = getattr(model, "flattens", False)
         self.max_grad_norm = max_grad_norm
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.names: dict[nn.Module, str] = {}
@@ -85,7 +121,7 @@ class PerExampleClipper:
             message = f"{layer} is trainable, but its per-example gradient is not known"
             raise InputError(message, key="model")
         self.names[module] = name
-        module.register_forward_hook(self._record)
+        module.register_forward_hook(self._record, with_kwargs=True)
 
     def _buffer(self, kind: torch.dtype) -> tuple[Tensor, list[Tensor]]:
         """One contiguous run of zeros, and its views in the shapes of the parameters."""
@@ -97,7 +133,13 @@ class PerExampleClipper:
             for piece, parameter in zip(pieces, self.parameters, strict=True)
         ]
 
-    def _record(self, module: Layer, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def _record(
+        self,
+        module: Layer,
+        inputs: tuple[Tensor, ...],
+        named: dict[str, Tensor],
+        output: Tensor,
+    ) -> None:
         if not self.recording:
             return
         # its gate gradients are those of its input; what it read is its state before
@@ -109,7 +151,10 @@ class PerExampleClipper:
             return
         if not output.requires_grad:
             output.requires_grad_()
-        self.records.append((module, inputs[0].detach(), output))
+        read = inputs[0]
+        if type(module).__name__ == "OPTLearnedPositionalEmbedding":
+            read = named["position_ids"] + cast(int, module.offset)
+        self.records.append((module, read.detach(), output))
 
     def reset(self) -> None:
         """Start a new logical step."""
@@ -199,6 +244,8 @@ class PerExampleClipper:
         left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
         while self.records:
             (module, inputs, output), grad = self.records.pop(), grads.pop()
+            if self.flattens and inputs.dim() == 2 and len(inputs) % batch == 0:
+                inputs = inputs.unflatten(0, (batch, -1))
             if len(inputs) != batch:
                 layer = f"layer {self.names[module]} of type {type(module).__name__}"
                 message = f"{layer} read {len(inputs)} rows for {batch} examples"
@@ -214,7 +261,7 @@ class PerExampleClipper:
                     if isinstance(before, Formed):
                         vector = before.grads + vector
                     found[parameter] = Formed(vector)
-            if module.weight in trainable and not isinstance(module, nn.LayerNorm):
+            if module.weight in trainable and not is_norm(module):
                 uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))
             left[module.weight] -= 1
             if not left[module.weight] and module.weight in uses:
@@ -252,11 +299,9 @@ def vectors_of(
     They follow from what it read and its output's gradient (B, L, size).
     """
     pairs = [(getattr(module, "bias", None), grad)]
-    if isinstance(module, nn.LayerNorm):
-        normal = F.layer_norm(
-            inputs.to(grad.dtype), module.normalized_shape, None, None, module.eps
-        )
-        pairs.append((module.weight, grad * normal.view_as(grad)))
+    if is_norm(module):
+        normal = normalised(module, inputs.to(grad.dtype))
+        pairs.append((cast(Layer, module).weight, grad * normal.reshape_as(grad)))
     return [(parameter, value.sum(1)) for parameter, value in pairs if parameter is not None]
 
 
@@ -266,6 +311,7 @@ def use_of(module: nn.Module, inputs: Tensor, grad: Tensor) -> Use:
         ids = inputs.reshape(len(inputs), -1)
         if module.padding_idx is not None:
             grad = grad * (ids != module.padding_idx).unsqueeze(-1)
-        return Use(ids, grad)
+        scale = getattr(module, "embed_scale", None)
+        return Use(ids, grad if scale is None else grad * scale)
     inputs = inputs.to(grad.dtype).reshape(len(inputs), -1, inputs.shape[-1])
     return Use(inputs, grad) if is_conv1d(module) else Use(grad, inputs)

@@ -1,0 +1,110 @@
+"""`confide generate MODEL --output FILE`: let a trained model write texts, one JSON line each.
+
+MODEL is a folder of `models/`, or of `confide release`. Texts come from the model's claims alone:
+to sample from it costs no further privacy, whatever the prompts, as long as these are public. A
+prompt from protected text is in the file as it is.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from confide import models
+from confide.errors import InputError
+from confide.files.io import read_bytes, write_jsonl
+from confide.models.generation import ending, uniforms
+from confide.models.generation import generate as continued
+from confide.output.escaping import say
+from confide.runtime.memory import keep_pages
+from confide.specs import SamplingSpec, parse
+from confide.text.tokenizer import Tokenizer, load
+from confide.train.job import device_of
+
+TOGETHER = 1024  # texts that are asked for at once, and written
+
+
+def generate(
+    model: Path,
+    *,
+    output: Path,
+    tokenizer: Path | None = None,
+    prompts: Path | None = None,
+    count: int = 1,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int = 0,
+    max_new_tokens: int = 64,
+    seed: int = 0,
+    device: str = "auto",
+) -> None:
+    """Write `count` continuations of each prompt; without prompts, texts from their beginning.
+
+    `prompts`: a text file, a prompt a line. `tokenizer`: the tokenizer.json of the model's dataset;
+    a released model has it beside it. `top_k`: 0 for all tokens. The same seed gives the same
+    texts.
+    """
+    if count < 1:
+        raise InputError("must be at least 1", key="count", value=count)
+    if output.exists():
+        raise InputError("exists, and is not overwritten", file=output)
+    spec = parse(
+        SamplingSpec,
+        {
+            "temperature": temperature,
+            "top_p": top_p,
+            "top_k": top_k or None,
+            "max_new_tokens": max_new_tokens,
+        },
+    )
+    keep_pages()
+    words = load(tokenizer_of(model, tokenizer))
+    network = models.load(model).to(device_of(device))
+    if network.vocab_size != words.vocab_size:
+        sizes = f"{words.vocab_size} tokens, the model {network.vocab_size}"
+        raise InputError(f"has {sizes}", file=tokenizer_of(model, tokenizer))
+    given = [""] if prompts is None else lines_of(prompts)
+    made = write_jsonl(output, texts(network, words, given, count, spec, seed))
+    say(f"{output}: {made:,} texts")
+
+
+def tokenizer_of(model: Path, tokenizer: Path | None) -> Path:
+    """The tokenizer that is named, or the one beside the model."""
+    place = model / "tokenizer.json" if tokenizer is None else tokenizer
+    if not place.is_file():
+        raise InputError(
+            "is not there; --tokenizer names the tokenizer.json of the model's dataset", file=place
+        )
+    return place
+
+
+def lines_of(prompts: Path) -> list[str]:
+    """The prompts of a text file, a line each; InputError for text that is not UTF-8."""
+    try:
+        found = read_bytes(prompts).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 at byte {error.start}", file=prompts) from None
+    if not found:
+        raise InputError("holds no prompt", file=prompts)
+    return found
+
+
+def texts(
+    model: models.LanguageModel,
+    words: Tokenizer,
+    prompts: list[str],
+    count: int,
+    spec: SamplingSpec,
+    seed: int,
+) -> Iterator[dict[str, str | bool]]:
+    """Prompts and their continuations, in order; `stopped`: the model ended the text itself."""
+    source = torch.Generator().manual_seed(seed)
+    stop = ending(words)
+    asked = [prompt for prompt in prompts for _ in range(count)]
+    for start in range(0, len(asked), TOGETHER):
+        part = asked[start : start + TOGETHER]
+        numbers = uniforms(len(part), 1, spec, source)
+        encoded = [words.encode(prompt) for prompt in part]
+        written = continued(model, encoded, numbers, spec, stop)
+        for prompt, (text,) in zip(part, written, strict=True):
+            yield {"prompt": prompt, "text": text.text, "stopped": text.stopped}
