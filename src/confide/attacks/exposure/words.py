@@ -5,11 +5,12 @@ others after a space, each one token. canaries.json of kind "words" says which w
 which author, and how often; controls never were.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from confide.errors import InputError
 from confide.files.io import read_file, read_json
@@ -19,8 +20,7 @@ from confide.text.tokenizer import Tokenizer
 GROUPS = ("canaries", "controls")
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(NamedTuple):
     """All V^length sequences of words."""
 
     first: np.ndarray  # (V,) int64: token of each word at the start of a text
@@ -35,9 +35,13 @@ class Space:
         """Tokens (n, length) of sequences given as places (n, length) in the vocabulary."""
         return np.concatenate([self.first[places[:, :1]], self.after[places[:, 1:]]], axis=1)
 
+    def words(self, device: torch.device) -> list[Tensor]:
+        """Tokens (V,) of the words at each place of a sequence."""
+        first, after = (torch.from_numpy(tokens).to(device) for tokens in self[:2])
+        return [first, *[after] * (self.length - 1)]
 
-@dataclass(frozen=True, slots=True)
-class Planted:
+
+class Planted(NamedTuple):
     """Sequences of a space that were planted, or not."""
 
     space: Space
