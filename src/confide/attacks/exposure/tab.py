@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from confide.attacks.authorship.authors import Sample, read_samples
-from confide.attacks.domains.proportions import CONFIDENCE, share
+from confide.attacks.domains.proportions import rated
 from confide.attacks.exposure.beam import continued
 from confide.attacks.exposure.words import read_words
 from confide.attacks.statistics.scoring import row_log_probs
@@ -101,8 +101,7 @@ def judged(name: str, flags: Sequence[bool], authors: Sequence[int]) -> dict[str
     Sentences of one author are a cluster, and one without author stands alone.
     """
     clusters = [author if author >= 0 else -1 - index for index, author in enumerate(authors)]
-    rate, low, high = share(flags, clusters, range(len(flags)), CONFIDENCE)[-3:]
-    return {f"rate_{name}": rate, f"rate_{name}_low": low, f"rate_{name}_high": high}
+    return rated(f"rate_{name}", flags, clusters)
 
 
 def asked(

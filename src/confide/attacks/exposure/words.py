@@ -70,7 +70,7 @@ def read_words(
     copies = []
     authors = []
     for index, row in enumerate(facts["canaries"]):
-        if not isinstance(row.get("copies"), int) or "author" not in row:
+        if not row.keys() >= {"copies", "author"}:
             raise InputError("needs copies and author", file=path, key=f"canaries.{index}")
         copies.append(row["copies"])
         authors.append(numbers.get(row["author"], -1))
@@ -79,7 +79,7 @@ def read_words(
 
 def _tokens(words: list[str], tokenizer: Tokenizer, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Token of each word alone and after a space."""
-    if not words or len(set(words)) < len(words):
+    if len(set(words)) < len(words):
         raise InputError("expected different words", file=path, key="vocabulary")
     tokens = np.zeros((2, len(words)), dtype=np.int64)
     for index, word in enumerate(words):
@@ -98,8 +98,7 @@ def _places(
     """Each sentence as places (n, length) in the vocabulary."""
     places = np.zeros((len(rows), length), dtype=np.int64)
     for index, row in enumerate(rows):
-        text = row.get("text") if isinstance(row, dict) else None
-        words = text.split(" ") if isinstance(text, str) else []
+        words = row["text"].split(" ")
         if len(words) != length or not place.keys() >= set(words):
             message = f"is not {length} words of the vocabulary"
             raise InputError(message, file=path, key=f"{key}.{index}")
