@@ -11,11 +11,10 @@ Certificates are priced from this file alone.
 import hashlib
 import re
 import types
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
@@ -359,19 +358,17 @@ def check_release(release: AnyRelease) -> None:
 def check_fields(release: Release) -> None:
     """ValueError for a release that its line could not give."""
     step = release.step
-    if step.view not in typing.get_args(ViewName) or step.pool not in typing.get_args(PoolName):
+    if step.view not in get_args(ViewName) or step.pool not in get_args(PoolName):
         raise ValueError(f"unknown view or pool: {step.view}, {step.pool}")
-    if step.tokens not in typing.get_args(TokensName) or step.state not in typing.get_args(
-        StateName
-    ):
+    if step.tokens not in get_args(TokensName) or step.state not in get_args(StateName):
         raise ValueError(f"unknown tokens or state: {step.tokens}, {step.state}")
     if step.tokens == "all" and step.state != "reset":
         raise ValueError("a recurrent state is told apart only where tokens are")
-    if step.regulariser not in typing.get_args(RegulariserName) or (
+    if step.regulariser not in get_args(RegulariserName) or (
         step.noisy and step.regulariser != "none"
     ):
         raise ValueError(f"only an exact update has a regulariser: {step.regulariser}")
-    if step.unit not in typing.get_args(UnitName) or (step.unit != "point" and not step.noisy):
+    if step.unit not in get_args(UnitName) or (step.unit != "point" and not step.noisy):
         raise ValueError(f"only noise has another unit than the point: {step.unit}")
     if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
         raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")

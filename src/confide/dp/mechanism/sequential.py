@@ -8,9 +8,9 @@ slow, and as the paper has it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +24,7 @@ from confide.models.lstm import LSTMModel, State
 from confide.types import View
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """The i-th run of those points of a batch that have one; lists have one entry per point.
 
     Even runs are public.
@@ -199,7 +198,7 @@ def published_updates(
     state = start(model, size)
     for run in runs:
         rows = run.rows.to(model.head.weight.device)
-        before = model.take(state, run.rows.to(model.head.weight.device))
+        before = model.take(state, rows)
         if not run.private:
             losses, after = read(model, run, state)
             mean = losses.sum() / sum(map(len, run.targets))
