@@ -13,6 +13,7 @@ import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -170,10 +171,7 @@ class Ledger:
         ledger = cls()
         raw = text.encode() if isinstance(text, str) else text
         for number, line in enumerate(raw.splitlines(), 1):
-            ledger._take(
-                line,
-                lambda message, key=None, n=number: InputError(message, file=file, line=n, key=key),
-            )
+            ledger._take(line, partial(InputError, file=file, line=number))
         if ledger._lines and "release" in ledger._lines[-1]:
             last = ledger._lines.pop()
             ledger._open = parse_release(last["release"]), last["random"]
@@ -244,19 +242,19 @@ class Ledger:
         except orjson.JSONDecodeError:
             raise error("malformed JSON") from None
         except (jsons.Repeated, jsons.Nested) as wrong:
-            raise error(str(wrong), getattr(wrong, "key", None)) from None
+            raise error(str(wrong), key=getattr(wrong, "key", None)) from None
         if not isinstance(line, dict) or "hash" not in line:
             raise error("expected a ledger line with a hash")
         content = {key: value for key, value in line.items() if key != "hash"}
         if line["hash"] != digest(content):
-            raise error("was altered: its hash does not match", "hash")
+            raise error("was altered: its hash does not match", key="hash")
         for key, expected in (
             ("index", len(self._lines)),
             ("previous", self._lines[-1]["hash"] if self._lines else START),
         ):
             if line.get(key) != expected:
                 raise error(
-                    "does not follow the line before: lines are missing, moved or added", key
+                    "does not follow the line before: lines are missing, moved or added", key=key
                 )
         try:
             check_event(content)

@@ -30,6 +30,11 @@ MODELS: dict[str, Callable[..., LanguageModel]] = {"lstm": LSTMModel, "gpt2": GP
 SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec]] = {"lstm": LSTMSpec, "gpt2": GPT2Spec}
 
 
+def trainable(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that training moves."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:
     """A fresh model (weights from torch's global generator: seed it first)."""
     return MODELS[spec.kind](spec, vocab_size, bos)

@@ -58,7 +58,7 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
     for prefix, key in GROUPS.items():
         count = len(planted[key])
         group = slice(start, start + count)
-        start += count
+        start = group.stop
         candidates = sizes["candidates"]
         numbers = judged(None if ranks is None else ranks[group], count, candidates)
         if spec.published:

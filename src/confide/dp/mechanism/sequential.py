@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.gradients import rounding
 from confide.dp.mechanism.randomness import Noise
+from confide.models import trainable
 from confide.models.batches import padded, private_positions
 from confide.models.lstm import LSTMModel, State
 from confide.types import View
@@ -148,7 +149,7 @@ def noised_gradient(
 
     States after private runs are passed on by `hand_on`.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = trainable(model)
     grads = [torch.zeros_like(one) for one in parameters]
     loss = torch.zeros(())
     tokens = 0
@@ -194,7 +195,7 @@ def published_updates(
     Guarantees: none. Exact and noisy updates share the batch, and sums are divided by how many of
     its points have the run.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = trainable(model)
     state = start(model, size)
     for run in runs:
         rows = run.rows.to(model.head.weight.device)
