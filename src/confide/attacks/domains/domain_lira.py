@@ -151,7 +151,7 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         "length_": count.astype(float),
     }
     clusters = np.array([given.prompts[place].dialogue for place in chosen])
-    leaking = {name: leaks(verdicts, name, given) for name in [*spec.judges, GOLD]}
+    leaking = leaks(spec, verdicts, given)
     for name, flags in leaking.items():
         metrics["ranked"][name] = told_apart(spec, scores, flags[chosen], clusters)
     if spec.examples:

@@ -106,11 +106,13 @@ def judged(spec: PromptedSpec, texts: Texts, given: Answers) -> dict[str, Verdic
     }
 
 
-def leaks(by_target: dict[str, Verdicts], name: str, given: Answers) -> np.ndarray:
-    """(n,) bool: a judge finds some other domain than the prompt's in the answer."""
-    return np.any(
-        [verdict[name] & (given.asked != domain) for domain, verdict in by_target.items()], axis=0
-    )
+def leaks(spec: PromptedSpec, by_target: dict[str, Verdicts], given: Answers) -> Verdicts:
+    """Where each judge finds some other domain than the prompt's in the answer."""
+    others = [(verdict, given.asked != domain) for domain, verdict in by_target.items()]
+    return {
+        name: np.any([verdict[name] & other for verdict, other in others], axis=0)
+        for name in [*spec.judges, GOLD]
+    }
 
 
 def rate(spec: PromptedSpec, flags: np.ndarray, given: Answers, chosen: np.ndarray) -> Share | None:
@@ -176,7 +178,7 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     except FloatingPointError as error:
         return {"pairs": [], "reason": str(error)}
     by_target = judged(spec, texts, given)
-    leaking = {name: leaks(by_target, name, given) for name in [*spec.judges, GOLD]}
+    leaking = leaks(spec, by_target, given)
     metrics = described(texts, given) | {"confidence": spec.confidence}
     for name, flags in leaking.items():
         metrics |= shown(rate(spec, flags, given, given.filled), f"{name}_")

@@ -93,7 +93,7 @@ class Census:
         above = {
             context[:end] for context in self.contexts for end in range(common, len(context) + 1)
         }
-        used = [length for length, ending in self.lengths.items() if ending]
+        used = +self.lengths  # without lengths that no candidate has
         tokens = sum(length * ending for length, ending in self.lengths.items())
         return {
             "candidates": count,

@@ -52,7 +52,6 @@ def regenerated(
 
     FloatingPointError where probabilities are not finite.
     """
-    greedy = np.zeros(len(sentences), dtype=bool)
     beam = np.zeros(len(sentences), dtype=bool)
     matched = np.zeros(len(sentences), dtype=int)
     lengths = np.array([len(sentence) for sentence in sentences])
@@ -61,10 +60,10 @@ def regenerated(
         wanted = torch.tensor([list(sentences[row]) for row in rows])
         first = wanted[:, 0]
         right = continued(model, first, length - 1, 1, banned) == wanted[:, 1:]
-        greedy[rows] = right.all(1).numpy()
         matched[rows] = right.int().cumprod(1).sum(1).numpy()
         right = continued(model, first, length - 1, width, banned) == wanted[:, 1:]
         beam[rows] = right.all(1).numpy()
+    greedy = matched == lengths - 1
     return Answers(greedy.tolist(), beam.tolist(), matched.tolist())
 
 
