@@ -144,8 +144,9 @@ def brute(case: Case) -> Callable[[], object]:
             norm = torch.stack([grad.norm() for grad in grads]).norm()
             torch._foreach_add_(total, grads, alpha=min(1.0, BOUND / float(norm)))
         for parameter, value in zip(parameters, total, strict=True):
-            noise = source.normal(torch.empty_like(value).flatten()).view_as(value)
-            parameter.grad = (value + SIGMA * BOUND * noise) / case.batch
+            exact = torch.zeros(value.numel(), dtype=torch.float64, device=value.device)
+            noise = source.add(exact, SIGMA * BOUND).view_as(value).to(value.dtype)
+            parameter.grad = (value + noise) / case.batch
         optimizer.step()
 
     return step

@@ -24,7 +24,7 @@ from runner import arguments_of, interleaved, resident
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from confide.attacks.exposure.candidates import candidate_blocks, texts
+from confide.attacks.exposure.candidates import Sentence, candidate_blocks
 from confide.attacks.exposure.ranking import log_probs_apart, ranks_among
 from confide.attacks.exposure.tree import sequence_log_probs
 from confide.attacks.statistics.scoring import token_log_probs
@@ -62,7 +62,10 @@ def memorised(
     model = build(spec, size, tokenizer.bos_id)
     secrets = np.random.default_rng(0).choice(10**digits, CANARIES, replace=False)
     ids = torch.tensor(
-        [[tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", digits, secrets)]
+        [
+            [tokenizer.bos_id, *tokenizer.encode(text)]
+            for text in Sentence(PREFIX, "", digits).texts(secrets)
+        ]
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3 if spec.kind == "gpt2" else 1e-2)
     loss = math.inf
@@ -79,11 +82,12 @@ def search(
     model: nn.Module, tokenizer: Tokenizer, secrets: np.ndarray, digits: int, prune: bool
 ) -> tuple[np.ndarray, dict[str, float]]:
     """All of an attack but its summary: trees, scores and ranks."""
-    apart = log_probs_apart(model, tokenizer, PREFIX, "", digits, secrets, CHUNK)
+    sentence = Sentence(PREFIX, "", digits)
+    apart = log_probs_apart(model, tokenizer, sentence, secrets, CHUNK)
     with tqdm(total=10**digits, disable=True) as bar:
         return ranks_among(
             model,
-            candidate_blocks(tokenizer, PREFIX, "", digits),
+            candidate_blocks(tokenizer, sentence),
             secrets,
             apart,
             CHUNK,
@@ -98,7 +102,8 @@ def brute_force(
 ) -> np.ndarray:
     """log p of all tokens of each candidate, by whole forward passes."""
     ids = [
-        [tokenizer.bos_id, *tokenizer.encode(text)] for text in texts(PREFIX, "", DIGITS, values)
+        [tokenizer.bos_id, *tokenizer.encode(text)]
+        for text in Sentence(PREFIX, "", DIGITS).texts(values)
     ]
     found = []
     for start in range(0, len(ids), batch):
@@ -138,7 +143,7 @@ def measure(
     """All figures of one model."""
     model, secrets = memorised(tokenizer, spec, size, DIGITS)
     values = np.random.default_rng(1).choice(10**DIGITS, sample, replace=False)
-    (tree,) = candidate_blocks(tokenizer, PREFIX, "", DIGITS)
+    (tree,) = candidate_blocks(tokenizer, Sentence(PREFIX, "", DIGITS))
     difference = np.abs(
         sequence_log_probs(model, tree, CHUNK)[values] - brute_force(model, tokenizer, values)
     )

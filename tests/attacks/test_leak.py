@@ -12,7 +12,7 @@ import torch
 from confide.attacks.domains.domain_lira import continuation, precision
 from confide.attacks.domains.examples import drawn, veil
 from confide.attacks.domains.judges import about, judge, verdicts
-from confide.attacks.domains.leak import Answers, answers, fitting, rate
+from confide.attacks.domains.leak import Answers, answers, rate
 from confide.attacks.domains.prompts import read
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
@@ -212,8 +212,7 @@ def test_a_model_beside_itself_is_one_domain_private_and_its_ratios_tell_nothing
 def test_the_score_is_of_the_continuation_alone(points, tokenizer, make_model, totals):
     model = make_model("lstm", tokenizer)
     texts = read(LEAK, points)
-    prompts = fitting(LEAK, tokenizer, texts, model)
-    given = answers(LEAK, model, tokenizer, texts, prompts, torch.Generator().manual_seed(0))
+    (given,) = answers(LEAK, tokenizer, texts, model)
     chosen = np.flatnonzero([len(one.ids) > 1 for one in given.generations])[::7]
     own, count = continuation(model, given, chosen)
     rows = [(model.bos, *given.ids[place]) for place in chosen]

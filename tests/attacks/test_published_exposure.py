@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from confide.attacks.exposure import published
+from confide.attacks.exposure.candidates import Sentence
 from confide.attacks.exposure.published import mean_log_probs, ordinal_ranks, published_ranks
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
@@ -68,7 +69,7 @@ def test_ranks_are_those_of_a_loop(request, make_model, attacked, kind, name, pr
     model = make_model(kind, tokenizer)
     slow = loop(model, tokenizer, prefix, suffix)
     np.testing.assert_allclose(
-        mean_log_probs(model, tokenizer, prefix, suffix, 3, 300), slow, rtol=0, atol=1e-9
+        mean_log_probs(model, tokenizer, Sentence(prefix, suffix, 3), 300), slow, rtol=0, atol=1e-9
     )
     metrics = attacked(model, tokenizer, prefix, suffix)
     for group, secrets in (("", SECRETS), ("control_", CONTROLS)):
@@ -86,7 +87,7 @@ def test_equally_many_tokens_are_not_ranked_twice(
     digit_tokenizer, make_model, attacked, monkeypatch
 ):
     model = make_model("lstm", digit_tokenizer)
-    scores = mean_log_probs(model, digit_tokenizer, "My ID is: ", "", 3, 300)
+    scores = mean_log_probs(model, digit_tokenizer, Sentence("My ID is: ", "", 3), 300)
     monkeypatch.setattr(published, "mean_log_probs", None)
     metrics = attacked(model, digit_tokenizer)
     assert metrics["published_exposures"] == metrics["exposures"]
@@ -125,10 +126,10 @@ def test_off_unless_asked_for(digit_tokenizer, make_model, attacked):
 
 def test_reasons_instead_of_numbers(merging_tokenizer, make_model, attacked, tmp_path):
     model = make_model("lstm", merging_tokenizer)
-    template = {"prefix": "My ID is: ", "suffix": "", "digits": 7}
+    sentence = Sentence("My ID is: ", "", 7)
     sizes = {"tokens_min": 2.0, "tokens_max": 5.0}
     target = Target(model, merging_tokenizer, tmp_path)
-    assert published_ranks(target, template, np.array([1]), np.array([1.0]), sizes, 300) == (
+    assert published_ranks(target, sentence, np.array([1]), np.array([1.0]), sizes, 300) == (
         None,
         "more than 6 digits",
     )

@@ -12,7 +12,7 @@ from torch import nn
 from tqdm import tqdm
 
 from confide.attacks.exposure import ranking
-from confide.attacks.exposure.candidates import candidate_blocks
+from confide.attacks.exposure.candidates import Sentence, candidate_blocks
 from confide.attacks.exposure.ranking import MARGIN, Ranks, log_probs_apart, ranks_among
 from confide.attacks.exposure.tree import Tree
 from confide.text.tokenizer import Tokenizer
@@ -34,8 +34,9 @@ def search(
     digits = options.get("digits", 3)
     block = options.get("block", 6)
     chunk = options.get("chunk", 50)
-    apart = log_probs_apart(model, tokenizer, prefix, suffix, digits, secrets, chunk)
-    blocks = candidate_blocks(tokenizer, prefix, suffix, digits, block)
+    sentence = Sentence(prefix, suffix, digits)
+    apart = log_probs_apart(model, tokenizer, sentence, secrets, chunk)
+    blocks = candidate_blocks(tokenizer, sentence, block)
     with tqdm(total=10**digits, disable=True) as bar:
         return ranks_among(
             model, blocks, secrets, apart, chunk, bar, bool(options.get("prune", True))
@@ -159,12 +160,13 @@ def test_memory_does_not_grow_with_the_number_of_blocks(digit_tokenizer, monkeyp
 
     def peak(digits: int, block: int) -> int:
         secrets = np.array([5, 6])
-        apart = scores(None, next(candidate_blocks(digit_tokenizer, "", "", digits, block)))[[5, 6]]
+        sentence = Sentence("", "", digits)
+        apart = scores(None, next(candidate_blocks(digit_tokenizer, sentence, block)))[[5, 6]]
         tracemalloc.start()
         with tqdm(total=10**digits, disable=True) as bar:
             ranks_among(
                 None,
-                candidate_blocks(digit_tokenizer, "", "", digits, block),
+                candidate_blocks(digit_tokenizer, sentence, block),
                 secrets,
                 apart,
                 50,

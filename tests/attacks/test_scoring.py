@@ -47,7 +47,7 @@ def test_sums_in_single_precision_or_better(dtype):
     """
     model = Output(8, 50_000, True, dtype)
     hidden = torch.randn(20, 8, dtype=dtype)
-    found = log_sum_exp(hidden, model.head.weight, model.head.bias)
+    found = log_sum_exp(model.head, hidden)
     expected = model.head(hidden).double().logsumexp(1)
     assert found.dtype == torch.float64
     torch.testing.assert_close(found, expected, rtol=0, atol=2e-6)

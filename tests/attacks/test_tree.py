@@ -11,7 +11,7 @@ from tokenizers import pre_tokenizers
 from torch import nn
 
 from confide.attacks.exposure import candidates, tree
-from confide.attacks.exposure.candidates import candidate_blocks
+from confide.attacks.exposure.candidates import Sentence, candidate_blocks
 from confide.attacks.exposure.tree import PAD, Tree, sequence_log_probs, tree_of
 from confide.models import build
 from confide.specs import GPT2Spec, LSTMSpec
@@ -22,7 +22,7 @@ KINDS = ("lstm", "gpt2")
 
 def whole(tokenizer: Tokenizer, prefix: str, suffix: str, digits: int) -> Tree:
     """All candidates in one tree."""
-    (grown,) = candidate_blocks(tokenizer, prefix, suffix, digits, block=digits)
+    (grown,) = candidate_blocks(tokenizer, Sentence(prefix, suffix, digits), block=digits)
     return grown
 
 
@@ -138,7 +138,7 @@ def test_shortcut_is_the_general_tree(digit_tokenizer, merging_tokenizer, monkey
     """
     short = whole(digit_tokenizer, "My ID is: ", ".", 3)
     assert short.states == 111 and short.endings == (0, 0, 1000)
-    assert candidates._single_digits(merging_tokenizer, "My ID is: ", "", 3) is None
+    assert candidates._single_digits(merging_tokenizer, Sentence("My ID is: ", "", 3)) is None
     monkeypatch.setattr(candidates, "_single_digits", lambda *_: None)
     general = whole(digit_tokenizer, "My ID is: ", ".", 3)
     assert (general.context, general.states) == (short.context, short.states)
@@ -152,7 +152,7 @@ def test_blocks_are_all_candidates_in_order(request, monkeypatch, name, tokens):
     tokenizer = request.getfixturevalue(name)
     monkeypatch.setattr(candidates, "TOKENS", tokens)
     monkeypatch.setattr(candidates, "BATCH", 37)
-    blocks = list(candidate_blocks(tokenizer, "My ID is: ", "", 3, block=2))
+    blocks = list(candidate_blocks(tokenizer, Sentence("My ID is: ", "", 3), block=2))
     assert len(blocks) == (100 if name == "merging_tokenizer" and tokens == 200 else 10)
     expected = [
         (tokenizer.bos_id, *tokenizer.encode(f"My ID is: {value:03d}")) for value in range(1000)
@@ -175,7 +175,7 @@ def test_a_context_is_read_once(digit_tokenizer, make_model, kind):
     """Blocks take up where another left off, and nothing of a shared state is overwritten."""
     model = make_model(kind, digit_tokenizer)
     roots = {}
-    blocks = list(candidate_blocks(digit_tokenizer, "My ID is: ", "", 3, block=1))
+    blocks = list(candidate_blocks(digit_tokenizer, Sentence("My ID is: ", "", 3), block=1))
     found = np.concatenate([sequence_log_probs(model, block, 50, roots=roots) for block in blocks])
     prefix = len(digit_tokenizer.encode("My ID is: ")) + 1
     assert len(roots) == prefix + 10 + 100
@@ -262,5 +262,5 @@ def test_a_rare_merge_refuses_the_shortcut(monkeypatch):
     monkeypatch.setattr(candidates, "SAMPLE", 0)
     single = from_vocab(vocab, [], source="test")
     pair = from_vocab(vocab | {"77": len(vocab)}, ["7 7"], source="test")
-    assert candidates._single_digits(single, "ID ", "", 3) is not None
-    assert candidates._single_digits(pair, "ID ", "", 3) is None
+    assert candidates._single_digits(single, Sentence("ID ", "", 3)) is not None
+    assert candidates._single_digits(pair, Sentence("ID ", "", 3)) is None

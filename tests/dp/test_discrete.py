@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from confide.dp.accounting.calibration import calibrate
 from confide.dp.accounting.curves import Mechanism, pld_curve, rdp_curve
 from confide.dp.accounting.price import Bound, agree, epsilon, group, mechanisms_of, solve
+from confide.dp.mechanism import discrete
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.discrete import (
     BITS,
@@ -54,9 +55,10 @@ def law(sigma: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(("margin", "count"), [(MARGIN, 400_000), (EVERYTHING, 1_500)])
 @pytest.mark.parametrize("bits", [0, 1, 2, 4, 6])
-def test_samples_have_the_exact_law(bits: int, margin: float, count: int) -> None:
+def test_samples_have_the_exact_law(bits: int, margin: float, count: int, monkeypatch) -> None:
+    monkeypatch.setattr(discrete, "MARGIN", margin)
     values, expected = law(2**bits, 12 * 2**bits)
-    found = discrete_gaussian(count, bits, words(bits), margin)
+    found = discrete_gaussian(count, bits, words(bits))
     observed = (
         (found[:, None] == values).sum(0)
         if count < 10_000
@@ -91,16 +93,18 @@ def test_samples_of_the_usual_deviation_are_normal_and_independent() -> None:
 @pytest.mark.parametrize(
     "exponent", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(40)]
 )
-def test_events_have_probability_exp(exponent: Fraction, margin: float) -> None:
+def test_events_have_probability_exp(exponent: Fraction, margin: float, monkeypatch) -> None:
+    monkeypatch.setattr(discrete, "MARGIN", margin)
     count = 200_000 if margin == MARGIN else 2_000
-    found = bernoulli(float(exponent), count, lambda _: exponent, words(1), margin)
+    found = bernoulli(float(exponent), count, lambda _: exponent, words(1))
     assert stats.binomtest(int(found.sum()), count, math.exp(-exponent)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("margin", [MARGIN, EVERYTHING])
-def test_geometric_numbers(margin: float) -> None:
+def test_geometric_numbers(margin: float, monkeypatch) -> None:
+    monkeypatch.setattr(discrete, "MARGIN", margin)
     count = 100_000 if margin == MARGIN else 2_000
-    observed = np.bincount(np.minimum(geometric(count, words(2), margin), 4), minlength=5)
+    observed = np.bincount(np.minimum(geometric(count, words(2)), 4), minlength=5)
     tail = np.exp(-np.arange(5.0))
     assert stats.chisquare(observed, count * np.append(-np.diff(tail), tail[-1])).pvalue > 1e-3
 

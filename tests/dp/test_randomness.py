@@ -12,6 +12,7 @@ from confide.dp.mechanism import randomness
 from confide.dp.mechanism.randomness import (
     BLOCK,
     DeviceNoise,
+    Noise,
     Stream,
     box_muller,
     fresh_seed,
@@ -27,10 +28,15 @@ def test_bits_are_the_keystream_of_aes_in_counter_mode() -> None:
     assert found.tobytes() == cipher.update(bytes(4 * 24))
 
 
+def normal(source: Noise, count: int) -> torch.Tensor:
+    """Draws of N(0, 1)."""
+    return source.add(torch.zeros(count, dtype=torch.float64), 1.0)
+
+
 def test_normal_numbers_are_normal_and_independent() -> None:
     stream = Stream(1, "noise")
     count = BLOCK + 12_345
-    first, second = (stream.normal(torch.empty(count)) for _ in range(2))
+    first, second = (normal(stream, count) for _ in range(2))
     assert stats.kstest(first.double().numpy(), "norm").pvalue > 1e-3
     assert float(first.double().var()) == pytest.approx(1.0, abs=5 * math.sqrt(2 / count))
     tail = int((first.abs() > 4).sum())
@@ -48,7 +54,7 @@ def test_normal_numbers_are_normal_and_independent() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_any_number_of_numbers(count: int) -> None:
-    values = Stream(2, "noise").normal(torch.full((count,), torch.nan))
+    values = normal(Stream(2, "noise"), count)
     assert values.isfinite().all() and len(values.unique()) == count
 
 
@@ -57,15 +63,12 @@ def test_numbers_do_not_depend_on_how_many_are_drawn_at_once(
     split: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = BLOCK + 1001
-    whole = Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64))
+    whole = normal(Stream(6, "noise"), count)
     stream = Stream(6, "noise")
-    parts = [
-        stream.normal(torch.empty(size, dtype=torch.float64)) for size in (split, count - split)
-    ]
+    parts = [normal(stream, size) for size in (split, count - split)]
     assert torch.equal(torch.cat(parts), whole)
     monkeypatch.setattr(randomness, "BLOCK", 1 << 10)
-    assert torch.equal(Stream(6, "noise").normal(torch.empty(count, dtype=torch.float64)), whole)
-    assert torch.equal(Stream(6, "noise").normal(torch.empty(count)), whole.float())
+    assert torch.equal(normal(Stream(6, "noise"), count), whole)
     start = torch.linspace(-1, 1, count, dtype=torch.float64)
     assert torch.equal(
         Stream(6, "noise").add(start.clone(), 0.3), torch.add(start, whole, alpha=0.3)
@@ -102,7 +105,7 @@ def test_the_tail_is_that_of_a_gaussian(beyond: float) -> None:
 def test_a_device_draws_from_all_bits() -> None:
     bits = DeviceNoise(3, "noise", "cpu").pairs(20_000)
     assert stats.kstest(bits.double().flatten().numpy() * 2.0**-64 + 0.5, "uniform").pvalue > 1e-3
-    values = DeviceNoise(3, "noise", "cpu").normal(torch.empty(40_000, dtype=torch.float64))
+    values = normal(DeviceNoise(3, "noise", "cpu"), 40_000)
     assert (
         torch.equal(values, box_muller(bits)) and stats.kstest(values.numpy(), "norm").pvalue > 1e-3
     )
@@ -117,9 +120,9 @@ def test_uniform_numbers_are_uniform() -> None:
 def test_a_stream_goes_on_where_its_state_was_taken() -> None:
     stream = Stream(4, "noise")
     other = Stream(9, "other")
-    stream.normal(torch.empty(101))
+    normal(stream, 101)
     other.set_state(stream.get_state())
-    assert torch.equal(stream.normal(torch.empty(50)), other.normal(torch.empty(50)))
+    assert torch.equal(normal(stream, 50), normal(other, 50))
 
 
 def test_streams_of_one_seed_do_not_coincide_and_are_reproducible() -> None:
@@ -140,11 +143,11 @@ def test_noise_of_a_device_continues_and_its_state_is_more_than_its_seed() -> No
     """
     first = DeviceNoise(3, "noise", "cpu")
     second = DeviceNoise(4, "noise", "cpu")
-    first.normal(torch.empty(5))
+    normal(first, 5)
     state = first.get_state()
     second.set_state(state)
     assert torch.equal(second.get_state(), state)
-    assert torch.equal(first.normal(torch.empty(1000)), second.normal(torch.empty(1000)))
+    assert torch.equal(normal(first, 1000), normal(second, 1000))
     assert not torch.equal(first.get_state(), state)
 
     other = DeviceNoise(4, "noise", "cpu")

@@ -84,7 +84,7 @@ def test_sum_and_noise_meet_in_float64_and_are_rounded_once(model: nn.Module) ->
     clean = PerExampleClipper(model, 0.5)
     for piece in (rows(batch(), 0, 2), rows(batch(), 2, 6)):
         clean.add(lambda piece=piece: per_example(model, piece))
-    drawn = Stream(1, "noise").normal(torch.empty(len(found), dtype=torch.float64))
+    drawn = Stream(1, "noise").add(torch.zeros(len(found), dtype=torch.float64), 1.0)
     assert clean.flat.dtype == torch.float64 and found.dtype == torch.float32
     assert torch.equal(found, (torch.add(clean.flat, drawn, alpha=3.0 * 0.5) / 8.0).float())
 

@@ -134,7 +134,7 @@ def test_dropout_differs_between_processes_and_updates_and_moves_their_common_so
     ]
     assert len({tuple(row) for rows in drawn for row in rows}) == 6
     assert torch.equal(sources[0].get_state(), sources[1].get_state())
-    assert usual_generator("cpu") is torch.default_generator
+    assert usual_generator(torch.device("cpu")) is torch.default_generator
 
 
 def test_one_process_has_no_group() -> None:

@@ -98,7 +98,7 @@ def private_randomness_is_fresh() -> None:
         assert not torch.equal(job.batches.sampler.get_state(), job.gradients.noise.get_state()), (
             "batches and noise share a keystream"
         )
-        noise = job.gradients.noise.normal(torch.zeros(8)).tolist()
+        noise = job.gradients.noise.add(torch.zeros(8, dtype=torch.float64), 1.0).tolist()
         seen.append((noise, [batch.tolist() for batch in drawn(job, 4)]))
     for i, (noise, batches) in enumerate(seen):
         for other_noise, other_batches in seen[:i]:

@@ -11,11 +11,11 @@ Certificates are priced from this file alone.
 import hashlib
 import re
 import types
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
@@ -171,10 +171,7 @@ class Ledger:
         ledger = cls()
         raw = text.encode() if isinstance(text, str) else text
         for number, line in enumerate(raw.splitlines(), 1):
-            ledger._take(
-                line,
-                lambda message, key=None, n=number: InputError(message, file=file, line=n, key=key),
-            )
+            ledger._take(line, partial(InputError, file=file, line=number))
         if ledger._lines and "release" in ledger._lines[-1]:
             last = ledger._lines.pop()
             ledger._open = parse_release(last["release"]), last["random"]
@@ -245,19 +242,19 @@ class Ledger:
         except orjson.JSONDecodeError:
             raise error("malformed JSON") from None
         except (jsons.Repeated, jsons.Nested) as wrong:
-            raise error(str(wrong), getattr(wrong, "key", None)) from None
+            raise error(str(wrong), key=getattr(wrong, "key", None)) from None
         if not isinstance(line, dict) or "hash" not in line:
             raise error("expected a ledger line with a hash")
         content = {key: value for key, value in line.items() if key != "hash"}
         if line["hash"] != digest(content):
-            raise error("was altered: its hash does not match", "hash")
+            raise error("was altered: its hash does not match", key="hash")
         for key, expected in (
             ("index", len(self._lines)),
             ("previous", self._lines[-1]["hash"] if self._lines else START),
         ):
             if line.get(key) != expected:
                 raise error(
-                    "does not follow the line before: lines are missing, moved or added", key
+                    "does not follow the line before: lines are missing, moved or added", key=key
                 )
         try:
             check_event(content)
@@ -359,19 +356,17 @@ def check_release(release: AnyRelease) -> None:
 def check_fields(release: Release) -> None:
     """ValueError for a release that its line could not give."""
     step = release.step
-    if step.view not in typing.get_args(ViewName) or step.pool not in typing.get_args(PoolName):
+    if step.view not in get_args(ViewName) or step.pool not in get_args(PoolName):
         raise ValueError(f"unknown view or pool: {step.view}, {step.pool}")
-    if step.tokens not in typing.get_args(TokensName) or step.state not in typing.get_args(
-        StateName
-    ):
+    if step.tokens not in get_args(TokensName) or step.state not in get_args(StateName):
         raise ValueError(f"unknown tokens or state: {step.tokens}, {step.state}")
     if step.tokens == "all" and step.state != "reset":
         raise ValueError("a recurrent state is told apart only where tokens are")
-    if step.regulariser not in typing.get_args(RegulariserName) or (
+    if step.regulariser not in get_args(RegulariserName) or (
         step.noisy and step.regulariser != "none"
     ):
         raise ValueError(f"only an exact update has a regulariser: {step.regulariser}")
-    if step.unit not in typing.get_args(UnitName) or (step.unit != "point" and not step.noisy):
+    if step.unit not in get_args(UnitName) or (step.unit != "point" and not step.noisy):
         raise ValueError(f"only noise has another unit than the point: {step.unit}")
     if type(step.noisy) is not bool or type(release.count) is not int or release.count < 0:
         raise ValueError(f"noisy = {step.noisy!r}, count = {release.count!r}")

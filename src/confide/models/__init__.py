@@ -39,6 +39,11 @@ SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec] | type[CausalLMSpec]] = {
 }
 
 
+def trainable(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that training moves."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:
     """A fresh model (weights from torch's global generator: seed it first)."""
     return MODELS[spec.kind](spec, vocab_size, bos)

@@ -202,8 +202,8 @@ def prepare(
         width = network.head.weight.shape[1]
         regulariser = regulariser_of(kinds, spec, partition, width, device)
     if discrete(spec):
-        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        sizes = replace(sizes, coordinates=sum(parameter.numel() for parameter in trained))
+        coordinates = sum(parameter.numel() for parameter in models.trainable(network))
+        sizes = replace(sizes, coordinates=coordinates)
     if noise_multiplier is None:
         noise_multiplier = noise_for(spec, epochs, sizes)
     noisy = sum(step.noisy for step in steps)

@@ -185,5 +185,5 @@ class Gradients:
         """
         if self.group.size == 1:
             return dropout_from(self.dropout) if noisy else nullcontext()
-        source = self.dropout if noisy else usual_generator(self.device)
+        source = self.dropout if noisy else usual_generator(torch.device(self.device))
         return dropout_from(generator_of(self.group.rank, source))

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from confide.attacks.exposure.exposure import checked, ranked
-from confide.attacks.exposure.summary import mean_interval, null_of
-from confide.attacks.statistics.metrics import auc, auc_null
+from confide.attacks.exposure.summary import summary
+from confide.attacks.statistics.metrics import auc, auc_null, ends
 from confide.attacks.statistics.scoring import NOT_FINITE, token_log_probs
 from confide.attacks.target import Target
 from confide.dp.accounting import audit_bounds as bounds
@@ -120,7 +120,7 @@ def against_coins(
         from scipy.stats import mannwhitneyu
 
         metrics["auc"] = auc(inside, outside)
-        metrics["auc_null_low"], metrics["auc_null_high"] = auc_null(len(inside), len(outside))
+        metrics |= ends("auc_null", auc_null(len(inside), len(outside)))
         test = mannwhitneyu(inside, outside, alternative="greater")
         metrics["p_value"] = float(test.pvalue)
     for suffix, lower in LOWER.items():
@@ -140,11 +140,9 @@ def mean_exposure(bits: list[float], most: float) -> dict[str, float]:
     """Mean of exposures, at most so many bits, with its interval and what it would be by chance."""
     if not bits:
         return {}
-    mean = float(np.mean(bits))
-    low, high = mean_interval(bits)
-    null = null_of("mean", mean, len(bits), most)
-    del null["null_mean"]
-    return {"mean": mean, "mean_low": low, "mean_high": high} | null
+    metrics = summary(bits, ["mean"], most)
+    del metrics["null_mean"]
+    return metrics
 
 
 def read_audits(path: Path) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ states that were released are left out.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,28 +149,20 @@ def scored(
     for release in made:
         clipper.max_grad_norm = release.max_grad_norm
         expected = release.sample_rate * len(records)
+        if isinstance(noise, Stream) and release.discrete_coordinates:
+            update = partial(discrete_gradient, clipper, noise=noise)
+        else:
+            update = partial(noisy_gradient, clipper, noise=noise, budget=budget)
         for _ in range(release.count):
             chosen = poisson(len(records), release.sample_rate, sampler)
             batches = batch_of(
                 records[chosen], signs[chosen], by_unit=release.step.unit == "author"
             )
-            if isinstance(noise, Stream) and release.discrete_coordinates:
-                discrete_gradient(
-                    clipper,
-                    batches=batches,
-                    noise_multiplier=release.noise_multiplier,
-                    expected_batch_size=expected,
-                    noise=noise,
-                )
-            else:
-                noisy_gradient(
-                    clipper,
-                    batches=batches,
-                    noise_multiplier=release.noise_multiplier,
-                    expected_batch_size=expected,
-                    noise=noise,
-                    budget=budget,
-                )
+            update(
+                batches=batches,
+                noise_multiplier=release.noise_multiplier,
+                expected_batch_size=expected,
+            )
             seen = -model.gradient().double().cpu().numpy() * expected / release.max_grad_norm
             parts = np.split(seen, [len(replaced)])
             for (name, (relation, _)), part in zip(CLAIMS.items(), parts, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from confide.attacks.authorship.authors import Sample, read_samples
-from confide.attacks.domains.proportions import CONFIDENCE, share
+from confide.attacks.domains.proportions import rated
 from confide.attacks.statistics.probe import Features, choose, hits
 from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
@@ -117,12 +117,8 @@ def told(
     metrics = {f"{prefix}penalty": probe.penalty}
     for name, among in (("accuracy", 1), ("accuracy_top", AMONG)):
         right = hits(logits, authors, among)
-        each = range(len(authors))
-        overall = share(right, each, each, CONFIDENCE)
         of_authors = [right[authors == author].mean() for author in np.unique(authors)]
-        metrics[f"{prefix}{name}"] = overall.rate
-        metrics[f"{prefix}{name}_low"] = overall.low
-        metrics[f"{prefix}{name}_high"] = overall.high
+        metrics |= rated(f"{prefix}{name}", right, range(len(authors)))
         metrics[f"{prefix}{name}_balanced"] = float(np.mean(of_authors))
     return metrics
 

@@ -16,7 +16,6 @@ two trainings of one model differ is not in it.
 from typing import Any
 
 import numpy as np
-import torch
 
 from confide.attacks.domains.examples import veil, written
 from confide.attacks.domains.judges import GOLD, Verdicts, policies_of
@@ -24,7 +23,6 @@ from confide.attacks.domains.leak import (
     Answers,
     answers,
     described,
-    fitting,
     judged,
     leaks,
     pairs,
@@ -34,7 +32,7 @@ from confide.attacks.domains.prompts import read
 from confide.attacks.domains.proportions import ratio
 from confide.attacks.membership.lira import roc
 from confide.attacks.membership.scores import secret_log_probs
-from confide.attacks.statistics.metrics import auc, auc_null
+from confide.attacks.statistics.metrics import auc, auc_null, ends
 from confide.attacks.statistics.scoring import view_of
 from confide.attacks.target import Target
 from confide.errors import InputError
@@ -105,15 +103,11 @@ def told_apart(
     if not 0 < flags.sum() < len(flags):
         return metrics | {"auc": None, "reason": "a judge flags all of the texts, or none"}
     for prefix, values in scores.items():
-        low, high = resampled_auc(values, flags, clusters, spec)
         metrics[f"{prefix}auc"] = auc(values[flags], values[~flags])
-        metrics[f"{prefix}auc_low"] = low
-        metrics[f"{prefix}auc_high"] = high
-    low, high = auc_null(int(flags.sum()), int((~flags).sum()))
+        metrics |= ends(f"{prefix}auc", resampled_auc(values, flags, clusters, spec))
+    metrics |= ends("auc_null", auc_null(int(flags.sum()), int((~flags).sum())))
     ratios = scores[""]
     return metrics | {
-        "auc_null_low": low,
-        "auc_null_high": high,
         "roc": roc(ratios[flags], ratios[~flags]),
         "precision": {str(top): precision(ratios, flags, top) for top in spec.top},
     }
@@ -130,21 +124,8 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         raise InputError(message, key="reference", value=spec.reference)
     wanted = pairs(spec)
     texts = read(spec, target.points)
-    prompts = fitting(spec, target.tokenizer, texts, target.model, target.reference)
-    source = torch.Generator().manual_seed(spec.seed)
-    networks = (target.model, target.reference)
     try:
-        given, reference = (
-            answers(
-                spec,
-                network=network,
-                tokenizer=target.tokenizer,
-                texts=texts,
-                prompts=prompts,
-                source=source,
-            )
-            for network in networks
-        )
+        given, reference = answers(spec, target.tokenizer, texts, target.model, target.reference)
     except FloatingPointError as error:
         return {"ranked": {}, "pairs": [], "reason": str(error)}
     verdicts = judged(spec, texts, given)
@@ -170,7 +151,7 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         "length_": count.astype(float),
     }
     clusters = np.array([given.prompts[place].dialogue for place in chosen])
-    leaking = {name: leaks(verdicts, name, given) for name in [*spec.judges, GOLD]}
+    leaking = leaks(spec, verdicts, given)
     for name, flags in leaking.items():
         metrics["ranked"][name] = told_apart(spec, scores, flags[chosen], clusters)
     if spec.examples:

@@ -35,13 +35,12 @@ def about(spec: PolicySpec, domain: str) -> PolicySpec | None:
     return None
 
 
-def judge(name: str, spec: str | PolicySpec, domain: str) -> Judge:
+def judge(name: str, spec: PolicySpec, domain: str) -> Judge:
     """The judge of a domain that a policy makes.
 
     InputError where the policy knows no such domain, or fails on a text.
     """
     key = f"judges.{name}"
-    spec = itself(name, spec)
     if name == GOLD:
         message = "is the name of the judge that looks for gold secrets"
         raise InputError(message, key="judges", value=name)
@@ -60,17 +59,15 @@ def judge(name: str, spec: str | PolicySpec, domain: str) -> Judge:
     return flagged
 
 
-def itself(name: str, spec: str | PolicySpec) -> PolicySpec:
-    """The policy of a judge; InputError where there is only its name."""
-    if isinstance(spec, str):
-        message = "is the name of a policy; a job needs the policy itself"
-        raise InputError(message, key=f"judges.{name}", value=spec)
-    return spec
-
-
 def policies_of(spec: PromptedSpec) -> dict[str, PolicySpec]:
-    """The policy of each judge by its name."""
-    return {name: itself(name, policy) for name, policy in spec.judges.items()}
+    """The policy of each judge by its name; InputError where there is only the policy's name."""
+    found = {}
+    for name, policy in spec.judges.items():
+        if isinstance(policy, str):
+            message = "is the name of a policy; a job needs the policy itself"
+            raise InputError(message, key=f"judges.{name}", value=policy)
+        found[name] = policy
+    return found
 
 
 def verdicts(
@@ -85,12 +82,10 @@ def verdicts(
     `contexts` (n,): prompts, whose own secrets are no leak.
     """
     distinct = list(dict.fromkeys(texts))  # models repeat themselves
-    place = {text: index for index, text in enumerate(distinct)}
-    where = np.array([place[text] for text in texts], dtype=np.int64)
     flagged = {}
-    for name, policy in spec.judges.items():
-        flags = judge(name, policy, domain)(distinct)
-        flagged[name] = np.array(flags, dtype=bool)[where]
+    for name, policy in policies_of(spec).items():
+        flags = dict(zip(distinct, judge(name, policy, domain)(distinct), strict=True))
+        flagged[name] = np.array([flags[text] for text in texts], dtype=bool)
     contexts = contexts or [""] * len(texts)
     held = {text: hits(secrets, text) for text in dict.fromkeys([*distinct, *contexts])}
     leaks = [bool(held[text] - held[said]) for text, said in zip(texts, contexts, strict=True)]

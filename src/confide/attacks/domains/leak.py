@@ -9,9 +9,7 @@ dialogue begin alike, and a prompt is continued many times.
 """
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,8 +26,7 @@ from confide.specs import LeakSpec, PromptedSpec
 from confide.text.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(NamedTuple):
     """All continuations (n,), prompt by prompt, and the token ids of their prompts."""
 
     prompts: list[Prompt]  # (n,): each as often as it was continued
@@ -67,27 +64,27 @@ def fitting(
 
 
 def answers(
-    spec: PromptedSpec,
-    network: LanguageModel,
-    tokenizer: Tokenizer,
-    texts: Texts,
-    prompts: list[tuple[Prompt, list[int]]],
-    source: torch.Generator,
-) -> Answers:
-    """`samples` continuations of each prompt, up to the first control token.
+    spec: PromptedSpec, tokenizer: Tokenizer, texts: Texts, *networks: LanguageModel
+) -> list[Answers]:
+    """`samples` continuations of each prompt by each model, up to the first control token.
 
     FloatingPointError as in `generate`.
     """
-    numbers = uniforms(len(prompts), spec.samples, spec.sampling, source)
+    prompts = fitting(spec, tokenizer, texts, *networks)
     encoded = [ids for _, ids in prompts]
     stop = ending(tokenizer, texts.controls)
-    continuations = generate(network, encoded, numbers, spec.sampling, stop)
-    rows = [
-        (prompt, ids, generation)
-        for (prompt, ids), generations in zip(prompts, continuations, strict=True)
-        for generation in generations
-    ]
-    return Answers(*map(list, zip(*rows, strict=True)))
+    source = torch.Generator().manual_seed(spec.seed)
+    given = []
+    for network in networks:
+        numbers = uniforms(len(prompts), spec.samples, spec.sampling, source)
+        continuations = generate(network, encoded, numbers, spec.sampling, stop)
+        rows = [
+            (prompt, ids, generation)
+            for (prompt, ids), generations in zip(prompts, continuations, strict=True)
+            for generation in generations
+        ]
+        given.append(Answers(*map(list, zip(*rows, strict=True))))
+    return given
 
 
 def pairs(spec: PromptedSpec) -> list[tuple[str, str]]:
@@ -109,11 +106,13 @@ def judged(spec: PromptedSpec, texts: Texts, given: Answers) -> dict[str, Verdic
     }
 
 
-def leaks(by_target: dict[str, Verdicts], name: str, given: Answers) -> np.ndarray:
-    """(n,) bool: a judge finds some other domain than the prompt's in the answer."""
-    return np.any(
-        [verdict[name] & (given.asked != domain) for domain, verdict in by_target.items()], axis=0
-    )
+def leaks(spec: PromptedSpec, by_target: dict[str, Verdicts], given: Answers) -> Verdicts:
+    """Where each judge finds some other domain than the prompt's in the answer."""
+    others = [(verdict, given.asked != domain) for domain, verdict in by_target.items()]
+    return {
+        name: np.any([verdict[name] & other for verdict, other in others], axis=0)
+        for name in [*spec.judges, GOLD]
+    }
 
 
 def rate(spec: PromptedSpec, flags: np.ndarray, given: Answers, chosen: np.ndarray) -> Share | None:
@@ -144,8 +143,8 @@ def real(
 
 def shown(rate: Share | None, prefix: str = "") -> dict[str, float | int | None]:
     """A share as metrics."""
-    values = [None] * len(Share._fields) if rate is None else rate
     names = ("flagged", "of", "effective", "rate", "low", "high")
+    values = rate or [None] * len(names)
     return {f"{prefix}{name}": value for name, value in zip(names, values, strict=True)}
 
 
@@ -166,42 +165,34 @@ def described(texts: Texts, given: Answers) -> dict[str, Any]:
 def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     """Leak rates of every judge: for any other domain, and for each pair of prompt and target.
 
+    Beside the rate of a pair stand the judge's false alarms and the target's own rate.
+
     Guarantees: numbers only, and of gold secrets in how many texts there is one, unless the
     specification asks for examples: these are `examples.veil`ed text, of answers to the longest
     prompts of the first dialogues and of held-out utterances.
     """
     wanted = pairs(spec)
     texts = read(spec, target.points)
-    prompts = fitting(spec, target.tokenizer, texts, target.model)
     try:
-        given = answers(
-            spec,
-            network=target.model,
-            tokenizer=target.tokenizer,
-            texts=texts,
-            prompts=prompts,
-            source=torch.Generator().manual_seed(spec.seed),
-        )
+        (given,) = answers(spec, target.tokenizer, texts, target.model)
     except FloatingPointError as error:
         return {"pairs": [], "reason": str(error)}
     by_target = judged(spec, texts, given)
-    leaking = {name: leaks(by_target, name, given) for name in [*spec.judges, GOLD]}
+    leaking = leaks(spec, by_target, given)
     metrics = described(texts, given) | {"confidence": spec.confidence}
     for name, flags in leaking.items():
         metrics |= shown(rate(spec, flags, given, given.filled), f"{name}_")
-    metrics["pairs"] = [
-        row
-        for domain, leaked in wanted
-        for row in rows_of(
-            spec,
-            tokenizer=target.tokenizer,
-            texts=texts,
-            given=given,
-            by_judge=by_target[leaked],
-            domain=domain,
-            target=leaked,
+    metrics["pairs"] = []
+    for domain, leaked in wanted:
+        floor, ceiling = (
+            real(spec, target.tokenizer, texts, said, leaked) for said in (domain, leaked)
         )
-    ]
+        asked = given.filled & (given.asked == domain)
+        for name, flags in by_target[leaked].items():
+            row: dict[str, Any] = {"prompt": domain, "target": leaked, "judge": name}
+            row |= shown(rate(spec, flags, given, asked))
+            row |= shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_")
+            metrics["pairs"].append(row)
     if spec.examples:
         longest = {prompt.dialogue: place for place, prompt in enumerate(given.prompts)}
         places = list(longest.values())[: spec.examples]
@@ -209,22 +200,3 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
         metrics["examples"] = written(show, given.prompts, given.texts, leaking, places)
         metrics["redactions"] = redactions(spec, target.points, texts)
     return metrics
-
-
-def rows_of(
-    spec: LeakSpec,
-    tokenizer: Tokenizer,
-    texts: Texts,
-    given: Answers,
-    by_judge: Verdicts,
-    domain: str,
-    target: str,
-) -> Iterator[dict[str, Any]]:
-    """Leak rates of one pair by every judge, with its false alarms and the target's own rate."""
-    floor = real(spec, tokenizer, texts, domain, target)
-    ceiling = real(spec, tokenizer, texts, target, target)
-    chosen = given.filled & (given.asked == domain)
-    for name, flags in by_judge.items():
-        row: dict[str, Any] = {"prompt": domain, "target": target, "judge": name}
-        row |= shown(rate(spec, flags, given, chosen))
-        yield row | shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_")

@@ -7,7 +7,7 @@ a model has ended its utterance where it writes any control token.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,11 +63,9 @@ def read(spec: PromptedSpec, points: Path) -> Texts:
             if domain not in dialogues:
                 message = "has no point in the test split"
                 raise InputError(message, file=points, key=key, value=domain)
-    prompts = [
-        prompt
-        for domain in spec.prompts
-        for prompt in _prompts(spec, domain, dialogues[domain], points)
-    ]
+    prompts = []
+    for domain in spec.prompts:
+        prompts += _prompts(spec, domain, dialogues[domain], points)
     wanted = dict.fromkeys([*spec.prompts, *spec.targets])
     held_out = {domain: _utterances(spec, domain, dialogues[domain]) for domain in wanted}
     secrets = {domain: own_secrets(points, domain, spec.min_secret) for domain in spec.targets}
@@ -97,17 +95,18 @@ def turns(text: str, domain: str) -> list[re.Match[str]]:
 
 def _prompts(
     spec: PromptedSpec, domain: str, dialogues: list[tuple[str, str]], points: Path
-) -> Iterator[Prompt]:
+) -> list[Prompt]:
     """Of the first dialogues of a domain the first prefixes."""
-    several = False
-    for doc, text in dialogues[: spec.dialogues]:
-        for turn in turns(text, domain)[1 : spec.prefixes + 1]:
-            several = True
-            yield Prompt(text[: turn.end()], domain, doc)
-    if not several:
+    prompts = [
+        Prompt(text[: turn.end()], domain, doc)
+        for doc, text in dialogues[: spec.dialogues]
+        for turn in turns(text, domain)[1 : spec.prefixes + 1]
+    ]
+    if not prompts:
         dialogue = f"dialogue of two utterances ({' '.join(ROLES)})"
         message = f"none of its first test points is a {dialogue}; point: dialogue is"
         raise InputError(message, file=points, key="prompts", value=domain)
+    return prompts
 
 
 def _utterances(

@@ -73,6 +73,14 @@ def _effective(marks: np.ndarray, clusters: list[object], units: int, confidence
     return float(min(n, independent) * few)
 
 
+def rated(
+    name: str, flags: Sequence[bool] | np.ndarray, clusters: Sequence[object]
+) -> dict[str, float]:
+    """A share of texts, each a unit of its own, as metrics with the usual confidence."""
+    of = share(flags, clusters, range(len(flags)), CONFIDENCE)
+    return {name: of.rate, f"{name}_low": of.low, f"{name}_high": of.high}
+
+
 class Ratio(NamedTuple):
     """A ratio of shares with its two-sided interval.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, product
 from math import log10
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,50 +24,59 @@ SAMPLE = 1_000  # candidates on which the shortcut is checked
 DIGITS = frozenset("0123456789")
 
 
-def texts(prefix: str, suffix: str, digits: int, values: np.ndarray) -> list[str]:
-    """The candidates with the given numeric values."""
-    return [f"{prefix}{value:0{digits}d}{suffix}" for value in values.tolist()]
+class Sentence(NamedTuple):
+    """Where a canary's secret stands, and how many digits it has."""
+
+    prefix: str
+    suffix: str
+    digits: int
+
+    def texts(self, values: np.ndarray) -> list[str]:
+        """The candidates with the given numeric values."""
+        width = f"0{self.digits}d"
+        return [f"{self.prefix}{value:{width}}{self.suffix}" for value in values.tolist()]
 
 
 def candidate_blocks(
-    tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, block: int = BLOCK
+    tokenizer: Tokenizer, sentence: Sentence, block: int = BLOCK
 ) -> Iterator[Tree]:
     """Prefix trees of all 10^digits candidates in numeric order, at most 10^block in each.
 
     Where every digit is a token, all blocks are one tree below different digits, and nothing is
     encoded.
     """
+    digits = sentence.digits
     block = min(block, digits)
-    single = _single_digits(tokenizer, prefix, suffix, digits)
+    single = _single_digits(tokenizer, sentence)
     if single is not None:
         context, tokens = single
         tree = regular_tree((), tokens, block)
         for leading in product(tokens.tolist(), repeat=digits - block):
             yield replace(tree, context=(tokenizer.bos_id, *context, *leading))
         return
-    width = encoded(tokenizer, prefix, suffix, digits, np.zeros(1, dtype=np.int64)).shape[1]
+    width = encoded(tokenizer, sentence, np.zeros(1, dtype=np.int64)).shape[1]
     block = min(block, int(log10(TOKENS / width)))
     for start in range(0, 10**digits, 10**block):
         values = np.arange(start, start + 10**block)
-        yield distinct_tree(tokenizer.bos_id, encoded(tokenizer, prefix, suffix, digits, values))
+        yield distinct_tree(tokenizer.bos_id, encoded(tokenizer, sentence, values))
 
 
-def encoded(
-    tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, values: np.ndarray
-) -> np.ndarray:
+def encoded(tokenizer: Tokenizer, sentence: Sentence, values: np.ndarray) -> np.ndarray:
     """Token ids (n, L), padded with -1, of the candidates with the given values (n,).
 
     Tokens of the suffix alone are left out.
     """
     batches = (
-        texts(prefix, suffix, digits, values[start : start + BATCH])
-        for start in range(0, len(values), BATCH)
+        sentence.texts(values[start : start + BATCH]) for start in range(0, len(values), BATCH)
     )
-    pieces = [encode(tokenizer, batch, len(suffix.encode())) for batch in batches]
+    suffix = len(sentence.suffix.encode())
+    pieces = [encode(tokenizer, batch, suffix) for batch in batches]
     width = max(piece.shape[1] for piece in pieces)
-    padding = [((0, 0), (0, width - piece.shape[1])) for piece in pieces]
     return np.concatenate(
-        [np.pad(*parts, constant_values=PAD) for parts in zip(pieces, padding, strict=True)]
+        [
+            np.pad(piece, ((0, 0), (0, width - piece.shape[1])), constant_values=PAD)
+            for piece in pieces
+        ]
     )
 
 
@@ -91,7 +101,7 @@ def encode(tokenizer: Tokenizer, batch: list[str], suffix: int) -> np.ndarray:
 
 
 def _single_digits(
-    tokenizer: Tokenizer, prefix: str, suffix: str, digits: int
+    tokenizer: Tokenizer, sentence: Sentence
 ) -> tuple[tuple[int, ...], np.ndarray] | None:
     """Tokens before the first digit and tokens of 0 to 9; None unless a digit is always one token.
 
@@ -103,10 +113,10 @@ def _single_digits(
     if joined or not vocab.keys() >= DIGITS:
         return None
     tokens = np.array([vocab[digit] for digit in sorted(DIGITS)])
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(10**digits, size=SAMPLE)
+    digits = sentence.digits
+    drawn = np.random.default_rng(0).integers(10**digits, size=SAMPLE)
     values = np.concatenate([drawn, np.arange(10) * 10 ** (digits - 1)])
-    sample = encoded(tokenizer, prefix, suffix, digits, values)
+    sample = encoded(tokenizer, sentence, values)
     before = sample.shape[1] - digits
     expected = tokens[values[:, None] // 10 ** np.arange(digits - 1, -1, -1) % 10]
     same_context = (sample[:, :before] == sample[0, :before]).all()

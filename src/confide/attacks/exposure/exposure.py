@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from confide.attacks.exposure.candidates import candidate_blocks
+from confide.attacks.exposure.candidates import Sentence, candidate_blocks
 from confide.attacks.exposure.published import published_ranks, published_summary
 from confide.attacks.exposure.ranking import Sizes, log_probs_apart, ranks_among
 from confide.attacks.exposure.summary import STATISTICS, summary
@@ -47,8 +47,8 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
     if spec.published:
         published, reason = published_ranks(
             target,
-            template=planted,
-            values=np.array(list(map(int, secrets)), dtype=np.int64),
+            sentence=sentence_of(planted),
+            values=np.array(secrets, dtype=np.int64),
             honest=ranks,
             sizes=sizes,
             chunk=spec.chunk,
@@ -58,7 +58,7 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
     for prefix, key in GROUPS.items():
         count = len(planted[key])
         group = slice(start, start + count)
-        start += count
+        start = group.stop
         candidates = sizes["candidates"]
         numbers = judged(None if ranks is None else ranks[group], count, candidates)
         if spec.published:
@@ -75,20 +75,21 @@ def ranked(
 
     There are no ranks where probabilities are not finite.
     """
-    sentence = template["prefix"], template["suffix"], template["digits"]
-    values = np.array(list(map(int, secrets)), dtype=np.int64)
-    apart = log_probs_apart(target.model, target.tokenizer, *sentence, values, chunk)
-    blocks = candidate_blocks(target.tokenizer, *sentence)
+    sentence = sentence_of(template)
+    values = np.array(secrets, dtype=np.int64)
+    apart = log_probs_apart(target.model, target.tokenizer, sentence, values, chunk)
+    blocks = candidate_blocks(target.tokenizer, sentence)
     with tqdm(
-        total=10 ** template["digits"],
-        desc="exposure",
-        unit="candidate",
-        unit_scale=True,
-        disable=None,
+        total=10**sentence.digits, desc="exposure", unit="candidate", unit_scale=True, disable=None
     ) as bar:
         return ranks_among(
             target.model, blocks=blocks, secrets=values, apart=apart, chunk=chunk, bar=bar
         )
+
+
+def sentence_of(template: dict[str, Any]) -> Sentence:
+    """The sentence of planted canaries."""
+    return Sentence(template["prefix"], template["suffix"], template["digits"])
 
 
 def judged(ranks: np.ndarray | None, count: int, candidates: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ largest of ten has mean 4.23 bits, not 0.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import expm
@@ -16,14 +17,6 @@ from scipy.special import gammaincc
 from confide.attacks.statistics.metrics import TAILS
 
 BITS = 1 / math.log(2)  # mean exposure of one secret that was never seen
-
-
-def _mean_tail(count: int, bits: float) -> float:
-    return float(gammaincc(count, bits * count / BITS))
-
-
-def _max_tail(count: int, bits: float) -> float:
-    return float(-np.expm1(count * np.log1p(-(2.0**-bits)))) if bits > 0 else 1.0
 
 
 def _median_steps(count: int) -> np.ndarray:
@@ -38,15 +31,15 @@ def _median_steps(count: int) -> np.ndarray:
     return steps
 
 
-def _median_tail(count: int, bits: float) -> float:
+def _median_tail(count: int, bits: float) -> Any:
     rates = 1 / _median_steps(count)
-    return float(expm((np.diag(-rates) + np.diag(rates[:-1], 1)) * bits)[0].sum())
+    return expm((np.diag(-rates) + np.diag(rates[:-1], 1)) * bits)[0].sum()
 
 
-TAIL_OF: dict[str, Callable[[int, float], float]] = {
-    "mean": _mean_tail,
+TAIL_OF: dict[str, Callable[[int, float], Any]] = {
+    "mean": lambda count, bits: gammaincc(count, bits * count / BITS),
     "median": _median_tail,
-    "max": _max_tail,
+    "max": lambda count, bits: -np.expm1(count * np.log1p(-(2.0**-bits))) if bits > 0 else 1.0,
 }
 MEAN_OF: dict[str, Callable[[int], float]] = {
     "mean": lambda count: BITS,
@@ -60,7 +53,7 @@ def null_tail(statistic: str, count: int, bits: float) -> float:
 
     This is the one-sided p-value of a mean, median or max.
     """
-    return TAIL_OF[statistic](count, bits)
+    return float(TAIL_OF[statistic](count, bits))
 
 
 def null_band(statistic: str, count: int, most: float = math.inf) -> tuple[float, float, float]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from confide.attacks.exposure.candidates import BATCH, distinct_tree, encode, texts
+from confide.attacks.exposure.candidates import BATCH, Sentence, distinct_tree, encode
 from confide.attacks.exposure.ranking import Sizes
 from confide.attacks.exposure.tree import PAD, read, sequence_log_probs
 from confide.attacks.statistics.scoring import NOT_FINITE, token_log_probs
@@ -26,7 +26,7 @@ MOST_DIGITS = 6  # nothing is pruned, and all scores are held at once
 
 def published_ranks(
     target: Target,
-    template: dict[str, Any],
+    sentence: Sentence,
     values: np.ndarray,
     honest: np.ndarray | None,
     sizes: Sizes,
@@ -38,9 +38,7 @@ def published_ranks(
     equally many tokens, which differ in digits alone and not in the first token, the order is that
     of the total, and its ranks are taken with their mid-ranks for ties.
     """
-    prefix = template["prefix"]
-    suffix = template["suffix"]
-    digits = template["digits"]
+    prefix, suffix, digits = sentence
     if honest is None:
         return None, NOT_FINITE
     first_is_common = len(target.tokenizer.encode(prefix + "0" * digits)) > sizes["tokens_max"]
@@ -48,14 +46,7 @@ def published_ranks(
         return honest, ""
     if digits > MOST_DIGITS:
         return None, f"more than {MOST_DIGITS} digits"
-    scores = mean_log_probs(
-        target.model,
-        tokenizer=target.tokenizer,
-        prefix=prefix,
-        suffix=suffix,
-        digits=digits,
-        chunk=chunk,
-    )
+    scores = mean_log_probs(target.model, target.tokenizer, sentence, chunk)
     if not np.isfinite(scores).all():
         return None, NOT_FINITE
     return ordinal_ranks(scores, values), ""
@@ -64,12 +55,8 @@ def published_ranks(
 def published_summary(ranks: np.ndarray | None, reason: str, candidates: int) -> dict[str, Any]:
     """Exposures of ranks (S,), their mean and maximum; None without ranks, or without secrets."""
     if ranks is None:
-        return {
-            "published_exposures": None,
-            "published_mean": None,
-            "published_max": None,
-            "published_reason": reason,
-        }
+        none = dict.fromkeys(("published_exposures", "published_mean", "published_max"))
+        return none | {"published_reason": reason}
     bits = math.log2(candidates) - np.log2(ranks)
     return {
         "published_exposures": bits.tolist(),
@@ -79,7 +66,7 @@ def published_summary(ranks: np.ndarray | None, reason: str, candidates: int) ->
 
 
 def mean_log_probs(
-    model: LanguageModel, tokenizer: Tokenizer, prefix: str, suffix: str, digits: int, chunk: int
+    model: LanguageModel, tokenizer: Tokenizer, sentence: Sentence, chunk: int
 ) -> np.ndarray:
     """Mean log-probability per token (10^digits,) float64 of each candidate's whole sentence.
 
@@ -87,12 +74,13 @@ def mean_log_probs(
     """
     means = []
     first = first_log_probs(model)
+    count = 10**sentence.digits
     with tqdm(
-        total=10**digits, desc="published exposure", unit="candidate", unit_scale=True, disable=None
+        total=count, desc="published exposure", unit="candidate", unit_scale=True, disable=None
     ) as bar:
-        for start in range(0, 10**digits, BATCH):
-            values = np.arange(start, min(start + BATCH, 10**digits))
-            rows = encode(tokenizer, texts(prefix, suffix, digits, values), 0)
+        for start in range(0, count, BATCH):
+            values = np.arange(start, min(start + BATCH, count))
+            rows = encode(tokenizer, sentence.texts(values), 0)
             total = sequence_log_probs(model, distinct_tree(tokenizer.bos_id, rows), chunk)
             counted = np.maximum((rows != PAD).sum(1) - 1, 1)
             means.append((total - first[rows[:, 0]]) / counted)
@@ -113,9 +101,6 @@ def ordinal_ranks(scores: np.ndarray, which: np.ndarray) -> np.ndarray:
 
     Ties are in the candidates' order.
     """
-    return np.array(
-        [
-            1.0 + (scores > scores[value]).sum() + (scores[:value] == scores[value]).sum()
-            for value in which
-        ]
-    )
+    from scipy.stats import rankdata  # which takes more than a second to load
+
+    return rankdata(-scores, "ordinal")[which].astype(float)

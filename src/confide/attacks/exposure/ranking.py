@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from confide.attacks.exposure.candidates import distinct_tree, encoded
+from confide.attacks.exposure.candidates import Sentence, distinct_tree, encoded
 from confide.attacks.exposure.tree import Roots, Tree, sequence_log_probs
 from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
@@ -93,7 +93,7 @@ class Census:
         above = {
             context[:end] for context in self.contexts for end in range(common, len(context) + 1)
         }
-        used = [length for length, ending in self.lengths.items() if ending]
+        used = +self.lengths  # without lengths that no candidate has
         tokens = sum(length * ending for length, ending in self.lengths.items())
         return {
             "candidates": count,
@@ -108,9 +108,7 @@ class Census:
 def log_probs_apart(
     model: LanguageModel,
     tokenizer: Tokenizer,
-    prefix: str,
-    suffix: str,
-    digits: int,
+    sentence: Sentence,
     secrets: np.ndarray,
     chunk: int,
 ) -> np.ndarray:
@@ -118,7 +116,7 @@ def log_probs_apart(
     if not len(secrets):
         return np.zeros(0)
     distinct, place = np.unique(secrets, return_inverse=True)
-    tree = distinct_tree(tokenizer.bos_id, encoded(tokenizer, prefix, suffix, digits, distinct))
+    tree = distinct_tree(tokenizer.bos_id, encoded(tokenizer, sentence, distinct))
     return sequence_log_probs(model, tree, chunk)[place]
 
 

@@ -10,9 +10,8 @@ All canaries are in one space, so that n of them cannot all be first: `mean_most
 they were the n likeliest.
 """
 
-from dataclasses import dataclass
 from math import log2
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ from confide.specs import SequenceExposureSpec
 FITTED = "as published: extrapolated"
 
 
-@dataclass(frozen=True, slots=True)
-class Exposures:
+class Exposures(NamedTuple):
     """Of S sequences, in bits; low and high bound what was estimated and equal what is exact."""
 
     value: np.ndarray

@@ -9,8 +9,8 @@ weighted Poisson counts, and its interval that of Fay and Feuer 1997, which hold
 any weights below a known one.
 """
 
-from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,8 +25,7 @@ from confide.models import LanguageModel
 TEMPERATURES = (1.0, 1.5, 2.0, 4.0, torch.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(NamedTuple):
     """n sequences, an equal number from each temperature."""
 
     places: np.ndarray  # (n, length) int64 in the vocabulary
@@ -53,10 +52,9 @@ def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) 
         each * len(TEMPERATURES), space.length, dtype=torch.float64, generator=source
     )
     which = torch.arange(len(TEMPERATURES)).repeat_interleave(each)
-    first = torch.from_numpy(space.first).to(device)
-    after = torch.from_numpy(space.after).to(device)
+    words = space.words(device)
     parts = [
-        _continued(model, first, after, deciding.to(device), kind.to(device))
+        _continued(model, words, deciding.to(device), kind.to(device))
         for deciding, kind in zip(numbers.split(chunk), which.split(chunk), strict=True)
     ]
     places, score, density = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
@@ -65,7 +63,7 @@ def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) 
 
 
 def _continued(
-    model: LanguageModel, first: Tensor, after: Tensor, numbers: Tensor, which: Tensor
+    model: LanguageModel, words: list[Tensor], numbers: Tensor, which: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Places (n, length) that numbers (n, length) decide, their log-probabilities and densities.
 
@@ -77,9 +75,8 @@ def _continued(
     score = numbers.new_zeros(n)
     density = numbers.new_zeros(n, len(TEMPERATURES))
     places = []
-    for step in range(length):
-        words = after if step else first
-        logs = word_log_probs(model, hidden, words)
+    for step, tokens in enumerate(words):
+        logs = word_log_probs(model, hidden, tokens)
         # (n, temperatures, V)
         tempered = torch.stack([(logs / heat).log_softmax(1) for heat in TEMPERATURES], 1)
         place = _drawn(tempered[torch.arange(n, device=which.device), which], numbers[:, step])
@@ -88,12 +85,11 @@ def _continued(
         density = density + tempered.gather(2, drawn)[:, :, 0]
         places.append(place)
         if step + 1 < length:
-            hidden, state = model.advance(state, words[place])
+            hidden, state = model.advance(state, tokens[place])
     return torch.stack(places, 1), score, density
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """How many sequences are likelier than each of S targets, ties half, with its interval.
 
     That is two-sided, of 95 %.

@@ -8,7 +8,6 @@ evaluations is spent. Scores within TIE of one another count as tied: that is th
 float32.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,20 +24,17 @@ STEP = float(np.log(4))  # nats that the floor is lowered by: about four times t
 CELLS = 1 << 21  # scores of children held at once
 
 
-@dataclass(slots=True)
 class Counts:
     """What a search says of S targets, of which those above the floor are settled."""
 
-    targets: np.ndarray  # (S,) log-probabilities
-    floor: float = np.inf  # every sequence that is at least as likely was counted
-    above: int = 0  # sequences that are
-    better: np.ndarray = field(init=False)  # (S,) int64: likelier than the target
-    tied: np.ndarray = field(init=False)  # (S,) int64: equally likely, with itself
-    states: int = 0  # prefixes that the model read
-
-    def __post_init__(self) -> None:
-        self.better = np.zeros(len(self.targets), dtype=np.int64)
-        self.tied = np.zeros(len(self.targets), dtype=np.int64)
+    def __init__(self, targets: np.ndarray, floor: float = np.inf):
+        """Log-probabilities (S,); every sequence at least as likely as the floor is counted."""
+        self.targets = targets
+        self.floor = floor
+        self.above = 0  # sequences above the floor
+        self.better = np.zeros(len(targets), dtype=np.int64)  # (S,): likelier than the target
+        self.tied = np.zeros_like(self.better)  # (S,): equally likely, with itself
+        self.states = 0  # prefixes that the model read
 
     @property
     def settled(self) -> np.ndarray:
@@ -64,36 +60,6 @@ class _Spent(Exception):
     """The budget does not reach to this floor."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """What does not change during one walk."""
-
-    model: LanguageModel
-    words: list[Tensor]  # of each depth, (V,) tokens on the model's device
-    counts: Counts
-    chunk: int
-    budget: float
-
-
-def _visit(walk: _Walk, depth: int, hidden: Tensor, state: Any, score: Tensor) -> None:
-    """Count what lies below prefixes (k,) of `depth` words."""
-    child = score[:, None] + word_log_probs(walk.model, hidden, walk.words[depth])
-    kept = child >= walk.counts.floor
-    if depth == len(walk.words) - 1:
-        walk.counts.add(child[kept].cpu().numpy())
-        return
-    rows, words = kept.nonzero(as_tuple=True)
-    child = child[rows, words]
-    for start in range(0, len(rows), walk.chunk):
-        piece = slice(start, start + walk.chunk)
-        if walk.counts.states + len(rows[piece]) > walk.budget:
-            raise _Spent
-        walk.counts.states += len(rows[piece])
-        above = walk.model.take(state, rows[piece])
-        hidden, below = walk.model.advance(above, walk.words[depth][words[piece]])
-        _visit(walk, depth + 1, hidden, below, child[piece])
-
-
 @torch.inference_mode()
 def count_above(
     model: LanguageModel, space: Space, targets: np.ndarray, floor: float, chunk: int, budget: float
@@ -104,12 +70,30 @@ def count_above(
     """
     root = read(model, (model.bos,), {})
     counts = Counts(targets, floor)
-    first = torch.from_numpy(space.first).to(root.hidden.device)
-    after = torch.from_numpy(space.after).to(root.hidden.device)
-    chunk = max(1, min(chunk, CELLS // len(first), STATE_BYTES // root.size))
-    walk = _Walk(model, [first, *[after] * (space.length - 1)], counts, chunk, budget)
+    words = space.words(root.hidden.device)
+    chunk = max(1, min(chunk, CELLS // len(space.first), STATE_BYTES // root.size))
+
+    def visit(depth: int, hidden: Tensor, state: Any, score: Tensor) -> None:
+        """Count what lies below prefixes (k,) of `depth` words."""
+        child = score[:, None] + word_log_probs(model, hidden, words[depth])
+        kept = child >= floor
+        if depth == space.length - 1:
+            counts.add(child[kept].cpu().numpy())
+            return
+        rows, places = kept.nonzero(as_tuple=True)
+        child = child[rows, places]
+        for start in range(0, len(rows), chunk):
+            piece = slice(start, start + chunk)
+            read_now = len(rows[piece])
+            if counts.states + read_now > budget:
+                raise _Spent
+            counts.states += read_now
+            above = model.take(state, rows[piece])
+            hidden, below = model.advance(above, words[depth][places[piece]])
+            visit(depth + 1, hidden, below, child[piece])
+
     try:
-        _visit(walk, 0, root.hidden, root.state, root.score)
+        visit(0, root.hidden, root.state, root.score)
     except _Spent:
         return counts, False
     return counts, True

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from confide.attacks.exposure.null import null_band, null_tail
-from confide.attacks.statistics.metrics import TAILS
+from confide.attacks.statistics.metrics import TAILS, ends
 
 RESAMPLES = 2_000
 STATISTICS: dict[str, Callable[[list[float]], Any]] = {
@@ -26,22 +26,12 @@ def mean_interval(bits: list[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def null_of(statistic: str, value: float, count: int, most: float) -> dict[str, float]:
-    """Mean, band and one-sided p-value of a statistic of `count` secrets that were never seen."""
-    mean, low, high = null_band(statistic, count, most)
-    return {
-        f"null_{statistic}": mean,
-        f"null_{statistic}_low": low,
-        f"null_{statistic}_high": high,
-        f"p_{statistic}": null_tail(statistic, count, value),
-    }
-
-
 def summary(bits: list[float], statistics: Iterable[str], most: float) -> dict[str, Any]:
     """Statistics of exposures of at most so many bits, each beside chance; the mean's interval."""
-    low, high = mean_interval(bits)
-    metrics = {"mean_low": low, "mean_high": high}
+    metrics: dict[str, Any] = ends("mean", mean_interval(bits))
     for name in statistics:
         value = float(STATISTICS[name](bits))
-        metrics |= {name: value} | null_of(name, value, len(bits), most)
+        null_mean, *band = null_band(name, len(bits), most)
+        metrics |= {name: value, f"p_{name}": null_tail(name, len(bits), value)}
+        metrics |= {f"null_{name}": null_mean} | ends(f"null_{name}", band)
     return metrics

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from confide.attacks.authorship.authors import Sample, read_samples
-from confide.attacks.domains.proportions import CONFIDENCE, share
+from confide.attacks.domains.proportions import rated
 from confide.attacks.exposure.beam import continued
 from confide.attacks.exposure.words import read_words
 from confide.attacks.statistics.scoring import row_log_probs
@@ -52,7 +52,6 @@ def regenerated(
 
     FloatingPointError where probabilities are not finite.
     """
-    greedy = np.zeros(len(sentences), dtype=bool)
     beam = np.zeros(len(sentences), dtype=bool)
     matched = np.zeros(len(sentences), dtype=int)
     lengths = np.array([len(sentence) for sentence in sentences])
@@ -61,10 +60,10 @@ def regenerated(
         wanted = torch.tensor([list(sentences[row]) for row in rows])
         first = wanted[:, 0]
         right = continued(model, first, length - 1, 1, banned) == wanted[:, 1:]
-        greedy[rows] = right.all(1).numpy()
         matched[rows] = right.int().cumprod(1).sum(1).numpy()
         right = continued(model, first, length - 1, width, banned) == wanted[:, 1:]
         beam[rows] = right.all(1).numpy()
+    greedy = matched == lengths - 1
     return Answers(greedy.tolist(), beam.tolist(), matched.tolist())
 
 
@@ -101,8 +100,7 @@ def judged(name: str, flags: Sequence[bool], authors: Sequence[int]) -> dict[str
     Sentences of one author are a cluster, and one without author stands alone.
     """
     clusters = [author if author >= 0 else -1 - index for index, author in enumerate(authors)]
-    rate, low, high = share(flags, clusters, range(len(flags)), CONFIDENCE)[-3:]
-    return {f"rate_{name}": rate, f"rate_{name}_low": low, f"rate_{name}_high": high}
+    return rated(f"rate_{name}", flags, clusters)
 
 
 def asked(

@@ -22,8 +22,7 @@ STATE_BYTES = 1 << 28  # states of one piece: a key-value cache is far larger th
 PAD = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(NamedTuple):
     """Nodes at one depth, ordered by parent: n nodes below the p nodes of the level above."""
 
     token: np.ndarray  # (n,) int64
@@ -147,55 +146,12 @@ def read(model: LanguageModel, context: tuple[int, ...], roots: Roots) -> Root:
     return roots[context]
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """What does not change during one walk."""
-
-    model: LanguageModel
-    # token, first and leaf of each level, on the model's device
-    levels: list[tuple[Tensor, Tensor, Tensor]]
-    out: Tensor  # (R,) float64
-    floor: float
-    chunk: int
-    report: Callable[[int], object]
-
-
 def _below(first: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
     """Children (m,) of some nodes (k,), in order, and whose they are, (m,) from 0 to k - 1."""
     counts = first[nodes + 1] - first[nodes]
     owner = torch.repeat_interleave(counts)
     offset = first[nodes] - counts.cumsum(0) + counts
     return offset[owner] + torch.arange(len(owner), device=nodes.device), owner
-
-
-def _visit(
-    walk: _Walk, depth: int, nodes: Tensor, hidden: Tensor, state: Any, score: Tensor
-) -> None:
-    """Score what lies below nodes (k,) of the level above, whose states are given.
-
-    What lies below a prefix under the floor is left out.
-    """
-    token, first, leaf = walk.levels[depth]
-    children, owner = _below(first, nodes)
-    child = score[owner] + token_log_probs(walk.model, hidden, owner, token[children])
-    sequence = leaf[children]
-    ends = sequence >= 0
-    walk.out[sequence[ends]] = child[ends]
-    above_floor = (child >= walk.floor) | ~child.isfinite()  # what is not finite must come out
-    entered = (~ends & above_floor).nonzero()[:, 0]
-    for start in range(0, len(entered), walk.chunk):
-        piece = entered[start : start + walk.chunk]
-        below = walk.model.take(state, owner[piece])
-        hidden, below = walk.model.advance(below, token[children[piece]])
-        walk.report(len(piece))
-        _visit(
-            walk,
-            depth=depth + 1,
-            nodes=children[piece],
-            hidden=hidden,
-            state=below,
-            score=child[piece],
-        )
 
 
 @torch.inference_mode()
@@ -218,28 +174,26 @@ def sequence_log_probs(
     out = torch.full((tree.count,), floor, dtype=torch.float64, device=device)
     if root.score < floor:
         return out.cpu().numpy()
-    levels = [
-        (
-            torch.from_numpy(level.token).to(device),
-            torch.from_numpy(level.first).to(device),
-            torch.from_numpy(level.leaf).to(device),
-        )
-        for level in tree.levels
-    ]
-    walk = _Walk(
-        model,
-        levels=levels,
-        out=out,
-        floor=floor,
-        chunk=max(1, min(chunk, STATE_BYTES // root.size)),
-        report=report,
-    )
-    _visit(
-        walk,
-        depth=0,
-        nodes=torch.zeros(1, dtype=torch.int64, device=device),
-        hidden=root.hidden,
-        state=root.state,
-        score=root.score,
-    )
+    chunk = max(1, min(chunk, STATE_BYTES // root.size))
+    levels = [[torch.from_numpy(part).to(device) for part in level] for level in tree.levels]
+
+    def visit(depth: int, nodes: Tensor, hidden: Tensor, state: Any, score: Tensor) -> None:
+        """Score what lies below nodes (k,) of the level above, whose states are given."""
+        token, first, leaf = levels[depth]
+        children, owner = _below(first, nodes)
+        child = score[owner] + token_log_probs(model, hidden, owner, token[children])
+        sequence = leaf[children]
+        ends = sequence >= 0
+        out[sequence[ends]] = child[ends]
+        above_floor = (child >= floor) | ~child.isfinite()  # what is not finite must come out
+        entered = (~ends & above_floor).nonzero()[:, 0]
+        for start in range(0, len(entered), chunk):
+            piece = entered[start : start + chunk]
+            below = model.take(state, owner[piece])
+            hidden, below = model.advance(below, token[children[piece]])
+            report(len(piece))
+            visit(depth + 1, children[piece], hidden, below, child[piece])
+
+    top = torch.zeros(1, dtype=torch.int64, device=device)
+    visit(0, top, root.hidden, root.state, root.score)
     return out.cpu().numpy()

@@ -5,11 +5,12 @@ others after a space, each one token. canaries.json of kind "words" says which w
 which author, and how often; controls never were.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from confide.errors import InputError
 from confide.files.io import read_file, read_json
@@ -19,8 +20,7 @@ from confide.text.tokenizer import Tokenizer
 GROUPS = ("canaries", "controls")
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(NamedTuple):
     """All V^length sequences of words."""
 
     first: np.ndarray  # (V,) int64: token of each word at the start of a text
@@ -35,9 +35,13 @@ class Space:
         """Tokens (n, length) of sequences given as places (n, length) in the vocabulary."""
         return np.concatenate([self.first[places[:, :1]], self.after[places[:, 1:]]], axis=1)
 
+    def words(self, device: torch.device) -> list[Tensor]:
+        """Tokens (V,) of the words at each place of a sequence."""
+        first, after = (torch.from_numpy(tokens).to(device) for tokens in self[:2])
+        return [first, *[after] * (self.length - 1)]
 
-@dataclass(frozen=True, slots=True)
-class Planted:
+
+class Planted(NamedTuple):
     """Sequences of a space that were planted, or not."""
 
     space: Space
@@ -66,7 +70,7 @@ def read_words(
     copies = []
     authors = []
     for index, row in enumerate(facts["canaries"]):
-        if not isinstance(row.get("copies"), int) or "author" not in row:
+        if not row.keys() >= {"copies", "author"}:
             raise InputError("needs copies and author", file=path, key=f"canaries.{index}")
         copies.append(row["copies"])
         authors.append(numbers.get(row["author"], -1))
@@ -75,7 +79,7 @@ def read_words(
 
 def _tokens(words: list[str], tokenizer: Tokenizer, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Token of each word alone and after a space."""
-    if not words or len(set(words)) < len(words):
+    if len(set(words)) < len(words):
         raise InputError("expected different words", file=path, key="vocabulary")
     tokens = np.zeros((2, len(words)), dtype=np.int64)
     for index, word in enumerate(words):
@@ -94,8 +98,7 @@ def _places(
     """Each sentence as places (n, length) in the vocabulary."""
     places = np.zeros((len(rows), length), dtype=np.int64)
     for index, row in enumerate(rows):
-        text = row.get("text") if isinstance(row, dict) else None
-        words = text.split(" ") if isinstance(text, str) else []
+        words = row["text"].split(" ")
         if len(words) != length or not place.keys() >= set(words):
             message = f"is not {length} words of the vocabulary"
             raise InputError(message, file=path, key=f"{key}.{index}")

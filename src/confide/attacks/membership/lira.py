@@ -114,13 +114,12 @@ def leave_one_out(scores: np.ndarray, seen: np.ndarray) -> dict[str, float | Non
     success = [_on_one(scores, seen, model) for model in models]
     metrics: dict[str, float | None] = {}
     for name in ("shadow_auc", "shadow_offline_auc", f"shadow_tpr_at_fpr_{RATE}"):
-        values = [value for of_model in success if (value := of_model[name]) is not None]
-        complete = values and len(values) == len(success)
-        metrics[name] = float(np.mean(values)) if complete else None
+        values = [of_model[name] for of_model in success]
+        metrics[name] = float(np.mean(values)) if values and None not in values else None
     return metrics
 
 
-def _on_one(scores: np.ndarray, seen: np.ndarray, model: int) -> dict[str, float | None]:
+def _on_one(scores: np.ndarray, seen: np.ndarray, model: int) -> dict[str, Any]:
     """The attack's success on one shadow model by the others, without its complement."""
     rest = np.arange(len(scores)) // 2 != model // 2
     fitted = moments(scores[rest], seen[rest])

@@ -21,6 +21,7 @@ from confide.attacks.statistics.metrics import (
     balanced_accuracy,
     bootstrap,
     calibrated_accuracy,
+    ends,
     share_interval,
     tpr_at_fpr,
     tpr_interval,
@@ -51,22 +52,14 @@ def judged(
     n = len(outside)
     area = auc(inside, outside)
     accuracy = balanced_accuracy(inside, outside)
-    metrics: dict[str, Any] = {}
-    for name, value, metric, known, null in (
-        ("auc", area, auc, auc_interval(area, m, n), auc_null(m, n)),
-        (
-            "acc_balanced",
-            accuracy,
-            balanced_accuracy,
-            share_interval(accuracy, min(m, n)),
-            accuracy_null(m, n),
-        ),
+    metrics: dict[str, Any] = {"auc": area, "acc_balanced": accuracy}
+    for name, metric, known in (
+        ("auc", auc, auc_interval(area, m, n)),
+        ("acc_balanced", balanced_accuracy, share_interval(accuracy, min(m, n))),
     ):
         low, high = bootstrap(metric, inside, outside, repeats, np.random.default_rng(seed))
-        metrics[name] = value
-        metrics[f"{name}_low"] = min(low, known[0])
-        metrics[f"{name}_high"] = max(high, known[1])
-        metrics[f"{name}_null_low"], metrics[f"{name}_null_high"] = null
+        metrics |= ends(name, (min(low, known[0]), max(high, known[1])))
+    metrics |= ends("auc_null", auc_null(m, n)) | ends("acc_balanced_null", accuracy_null(m, n))
     metrics["acc_calibrated"] = calibrated_accuracy(inside, outside, np.random.default_rng(seed))
     return {f"{prefix}{key}": value for key, value in metrics.items()}
 
@@ -80,7 +73,7 @@ def at_few_false_positives(
         name = f"{prefix}tpr_at_fpr_{rate}"
         interval = tpr_interval(inside, outside, rate, np.random.default_rng(seed))
         metrics[name] = tpr_at_fpr(inside, outside, rate)
-        metrics[f"{name}_low"], metrics[f"{name}_high"] = interval or (None, None)
+        metrics |= ends(name, interval or (None, None))
     return metrics
 
 

@@ -9,7 +9,7 @@ distribution, averaged over the k % of tokens where that is lowest.
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -88,8 +88,7 @@ def _standardised(logits: Tensor, tokens: Tensor) -> Tensor:
     return away.gather(-1, tokens[:, None])[:, 0] / deviation.clamp(min=FLAT)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What the scores are made of."""
 
     spec: MembershipSpec
@@ -105,16 +104,16 @@ def lowercase(asked: Asked) -> np.ndarray:
     It is exactly 0 for a secret that has no capitals, which is not scored again: so it has no float
     noise that a sort could read.
     """
-    lowered = [candidate.with_secret(candidate.secret.lower()) for candidate in asked.candidates]
-    cased = [
-        i
-        for i, (candidate, lower) in enumerate(zip(asked.candidates, lowered, strict=True))
-        if candidate.secret != lower.secret
-    ]
+    lowered = {
+        place: candidate.with_secret(candidate.secret.lower())
+        for place, candidate in enumerate(asked.candidates)
+        if candidate.secret != candidate.secret.lower()
+    }
     scores = np.zeros(len(asked.candidates))
-    if cased:
-        view = tokens_of([lowered[i] for i in cased], asked.target.tokenizer)
+    if lowered:
+        view = tokens_of(list(lowered.values()), asked.target.tokenizer)
         total, count = secret_log_probs(asked.target.model, view)
+        cased = list(lowered)
         scores[cased] = asked.per_token[cased] - total / count
     return scores
 

@@ -68,7 +68,8 @@ def first_lines(points: Path, label: str, candidates: list[Candidate]) -> np.nda
     lines = np.full(len(candidates), -1, dtype=np.int64)
     for line, (_, _, held) in enumerate(holders(points, label, candidates)):
         for index in held:
-            lines[index] = line if lines[index] < 0 else lines[index]
+            if lines[index] < 0:
+                lines[index] = line
     return lines
 
 

@@ -5,15 +5,19 @@ non-members.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import ndtri
+
+from confide.dp.accounting.bisection import narrowed
 
 LEVEL = 0.95  # of every interval and band
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 Z = float(ndtri(TAILS[1]))
 DRAWS = 4000  # of thresholds, for an interval
+T = TypeVar("T")
 # (member scores (m,), non-member scores (n,)) -> value
 Metric = Callable[[np.ndarray, np.ndarray], float]
 
@@ -54,6 +58,11 @@ def calibrated_accuracy(member: np.ndarray, other: np.ndarray, rng: np.random.Ge
         bar = best_threshold(inside[fitted], outside[fitted])
         rates.append((inside[judged] > bar).mean() + (outside[judged] <= bar).mean())
     return float(np.mean(rates) / 2)
+
+
+def ends(name: str, interval: Sequence[T]) -> dict[str, T]:
+    """Both ends of an interval or band as metrics."""
+    return {f"{name}_low": interval[0], f"{name}_high": interval[1]}
 
 
 def best_threshold(member: np.ndarray, other: np.ndarray) -> float:
@@ -127,20 +136,12 @@ def _smallest_auc(value: float, m: int, n: int) -> float:
     """The smallest true AUC that a value could still have come from."""
     size = (m + n) / 2 - 1
 
-    def refuted(true: float) -> bool:
+    def possible(true: float) -> bool:
         spread = 1 + size * ((1 - true) / (2 - true) + true / (1 + true))
         variance = true * (1 - true) * spread / (m * n)
-        return value - true > Z * math.sqrt(variance)
+        return value - true <= Z * math.sqrt(variance)
 
-    low = 0.0
-    high = value
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        if refuted(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return narrowed(possible, 0.0, value, close=lambda low, high: high - low <= 1e-6)[0]
 
 
 def share_interval(value: float, count: int) -> tuple[float, float]:

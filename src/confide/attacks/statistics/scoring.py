@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from confide.models import LanguageModel
+from confide.models.head import Head
 from confide.types import View
 
 # contexts and tokens of a tile: 8 MiB of float32
@@ -38,11 +39,9 @@ def token_log_probs(model: LanguageModel, hidden: Tensor, rows: Tensor, tokens: 
 
     Shapes: hidden (n, d), rows (m,), tokens (m,).
     """
-    weight = model.head.weight
-    bias = model.head.bias
     distinct, place = tokens.unique(return_inverse=True)
-    wanted = _logits(hidden, weight, bias, distinct)
-    return wanted[rows, place].double() - log_sum_exp(hidden, weight, bias)[rows]
+    wanted = _logits(model.head, hidden, distinct)
+    return wanted[rows, place].double() - log_sum_exp(model.head, hidden)[rows]
 
 
 def word_log_probs(model: LanguageModel, hidden: Tensor, tokens: Tensor) -> Tensor:
@@ -50,10 +49,7 @@ def word_log_probs(model: LanguageModel, hidden: Tensor, tokens: Tensor) -> Tens
 
     Shapes: hidden (n, d), tokens (v,).
     """
-    weight = model.head.weight
-    bias = model.head.bias
-    wanted = _logits(hidden, weight, bias, tokens)
-    return wanted.double() - log_sum_exp(hidden, weight, bias)[:, None]
+    return _logits(model.head, hidden, tokens).double() - log_sum_exp(model.head, hidden)[:, None]
 
 
 @torch.inference_mode()
@@ -74,22 +70,20 @@ def row_log_probs(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
     return torch.cat(parts).cpu().numpy()
 
 
-def log_sum_exp(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """log of the sum over the vocabulary of exp(logit), (n,) float64.
-
-    Shapes: hidden (n, d), weight (V, d), bias (V,).
-    """
-    tiles = [slice(start, start + COLUMNS) for start in range(0, len(weight), COLUMNS)]
+def log_sum_exp(head: Head, hidden: Tensor) -> Tensor:
+    """log of the sum over the vocabulary of exp(logit), (n,) float64, for hidden (n, d)."""
+    tiles = [slice(start, start + COLUMNS) for start in range(0, len(head.weight), COLUMNS)]
     blocks = []
     for block in hidden.split(ROWS):
-        parts = (_tile(_logits(block, weight, bias, tile)) for tile in tiles)
+        parts = (_tile(_logits(head, block, tile)) for tile in tiles)
         blocks.append(reduce(torch.logaddexp, parts))
     return torch.cat(blocks)
 
 
-def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, tokens: Tensor | slice) -> Tensor:
+def _logits(head: Head, hidden: Tensor, tokens: Tensor | slice) -> Tensor:
     """Logits (n, v) of some tokens."""
-    return F.linear(hidden, weight[tokens], None if bias is None else bias[tokens])
+    bias = None if head.bias is None else head.bias[tokens]
+    return F.linear(hidden, head.weight[tokens], bias)
 
 
 def _tile(logits: Tensor) -> Tensor:

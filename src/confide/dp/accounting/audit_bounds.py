@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 import numpy as np
-from scipy.special import betainc, gammaln, log_expit, ndtr, ndtri
+from scipy.special import betainc, log_expit, ndtr, ndtri
 
-from confide.dp.accounting.bisection import bracket, narrowed
+from confide.dp.accounting.bisection import Condition, bracket, narrowed
+from confide.dp.accounting.pairs import log_ways
 
 TOLERANCE = 1e-6  # of epsilon and mu
 # of the coins: an audit says how many of so many guesses were right
@@ -40,8 +41,7 @@ def p_value(coins: int, guesses: int, correct: int, epsilon: float, delta: float
     wrong = log_expit(-epsilon)
     tail = float(betainc(correct, guesses - correct + 1, math.exp(right)))
     below = np.arange(correct - 1, -1, -1)  # v - 1, v - 2, ..., 0
-    ways = gammaln(guesses + 1) - gammaln(below + 1) - gammaln(guesses - below + 1)
-    mass = np.exp(ways + below * right + (guesses - below) * wrong).cumsum()
+    mass = np.exp(log_ways(guesses, below) + below * right + (guesses - below) * wrong).cumsum()
     return min(1.0, tail + 2 * coins * delta * float((mass / np.arange(1, correct + 1)).max()))
 
 
@@ -53,7 +53,7 @@ def epsilon_lower(
     Guarantees: of mechanisms that are (epsilon, delta)-DP with respect to each coin, at most a
     share `level` gets more than epsilon, if the number of guesses does not depend on the coins.
     """
-    return _largest(lambda epsilon: p_value(coins, guesses, correct, epsilon, delta) < level)
+    return _largest(lambda epsilon: p_value(coins, guesses, correct, epsilon, delta) >= level)
 
 
 def refuted(
@@ -88,7 +88,7 @@ def gdp_refuted(coins: int, guesses: int, correct: int, mu: float, level: float 
 
 def mu_lower(coins: int, guesses: int, correct: int, level: float = 0.05) -> float:
     """Largest mu whose Gaussian DP is refuted at this level; 0 if none is."""
-    return _largest(lambda mu: gdp_refuted(coins, guesses, correct, mu, level))
+    return _largest(lambda mu: not gdp_refuted(coins, guesses, correct, mu, level))
 
 
 def gdp_epsilon_lower(
@@ -198,15 +198,11 @@ def best_lower(
     return max(bounds, key=itemgetter(0), default=(0.0, 0, 0))
 
 
-def _largest(refuted: Callable[[float], bool]) -> float:
-    """Where refutation ends, from below; 0 if it does not begin.
+def _largest(stands: Condition) -> float:
+    """From where on a claim stands, from below; 0 if it always does.
 
     A claim is weaker the larger its parameter.
     """
-
-    def stands(value: float) -> bool:
-        return not refuted(value)
-
     if stands(0.0):
         return 0.0
     low, _ = narrowed(stands, *bracket(stands), close=lambda low, high: high - low <= TOLERANCE)

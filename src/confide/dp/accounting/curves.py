@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr, logsumexp
+from scipy.special import log_ndtr, logsumexp
 
 from confide.dp.accounting import pairs, pld
 
@@ -214,10 +214,9 @@ def renyi(rate: float, sigma: float, orders: tuple[float, ...]) -> np.ndarray:
 def integer_moment(rate: float, sigma: float, alpha: float) -> float:
     """log E[((1-q) + q e^{(2z-1)/2s2})^alpha] over z ~ N(0,s2) by the binomial theorem."""
     j = np.arange(int(alpha) + 1)
-    choose = gammaln(alpha + 1) - gammaln(j + 1) - gammaln(alpha - j + 1)
     return float(
         logsumexp(
-            choose
+            pairs.log_ways(alpha, j)
             + j * math.log(rate)
             + (alpha - j) * math.log1p(-rate)
             + j * (j - 1) / (2 * sigma**2)

@@ -30,10 +30,15 @@ class Pair(NamedTuple):
     replace: bool = False
 
 
+def log_ways(count: float, chosen: np.ndarray) -> np.ndarray:
+    """log of how many ways there are to choose so many (n,) of `count`."""
+    return gammaln(count + 1) - gammaln(chosen + 1) - gammaln(count - chosen + 1)
+
+
 def log_weights(pair: Pair) -> list[float]:
     """log probabilities that 0, 1, ..., group records are drawn."""
     drawn = np.arange(pair.group + 1)
-    ways = gammaln(pair.group + 1) - gammaln(drawn + 1) - gammaln(pair.group - drawn + 1)
+    ways = log_ways(pair.group, drawn)
     return (ways + xlogy(drawn, pair.rate) + xlog1py(pair.group - drawn, -pair.rate)).tolist()
 
 

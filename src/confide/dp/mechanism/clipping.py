@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from confide.dp.mechanism.gradients import Factored, Formed, Use, gradients_of, units_of
 from confide.dp.mechanism.randomness import Noise
 from confide.errors import InputError
-from confide.models import LanguageModel
+from confide.models import LanguageModel, trainable
 from confide.models.head import Head
 from confide.models.recurrence import LSTMLayer, Recurrent
 
@@ -99,13 +99,18 @@ class PerExampleClipper:
         self.model = model
         self.flattens = getattr(model, "flattens", False)
         self.max_grad_norm = max_grad_norm
-        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.parameters = trainable(model)
         self.names: dict[nn.Module, str] = {}
         self.records: list[tuple[Layer, Tensor, Tensor]] = []
         self.recording = False
         for name, module in model.named_modules():
             if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
-                self._watch(name or "model", module)
+                if not supported(module):
+                    layer = f"layer {name or 'model'} of type {type(module).__name__}"
+                    message = f"{layer} is trainable, but its per-example gradient is not known"
+                    raise InputError(message, key="model")
+                self.names[module] = name or "model"
+                module.register_forward_hook(self._record, with_kwargs=True)
         kinds = {parameter.dtype for parameter in self.parameters}
         if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
             raise InputError(
@@ -114,14 +119,6 @@ class PerExampleClipper:
         self.flat, self.total = self._buffer(torch.float64)
         self.spare, self.piece = self._buffer(kinds.pop())
         self.nonfinite = torch.zeros((), dtype=torch.int64, device=self.flat.device)
-
-    def _watch(self, name: str, module: nn.Module) -> None:
-        if not supported(module):
-            layer = f"layer {name} of type {type(module).__name__}"
-            message = f"{layer} is trainable, but its per-example gradient is not known"
-            raise InputError(message, key="model")
-        self.names[module] = name
-        module.register_forward_hook(self._record, with_kwargs=True)
 
     def _buffer(self, kind: torch.dtype) -> tuple[Tensor, list[Tensor]]:
         """One contiguous run of zeros, and its views in the shapes of the parameters."""

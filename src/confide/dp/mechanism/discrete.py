@@ -38,42 +38,43 @@ BLOCK = 1 << 16  # proposals made at once
 Words = Callable[[int], np.ndarray]  # the next so many uniform words (n,) uint64
 
 
-def discrete_gaussian(count: int, bits: int, words: Words, margin: float = MARGIN) -> np.ndarray:
+def discrete_gaussian(count: int, bits: int, words: Words) -> np.ndarray:
     """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, at most 50."""
-    found, filled = np.empty(count, dtype=np.int64), 0
+    found = np.empty(count, dtype=np.int64)
+    filled = 0
     while filled < count:
         wanted = int(2.2 * (count - filled)) + 16  # of proposals 48 % are kept
-        kept = proposals(min(BLOCK, wanted), bits, words, margin)[: count - filled]
+        kept = proposals(min(BLOCK, wanted), bits, words)[: count - filled]
         found[filled : filled + len(kept)] = kept
         filled += len(kept)
     return found
 
 
-def proposals(count: int, bits: int, words: Words, margin: float) -> np.ndarray:
+def proposals(count: int, bits: int, words: Words) -> np.ndarray:
     """Those (n,) int64 of `count` proposals that are kept."""
-    whole = geometric(count, words, margin)
+    whole = geometric(count, words)
     drawn = words(count)
     offset = (drawn & np.uint64((1 << bits) - 1)).view(np.int64)
     negative = drawn >> np.uint64(63) == 1
     part = offset * 2.0**-bits
 
     def exponent(place: int) -> Fraction:
-        fraction, steps = Fraction(int(offset[place]), 1 << bits), int(whole[place])
+        fraction = Fraction(int(offset[place]), 1 << bits)
+        steps = int(whole[place])
         return ((steps + fraction) ** 2 - 2 * steps + 1) / 2
 
-    kept = bernoulli(
-        ((whole - 1) ** 2 + part * (2 * whole + part)) / 2, count, exponent, words, margin
-    )
+    kept = bernoulli(((whole - 1) ** 2 + part * (2 * whole + part)) / 2, count, exponent, words)
     size = (whole << bits) | offset
     kept &= ~negative | (size != 0)
     return np.where(negative, -size, size)[kept]
 
 
-def geometric(count: int, words: Words, margin: float) -> np.ndarray:
+def geometric(count: int, words: Words) -> np.ndarray:
     """(count,) int64: how many events of probability exp(-1) happen in a row."""
-    found, going = np.zeros(count, dtype=np.int64), np.arange(count)
+    found = np.zeros(count, dtype=np.int64)
+    going = np.arange(count)
     while len(going):
-        going = going[bernoulli(1.0, len(going), lambda _: Fraction(1), words, margin)]
+        going = going[bernoulli(1.0, len(going), lambda _: Fraction(1), words)]
         found[going] += 1
     return found
 
@@ -83,17 +84,16 @@ def bernoulli(
     count: int,
     exactly: Callable[[int], Fraction],
     words: Words,
-    margin: float = MARGIN,
 ) -> np.ndarray:
     """Independent events (count,) bool of probabilities exp(-x), x >= 0.
 
     exponent (count,) is close to x. exactly: x itself, by its place. A float's x and exponential
-    are off by less than 2^-49, far less than the margin.
+    are off by less than 2^-49, far less than MARGIN.
     """
     heads = (words(count) >> np.uint64(11)).view(np.int64)
     gap = heads * 2.0**-53 - np.exp(-exponent)
     found = gap < 0
-    for place in np.flatnonzero(np.abs(gap) <= margin):
+    for place in np.flatnonzero(np.abs(gap) <= MARGIN):
         found[place] = below(int(heads[place]), exactly(int(place)), words)
     return found
 
@@ -103,7 +103,8 @@ def below(head: int, exponent: Fraction, words: Words) -> bool:
 
     More bits are drawn until that is sure.
     """
-    bits, terms = 53, 2 * math.ceil(exponent) + 20
+    bits = 53
+    terms = 2 * math.ceil(exponent) + 20
     while True:
         least, most = bounds(exponent, terms)
         if Fraction(head + 1, 1 << bits) <= least:

@@ -37,8 +37,7 @@ def rounding(count: Count, dtype: torch.dtype) -> Count:
     return share / (1 - share)
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(NamedTuple):
     """Which examples belong together: A units of at most k examples."""
 
     number: Tensor  # (B,) int64: unit of each example
@@ -58,8 +57,7 @@ def units_of(number: Tensor) -> Units:
     return Units(number, rows, counts)
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """One use of a weight (rows, columns).
 
     An embedding's left side is one-hot and given by the token ids.
@@ -123,8 +121,7 @@ def squares_of(squared: Tensor, terms: Terms, members: int | Tensor, kind: torch
     return Squares(squared, most.square())
 
 
-@dataclass(frozen=True, slots=True)
-class Formed:
+class Formed(NamedTuple):
     """Gradients (B, size) of a parameter as they are. Without terms each of them is one itself."""
 
     grads: Tensor
@@ -155,8 +152,7 @@ class Formed:
         total.view(-1).addmv_(grads.t(), weights)
 
 
-@dataclass(frozen=True, slots=True)
-class Factored:
+class Factored(NamedTuple):
     """Gradients of a weight as the factors of all its uses; see Formed."""
 
     uses: list[Use]

@@ -65,19 +65,11 @@ class Noise(ABC):
     def set_state(self, state: Tensor) -> None:
         """Continue from a state."""
 
-    def normal(self, values: Tensor) -> Tensor:
-        """Overwrite values (n,) by independent draws of N(0, 1).
-
-        Two calls draw the same numbers as one, as long as the first asks for an even count.
-        """
-        for part in values.split(BLOCK):
-            part.copy_(box_muller(self.pairs((len(part) + 1) // 2))[: len(part)])
-        return values
-
     def add(self, values: Tensor, deviation: float) -> Tensor:
         """Add independent draws of N(0, deviation^2) to values (n,) float64.
 
-        There they are much finer than in float32.
+        There they are much finer than in float32. Two calls draw the same numbers as one, as long
+        as the first asks for an even count.
         """
         for part in values.split(BLOCK):
             part.add_(box_muller(self.pairs((len(part) + 1) // 2))[: len(part)], alpha=deviation)
@@ -141,25 +133,22 @@ def dropout_from(source: torch.Generator) -> Iterator[None]:
 
     How much a private batch draws must not move what exact updates draw next.
     """
-    device = source.device
-    on_cpu = device.type == "cpu"
-    usual = torch.get_rng_state() if on_cpu else torch.cuda.get_rng_state(device)
-    place = torch.set_rng_state if on_cpu else lambda state: torch.cuda.set_rng_state(state, device)
-    place(source.get_state())
+    usual = usual_generator(source.device)
+    before = usual.get_state()
+    usual.set_state(source.get_state())
     try:
         yield
     finally:
-        source.set_state(torch.get_rng_state() if on_cpu else torch.cuda.get_rng_state(device))
-        place(usual)
+        source.set_state(usual.get_state())
+        usual.set_state(before)
 
 
-def usual_generator(device: str) -> torch.Generator:
+def usual_generator(device: torch.device) -> torch.Generator:
     """The one that dropout draws from."""
-    return (
-        torch.default_generator
-        if device == "cpu"
-        else torch.cuda.default_generators[torch.cuda.current_device()]
-    )
+    if device.type == "cpu":
+        return torch.default_generator
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return torch.cuda.default_generators[index]
 
 
 def generator_of(rank: int, source: torch.Generator) -> torch.Generator:

@@ -8,9 +8,9 @@ slow, and as the paper has it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.gradients import rounding
 from confide.dp.mechanism.randomness import Noise
+from confide.models import trainable
 from confide.models.batches import padded, private_positions
 from confide.models.lstm import LSTMModel, State
 from confide.types import View
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """The i-th run of those points of a batch that have one; lists have one entry per point.
 
     Even runs are public.
@@ -149,7 +149,7 @@ def noised_gradient(
 
     States after private runs are passed on by `hand_on`.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = trainable(model)
     grads = [torch.zeros_like(one) for one in parameters]
     loss = torch.zeros(())
     tokens = 0
@@ -195,11 +195,11 @@ def published_updates(
     Guarantees: none. Exact and noisy updates share the batch, and sums are divided by how many of
     its points have the run.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = trainable(model)
     state = start(model, size)
     for run in runs:
         rows = run.rows.to(model.head.weight.device)
-        before = model.take(state, run.rows.to(model.head.weight.device))
+        before = model.take(state, rows)
         if not run.private:
             losses, after = read(model, run, state)
             mean = losses.sum() / sum(map(len, run.targets))

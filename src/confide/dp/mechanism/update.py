@@ -13,7 +13,7 @@ from confide.dp.mechanism.authors import TOGETHER
 from confide.dp.mechanism.clipping import PerExampleClipper
 from confide.dp.mechanism.discrete import BITS
 from confide.dp.mechanism.randomness import Noise, Stream
-from confide.models import LanguageModel
+from confide.models import LanguageModel, trainable
 from confide.models.batches import Batch, token_losses
 from confide.models.head import IGNORE
 from confide.runtime.memory import Budget
@@ -36,7 +36,7 @@ def exact_gradient(
     Returned is the mean loss () in nats per token, on the device. batches: this process's part,
     which may be nothing.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = trainable(model)
     model.zero_grad(set_to_none=True)
     losses = []
     counts = []

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from confide.dp.mechanism.update import no_gradient
+from confide.models import trainable
 from confide.models.batches import Batch
 from confide.models.head import IGNORE
 from confide.models.language_model import LanguageModel
@@ -103,7 +104,7 @@ def regularised_gradient(
     """
     model = training.model
     budget = training.budget
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = trainable(model)
     device = parameters[0].device
     tokens = sum(int(tokens_of(rows.batch).sum()) for rows in pieces)
     owned = sum(int((rows.authors >= 0).sum()) for rows in pieces)
