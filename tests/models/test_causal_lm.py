@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from families import END, FAMILIES, folder_of
 from torch import nn
 from transformers import AutoModelForCausalLM
 
@@ -21,6 +20,7 @@ from confide.models.generation import ending, generate, uniforms
 from confide.models.head import IGNORE
 from confide.specs import AdapterSpec, CausalLMSpec, SamplingSpec
 from confide.text.tokenizer import from_folder
+from tests.families import END, FAMILIES, folder_of
 
 WAYS = ("full", "adapter")
 LENGTHS = (9, 4, 6, 1)

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 import torch
-from families import folder_of
 
 from confide import models
 from confide.models.export import export
 from confide.specs import AdapterSpec, CausalLMSpec
 from confide.text.tokenizer import from_folder
+from tests.families import folder_of
 
 READ = """
 import sys

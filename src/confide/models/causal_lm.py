@@ -53,10 +53,10 @@ class CausalLM(LanguageModel):
 
     def __init__(self, spec: CausalLMSpec, vocab_size: int, bos: int):
         super().__init__()
-        self.spec = spec
         self.vocab_size = vocab_size
         self.bos = bos
         self.source = foreign.opened(spec)
+        self.spec = spec.model_copy(update={"sha256": self.source.sha256})
         self.network = self.source.network(spec)
         self.flattens = self.network.config.model_type == "opt"  # its feed-forward layers
         self.layers = self.network.config.num_hidden_layers

@@ -53,6 +53,7 @@ class Source:
     config: dict[str, Any]
     tensors: dict[str, Stored]  # by their names in the file
     tokens: int  # of its own vocabulary
+    sha256: str  # of all its files
 
     @property
     def learned_positions(self) -> bool:
@@ -83,7 +84,8 @@ class Source:
 def opened(spec: CausalLMSpec) -> Source:
     """The folder that a specification names; InputError where anything in it does not fit."""
     folder = located(spec.pretrained)
-    if spec.sha256 is not None and digest_of(str(folder)) != spec.sha256:
+    digest = digest_of(str(folder)) or ""
+    if spec.sha256 not in (None, digest):
         raise InputError(
             "has other files than the ones that were named by their digest",
             file=folder,
@@ -93,7 +95,7 @@ def opened(spec: CausalLMSpec) -> Source:
     config = configured(folder)
     tensors = headers(folder, prefix="")
     _check(config, tensors, folder)
-    return Source(folder, config, tensors, tokens=len(vocabulary_of(folder)))
+    return Source(folder, config, tensors, tokens=len(vocabulary_of(folder)), sha256=digest)
 
 
 def configured(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,119 @@
+"""Training jobs of a pretrained model of transformers: every method, with adapters and whole; what
+is read of the run afterwards.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from confide import models
+from confide.commands.generate import generate
+from confide.dp.ledger import Ledger
+from confide.errors import InputError
+from confide.files.io import read_json, read_jsonl
+from confide.methods import METHODS
+from confide.specs import CausalLMSpec, TrainSpec
+from confide.text import tokenizer as tokenizers
+from confide.train.job import Job
+from tests.families import folder_of
+from tests.stages.test_train import run, spec
+
+ADAPTER = {"adapter": {"rank": 2, "dropout": 0.1}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of("llama", tmp_path_factory.mktemp("pretrained"))
+
+
+@pytest.fixture(scope="module")
+def vocabulary(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
+    tokenizers.save(tokenizers.from_folder(folder, source="llama"), path)
+    return path
+
+
+def pretrained(folder: Path, method: str, **options: Any) -> TrainSpec:
+    model = CausalLMSpec(kind="causal_lm", pretrained=str(folder), **options)
+    return spec(method).model_copy(update={"model": model})
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"selective"}))
+def test_every_method_trains_adapters(
+    method: str, tmp_path: Path, folder: Path, vocabulary: Path
+) -> None:
+    made = run(tmp_path, vocabulary, pretrained(folder, method, **ADAPTER))
+    rows = list(read_jsonl(made["metrics"]))
+    assert all(row["valid_ppl"] > 1 for row in rows)
+    ledger = Ledger.load(made["ledger"].read_text())
+    assert sum(release.count for release in ledger.releases()) == rows[-1]["step"]
+    stored = load_file(made["model"])
+    assert stored and all(".lora_" in name or ".new." in name for name in stored)
+    assert len(read_json(made["config"])["spec"]["sha256"]) == 64
+
+
+def test_selective_dp_asks_for_a_recurrent_model(
+    tmp_path: Path, folder: Path, vocabulary: Path
+) -> None:
+    with pytest.raises(InputError, match="recurrent"):
+        run(tmp_path, vocabulary, pretrained(folder, "selective", **ADAPTER))
+
+
+@pytest.mark.parametrize("options", [ADAPTER, {}], ids=["adapter", "full"])
+def test_killed_job_resumes_to_the_same_bytes(
+    options: dict[str, Any],
+    tmp_path: Path,
+    folder: Path,
+    vocabulary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted = pretrained(folder, "crt", **options)
+    whole = run(tmp_path / "whole", vocabulary, wanted)
+    step = Job.run
+
+    def fragile(self: Job, *arguments: Any) -> None:
+        if self.done == 6:
+            raise KeyboardInterrupt
+        step(self, *arguments)
+
+    monkeypatch.setattr(Job, "run", fragile)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "killed", vocabulary, wanted)
+    monkeypatch.setattr(Job, "run", step)
+    torch.manual_seed(12345)
+    resumed = run(tmp_path / "killed", vocabulary, wanted)
+    for name in ("model", "ledger", "config"):
+        assert resumed[name].read_bytes() == whole[name].read_bytes()
+
+
+def test_another_base_than_the_one_that_was_trained_on_is_refused(
+    tmp_path: Path, vocabulary: Path
+) -> None:
+    base = folder_of("llama", tmp_path / "base")
+    run(tmp_path / "run", vocabulary, pretrained(base, "nonprivate", **ADAPTER))
+    assert models.load(tmp_path / "run").vocab_size
+    folder_of("llama", base, rope_theta=9.0)
+    with pytest.raises(InputError, match="other files than the ones"):
+        models.load(tmp_path / "run")
+
+
+def test_texts_of_a_trained_model(
+    tmp_path: Path, folder: Path, vocabulary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run", vocabulary, pretrained(folder, "nonprivate", **ADAPTER))
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("my code\nI wait\n")
+    options: dict[str, Any] = {"tokenizer": vocabulary, "prompts": prompts, "max_new_tokens": 5}
+    for name in ("a", "b"):
+        generate(tmp_path / "run", output=tmp_path / name, count=2, **options)
+    rows = list(read_jsonl(tmp_path / "a"))
+    assert [row["prompt"] for row in rows] == ["my code"] * 2 + ["I wait"] * 2
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert "4 texts" in capsys.readouterr().out
+    with pytest.raises(InputError, match="exists"):
+        generate(tmp_path / "run", output=tmp_path / "a", **options)
+    with pytest.raises(InputError, match="--tokenizer"):
+        generate(tmp_path / "run", output=tmp_path / "c")
