@@ -6,7 +6,7 @@ from typing import NamedTuple
 from confide.output.escaping import markdown
 from confide.report.pages.needs import HELP, choose
 from confide.report.tables.table import Row, cell, columns, table_lines, worse_than_unigram
-from confide.report.verdicts import CLAIMS
+from confide.report.verdicts.claims import CLAIMS
 from confide.report.verdicts.evidence import (
     FAILS,
     HOLDS,

@@ -37,8 +37,12 @@ def rows(results: Iterable[Result]) -> list[Row]:
 
 def columns(table: list[Row]) -> list[Column]:
     """The columns of a table: COLUMNS, and those that were found in the data."""
-    by_domain = [column for name in table[0] if (column := domain_columns.described(name))]
-    by_author = [column for name in table[0] if (column := author_columns.described(name))]
+    by_domain = [
+        form._replace(name=name) for name in table[0] if (form := domain_columns.form(name))
+    ]
+    by_author = [
+        author_columns.COLUMNS[name] for name in table[0] if name in author_columns.COLUMNS
+    ]
     return [*COLUMNS, *by_domain, *by_author]
 
 
@@ -132,8 +136,8 @@ def _meaning(columns: list[Column]) -> list[str]:
     lines = []
     for column in columns:
         if not column.name.endswith("_high"):
-            form = domain_columns.form(column.name) or heading(column.name)
-            lines.append(f"- {code(form)}: {column.words}")
+            form = domain_columns.form(column.name)
+            lines.append(f"- {code(form.name if form else heading(column.name))}: {column.words}")
     return list(dict.fromkeys(lines))
 
 

@@ -4,7 +4,6 @@ Their Table 3 calls JFT S-DP on GPT-2.
 """
 
 import math
-from functools import partial
 
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
@@ -12,14 +11,12 @@ from confide.report.verdicts.evidence import (
     HOLDS,
     OPEN,
     PUBLISHED,
-    Claim,
     Study,
     Verdict,
     decide,
     guessing,
 )
 
-PAPER = "Selective-DP"
 NEAR = 1.02  # perplexities whose ratio is below it are called equal
 
 
@@ -164,125 +161,3 @@ def twice(study: Study) -> Verdict:
         below and all(jft < alone for jft, alone in both.values()),
         f"perplexity of {words}; DP-SGD {show(dpsgd)}",
     )
-
-
-CLAIMS = [
-    Claim(
-        PAPER,
-        where="Table 2, Figure 4a",
-        words="CustomerSim: lower perplexity than DP-SGD at equal ε",
-        studies=("sdp_customersim",),
-        figure="tradeoff",
-        verdict=partial(utility, selective="sdp_selective", dpsgd="sdp_dpsgd"),
-    ),
-    Claim(
-        PAPER,
-        where="Table 2, Figure 3a",
-        words="WikiText-2: lower perplexity than DP-SGD at equal ε",
-        studies=("sdp_wikitext",),
-        figure="tradeoff",
-        verdict=partial(utility, selective="sdp_wikitext_selective", dpsgd="sdp_wikitext_dpsgd"),
-    ),
-    Claim(
-        PAPER,
-        where="Table 2",
-        words="CustomerSim: the ε that is printed",
-        studies=("sdp_customersim",),
-        figure="frontier",
-        verdict=partial(printed_epsilon, published="sdp_selective_published"),
-    ),
-    Claim(
-        PAPER,
-        where="Table 2",
-        words="WikiText-2: the ε that is printed",
-        studies=("sdp_wikitext",),
-        figure="frontier",
-        verdict=partial(printed_epsilon, published="sdp_wikitext_published"),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 4b",
-        words="CustomerSim: canaries stay at chance",
-        studies=("sdp_customersim",),
-        figure="trajectory",
-        verdict=partial(
-            canaries,
-            honest="sdp_selective",
-            published="sdp_selective_published",
-            nonprivate="sdp_nonprivate",
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 3b",
-        words="WikiText-2: canaries stay at chance",
-        studies=("sdp_wikitext",),
-        figure="trajectory",
-        verdict=partial(
-            canaries,
-            honest="sdp_wikitext_selective",
-            published="sdp_wikitext_published",
-            nonprivate="sdp_wikitext_nonprivate",
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 4c",
-        words="CustomerSim: membership of names is guessing",
-        studies=("sdp_customersim",),
-        figure="membership",
-        verdict=partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective"),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 8",
-        words="CustomerSim as published: membership of names is guessing",
-        studies=("sdp_authors",),
-        figure="membership",
-        verdict=partial(
-            membership, nonprivate="sdp_authors_nonprivate", selective="sdp_authors_selective"
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 3c",
-        words="WikiText-2: membership of numbers is guessing, and is not without privacy",
-        studies=("sdp_wikitext",),
-        figure="membership",
-        verdict=partial(
-            membership, nonprivate="sdp_wikitext_nonprivate", selective="sdp_wikitext_selective"
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 5",
-        words="it learns private tokens, which an anonymised model cannot",
-        studies=("sdp_wikitext",),
-        figure="private_ppl",
-        verdict=private_tokens,
-    ),
-    Claim(
-        PAPER,
-        where="Figure 6",
-        words="a canary that the policy misses is extracted as if there were no noise",
-        studies=("sdp_missed",),
-        figure="trajectory",
-        verdict=missed,
-    ),
-    Claim(
-        PAPER,
-        where="Figure 7",
-        words="a clip of 0.01 is too large, one of 5e-6 too small",
-        studies=("sdp_parameters",),
-        figure="learning",
-        verdict=parameters,
-    ),
-    Claim(
-        PAPER,
-        where="Table 3",
-        words="GPT-2, fine-tuned twice: better than DP-SGD and than redaction",
-        studies=("sdp_gpt2",),
-        figure="utility",
-        verdict=twice,
-    ),
-]
