@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, read_jsonl
+from confide.methods import METHODS
 from confide.specs import ReportRun
 from confide.specs.files import AttackFile, CertificateFile, EvaluationFile
 
@@ -73,6 +74,12 @@ class Result:
     def corpus(self) -> str:
         """What it was tested on."""
         return self.run.corpus or self.run.dataset
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether it is what other runs are held against."""
+        method = METHODS.get(self.run.method)
+        return method is not None and method.unprotected
 
     def metric(self, kind: str, name: str) -> Any:
         """A number of an attack, None where the attack was not run or could not tell."""

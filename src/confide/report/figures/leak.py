@@ -9,6 +9,7 @@ from functools import partial
 
 from matplotlib.axes import Axes
 
+from confide.methods import METHODS
 from confide.report.figures import style
 from confide.report.figures.domains import (
     Question,
@@ -106,7 +107,8 @@ def _mark(axes: Axes, series: Series, x: Estimate, y: Estimate) -> None:
     """A model with its whiskers; a reference that knows no other domain has a line, too."""
     own = series.look
     mark(axes, series, x, y, {"linewidth": 1.2}, zorder=4, markersize=9)
-    if series.results[0].run.method == "domain_only":
+    method = METHODS.get(series.results[0].run.method)
+    if method is not None and method.needs_domains:
         axes.axhline(y.value, color=own.color, linestyle=own.line, linewidth=1.1, zorder=1)
 
 

@@ -94,13 +94,10 @@ def _ignorant(study: Study, row: str, auc: str) -> float | None:
 
 def utility(study: Study, prefix: str) -> Verdict:
     """Perplexity and Bayesian epsilon at the paper's miss rate, against DP-SGD's."""
-    crt = f"{prefix}crt"
-    dpsgd = f"{prefix}dpsgd"
-    spent = [study.number(row, "epsilon_bayesian") for row in (crt, dpsgd)]
+    rows = f"{prefix}crt", f"{prefix}dpsgd"
+    spent = study.numbers(rows, "epsilon_bayesian")
     kinds = {"all": "ppl", "public": "ppl_public", "masked": "ppl_masked"}
-    ppl = {
-        name: [study.number(row, column) for row in (crt, dpsgd)] for name, column in kinds.items()
-    }
+    ppl = {name: study.numbers(rows, column) for name, column in kinds.items()}
     better = {name: found[0] < found[1] for name, found in ppl.items()}
     words = "; ".join(
         f"{name} tokens {show(found[0])} against {show(found[1])}" for name, found in ppl.items()

@@ -18,6 +18,7 @@ from confide.report.verdicts.evidence import (
     Verdict,
     between,
     decide,
+    lower_perplexity,
 )
 
 NOISED = ("redacted", "jft", "schedule")
@@ -72,14 +73,8 @@ def _errs(study: Study, asked: Asked) -> float:
 
 def utility(study: Study, prefix: str, policy: str) -> Verdict:
     """Test perplexities of schedule and JFT at equal epsilon."""
-    names = [f"{prefix}_{policy}_{method}" for method in ("schedule", "jft")]
-    own, other = (study.number(name, "ppl") for name in names)
-    spent = [study.number(name, "epsilon_secret_caught") for name in names]
-    words = (
-        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
-        f"{show(spent[1])}"
-    )
-    return decide(own < other and spent[0] <= 1.01 * spent[1], words)
+    rows = f"{prefix}_{policy}_schedule", f"{prefix}_{policy}_jft"
+    return lower_perplexity(study, rows)
 
 
 def saving(study: Study) -> Verdict:
@@ -87,13 +82,9 @@ def saving(study: Study) -> Verdict:
 
     The second is calibrated to the same epsilon.
     """
-    every, drawn, jft = (
-        study.number(f"dogo_{name}", "epsilon_secret_caught")
-        for name in ("schedule_published", "keyword_schedule", "keyword_jft")
-    )
-    ppl = [
-        study.number(f"dogo_{name}", "ppl") for name in ("schedule_published", "keyword_schedule")
-    ]
+    names = "dogo_schedule_published", "dogo_keyword_schedule", "dogo_keyword_jft"
+    every, drawn, jft = study.numbers(names, "epsilon_secret_caught")
+    ppl = study.numbers(names[:2], "ppl")
     words = (
         f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity "
         f"{show(ppl[0])}), with noise for "

@@ -15,6 +15,7 @@ from confide.report.verdicts.evidence import (
     Verdict,
     decide,
     guessing,
+    lower_perplexity,
 )
 
 NEAR = 1.02  # perplexities whose ratio is below it are called equal
@@ -22,13 +23,7 @@ NEAR = 1.02  # perplexities whose ratio is below it are called equal
 
 def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     """Test perplexities at equal record-level epsilon."""
-    own, other = (study.number(name, "ppl") for name in (selective, dpsgd))
-    spent = [study.number(name, "epsilon_secret_caught") for name in (selective, dpsgd)]
-    words = (
-        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
-        f"{show(spent[1])} for a caught secret"
-    )
-    return decide(own < other and spent[0] <= spent[1] * 1.01, words)
+    return lower_perplexity(study, (selective, dpsgd), " for a caught secret")
 
 
 def printed_epsilon(study: Study, published: str) -> Verdict:
@@ -86,13 +81,12 @@ def private_tokens(study: Study) -> Verdict:
 
 def missed(study: Study) -> Verdict:
     """Whether anonymised and selective training give away a canary that the policy misses."""
-    found = {
-        name: study.number(f"missed_{name}", "exposure_max")
-        for name in ("redacted", "selective", "crt")
-    }
+    redacted, selective, crt = study.numbers(
+        ("missed_redacted", "missed_selective", "missed_crt"), "exposure_max"
+    )
     whole = math.log2(study.metric("missed_selective", "exposure", "candidates"))
-    words = ", ".join(f"{name} {show(value)}" for name, value in found.items())
-    all_out = min(found["redacted"], found["selective"]) > whole - 0.5
+    words = f"redacted {show(redacted)}, selective {show(selective)}, crt {show(crt)}"
+    all_out = min(redacted, selective) > whole - 0.5
     return decide(all_out, f"largest exposure of {show(whole)} bits: {words}")
 
 
@@ -138,19 +132,18 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
 
 def parameters(study: Study) -> Verdict:
     """The paper's clip of 1e-3 against one that it calls too large, and one too small."""
-    names = {"1e-3": "sdp_sgd_n05_c1e3", "0.01": "sdp_sgd_n05_c1e2", "5e-6": "sdp_sgd_n05_c5e6"}
-    ppl = {clip: study.number(name, "ppl") for clip, name in names.items()}
-    words = "test perplexity " + ", ".join(
-        f"{show(value)} (C {clip})" for clip, value in ppl.items()
+    own, large, small = study.numbers(
+        ("sdp_sgd_n05_c1e3", "sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6"), "ppl"
     )
-    return decide(all(ppl[clip] > NEAR * ppl["1e-3"] for clip in ("0.01", "5e-6")), words)
+    words = f"test perplexity {show(own)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
+    return decide(min(large, small) > NEAR * own, words)
 
 
 def twice(study: Study) -> Verdict:
     """Table 3: the model fine-tuned twice against DP-SGD and redaction alone, for both policies."""
     dpsgd = study.number("ner_dpsgd", "ppl")
     both = {
-        name: [study.number(f"{name}_{kind}", "ppl") for kind in ("jft", "redacted")]
+        name: study.numbers((f"{name}_jft", f"{name}_redacted"), "ppl")
         for name in ("ner", "contextual")
     }
     words = "; ".join(
