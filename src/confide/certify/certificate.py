@@ -23,6 +23,7 @@ from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
 from confide.certify.facts import UNKNOWN, Facts
 from confide.certify.literal_claims import literal_claims
+from confide.certify.rounding import OFTEN
 from confide.certify.token_claims import token_claims
 from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
 from confide.errors import InputError
@@ -138,13 +139,8 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "policy": policy(spec, measured, missed),
         "updates": updates(ran.releases()),
         "reads": reads_of(ran),
-        "warm_start": [
-            {key: line[key] for key in ("source", "public", "ledger")}
-            for line in ran.events("init")
-        ],
-        "data": {
-            key: value for key, value in ran.events("data")[0].items() if key in EVENTS["data"]
-        },
+        "warm_start": fields_of(ran, "init"),
+        "data": fields_of(ran, "data")[0],
         "unaccounted": list(facts.unaccounted),
         "public_constants": public_constants(spec, ran.releases(), packing),
         "assumptions": [*assumptions(releases), *([ROUNDED] if missed.get("rounded") else [])],
@@ -307,7 +303,12 @@ def _check_reads(
 
 def reads_of(ledger: Ledger) -> list[dict[str, Any]]:
     """What a ledger says was read before training; files of measurements have it, too."""
-    return [{key: line[key] for key in EVENTS["read"]} for line in ledger.events("read")]
+    return fields_of(ledger, "read")
+
+
+def fields_of(ledger: Ledger, event: str) -> list[dict[str, Any]]:
+    """What a ledger's lines of one kind say."""
+    return [{key: line[key] for key in EVENTS[event]} for line in ledger.events(event)]
 
 
 def bound(
@@ -355,9 +356,7 @@ def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
 
     InputError where its ledger says otherwise than its settings, or chunks mix pools.
     """
-    packings = [
-        Packing(**{key: line[key] for key in EVENTS["packed"]}) for line in ran.events("packed")
-    ]
+    packings = [Packing(**fields) for fields in fields_of(ran, "packed")]
     expected = [] if spec.train.pack is None else [spec.train.pack]
     if [packing.tokens for packing in packings] != expected:
         message = "the ledger does not say once that points were read in such chunks"
@@ -430,14 +429,13 @@ def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
         found.append("the same noise was drawn twice")
     *starts, ran = history
     found += [reason for start in starts for reason in on_other_terms(start, ran)]
-    if starts and any(ledger.events("packed") for ledger in history):
+    in_chunks = any(ledger.events("packed") for ledger in history)
+    if starts and in_chunks:
         found.append(IN_CHUNKS)
     data = [line for ledger in history for line in ledger.events("data")]
     if any(line["terms"].get("dedup") and line["authors"] is not None for line in data):
         found.append(COPIES_OF_AUTHORS)
-    if any(line["terms"].get("dedup") for line in data) and any(
-        ledger.events("packed") for ledger in history
-    ):
+    if in_chunks and any(line["terms"].get("dedup") for line in data):
         found.append(COPIES_IN_CHUNKS)
     if missed["misaligned"]:
         several = "masking one secret changed more than one point of the processed text"
@@ -531,14 +529,10 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
     return {
         "miss_rate_simulated": spec.miss_rate,
         **{key: missed.get(key) for key in (*RATES, *COUNTED)},
-        "recall": measured.get("recall"),
+        **{key: measured.get(key) for key in ("recall", *OFTEN)},
         "delta2_assumed": spec.delta2,
         "everything_private": spec.train.data.everything_private,
         "dedup": spec.train.data.dedup,
-        "multiplicity": measured["multiplicity"],
-        "multiplicity_distinct": measured["multiplicity_distinct"],
-        "multiplicity_authors": measured.get("multiplicity_authors"),
-        "multiplicity_authors_distinct": measured.get("multiplicity_authors_distinct"),
     }
 
 

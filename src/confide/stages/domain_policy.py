@@ -198,11 +198,16 @@ def at(scores: np.ndarray, truth: np.ndarray, z: float) -> dict[str, float | Non
 
 def accuracy(scores: np.ndarray, truth: np.ndarray, domains: list[str]) -> dict[str, float | None]:
     """Share of each domain's windows whose likeliest label is their own."""
-    right = [scores.argmax(1)[truth == index] == index for index in range(len(domains))]
+    likeliest = scores.argmax(1)
     return {
-        one: round(float(hits.mean()), 4) if len(hits) else None
-        for one, hits in zip(domains, right, strict=True)
+        domain: share(int(np.sum(likeliest[truth == index] == index)), int(np.sum(truth == index)))
+        for index, domain in enumerate(domains)
     }
+
+
+def share(part: int, whole: int) -> float | None:
+    """A part of a whole, rounded; None where there is nothing."""
+    return round(part / whole, 4) if whole else None
 
 
 def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, dict[str, float | None]]:
@@ -215,5 +220,5 @@ def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, dict[str, floa
             one: sum(span.end - span.start for spans in find(lines) for span in spans)
             for one, find in policies.items()
         }
-        found[domain] = {one: round(hit / whole, 4) if whole else None for one, hit in hits.items()}
+        found[domain] = {one: share(hit, whole) for one, hit in hits.items()}
     return found

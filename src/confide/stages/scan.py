@@ -77,13 +77,17 @@ def scan(
     showing = [row for row in rows if row["hits"]]
     totals = {
         "files": len(rows),
-        "bytes": sum(row["bytes"] for row in rows),
+        "bytes": size_of_all,
         "hits": sum(row["hits"] for row in rows),
         "leaking_files": len(showing),
     }
     write_json(output, {"secrets": counts, "warning": warning, "totals": totals, "files": rows})
     if table is not None:
-        write_table(table, rows)
+        columns = ("path", "bytes", "hits", "labels")
+        lines = [
+            (*(row[name] for name in columns[:3]), " ".join(sorted(row["labels"]))) for row in rows
+        ]
+        write_text(table, comma_separated(columns, lines))
     if showing:
         raise Failure(
             *(
@@ -103,14 +107,6 @@ def vacuous(counts: dict[str, Any]) -> str:
     else:
         why = "the private datasets have neither gold spans nor canaries"
     return f"no secret was looked for: {why}. That nothing was found says nothing"
-
-
-def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    """CSV with a line per file."""
-    cells = (
-        (row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows
-    )
-    write_text(path, comma_separated(("path", "bytes", "hits", "labels"), cells))
 
 
 def searched(

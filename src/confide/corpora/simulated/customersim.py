@@ -8,13 +8,10 @@ nothing. Dialogue i of a split depends on the spec's seed, the split and i only.
 in customersim.yaml.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from confide.corpora.simulated.customersim_values import (
@@ -23,6 +20,7 @@ from confide.corpora.simulated.customersim_values import (
     tracking_code,
     user_tables,
 )
+from confide.corpora.simulated.templates import beside, parts
 from confide.specs import CustomerSimSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
@@ -56,13 +54,7 @@ class Sentences:
     fillers: dict[str, Options]  # what a slot is filled with that is no secret
 
 
-SENTENCES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=Sentences)
-
-
-@cache
-def _parts(template: str) -> tuple[str, ...]:
-    """Text, slot, text, slot, ..., text."""
-    return tuple(re.split(r"\{(\w+)\}", template))
+SENTENCES = beside(__file__, Sentences)
 
 
 def fill(template: str, values: dict[str, str], rng: np.random.Generator) -> Turn:
@@ -72,7 +64,7 @@ def fill(template: str, values: dict[str, str], rng: np.random.Generator) -> Tur
     """
     text = ""
     spans = []
-    for index, part in enumerate(_parts(template)):
+    for index, part in enumerate(parts(template)):
         if index % 2:
             start = len(text)
             value = values.get(part) or _choose(rng, SENTENCES.fillers[part])

@@ -9,12 +9,11 @@ is in two splits' tables. The words that values are made of stand in customersim
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
+from confide.corpora.simulated.templates import beside
 from confide.errors import InputError
 
 COMPASS = ("North", "South", "East", "West", "New", "Port", "Lake")
@@ -45,7 +44,7 @@ class Words:
         return tuple(dict.fromkeys([*self.last_common, *compounds]))
 
 
-WORDS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Words])
+WORDS = beside(__file__, dict[str, Words])
 
 
 class User(NamedTuple):
@@ -192,16 +191,12 @@ def _eu_addresses(rng: np.random.Generator, count: int, words: Words) -> list[st
 
 def _eu_phones(rng: np.random.Generator, count: int, words: Words) -> list[str]:
     """+cc ddd ddd ddd or (0ddd) ddd dddd."""
-    code, a, b, c = (
-        _digits(rng, low, high, count)
-        for low, high in ((30, 50), (100, 1000), (0, 1000), (0, 10_000))
-    )
+    ranges = ((30, 50), (100, 1000), (0, 1000), (0, 10_000))
+    columns = [_digits(rng, low, high, count) for low, high in ranges]
     national = (rng.random(count) < 0.5).tolist()
     return [
-        f"(0{a[i]}) {b[i]:03d} {c[i]:04d}"
-        if national[i]
-        else f"+{code[i]} {a[i]} {b[i]:03d} {c[i] % 1000:03d}"
-        for i in range(count)
+        f"(0{a}) {b:03d} {c:04d}" if here else f"+{code} {a} {b:03d} {c % 1000:03d}"
+        for code, a, b, c, here in zip(*columns, national, strict=True)
     ]
 
 
