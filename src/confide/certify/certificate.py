@@ -28,6 +28,7 @@ from confide.certify.token_claims import token_claims
 from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
+from confide.files.jsons import JsonObject
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.files import NeighboursFile, RecallFile
@@ -86,7 +87,7 @@ COPIES_IN_CHUNKS = (
 Files = dict[str, list[Path]]
 
 
-def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str, Any]:
+def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObject:
     """Everything that is certified of one run, sealed. Infinity is the string "inf".
 
     `files`: ledger, model, recall, neighbours (one each), start_ledgers (those of all warm starts),
@@ -155,7 +156,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     return sealed(finite(content))
 
 
-def sealed(content: dict[str, Any]) -> dict[str, Any]:
+def sealed(content: JsonObject) -> JsonObject:
     """A certificate with its `seal`, the SHA-256 of everything else as sorted JSON.
 
     It proves nothing, but an altered field shows.
@@ -184,7 +185,7 @@ def _ledger(path: Path) -> Ledger:
     return ledger
 
 
-def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[str, Any]:
+def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> JsonObject:
     """The ledger's opening line.
 
     InputError unless it belongs to this run with these settings, data and weights.
@@ -301,18 +302,18 @@ def _check_reads(
         )
 
 
-def reads_of(ledger: Ledger) -> list[dict[str, Any]]:
+def reads_of(ledger: Ledger) -> list[JsonObject]:
     """What a ledger says was read before training; files of measurements have it, too."""
     return fields_of(ledger, "read")
 
 
-def fields_of(ledger: Ledger, event: str) -> list[dict[str, Any]]:
+def fields_of(ledger: Ledger, event: str) -> list[JsonObject]:
     """What a ledger's lines of one kind say."""
     return [{key: line[key] for key in EVENTS[event]} for line in ledger.events(event)]
 
 
 def bound(
-    found: dict[str, Any], ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
+    found: JsonObject, ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
 ) -> None:
     """InputError unless a file of measurements names the ledger's own terms and models.
 
@@ -341,7 +342,7 @@ def bound(
         raise InputError(message, file=path, key="reads")
 
 
-def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
+def _measured(path: Path, spec: CertifySpec) -> JsonObject:
     """recall.json, whose public pool must be empty if everything is said to be private."""
     measured = read_file(path, RecallFile)
     if spec.train.data.everything_private and measured["pools"]["public"]:
@@ -417,7 +418,7 @@ def recorded(ledger: Ledger) -> bool:
     return noisy and any(line["noise"] != "system" for line in ledger.events("start"))
 
 
-def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
+def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
     """Why the updates do not bound what the model has seen: then nothing finite may be claimed."""
     reads = [line for ledger in history for line in ledger.events("read") if not line["public"]]
     found = [
@@ -464,7 +465,7 @@ def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
     return [f"it starts from {name}, {terms}: nothing here composes the two"]
 
 
-def terms_of(ledger: Ledger) -> dict[str, Any]:
+def terms_of(ledger: Ledger) -> JsonObject:
     """On what terms a run was trained: its data, its tokenizer, and the models of its policies."""
     (data,) = ledger.events("data")
     made = {
@@ -481,8 +482,8 @@ def terms_of(ledger: Ledger) -> dict[str, Any]:
 def facts_of(
     spec: CertifySpec,
     releases: list[AnyRelease],
-    measured: dict[str, Any],
-    missed: dict[str, Any],
+    measured: JsonObject,
+    missed: JsonObject,
     reasons: Sequence[str],
     packing: Packing | None,
 ) -> Facts:
@@ -511,7 +512,7 @@ def facts_of(
     )
 
 
-def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
+def delta2_bound(spec: CertifySpec, missed: JsonObject) -> float | None:
     """What the measurement bounds plus what is assumed beyond it.
 
     Without a measurement it is unknown, whatever is assumed.
@@ -521,7 +522,7 @@ def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
     return min(1.0, missed["delta2_upper"] + spec.delta2)
 
 
-def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) -> dict[str, Any]:
+def policy(spec: CertifySpec, measured: JsonObject, missed: JsonObject) -> JsonObject:
     """Miss rates, and how often a secret stands in the corpus.
 
     The rates are simulated, measured by the neighbour test (these govern) and bounded.
@@ -538,7 +539,7 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
 
 def public_constants(
     spec: CertifySpec, releases: Sequence[AnyRelease], packing: Packing | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Numbers that shape the updates and are taken as known to everybody."""
     noisy = [release for release in updates_of(releases) if release.noisy]
     batch = spec.train.recipe.noisy_batch_size

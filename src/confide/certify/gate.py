@@ -10,7 +10,7 @@ says nothing and does not pass; neither does one of other weights.
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from confide.dp.accounting.price import MEANINGLESS
 from confide.dp.accounting.tradeoff import Points, epsilon_lower
 from confide.errors import InputError
 from confide.files.io import atomic, read_file, write_text
+from confide.files.jsons import JsonObject
 from confide.output.escaping import table, terminal
 from confide.specs.files import AuditFile, AuditSetFile, Claims
 
@@ -116,7 +117,7 @@ def unaudited(certificate: Path) -> Case:
 
 
 def strange(
-    certified: dict[str, Any], certificate: Path, measured: dict[str, Any], audit: Path
+    certified: JsonObject, certificate: Path, measured: JsonObject, audit: Path
 ) -> str | None:
     """Why the audit is not of what is certified; None if it is.
 
@@ -142,13 +143,13 @@ def strange(
     return None
 
 
-def in_the_open(certified: dict[str, Any]) -> bool:
+def in_the_open(certified: JsonObject) -> bool:
     """Whether exact updates read a planted sentence: no claim about a record covers such a one."""
     both_missed = named(certified, "secret_missed_by_both")
     return planted_in(certified["policy"])["exposed"] > 0 and both_missed is not None
 
 
-def secret_claim(certified: dict[str, Any]) -> str:
+def secret_claim(certified: JsonObject) -> str:
     """The claim that covers every planted secret.
 
     That of caught ones does only if all of them were tested and none was missed.
@@ -165,12 +166,12 @@ def secret_claim(certified: dict[str, Any]) -> str:
     return name
 
 
-def named(certified: dict[str, Any], name: str) -> dict[str, Any] | None:
+def named(certified: JsonObject, name: str) -> JsonObject | None:
     """The claim of a name; None where the certificate makes none such."""
     return next((claim for claim in certified["claims"] if claim["name"] == name), None)
 
 
-def planted_in(policy: dict[str, Any]) -> dict[str, int]:
+def planted_in(policy: JsonObject) -> dict[str, int]:
     """What became of the planted secrets, which the audits guess.
 
     Of a certificate that does not say, nothing is known.
@@ -181,7 +182,7 @@ def planted_in(policy: dict[str, Any]) -> dict[str, int]:
     return {name: value if type(value := counts.get(name)) is int else 0 for name in names}
 
 
-def record_claim(certified: dict[str, Any]) -> str:
+def record_claim(certified: JsonObject) -> str:
     """The claim that covers a planted record.
 
     Where noise hides authors, it is that of one point of an author.
@@ -190,7 +191,7 @@ def record_claim(certified: dict[str, Any]) -> str:
     return "record_add_or_remove_pld" if named(certified, of_points) is None else of_points
 
 
-def replacement_claim(certified: dict[str, Any]) -> str:
+def replacement_claim(certified: JsonObject) -> str:
     """The claim that covers a record whose gradient is another.
 
     Where records are not protected, it is that of a caught secret.
@@ -203,7 +204,7 @@ def replacement_claim(certified: dict[str, Any]) -> str:
 COVERING = {"game": secret_claim, "inclusion": record_claim, "replacement": replacement_claim}
 
 
-def claim_of(certified: dict[str, Any], certificate: Path, name: str) -> dict[str, Any]:
+def claim_of(certified: JsonObject, certificate: Path, name: str) -> JsonObject:
     """The claim that a set of coins tests; InputError where the certificate makes none such."""
     wanted = COVERING[name](certified)
     claim = named(certified, wanted)
@@ -221,10 +222,10 @@ def claim_of(certified: dict[str, Any], certificate: Path, name: str) -> dict[st
 
 def compared(
     case: Case,
-    certified: dict[str, Any],
-    measured: dict[str, Any],
+    certified: JsonObject,
+    measured: JsonObject,
     audit: Path,
-    claim: dict[str, Any],
+    claim: JsonObject,
 ) -> Case:
     """A finite claim held against one set of coins; or why there is nothing to compare."""
     name = case.audit
@@ -261,7 +262,7 @@ def compared(
     )
 
 
-def set_of(measured: dict[str, Any], audit: Path, name: str) -> dict[str, Any]:
+def set_of(measured: JsonObject, audit: Path, name: str) -> JsonObject:
     """What an audit says of one set of coins, without the set's name before each key."""
     coins = {field: measured.get(f"{name}_{field}") for field in AuditSetFile.model_fields}
     try:
@@ -272,7 +273,7 @@ def set_of(measured: dict[str, Any], audit: Path, name: str) -> dict[str, Any]:
     return coins
 
 
-def points_claimed(certified: dict[str, Any], claim: dict[str, Any]) -> Points:
+def points_claimed(certified: JsonObject, claim: JsonObject) -> Points:
     """All that the certificate says of a claim: its one pair, and its curve where there is one."""
     curve = certified.get("curves", {}).get(claim["name"], [])
     stated = (float(claim["epsilon"]), claim.get("delta", DELTA))
@@ -280,8 +281,8 @@ def points_claimed(certified: dict[str, Any], claim: dict[str, Any]) -> Points:
 
 
 def against(
-    certified: dict[str, Any],
-    claim: dict[str, Any],
+    certified: JsonObject,
+    claim: JsonObject,
     coins: int,
     attempts: Sequence[Sequence[int]],
     audit: Path,

@@ -253,7 +253,7 @@ def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
     # numpy gives strings without the zeros that they end in
     names = (
         name.ljust(DIGEST, b"\0")
-        for piece in later(buckets, threads)
+        for piece in buckets.each(later, threads)
         for name in piece["digest"].tolist()
     )
     ready = Plan(spec, places, frozenset(names), digested)

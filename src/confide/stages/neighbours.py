@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confide.data.label_rates import of_worst_label, upper
 from confide.data.neighbours import (
@@ -40,6 +40,7 @@ from confide.data.partitioning import Raw
 from confide.data.redaction import finder_of
 from confide.dp.accounting.bounds import each_of
 from confide.files.io import write_json
+from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
@@ -133,7 +134,7 @@ def tally_of(outcome: Outcome, literal: Outcome, inside: bool) -> Tally:
     )
 
 
-def summary(tested: list[Trial], there: Counter[Kind], confidence: float) -> dict[str, Any]:
+def summary(tested: list[Trial], there: Counter[Kind], confidence: float) -> JsonObject:
     """The measurement as it is written; rates are null where the corpus names no secret.
 
     At the top stand the rates of the label with the largest, and the largest bounds. `misaligned`
@@ -176,7 +177,7 @@ def together(tallies: Iterable[Tally]) -> Tally:
     return Tally(*map(sum, zip(*tallies, strict=True)))
 
 
-def rates(tests: list[Trial], confidence: float) -> dict[str, Any]:
+def rates(tests: list[Trial], confidence: float) -> JsonObject:
     """Counts of one label of secrets, with their rates and upper bounds.
 
     A secret string counts once among the unique ones, with what any of its occurrences shows.
@@ -187,7 +188,7 @@ def rates(tests: list[Trial], confidence: float) -> dict[str, Any]:
         alike[test.secret.string] = Tally(*map(max, before, test.tally))
     occurrences = together(test.tally for test in tests)
     unique = together(alike.values())
-    found: dict[str, Any] = {**occurrences._asdict(), "unique": unique._asdict()}
+    found: JsonObject = {**occurrences._asdict(), "unique": unique._asdict()}
     for name, event in EVENTS.items():
         found[name] = found[f"{name}_upper"] = None
         if tests:

@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.random import Generator, default_rng
 
 from confide.errors import InputError
 from confide.files.io import read_jsonl, write_json, write_jsonl
+from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
 from confide.text.planted import NEW_TOKEN, audit_doc, canary_doc, is_planted, planted_point
@@ -32,7 +33,7 @@ MAX_DIGITS = 18  # of a 64-bit integer
 LABEL = "audit"  # of an audit canary's secret
 
 
-Maker = Callable[[], dict[str, Any] | None]  # of the fields of a Point
+Maker = Callable[[], JsonObject | None]  # of the fields of a Point
 
 
 class Template(NamedTuple):
@@ -61,7 +62,7 @@ def parse_template(text: str, slot: re.Pattern[str] = SLOT) -> Template:
     return Template(prefix, digits, suffix)
 
 
-def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]:
+def draw_secrets(rng: Generator, digits: int, count: int) -> list[str]:
     """`count` different strings of digits, uniform. InputError if there are not so many."""
     if count > 10**digits:
         message = f"more than the 10^{digits} strings of {digits} digits"
@@ -72,14 +73,14 @@ def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]
 
 def draw_audits(
     spec: CanarySpec | WordCanarySpec, taken: list[str], tokenizer: Path | None
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, JsonObject]:
     """The sentence, the secrets and the coins of each set of audit canaries.
 
     No secret is one of `taken`, and none is in both sets.
 
     `tokenizer` is read for new tokens alone; InputError if it has too few.
     """
-    audits: dict[str, dict[str, Any]] = {}
+    audits: dict[str, JsonObject] = {}
     for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
         if asked is not None:
             audits[name] = _audit(asked, number, taken, tokenizer)
@@ -89,9 +90,9 @@ def draw_audits(
 
 def _audit(
     spec: AuditCanarySpec, number: int, taken: list[str], tokenizer: Path | None
-) -> dict[str, Any]:
+) -> JsonObject:
     template = parse_template(spec.template, AUDIT_SLOT)
-    rng = np.random.default_rng([spec.seed % 2**64, number])
+    rng = default_rng([spec.seed % 2**64, number])
     if template.digits:
         used = {secret for secret in taken if len(secret) == template.digits}
         drawn = draw_secrets(rng, template.digits, spec.count + len(used))
@@ -117,7 +118,7 @@ def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[st
     return free[:count]
 
 
-def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any] | None:
+def _audit_canary(name: str, audit: JsonObject, index: int) -> JsonObject | None:
     """Fields of an audit canary's Point; None for one that its coin leaves out."""
     secret = audit["secrets"][index]
     coin = audit["coins"][index]
@@ -129,7 +130,7 @@ def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any
     return planted_point(audit_doc(name, index), text, gold)
 
 
-def _canary(facts: dict[str, Any], index: int, copy: int) -> dict[str, Any]:
+def _canary(facts: JsonObject, index: int, copy: int) -> JsonObject:
     """Fields of one planted Point."""
     text = facts["prefix"] + facts["secrets"][index] + facts["suffix"]
     start = len(facts["prefix"])
@@ -173,12 +174,12 @@ def _interleave(
 class Planted(NamedTuple):
     """Canaries that are planted for certain."""
 
-    facts: dict[str, Any]  # what canaries.json says of them
+    facts: JsonObject  # what canaries.json says of them
     copies: Sequence[Maker]
     numbers: list[str]  # digits that audits must not draw again
 
 
-def of_digits(spec: CanarySpec, rng: np.random.Generator) -> Planted:
+def of_digits(spec: CanarySpec, rng: Generator) -> Planted:
     """`count` secrets in the template's sentence, `copies` times each."""
     template = parse_template(spec.template)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
@@ -197,9 +198,7 @@ def of_digits(spec: CanarySpec, rng: np.random.Generator) -> Planted:
     return Planted(facts, copies, drawn)
 
 
-def of_words(
-    spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: np.random.Generator
-) -> Planted:
+def of_words(spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: Generator) -> Planted:
     """Canaries of authors, each as often as it says."""
     if tokenizer is None:
         raise InputError("is needed: canaries of words are made of its words", key="tokenizer")
@@ -228,7 +227,7 @@ def plant(
     removes one line of `output` and no other. canaries.json and `output` hold secrets and are work
     files.
     """
-    rng = np.random.default_rng(spec.seed % 2**64)
+    rng = default_rng(spec.seed % 2**64)
     planted = (
         of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
     )

@@ -21,6 +21,7 @@ from confide.data.label_rates import of_worst_label, upper
 from confide.dp.accounting.bounds import each_of
 from confide.files.buckets import Buckets, Offsets, repeats
 from confide.files.io import Range, size_of, write_json
+from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows, stretch
 from confide.files.shards import scatter, shards
 from confide.policies import covered
@@ -69,10 +70,8 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     ranges = shards(points)
     folder = output.parent
     digested = digest("hmac-sha1")
-    copies = Offsets(folder)
+    copies = repeats(partial(gold_texts, digested), ranges, folder, threads)
     count = Count()
-    for found in repeats(lambda: partial(gold_texts, digested), ranges, folder, threads):
-        copies.extend(found["at"])
     strings = Buckets(folder, size_of(points), COUNTED)
     for part, records in scatter(
         lambda: partial(counted, digested, copies, spans), ranges, threads
@@ -80,8 +79,7 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
         count.join(part)
         strings.add(records)
     most = Shown()
-    indices = range(len(strings.files))
-    for some in scatter(lambda: lambda index: shown(strings.read(index)), indices, threads):
+    for some in strings.each(shown, threads):
         most = most.beside(some)
     unique = {}
     for label in count.secrets:
@@ -153,9 +151,7 @@ def tally(
     return strings
 
 
-def summary(
-    count: Count, unique: dict[str, Flags], most: Shown, confidence: float
-) -> dict[str, Any]:
+def summary(count: Count, unique: dict[str, Flags], most: Shown, confidence: float) -> JsonObject:
     """The measurement as it is written; rates are null where the corpus names no secret.
 
     At the top stand the rates of the label with the largest, and the largest bounds.
@@ -189,7 +185,7 @@ def summary(
     }
 
 
-def rates(occurrences: Flags, unique: Flags, confidence: float) -> dict[str, Any]:
+def rates(occurrences: Flags, unique: Flags, confidence: float) -> JsonObject:
     """Counts of one label of secrets with their rates and upper bounds."""
     secrets, missed, unprotected = occurrences
     both = (occurrences, unique)

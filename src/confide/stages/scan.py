@@ -11,12 +11,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from confide.errors import Failure
 from confide.files.io import write_json, write_text
+from confide.files.jsons import JsonObject
 from confide.output.escaping import table as comma_separated
 from confide.output.escaping import warn
 from confide.scan.containers import files_of, searchable, streams
@@ -97,7 +97,7 @@ def scan(
         )
 
 
-def vacuous(counts: dict[str, Any]) -> str:
+def vacuous(counts: JsonObject) -> str:
     """What to say where no secret was looked for."""
     if counts["secrets"]:
         why = (
@@ -117,7 +117,7 @@ def searched(
     size: int,
     known: set[int],
     label_of: list[str],
-) -> dict[str, Any]:
+) -> JsonObject:
     """What was found in one file, its name included.
 
     A name with a secret in it is replaced by the file's number.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.random import Generator, default_rng
 
 from confide.attacks.membership.members import choose, first_occurrences, tokens_of
 from confide.attacks.membership.membership import FEWEST
@@ -39,10 +40,8 @@ def shadows(
     """
     keep_pages()
     words = load_tokenizer(tokenizer)
-    rng = np.random.default_rng([spec.seed, 1])
-    chosen = choose(
-        list(first_occurrences(points, spec.label)), spec.limit, np.random.default_rng(spec.seed)
-    )
+    rng = default_rng([spec.seed, 1])
+    chosen = choose(list(first_occurrences(points, spec.label)), spec.limit, default_rng(spec.seed))
     member = np.array([candidate.member for candidate in chosen], dtype=bool)
     if member.sum() < FEWEST:
         message = f"has fewer than {FEWEST} members or non-members"
@@ -77,7 +76,7 @@ def training_set(
     found: list[tuple[str, bool, list[int]]],
     seen: np.ndarray,
     background: float,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[list[str], np.ndarray]:
     """Texts, and which model learns each, (K, N) bool.
 

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from confide.files.io import read_bytes, read_json, read_jsonl, write_json
+from confide.files.jsons import JsonObject
 from confide.output.escaping import say
 from confide.runtime.tracking import (
     address,
@@ -119,7 +120,7 @@ def load_run(
     return run, True
 
 
-def measured(curve: Path, certificate: dict[str, Any], files: list[Path]) -> Values:
+def measured(curve: Path, certificate: JsonObject, files: list[Path]) -> Values:
     """Everything that is a finite number: per epoch, and of the final model."""
     epochs = [*read_jsonl(curve), *certificate["epochs"]]
     last = max((row["epoch"] for row in epochs), default=0)
@@ -134,14 +135,14 @@ def measured(curve: Path, certificate: dict[str, Any], files: list[Path]) -> Val
     ]
 
 
-def numbers(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
+def numbers(row: JsonObject) -> Iterator[tuple[str, float]]:
     """Finite numbers of a mapping; MLflow has no place for infinity."""
     for name, value in row.items():
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             yield name, float(value)
 
 
-def unbounded(headline: dict[str, Any]) -> dict[str, str]:
+def unbounded(headline: JsonObject) -> dict[str, str]:
     """Tags for epsilons that are infinite, so that they do not look forgotten."""
     return {
         f"certified.{name}": "inf" for name, value in headline.items() if value in ("inf", math.inf)

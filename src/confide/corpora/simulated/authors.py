@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
-from confide.corpora.simulated.templates import beside, parts
+from confide.corpora.simulated.templates import Options, beside, parts
 from confide.errors import InputError
 from confide.specs import AuthorsSpec
 from confide.types import SPLITS, Record, Span
@@ -33,7 +34,6 @@ PHONE = "phone"  # label of the gold secret
 TWO = 0.35  # share of messages with a second sentence
 TAGGED = 3  # tags of a tagged message
 
-Options = tuple[str, ...]
 Weighted = tuple[Options, list[float]]  # options with their cumulative probabilities
 
 
@@ -71,17 +71,17 @@ class Style(NamedTuple):
     phone: str
 
 
-def _random(spec: AuthorsSpec, *what: int) -> np.random.Generator:
+def _random(spec: AuthorsSpec, *what: int) -> Generator:
     """The numbers that something of this corpus is drawn by."""
-    return np.random.default_rng([spec.seed % 2**64, VARIANTS.index(spec.variant), *what])
+    return default_rng([spec.seed % 2**64, VARIANTS.index(spec.variant), *what])
 
 
-def _weighted(rng: np.random.Generator, options: dict[str, Options]) -> dict[str, Weighted]:
+def _weighted(rng: Generator, options: dict[str, Options]) -> dict[str, Weighted]:
     """Each slot's options, of which an author has favourites."""
     return {name: (choices, _weights(rng, len(choices))) for name, choices in options.items()}
 
 
-def _weights(rng: np.random.Generator, count: int) -> list[float]:
+def _weights(rng: Generator, count: int) -> list[float]:
     """Cumulative Dirichlet probabilities.
 
     The last is infinite, so that rounding cannot overshoot.

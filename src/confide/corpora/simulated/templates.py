@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 Words = TypeVar("Words")
+Options = tuple[str, ...]  # of which one is drawn
 
 
 def beside(module: str, kind: type[Words]) -> Words:
