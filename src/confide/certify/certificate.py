@@ -24,6 +24,7 @@ from confide.certify.claims import Claim, all_claims, epoch_claims, headline
 from confide.certify.facts import UNKNOWN, Facts
 from confide.certify.literal_claims import literal_claims
 from confide.certify.rounding import OFTEN
+from confide.certify.together import releases_of
 from confide.certify.token_claims import token_claims
 from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
 from confide.errors import InputError
@@ -102,7 +103,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
     given = [_ledger(path) for path in files.get("start_ledgers", [])]
     *starts, _ = history = lineage(ran, paths["ledger"], given)
-    before = [release for ledger in starts for release in ledger.releases()]
+    before = releases_of(starts)
     releases = [*before, *ran.releases()]
     check_size(spec, ran, paths["ledger"], paths["model"])
     measured = _measured(paths["recall"], spec)
