@@ -174,7 +174,7 @@ def test_a_wheel_holds_all_that_the_package_reads(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
-    names = ("*.py", "*.csv", "*.json", "*.yaml", "*.txt")
+    names = ("*.py", "*.csv", "*.jinja", "*.json", "*.yaml", "*.txt")
     kept = {file.relative_to(SRC) for name in names for file in (SRC / "confide").rglob(name)}
     assert len(kept) > 300
     assert all((tmp_path / "installed" / file).is_file() for file in kept)

@@ -7,7 +7,8 @@ import pytest
 from edited import attacked, changed, of
 
 from confide.config.params import load as load_params
-from confide.report.verdicts import CLAIMS, crt
+from confide.report.verdicts import crt
+from confide.report.verdicts.claims import CLAIMS
 from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN
 
 PARAMS = load_params(Path(__file__).parents[2] / "params.yaml")

@@ -25,18 +25,15 @@ def authors(tmp_path_factory):
 
 
 def test_regularisers_against_their_batches(authors):
-    measure = {"measure": regularisation.exposed, "unit": "bits"}
-    found = regularisation.protected(authors, "writers", **measure)
+    found = regularisation.less_exposed(authors, "writers")
     as_plain = like(authors, "writers_adversarial", "writers_nonprivate")
-    assert regularisation.protected(as_plain, "writers", **measure).word in (FAILS, OPEN)
+    assert regularisation.less_exposed(as_plain, "writers").word in (FAILS, OPEN)
     assert found.word in (PUBLISHED, OPEN) and "batches of one author" in found.evidence
 
 
 def test_canaries_that_come_back_need_intervals_apart(authors):
     def judged(study: Study) -> str:
-        return regularisation.protected(
-            study, "writers", measure=regularisation.extracted, unit="%"
-        ).word
+        return regularisation.less_extracted(study, "writers").word
 
     assert judged(authors) == OPEN  # fewer, with intervals that overlap
     none = like(

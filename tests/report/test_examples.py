@@ -43,7 +43,10 @@ def test_every_text_stands_once_under_its_prompt():
     text = examples.markdown(spec, results)
     assert text.count("| words | AIR | `my <MASK> to [city]` |") == 1  # not once per model
     assert text.count("## AIR prompt: `hi SYS:`") == 1 and text.count("`a ¦ b 'c'` |") == 4
-    assert text.count(examples.WITHHELD) == 2 and "| 1.23 | words | `hi SYS:` |" in text
+    assert (
+        text.count("*(withheld: holds a secret in a form that cannot be masked)*") == 2
+        and "| 1.23 | words | `hi SYS:` |" in text
+    )
     assert text.count("## Highest likelihood ratios") == 2
     quiet = [replace(one, attacks={"leak": {"attack": "leak", "pairs": []}}) for one in results]
     assert "##" not in examples.markdown(spec, quiet)

@@ -15,7 +15,7 @@ from confide.config.studies import summary as summary_of
 from confide.provenance.records import check_opening
 from confide.report.pages.needs import choose
 from confide.report.pages.summary import page
-from confide.report.verdicts import CLAIMS
+from confide.report.verdicts.claims import CLAIMS
 from confide.specs import SummarySpec
 from confide.stages.summary import summary
 from studies import write_study

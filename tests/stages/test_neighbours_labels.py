@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import binom
 from tested_neighbours import CODE, run, upper
 
-from confide.data.neighbours import Kind, quotas
+from confide.data.neighbours import Kind, Outcome, Secret, quotas
 from confide.data.partitioning import Raw
 from confide.dp.accounting.bounds import clopper_pearson, each_of
-from confide.stages.neighbours import Count, Tally, summary
+from confide.stages.neighbours import Tally, Trial, summary
 
 
 def labelled(counts):
@@ -151,6 +151,14 @@ def test_two_bounds_of_95_percent_do_not_hold_together():
     assert 0.95 <= alone < 0.953 and alone**2 < 0.91
 
 
+def drawn_test(flags, label, number):
+    """One secret that leaves a trace, and one in public, by these flags."""
+    secret = Secret(f"d:{number}", f"{number}", 0, len(f"{number}"), label)
+    same = Outcome("same", 0)
+    different, exposed = flags.tolist()
+    return Trial(secret, same, same, Tally(1, different, exposed))
+
+
 def test_the_bounds_of_a_measurement_cover_all_labels_at_once(tmp_path):
     """Simulated: three labels of 60 secrets, each missed and exposed at rates where one bound of 95
     % is tight.
@@ -161,16 +169,8 @@ def test_the_bounds_of_a_measurement_cover_all_labels_at_once(tmp_path):
         0,
     )  # no miss of 60 bounds a rate of .0487 at 95 %
     for _ in range(300):
-        count = Count()
-        for label in "abc":
-            flags = [(*(rng.random(2) < rate).tolist(), False, False, False) for _ in range(60)]
-            count.labels[label], count.unique[label] = (
-                Tally(),
-                {str(number): own for number, own in enumerate(flags)},
-            )
-            for own in flags:
-                count.labels[label].add(own)
         there = Counter({Kind(False, label): 60 for label in "abc"})
-        labels = summary({False: count, True: Count()}, there, 0.95)["labels"].values()
+        tested = [drawn_test(rng.random(2) < rate, label, n) for label in "abc" for n in range(60)]
+        labels = summary(tested, there, 0.95)["labels"].values()
         held += all(rate <= row[name] for row in labels for name in ("gamma_upper", "delta2_upper"))
     assert held >= 0.95 * 300 - 3 * (300 * 0.95 * 0.05) ** 0.5

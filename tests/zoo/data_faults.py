@@ -137,7 +137,7 @@ FAULTS = [
         "The miss rate is that of the label of secrets that the policy finds best.",
         WORST,
         edit(
-            "confide.stages.neighbours:worst",
+            "confide.data.label_rates:worst",
             ("max", "min"),
         ),
     ),

@@ -78,7 +78,7 @@ FAULTS = [
         TOGETHER,
         edit(
             "confide.certify.together:total",
-            ("at - sum((model.stated(name).delta for model in worded))", "at"),
+            ("at - sum((claim.delta for claim in worded))", "at"),
         ),
     ),
     Fault(

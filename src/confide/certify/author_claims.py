@@ -7,18 +7,20 @@ here. A secret in the points of k authors is a group of k, and k points have at 
 (`Facts.groups`).
 """
 
+from collections.abc import Iterator
+
 from confide.certify.claims import RELATIONS, Claim, claim, record_conditions, spent
 from confide.certify.facts import Facts
 
 
-def author_claims(facts: Facts) -> list[Claim]:
-    """Claims about one point; empty where noise hides points."""
+def author_claims(facts: Facts) -> Iterator[Claim]:
+    """Claims about one point; none where noise hides points."""
     if not facts.price.authors:
-        return []
+        return
     epsilon = spent(facts.price.record)(facts.delta)
     unit = f"{facts.one_point} in a pool that is only trained on with noise"
-    return [
-        claim(
+    for relation in RELATIONS:
+        yield claim(
             facts,
             f"point_{relation}",
             unit=unit,
@@ -28,5 +30,3 @@ def author_claims(facts: Facts) -> list[Claim]:
             says=f"Privacy of {unit} ({relation.replace('_', ' ')})",
             conversion="that of replacing its author",
         )
-        for relation in RELATIONS
-    ]

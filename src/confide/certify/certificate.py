@@ -23,10 +23,13 @@ from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
 from confide.certify.facts import UNKNOWN, Facts
 from confide.certify.literal_claims import literal_claims
+from confide.certify.rounding import OFTEN
+from confide.certify.together import releases_of
 from confide.certify.token_claims import token_claims
 from confide.dp.ledger import EVENTS, Ledger, settings_digest, updates_of
 from confide.errors import InputError
 from confide.files.io import number, read_file, sha256
+from confide.files.jsons import JsonObject
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
 from confide.specs.files import NeighboursFile, RecallFile
@@ -85,7 +88,7 @@ COPIES_IN_CHUNKS = (
 Files = dict[str, list[Path]]
 
 
-def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str, Any]:
+def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObject:
     """Everything that is certified of one run, sealed. Infinity is the string "inf".
 
     `files`: ledger, model, recall, neighbours (one each), start_ledgers (those of all warm starts),
@@ -100,7 +103,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
     given = [_ledger(path) for path in files.get("start_ledgers", [])]
     *starts, _ = history = lineage(ran, paths["ledger"], given)
-    before = [release for ledger in starts for release in ledger.releases()]
+    before = releases_of(starts)
     releases = [*before, *ran.releases()]
     check_size(spec, ran, paths["ledger"], paths["model"])
     measured = _measured(paths["recall"], spec)
@@ -138,13 +141,8 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
         "policy": policy(spec, measured, missed),
         "updates": updates(ran.releases()),
         "reads": reads_of(ran),
-        "warm_start": [
-            {key: line[key] for key in ("source", "public", "ledger")}
-            for line in ran.events("init")
-        ],
-        "data": {
-            key: value for key, value in ran.events("data")[0].items() if key in EVENTS["data"]
-        },
+        "warm_start": fields_of(ran, "init"),
+        "data": fields_of(ran, "data")[0],
         "unaccounted": list(facts.unaccounted),
         "public_constants": public_constants(spec, ran.releases(), packing),
         "assumptions": [*assumptions(releases), *([ROUNDED] if missed.get("rounded") else [])],
@@ -159,7 +157,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> dict[str,
     return sealed(finite(content))
 
 
-def sealed(content: dict[str, Any]) -> dict[str, Any]:
+def sealed(content: JsonObject) -> JsonObject:
     """A certificate with its `seal`, the SHA-256 of everything else as sorted JSON.
 
     It proves nothing, but an altered field shows.
@@ -188,7 +186,7 @@ def _ledger(path: Path) -> Ledger:
     return ledger
 
 
-def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> dict[str, Any]:
+def _started(ran: Ledger, spec: CertifySpec, weights: str, path: Path) -> JsonObject:
     """The ledger's opening line.
 
     InputError unless it belongs to this run with these settings, data and weights.
@@ -305,13 +303,18 @@ def _check_reads(
         )
 
 
-def reads_of(ledger: Ledger) -> list[dict[str, Any]]:
+def reads_of(ledger: Ledger) -> list[JsonObject]:
     """What a ledger says was read before training; files of measurements have it, too."""
-    return [{key: line[key] for key in EVENTS["read"]} for line in ledger.events("read")]
+    return fields_of(ledger, "read")
+
+
+def fields_of(ledger: Ledger, event: str) -> list[JsonObject]:
+    """What a ledger's lines of one kind say."""
+    return [{key: line[key] for key in EVENTS[event]} for line in ledger.events(event)]
 
 
 def bound(
-    found: dict[str, Any], ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
+    found: JsonObject, ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
 ) -> None:
     """InputError unless a file of measurements names the ledger's own terms and models.
 
@@ -340,7 +343,7 @@ def bound(
         raise InputError(message, file=path, key="reads")
 
 
-def _measured(path: Path, spec: CertifySpec) -> dict[str, Any]:
+def _measured(path: Path, spec: CertifySpec) -> JsonObject:
     """recall.json, whose public pool must be empty if everything is said to be private."""
     measured = read_file(path, RecallFile)
     if spec.train.data.everything_private and measured["pools"]["public"]:
@@ -355,9 +358,7 @@ def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
 
     InputError where its ledger says otherwise than its settings, or chunks mix pools.
     """
-    packings = [
-        Packing(**{key: line[key] for key in EVENTS["packed"]}) for line in ran.events("packed")
-    ]
+    packings = [Packing(**fields) for fields in fields_of(ran, "packed")]
     expected = [] if spec.train.pack is None else [spec.train.pack]
     if [packing.tokens for packing in packings] != expected:
         message = "the ledger does not say once that points were read in such chunks"
@@ -418,7 +419,7 @@ def recorded(ledger: Ledger) -> bool:
     return noisy and any(line["noise"] != "system" for line in ledger.events("start"))
 
 
-def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
+def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
     """Why the updates do not bound what the model has seen: then nothing finite may be claimed."""
     reads = [line for ledger in history for line in ledger.events("read") if not line["public"]]
     found = [
@@ -430,14 +431,13 @@ def unaccounted(history: list[Ledger], missed: dict[str, Any]) -> list[str]:
         found.append("the same noise was drawn twice")
     *starts, ran = history
     found += [reason for start in starts for reason in on_other_terms(start, ran)]
-    if starts and any(ledger.events("packed") for ledger in history):
+    in_chunks = any(ledger.events("packed") for ledger in history)
+    if starts and in_chunks:
         found.append(IN_CHUNKS)
     data = [line for ledger in history for line in ledger.events("data")]
     if any(line["terms"].get("dedup") and line["authors"] is not None for line in data):
         found.append(COPIES_OF_AUTHORS)
-    if any(line["terms"].get("dedup") for line in data) and any(
-        ledger.events("packed") for ledger in history
-    ):
+    if in_chunks and any(line["terms"].get("dedup") for line in data):
         found.append(COPIES_IN_CHUNKS)
     if missed["misaligned"]:
         several = "masking one secret changed more than one point of the processed text"
@@ -466,7 +466,7 @@ def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
     return [f"it starts from {name}, {terms}: nothing here composes the two"]
 
 
-def terms_of(ledger: Ledger) -> dict[str, Any]:
+def terms_of(ledger: Ledger) -> JsonObject:
     """On what terms a run was trained: its data, its tokenizer, and the models of its policies."""
     (data,) = ledger.events("data")
     made = {
@@ -483,8 +483,8 @@ def terms_of(ledger: Ledger) -> dict[str, Any]:
 def facts_of(
     spec: CertifySpec,
     releases: list[AnyRelease],
-    measured: dict[str, Any],
-    missed: dict[str, Any],
+    measured: JsonObject,
+    missed: JsonObject,
     reasons: Sequence[str],
     packing: Packing | None,
 ) -> Facts:
@@ -513,7 +513,7 @@ def facts_of(
     )
 
 
-def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
+def delta2_bound(spec: CertifySpec, missed: JsonObject) -> float | None:
     """What the measurement bounds plus what is assumed beyond it.
 
     Without a measurement it is unknown, whatever is assumed.
@@ -523,7 +523,7 @@ def delta2_bound(spec: CertifySpec, missed: dict[str, Any]) -> float | None:
     return min(1.0, missed["delta2_upper"] + spec.delta2)
 
 
-def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) -> dict[str, Any]:
+def policy(spec: CertifySpec, measured: JsonObject, missed: JsonObject) -> JsonObject:
     """Miss rates, and how often a secret stands in the corpus.
 
     The rates are simulated, measured by the neighbour test (these govern) and bounded.
@@ -531,20 +531,16 @@ def policy(spec: CertifySpec, measured: dict[str, Any], missed: dict[str, Any]) 
     return {
         "miss_rate_simulated": spec.miss_rate,
         **{key: missed.get(key) for key in (*RATES, *COUNTED)},
-        "recall": measured.get("recall"),
+        **{key: measured.get(key) for key in ("recall", *OFTEN)},
         "delta2_assumed": spec.delta2,
         "everything_private": spec.train.data.everything_private,
         "dedup": spec.train.data.dedup,
-        "multiplicity": measured["multiplicity"],
-        "multiplicity_distinct": measured["multiplicity_distinct"],
-        "multiplicity_authors": measured.get("multiplicity_authors"),
-        "multiplicity_authors_distinct": measured.get("multiplicity_authors_distinct"),
     }
 
 
 def public_constants(
     spec: CertifySpec, releases: Sequence[AnyRelease], packing: Packing | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Numbers that shape the updates and are taken as known to everybody."""
     noisy = [release for release in updates_of(releases) if release.noisy]
     batch = spec.train.recipe.noisy_batch_size

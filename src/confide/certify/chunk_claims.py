@@ -9,6 +9,7 @@ same, without that condition.
 """
 
 import math
+from collections.abc import Iterator
 
 from confide.certify.claims import Claim, claim, record_conditions
 from confide.certify.facts import Facts
@@ -21,13 +22,13 @@ OTHER_LENGTH = (
 )
 
 
-def chunk_claims(facts: Facts) -> list[Claim]:
+def chunk_claims(facts: Facts) -> Iterator[Claim]:
     """What holds for one point, and for a text of another length: nothing.
 
-    Empty where points are records.
+    None where points are records.
     """
     if facts.packing is None:
-        return []
+        return
     reached = facts.price.record
     most = facts.packing.most
     epsilon = math.inf
@@ -38,31 +39,29 @@ def chunk_claims(facts: Facts) -> list[Claim]:
     chunks = f"in at most {most} chunks"
     unit = f"{facts.one_point}, {chunks}, in a pool that is only trained on with noise"
     conditions = record_conditions(facts, epsilon)
-    return [
-        claim(
-            facts,
-            "point_replace_one",
-            unit=unit,
-            epsilon=epsilon,
-            conditions=[*conditions, *(facts.lengths if epsilon < math.inf else [])],
-            says=f"Privacy of {unit} (replace one)",
-            conversion=way,
-        ),
-        claim(
-            facts,
-            "point_add_or_remove",
-            unit=unit,
-            relation="add_or_remove",
-            epsilon=math.inf,
-            conditions=facts.hopeless if reached is None else [SHIFTS],
-            says=f"Privacy of {unit} (add or remove)",
-        ),
-        claim(
-            facts,
-            "secret_other_length",
-            unit=facts.secret,
-            epsilon=math.inf,
-            conditions=facts.hopeless if facts.price.drawn is None else [SHIFTS],
-            says=OTHER_LENGTH,
-        ),
-    ]
+    yield claim(
+        facts,
+        "point_replace_one",
+        unit=unit,
+        epsilon=epsilon,
+        conditions=[*conditions, *(facts.lengths if epsilon < math.inf else [])],
+        says=f"Privacy of {unit} (replace one)",
+        conversion=way,
+    )
+    yield claim(
+        facts,
+        "point_add_or_remove",
+        unit=unit,
+        relation="add_or_remove",
+        epsilon=math.inf,
+        conditions=facts.hopeless if reached is None else [SHIFTS],
+        says=f"Privacy of {unit} (add or remove)",
+    )
+    yield claim(
+        facts,
+        "secret_other_length",
+        unit=facts.secret,
+        epsilon=math.inf,
+        conditions=facts.hopeless if facts.price.drawn is None else [SHIFTS],
+        says=OTHER_LENGTH,
+    )

@@ -5,9 +5,9 @@ its unit, neighbour relation, delta, accountant, conversion and condition.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from confide.certify.confidentiality import bayesian_at, caught_only
 from confide.certify.facts import CONSERVATIVE, CONTEXT_FREE, NAMED, NEIGHBOURS, TOKENS, Facts
@@ -22,6 +22,7 @@ from confide.dp.accounting.price import (
     rounded_up,
     solve,
 )
+from confide.files.jsons import JsonObject
 from confide.types import AnyRelease
 
 RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace_one")
@@ -121,31 +122,27 @@ def conversion_of(accountant: str, relation: str, hop: str = "add_or_remove") ->
     return f"improved, two hops of {hop}" if relation == "replace_one" else "improved"
 
 
-def record_claims(facts: Facts) -> list[Claim]:
+def record_claims(facts: Facts) -> Iterator[Claim]:
     """Differential privacy of one record of the noised pools, by both accountants."""
     reached = facts.price.record
     unit = f"{facts.unit} in a pool that is only trained on with noise"
-    claims = []
     for relation in RELATIONS:
         prices = dict.fromkeys(ACCOUNTANTS, math.inf)
         if reached is not None:
             prices = agree(reached, facts.delta, relation)
         for accountant, price in prices.items():
             epsilon = rounded_up(price)
-            claims.append(
-                claim(
-                    facts,
-                    f"record_{relation}_{accountant}",
-                    unit=unit,
-                    relation=relation,
-                    epsilon=epsilon,
-                    conditions=record_conditions(facts, epsilon),
-                    says=f"Privacy of {unit} ({relation.replace('_', ' ')})",
-                    accountant=accountant,
-                    conversion=conversion_of(accountant, relation),
-                )
+            yield claim(
+                facts,
+                f"record_{relation}_{accountant}",
+                unit=unit,
+                relation=relation,
+                epsilon=epsilon,
+                conditions=record_conditions(facts, epsilon),
+                says=f"Privacy of {unit} ({relation.replace('_', ' ')})",
+                accountant=accountant,
+                conversion=conversion_of(accountant, relation),
             )
-    return claims
 
 
 def record_conditions(facts: Facts, epsilon: float) -> list[str]:
@@ -158,7 +155,7 @@ def record_conditions(facts: Facts, epsilon: float) -> list[str]:
     return facts.unless_infinite(epsilon, facts.price.record, conditions)
 
 
-def secret_claims(facts: Facts) -> list[Claim]:
+def secret_claims(facts: Facts) -> Iterator[Claim]:
     """Theorem 8.1: one secret that pi catches, that it misses, and that pi_c misses as well."""
     price = facts.price
     caught = spent_on_secret(facts, price.caught)(facts.delta)
@@ -172,36 +169,31 @@ def secret_claims(facts: Facts) -> list[Claim]:
         if_caught = [*untouched, *(facts.lengths if shifted else [])]
     if_missed = [*facts.given, facts.sampled, *facts.lengths, *facts.marks]
     whom = "Confidentiality of a secret that the policy"
-    claims = [
-        claim(
-            facts,
-            "secret_caught",
-            unit=facts.secret,
-            epsilon=caught,
-            conditions=facts.unless_infinite(caught, price.caught, if_caught),
-            says=f"{whom} catches",
-        ),
-        claim(
-            facts,
-            "secret_missed",
-            unit=facts.secret,
-            epsilon=missed,
-            conditions=facts.unless_infinite(missed, price.missed, if_missed),
-            says=f"{whom} misses",
-        ),
-    ]
+    yield claim(
+        facts,
+        "secret_caught",
+        unit=facts.secret,
+        epsilon=caught,
+        conditions=facts.unless_infinite(caught, price.caught, if_caught),
+        says=f"{whom} catches",
+    )
+    yield claim(
+        facts,
+        "secret_missed",
+        unit=facts.secret,
+        epsilon=missed,
+        conditions=facts.unless_infinite(missed, price.missed, if_missed),
+        says=f"{whom} misses",
+    )
     if facts.conditional:
-        claims.append(
-            claim(
-                facts,
-                "secret_missed_by_both",
-                unit=facts.secret,
-                epsilon=math.inf,
-                conditions=[],
-                says=f"{whom} and the conservative policy both miss",
-            )
+        yield claim(
+            facts,
+            "secret_missed_by_both",
+            unit=facts.secret,
+            epsilon=math.inf,
+            conditions=[],
+            says=f"{whom} and the conservative policy both miss",
         )
-    return claims
 
 
 def bayesian_epsilon(
@@ -221,7 +213,7 @@ def bayesian_epsilon(
     return math.inf if gamma is None else bayesian_at(at, facts.delta, gamma, delta2, divide=divide)
 
 
-def bayesian_claims(facts: Facts) -> list[Claim]:
+def bayesian_claims(facts: Facts) -> Iterator[Claim]:
     """Theorem 8.3 with gamma as measured and at its bound.
 
     Each is read at delta / gamma, and the undivided ones at delta. What depends on a gamma that
@@ -234,42 +226,36 @@ def bayesian_claims(facts: Facts) -> list[Claim]:
     measured = ""
     if facts.gamma is not None:
         measured = f"gamma as measured ({facts.gamma:.3g}), of the worst label"
-    claims = []
     for name, gamma, words in (
         ("bayesian", facts.gamma, measured),
         ("bayesian_upper", facts.gamma_upper, facts.bound_words),
     ):
         if gamma is not None or not facts.needs_gamma:
-            claims.append(bayesian_claim(facts, name, gamma, at, words))
+            yield bayesian_claim(facts, name, gamma, at, words)
             if amplifies:
                 undivided = f"{name}_undivided"
-                claims.append(bayesian_claim(facts, undivided, gamma, at, words, divide=False))
+                yield bayesian_claim(facts, undivided, gamma, at, words, divide=False)
     if amplifies and (facts.gamma is not None or not facts.needs_gamma):
         relation: Relation = "add_or_remove"
         published = spent_on_secret(facts, drawn, relation)
         name = "bayesian_as_published"
-        claims.append(
-            bayesian_claim(facts, name, facts.gamma, published, measured, relation=relation)
-        )
+        yield bayesian_claim(facts, name, facts.gamma, published, measured, relation=relation)
     if facts.gamma_upper is not None and facts.price.caught == []:
-        claims.append(
-            claim(
-                facts,
-                "bayesian_missing",
-                unit=facts.random_secret,
-                epsilon=0.0,
-                delta=facts.gamma_upper,
-                conditions=[CONTEXT_FREE, *facts.marks, facts.bound_words],
-                says=BUT_FOR_MISSES,
-            )
+        yield claim(
+            facts,
+            "bayesian_missing",
+            unit=facts.random_secret,
+            epsilon=0.0,
+            delta=facts.gamma_upper,
+            conditions=[CONTEXT_FREE, *facts.marks, facts.bound_words],
+            says=BUT_FOR_MISSES,
         )
     if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
         delta2 = 1.0 if facts.delta2_upper is None else facts.delta2_upper
         together = f"both hold at once with {facts.confidence:.0%}"
         words = f"{facts.bound_words}, delta2 at its bound {delta2:.3g}: {together}"
         name = "bayesian_unconditional"
-        claims.append(bayesian_claim(facts, name, facts.gamma_upper, at, words, delta2=delta2))
-    return claims
+        yield bayesian_claim(facts, name, facts.gamma_upper, at, words, delta2=delta2)
 
 
 def bayesian_claim(
@@ -313,14 +299,13 @@ def bayesian_claim(
     )
 
 
-def group_claims(facts: Facts) -> list[Claim]:
+def group_claims(facts: Facts) -> Iterator[Claim]:
     """The most frequent secret, should the policy miss it everywhere.
 
     That is Proposition 7 and Theorem 8.2. The paper says there that the policy "detects" a share of
     the secrets where it must say "misses".
     """
     missed = facts.price.missed
-    claims = []
     for name, (size, of) in facts.groups.items():
         if size is None:
             continue
@@ -329,21 +314,18 @@ def group_claims(facts: Facts) -> list[Claim]:
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
         kept = facts.marks if name == "group_after_dedup" else []
-        claims.append(
-            claim(
-                facts,
-                name,
-                unit=f"all occurrences of one secret ({size} {of})",
-                epsilon=epsilon,
-                conditions=[*facts.given, facts.sampled, *facts.lengths, *kept],
-                says=f"Confidentiality of a missed secret that stands in {size} {of}",
-                conversion=way,
-            )
+        yield claim(
+            facts,
+            name,
+            unit=f"all occurrences of one secret ({size} {of})",
+            epsilon=epsilon,
+            conditions=[*facts.given, facts.sampled, *facts.lengths, *kept],
+            says=f"Confidentiality of a missed secret that stands in {size} {of}",
+            conversion=way,
         )
-    return claims
 
 
-def headline(facts: Facts) -> dict[str, Any]:
+def headline(facts: Facts) -> JsonObject:
     """The numbers that figures use: replace_one, PLD, conditional on pi_c.
 
     Gamma is as measured and, in keys that end with upper, at its bound. literal: if one occurrence
@@ -384,7 +366,7 @@ def governing(facts: Facts) -> float | None:
 
 def epoch_claims(
     facts: Facts, before: Sequence[AnyRelease], epochs: Sequence[tuple[int, Sequence[AnyRelease]]]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """record_epsilon and bayesian_epsilon after each epoch.
 
     The grid is that of the whole run, so that the last is the headline.

@@ -10,7 +10,7 @@ says nothing and does not pass; neither does one of other weights.
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from pydantic import ValidationError
@@ -19,7 +19,8 @@ from confide.dp.accounting.audit_power import TIMES, Power, base_of, power
 from confide.dp.accounting.price import MEANINGLESS
 from confide.dp.accounting.tradeoff import Points, epsilon_lower
 from confide.errors import InputError
-from confide.files.io import atomic, read_file
+from confide.files.io import atomic, read_file, write_text
+from confide.files.jsons import JsonObject
 from confide.output.escaping import table, terminal
 from confide.specs.files import AuditFile, AuditSetFile, Claims
 
@@ -37,6 +38,7 @@ IN_THE_OPEN = (
     "planted sentences were read without noise, and no claim about a record covers these: "
     "the conservative policy must catch them, as everything does"
 )
+NOTHING_FINITE = "nothing finite is claimed"
 ENOUGH = 0.5  # chance to ring at the last of TIMES, below which an audit is inconclusive
 DELTA = 8e-5  # of a claim that names none
 
@@ -90,26 +92,14 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
     stranger = strange(certified, certificate, measured, audit)
     for name in SETS[measured["attack"]]:
         claim = claim_of(certified, certificate, name)
-        epsilon = float(claim["epsilon"])
+        case = Case(certified["run"], name, SKIPPED, certified=float(claim["epsilon"]))
         if stranger is not None:
-            yield Case(
-                run=certified["run"],
-                audit=name,
-                outcome=OTHER_WEIGHTS,
-                certified=epsilon,
-                weights=measured.get("weights"),
-                says=stranger,
-            )
+            weights = measured.get("weights")
+            yield case._replace(outcome=OTHER_WEIGHTS, weights=weights, says=stranger)
         elif (measured["attack"], name) == ("game", "inclusion") and in_the_open(certified):
-            yield Case(
-                run=certified["run"],
-                audit=name,
-                outcome=NOT_AUDITED,
-                certified=epsilon,
-                says=IN_THE_OPEN,
-            )
+            yield case._replace(outcome=NOT_AUDITED, says=IN_THE_OPEN)
         else:
-            yield compared(certified, measured, audit, name, claim)
+            yield compared(case, certified, measured, audit, claim)
 
 
 def unaudited(certificate: Path) -> Case:
@@ -121,14 +111,13 @@ def unaudited(certificate: Path) -> Case:
     claimed = [float(claim_of(certified, certificate, name)["epsilon"]) for name in SETS["game"]]
     finite = [epsilon for epsilon in claimed if epsilon < math.inf]
     if not finite:
-        says = "nothing finite is claimed"
-        return Case(certified["run"], "none", SKIPPED, certified=None, says=says)
+        return Case(certified["run"], "none", SKIPPED, certified=None, says=NOTHING_FINITE)
     says = f"epsilon {max(finite):.3g} is certified, and no audit has tested it"
     return Case(certified["run"], "none", NOT_AUDITED, certified=max(finite), says=says)
 
 
 def strange(
-    certified: dict[str, Any], certificate: Path, measured: dict[str, Any], audit: Path
+    certified: JsonObject, certificate: Path, measured: JsonObject, audit: Path
 ) -> str | None:
     """Why the audit is not of what is certified; None if it is.
 
@@ -154,35 +143,35 @@ def strange(
     return None
 
 
-def in_the_open(certified: dict[str, Any]) -> bool:
+def in_the_open(certified: JsonObject) -> bool:
     """Whether exact updates read a planted sentence: no claim about a record covers such a one."""
-    names = {claim["name"] for claim in certified["claims"]}
-    return planted_in(certified["policy"])["exposed"] > 0 and "secret_missed_by_both" in names
+    both_missed = named(certified, "secret_missed_by_both")
+    return planted_in(certified["policy"])["exposed"] > 0 and both_missed is not None
 
 
-def secret_claim(certified: dict[str, Any]) -> str:
+def secret_claim(certified: JsonObject) -> str:
     """The claim that covers every planted secret.
 
     That of caught ones does only if all of them were tested and none was missed.
     """
-    names = {claim["name"] for claim in certified["claims"]}
-    planted = planted_in(certified["policy"])
     if in_the_open(certified):
         return "secret_missed_by_both"
+    planted = planted_in(certified["policy"])
     caught = 0 < planted["secrets"] == planted["sampled"] and planted["different"] == 0
     name = "secret_caught" if caught else "secret_missed"
     claim = named(certified, name)
-    if "secret_other_length" in names and (claim is None or claim["epsilon"] != 0):
+    unprotected = claim is None or claim["epsilon"] != 0
+    if unprotected and named(certified, "secret_other_length") is not None:
         return "secret_other_length"  # a mask in a secret's place is not as long
     return name
 
 
-def named(certified: dict[str, Any], name: str) -> dict[str, Any] | None:
+def named(certified: JsonObject, name: str) -> JsonObject | None:
     """The claim of a name; None where the certificate makes none such."""
     return next((claim for claim in certified["claims"] if claim["name"] == name), None)
 
 
-def planted_in(policy: dict[str, Any]) -> dict[str, int]:
+def planted_in(policy: JsonObject) -> dict[str, int]:
     """What became of the planted secrets, which the audits guess.
 
     Of a certificate that does not say, nothing is known.
@@ -193,16 +182,16 @@ def planted_in(policy: dict[str, Any]) -> dict[str, int]:
     return {name: value if type(value := counts.get(name)) is int else 0 for name in names}
 
 
-def record_claim(certified: dict[str, Any]) -> str:
+def record_claim(certified: JsonObject) -> str:
     """The claim that covers a planted record.
 
     Where noise hides authors, it is that of one point of an author.
     """
-    names = {claim["name"] for claim in certified["claims"]}
-    return "point_add_or_remove" if "point_add_or_remove" in names else "record_add_or_remove_pld"
+    of_points = "point_add_or_remove"
+    return "record_add_or_remove_pld" if named(certified, of_points) is None else of_points
 
 
-def replacement_claim(certified: dict[str, Any]) -> str:
+def replacement_claim(certified: JsonObject) -> str:
     """The claim that covers a record whose gradient is another.
 
     Where records are not protected, it is that of a caught secret.
@@ -215,7 +204,7 @@ def replacement_claim(certified: dict[str, Any]) -> str:
 COVERING = {"game": secret_claim, "inclusion": record_claim, "replacement": replacement_claim}
 
 
-def claim_of(certified: dict[str, Any], certificate: Path, name: str) -> dict[str, Any]:
+def claim_of(certified: JsonObject, certificate: Path, name: str) -> JsonObject:
     """The claim that a set of coins tests; InputError where the certificate makes none such."""
     wanted = COVERING[name](certified)
     claim = named(certified, wanted)
@@ -232,26 +221,25 @@ def claim_of(certified: dict[str, Any], certificate: Path, name: str) -> dict[st
 
 
 def compared(
-    certified: dict[str, Any],
-    measured: dict[str, Any],
+    case: Case,
+    certified: JsonObject,
+    measured: JsonObject,
     audit: Path,
-    name: str,
-    claim: dict[str, Any],
+    claim: JsonObject,
 ) -> Case:
     """A finite claim held against one set of coins; or why there is nothing to compare."""
+    name = case.audit
     coins = set_of(measured, audit, name)
-    epsilon = float(claim["epsilon"])
-    nothing_compared = Case(certified["run"], name, SKIPPED, certified=epsilon)
     if coins["reason"] is not None:
-        return nothing_compared._replace(says=coins["reason"])
+        return case._replace(says=coins["reason"])
     for key in ("coins", "attempts", "relation"):
         if coins[key] is None:
             raise InputError("is missing", file=audit, key=f"{name}_{key}")
     if coins["relation"] != claim.get("relation"):
         message = f"is not the claim's, {claim.get('relation')}"
         raise InputError(message, file=audit, key=f"{name}_relation", value=coins["relation"])
-    if epsilon == math.inf:
-        return nothing_compared._replace(says="nothing finite is claimed")
+    if case.certified == math.inf:
+        return case._replace(says=NOTHING_FINITE)
     result = against(
         certified,
         claim=claim,
@@ -262,11 +250,8 @@ def compared(
     )
     outcome, words = judged(result)
     rings_2x, rings_3x, rings_5x = result.power.rings
-    return Case(
-        run=certified["run"],
-        audit=name,
+    return case._replace(
         outcome=outcome,
-        certified=epsilon,
         lower=result.lower,
         coins=coins["coins"],
         rings_2x=rings_2x,
@@ -277,7 +262,7 @@ def compared(
     )
 
 
-def set_of(measured: dict[str, Any], audit: Path, name: str) -> dict[str, Any]:
+def set_of(measured: JsonObject, audit: Path, name: str) -> JsonObject:
     """What an audit says of one set of coins, without the set's name before each key."""
     coins = {field: measured.get(f"{name}_{field}") for field in AuditSetFile.model_fields}
     try:
@@ -288,18 +273,16 @@ def set_of(measured: dict[str, Any], audit: Path, name: str) -> dict[str, Any]:
     return coins
 
 
-def points_claimed(certified: dict[str, Any], claim: dict[str, Any]) -> Points:
+def points_claimed(certified: JsonObject, claim: JsonObject) -> Points:
     """All that the certificate says of a claim: its one pair, and its curve where there is one."""
     curve = certified.get("curves", {}).get(claim["name"], [])
-    return (
-        (float(claim["epsilon"]), claim.get("delta", DELTA)),
-        *((epsilon, delta) for epsilon, delta in curve),
-    )
+    stated = (float(claim["epsilon"]), claim.get("delta", DELTA))
+    return (stated, *((epsilon, delta) for epsilon, delta in curve))
 
 
 def against(
-    certified: dict[str, Any],
-    claim: dict[str, Any],
+    certified: JsonObject,
+    claim: JsonObject,
     coins: int,
     attempts: Sequence[Sequence[int]],
     audit: Path,
@@ -340,8 +323,7 @@ def judged(comparison: Comparison) -> tuple[str, str]:
 
 def write_table(path: Path, rows: Sequence[Case]) -> None:
     """CSV with a line per comparison; infinity is inf."""
-    with atomic(path) as temporary:
-        temporary.write_text(table(Case._fields, rows))
+    write_text(path, table(Case._fields, rows))
 
 
 def write_junit(path: Path, rows: Sequence[Case], suite: str) -> None:

@@ -5,6 +5,7 @@ there are none: then the other claims are about one occurrence already.
 """
 
 import math
+from collections.abc import Iterator
 
 from confide.certify.claims import Claim, claim
 from confide.certify.facts import CONTEXT_FREE, ONE_ALONE, Facts
@@ -17,18 +18,12 @@ COMES_BACK = (
 )
 
 
-def literal_claims(facts: Facts) -> list[Claim]:
+def literal_claims(facts: Facts) -> Iterator[Claim]:
     """Of a caught secret, a missed one, and one drawn at random where the shares are known."""
-    if not facts.dedup:
-        return []
-    kinds = (
-        ("secret_caught_literal", "catches", True, [CONTEXT_FREE]),
-        ("secret_missed_literal", "missed", False, facts.given),
-    )
-    return [
-        *(secret_claim(facts, *kind) for kind in kinds),
-        *random_claims(facts),
-    ]
+    if facts.dedup:
+        yield secret_claim(facts, "secret_caught_literal", "catches", True, [CONTEXT_FREE])
+        yield secret_claim(facts, "secret_missed_literal", "missed", False, facts.given)
+        yield from random_claims(facts)
 
 
 def secret_claim(facts: Facts, name: str, verb: str, caught: bool, conditions: list[str]) -> Claim:
@@ -51,13 +46,12 @@ def secret_claim(facts: Facts, name: str, verb: str, caught: bool, conditions: l
     )
 
 
-def random_claims(facts: Facts) -> list[Claim]:
+def random_claims(facts: Facts) -> Iterator[Claim]:
     """Theorem 8.3 for the literal neighbour, with shares as measured and at their bounds."""
     rows = (
         ("bayesian_literal", facts.gamma_literal, True, "as measured"),
         ("bayesian_literal_upper", facts.gamma_literal_upper, False, "at its upper bound"),
     )
-    claims = []
     for name, gamma, measured, words in rows:
         share = "all may leave a trace"
         if facts.needs_gamma:
@@ -68,17 +62,14 @@ def random_claims(facts: Facts) -> list[Claim]:
         conditions = [ONE_ALONE, *facts.given, CONTEXT_FREE, facts.sampled]
         conditions += [] if measured else [facts.bound_words]
         whose = "one occurrence of a secret drawn as in the corpus"
-        claims.append(
-            claim(
-                facts,
-                name,
-                unit=f"{facts.random_secret}, one occurrence alone",
-                epsilon=epsilon,
-                conditions=held(facts, epsilon, conditions),
-                says=f"Bayesian confidentiality of {whose} ({share})",
-            )
+        yield claim(
+            facts,
+            name,
+            unit=f"{facts.random_secret}, one occurrence alone",
+            epsilon=epsilon,
+            conditions=held(facts, epsilon, conditions),
+            says=f"Bayesian confidentiality of {whose} ({share})",
         )
-    return claims
 
 
 def held(facts: Facts, epsilon: float, conditions: list[str]) -> list[str]:

@@ -7,7 +7,8 @@ larger group is weaker, so nothing that is certified becomes false.
 """
 
 import math
-from typing import Any
+
+from confide.files.jsons import JsonObject
 
 STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)  # of every power of ten
 NOTE = "bounds alone, rounded up to a public grid; exact counts stay where the text is"
@@ -35,7 +36,7 @@ def count_up(value: int | None) -> int | None:
     return value if not value else 1 << (value - 1).bit_length()
 
 
-def released_neighbours(found: dict[str, Any]) -> dict[str, Any]:
+def released_neighbours(found: JsonObject) -> JsonObject:
     """neighbours.json without rates as measured, counts and labels."""
     bounds = {name: rate_up(found.get(name)) for name in BOUNDS}
     literal = max(2, (found.get("literal") or {}).get("points", 2))
@@ -56,7 +57,7 @@ def released_neighbours(found: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def released_recall(found: dict[str, Any]) -> dict[str, Any]:
+def released_recall(found: JsonObject) -> JsonObject:
     """recall.json with bounds alone.
 
     They say how often the most frequent secret stands there, and whether any point is public.
@@ -71,7 +72,7 @@ def released_recall(found: dict[str, Any]) -> dict[str, Any]:
     return often | told | measured_on(found)
 
 
-def measured_on(found: dict[str, Any]) -> dict[str, Any]:
+def measured_on(found: JsonObject) -> JsonObject:
     """What binds a measurement to a run; the ledger of a release says it anyway."""
     return {"terms": found["terms"], "reads": found["reads"]}
 

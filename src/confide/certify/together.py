@@ -168,16 +168,17 @@ def total(models: Sequence[Model], name: str, delta: float | None = None) -> Tot
     relation = CLAIMS[name][1]
     priced = [model for model in models if model.is_price(name)]
     ledgers = {ledger.head: ledger for model in priced for ledger in model.history or ()}
-    worded = [model for model in models if model not in priced]
-    at = sum(model.stated(name).delta for model in models) if delta is None else delta
-    added = sum(model.stated(name).epsilon for model in models)
+    worded = [model.stated(name) for model in models if model not in priced]
+    stated = [model.stated(name) for model in models]
+    at = sum(claim.delta for claim in stated) if delta is None else delta
+    added = sum(claim.epsilon for claim in stated)
     if why := hopeless(models, name):
         return Total(name, epsilon=math.inf, delta=at, added=added, how="none", shared=[], why=why)
-    left = at - sum(model.stated(name).delta for model in worded)
+    left = at - sum(claim.delta for claim in worded)
     if not (0 < at < 1) or left < 0 or (priced and left <= 0):
         message = "leaves nothing for the updates, or is no probability: the claims alone need more"
         raise InputError(message, key="delta", value=at)
-    cost = sum(model.stated(name).epsilon for model in worded)
+    cost = sum(claim.epsilon for claim in worded)
     if priced:
         together = price(releases_of(ledgers.values()))
         reached = together.missed if name == "secret_missed" else together.record

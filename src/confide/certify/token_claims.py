@@ -8,10 +8,13 @@ distributions is that of replacing or leaving out a point. For JFT a secret is r
 point, as everywhere else. What the first paper prints stands beside.
 """
 
+from collections.abc import Iterator, Sequence
+
 from confide.certify.claims import BUT_FOR_MISSES, Claim, claim, conversion_of
 from confide.certify.facts import CONTEXT_FREE, NEIGHBOURS, TOKENS, Facts
 from confide.dp.accounting.curves import Relation
 from confide.dp.accounting.price import agree, epsilon, group
+from confide.types import AnyRelease
 
 NO_BOUND = (
     "not a valid bound: it takes batches that exact updates have read for secret, "
@@ -19,15 +22,18 @@ NO_BOUND = (
 )
 
 
-def token_claims(facts: Facts) -> list[Claim]:
-    """Empty where more or less than caught secrets is protected.
+def token_claims(facts: Facts) -> Iterator[Claim]:
+    """None where more or less than caught secrets is protected.
 
     The claim for replaced ones by PLD is `secret_caught`.
     """
-    return [*published_claims(facts), *(caught_claims(facts) if facts.price.caught_alone else [])]
+    if facts.price.published:
+        yield published_claim(facts, facts.price.published)
+    if facts.price.caught_alone:
+        yield from caught_claims(facts)
 
 
-def caught_claims(facts: Facts) -> list[Claim]:
+def caught_claims(facts: Facts) -> Iterator[Claim]:
     """A caught secret, one drawn at random, and one that stands in many points.
 
     A caught secret is replaced or, where tokens are told apart, left out of every sum; both
@@ -50,70 +56,59 @@ def caught_claims(facts: Facts) -> list[Claim]:
         prices = {relation: agree(caught, facts.delta, relation) for relation in words}
     else:
         prices = {"replace_one": {"pld": group(caught, facts.delta, facts.pieces)[0]}}
-    claims = [
-        claim(
-            facts,
-            f"caught_{relation}_{accountant}",
-            unit=facts.secret,
-            relation=relation,
-            epsilon=value,
-            conditions=conditions,
-            says=f"{what}, {words[relation]}",
-            accountant=accountant,
-            conversion=conversion_of(accountant, relation, hop="zero_out"),
-        )
-        for relation, by_accountant in prices.items()
-        for accountant, value in by_accountant.items()
-        if (relation, accountant) != ("replace_one", "pld")
-    ]
+    for relation, by_accountant in prices.items():
+        for accountant, value in by_accountant.items():
+            if (relation, accountant) != ("replace_one", "pld"):
+                yield claim(
+                    facts,
+                    f"caught_{relation}_{accountant}",
+                    unit=facts.secret,
+                    relation=relation,
+                    epsilon=value,
+                    conditions=conditions,
+                    says=f"{what}, {words[relation]}",
+                    accountant=accountant,
+                    conversion=conversion_of(accountant, relation, hop="zero_out"),
+                )
     if facts.gamma_upper is not None:
         # as `bayesian_missing` of redaction: what is missed is what delta is for
-        claims.append(
-            claim(
-                facts,
-                "bayesian_missing",
-                unit=facts.random_secret,
-                epsilon=prices["replace_one"]["pld"],
-                delta=facts.gamma_upper + (1 - facts.gamma_upper) * facts.delta,
-                conditions=[*conditions, facts.bound_words],
-                says=BUT_FOR_MISSES,
-            )
+        yield claim(
+            facts,
+            "bayesian_missing",
+            unit=facts.random_secret,
+            epsilon=prices["replace_one"]["pld"],
+            delta=facts.gamma_upper + (1 - facts.gamma_upper) * facts.delta,
+            conditions=[*conditions, facts.bound_words],
+            says=BUT_FOR_MISSES,
         )
     counted = "group_before_dedup" if facts.points_after is None else "group_after_dedup"
     size, of = facts.groups[counted]
     if size is not None:
         value, way = group(caught, facts.delta, size)
-        claims.append(
-            claim(
-                facts,
-                "group_caught",
-                unit=f"all occurrences of {facts.secret}",
-                epsilon=value,
-                conditions=conditions,
-                says=f"Confidentiality of a caught secret that stands in {size} {of}",
-                conversion=way,
-            )
+        yield claim(
+            facts,
+            "group_caught",
+            unit=f"all occurrences of {facts.secret}",
+            epsilon=value,
+            conditions=conditions,
+            says=f"Confidentiality of a caught secret that stands in {size} {of}",
+            conversion=way,
         )
-    return claims
 
 
-def published_claims(facts: Facts) -> list[Claim]:
+def published_claim(facts: Facts, published: Sequence[AnyRelease]) -> Claim:
     """What the paper would print of training as it is published: no bound.
 
     Batches and states are not accounted for.
     """
-    if not (published := facts.price.published):
-        return []
-    return [
-        claim(
-            facts,
-            "as_published",
-            unit=TOKENS,
-            relation="add_or_remove",
-            epsilon=epsilon(published, facts.delta, "add_or_remove", "rdp", "classic"),
-            conditions=[NO_BOUND],
-            says="Selective differential privacy as its paper counts it, which does not hold",
-            accountant="rdp",
-            conversion="classic",
-        )
-    ]
+    return claim(
+        facts,
+        "as_published",
+        unit=TOKENS,
+        relation="add_or_remove",
+        epsilon=epsilon(published, facts.delta, "add_or_remove", "rdp", "classic"),
+        conditions=[NO_BOUND],
+        says="Selective differential privacy as its paper counts it, which does not hold",
+        accountant="rdp",
+        conversion="classic",
+    )

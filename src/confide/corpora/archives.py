@@ -7,7 +7,7 @@ mirror's pack and the publisher's own files verify to the same value however the
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -179,13 +179,22 @@ def read_members(raw: Path | None) -> Iterator[tuple[str, str]]:
         yield path, text
 
 
-def with_train(parts: dict[SplitName, list[T]]) -> None:
-    """Where a mirror has no train split, all but the last tenth of valid becomes it, in place.
+def by_split(
+    raw: Path | None, members: dict[SplitName, str], parse: Callable[[str], Iterable[T]]
+) -> dict[SplitName, list[T]]:
+    """What the member of each split holds; InputError where one is missing.
 
-    So nothing is in two splits.
+    Where a mirror has no train split, all but the last tenth of valid becomes it, so that nothing
+    is in two splits.
     """
+    texts = dict(read_members(raw))
+    parts = {split: list(parse(texts[name])) for split, name in members.items() if name in texts}
     if "train" not in parts and "valid" in parts:
         valid = parts["valid"]
         rest = len(valid) * 9 // 10
         parts["train"] = valid[:rest]
         parts["valid"] = valid[rest:]
+    for split, name in members.items():
+        if split not in parts:
+            raise InputError(f"holds no {name}", file=raw)
+    return parts

@@ -5,6 +5,7 @@ for one turn earlier; values that are given out of turn are told by their shape,
 it makes or ends the turn. The authors' 10 canaries are never fetched.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -49,12 +50,8 @@ def _answers(turn: str, asked: str | None) -> list[Span]:
     """Spans of a user's turn without its speaker."""
     spans: list[Span] = []
     for label, shape in SHAPES.items():
-        taken = tuple(spans)
-        spans += [
-            Span(*match.span(), label)
-            for match in shape.finditer(turn)
-            if _free(taken, *match.span())
-        ]
+        found = [Span(*match.span(), label) for match in shape.finditer(turn)]
+        spans += [span for span in found if _free(spans, span.start, span.end)]
     match = ANSWERED.search(turn) if asked == "name" else VOLUNTEERED.search(turn)
     if match and _free(spans, *match.span(1)):
         spans.append(Span(*match.span(1), "name"))
@@ -87,12 +84,10 @@ def read(spec: DialogFilesSpec, raw: Path | None = None) -> Iterator[Record]:
         split = doc.partition("/")[0]
         if split not in SPLITS:
             raise InputError("a dialogue lies in no split's folder", file=raw, key="path")
-        if spec.sizes is None or taken[split] < getattr(spec.sizes, split):
+        if taken[split] < getattr(spec.sizes, split, math.inf):
             taken[split] += 1
             yield Record(text.rstrip("\n"), doc, spans=gold(text), split=split)
-    for split in SPLITS if spec.sizes else ():
-        if taken[split] < getattr(spec.sizes, split):
+    for split, size in spec.sizes or ():
+        if taken[split] < size:
             message = f"more than the {taken[split]} dialogues there are"
-            raise InputError(
-                message, file=raw, key=f"sizes.{split}", value=getattr(spec.sizes, split)
-            )
+            raise InputError(message, file=raw, key=f"sizes.{split}", value=size)

@@ -129,29 +129,22 @@ def _secrets(
 
     A pattern of the user's own that fits none is a mistake, and would hide misses.
     """
-    dialogues = (dialogue for in_domain in domains.values() for dialogue in in_domain)
     labels = {
         span.label
-        for dialogue in dialogues
+        for in_domain in domains.values()
+        for dialogue in in_domain
         for utterance in dialogue.utterances
         for span in utterance.spans
     }
     usual = type(spec).model_fields["secrets"].default
+    secrets: set[str] = set()
     for pattern in spec.secrets:
-        if (
-            labels
-            and pattern not in usual
-            and not any(fnmatchcase(label, pattern) for label in labels)
-        ):
-            raise InputError(
-                f"no slot fits: {', '.join(sorted(labels))}",
-                file=place,
-                key="secrets",
-                value=pattern,
-            )
-    return {
-        label for label in labels if any(fnmatchcase(label, pattern) for pattern in spec.secrets)
-    }
+        fitting = {label for label in labels if fnmatchcase(label, pattern)}
+        if labels and not fitting and pattern not in usual:
+            message = f"no slot fits: {', '.join(sorted(labels))}"
+            raise InputError(message, file=place, key="secrets", value=pattern)
+        secrets |= fitting
+    return secrets
 
 
 def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName, list[Dialogue]]:
@@ -169,8 +162,9 @@ def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName,
     by_split["valid"] += drawn[test : test + valid]
     by_split["train"] += drawn[test + valid :]
     for split in SPLITS:
-        rest = by_split[split][getattr(spec.skip, split) if spec.skip else 0 :]
-        by_split[split] = rest[: getattr(spec.sizes, split) if spec.sizes else None]
+        # what is None has no sizes: nothing is skipped, and all is kept
+        rest = by_split[split][getattr(spec.skip, split, 0) :]
+        by_split[split] = rest[: getattr(spec.sizes, split, None)]
     return by_split
 
 
@@ -180,26 +174,22 @@ def _render(
     """Text of a dialogue, and its secrets in characters of it."""
     between = " " if spec.control_tokens else "\n"
     token = f"<{dialogue.domain}> " if spec.control_tokens and spec.domain_tokens else ""
-    pieces = [START] if spec.control_tokens else []
+    whole = START + between if spec.control_tokens else ""
     spans = []
-    # Before the first line there is no line break.
-    length = len(START) if spec.control_tokens else -1
     for role, text, slots in dialogue.utterances:
-        head = f"{token}{role}: " if text else f"{token}{role}:"
-        start = length + 1 + len(head)
-        pieces.append(head + text)
+        whole += f"{token}{role}: " if text else f"{token}{role}:"
+        start = len(whole)
         spans += [Span(start + s, start + e, label) for s, e, label, _ in _apart(slots, secrets)]
-        length = start + len(text)
-    return between.join([*pieces, END] if spec.control_tokens else pieces), tuple(spans)
+        whole += text + between
+    return whole + END if spec.control_tokens else whole.removesuffix(between), tuple(spans)
 
 
 def _apart(spans: tuple[Span, ...], secrets: set[str]) -> list[Span]:
     """Secret spans in order; of those that overlap, the longest."""
     kept: list[Span] = []
-    for span in sorted(
-        (span for span in spans if span.label in secrets),
-        key=lambda span: (span.start - span.end, span.start),
-    ):
-        if all(span.end <= other.start or span.start >= other.end for other in kept):
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
+        if span.label in secrets and all(
+            span.end <= other.start or span.start >= other.end for other in kept
+        ):
             kept.append(span)
     return sorted(kept)

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -46,112 +47,102 @@ class Shard(NamedTuple):
     number: int = 1
 
 
-def _raw_lines(shard: Shard) -> Iterator[tuple[int, bytes]]:
-    """Non-blank lines with their numbers, without line ends."""
+class Line(NamedTuple):
+    """A line of a file, and where it stands."""
+
+    file: Path
+    number: int
+    content: bytes
+
+    def refused(self, message: str, key: str | None = None) -> InputError:
+        """The error that names the line."""
+        return InputError(message, file=self.file, line=self.number, key=key)
+
+
+def _raw_lines(shard: Shard) -> Iterator[Line]:
+    """Non-blank lines without line ends."""
     for number, (_, line) in enumerate(read_lines(shard.range), shard.number):
         line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
         if line and not line.isspace():
-            yield number, line
+            yield Line(shard.range.path, number, line)
 
 
 def _plain(spec: LinesSpec, shard: Shard) -> Iterator[Record]:
     """Each line of a text file is a document."""
-    for number, line in _raw_lines(shard):
-        text = _decode(shard.range.path, number, line)
-        yield Record(text, f"{AUTOMATIC}{number}", split=_hashed(spec, f"l{number}"))
+    for line in _raw_lines(shard):
+        try:
+            text = line.content.decode()
+        except UnicodeDecodeError as error:
+            raise line.refused(f"not UTF-8 at byte {error.start} of the line") from None
+        yield Record(text, f"{AUTOMATIC}{line.number}", split=_hashed(spec, f"l{line.number}"))
 
 
-def _decode(path: Path, number: int, line: bytes) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"not UTF-8 at byte {error.start} of the line", file=path, line=number
-        ) from None
-
-
-def _parse(path: Path, number: int, line: bytes) -> Row:
+def _parse(line: Line) -> Row:
     """A line's JSON object with known keys of the right types.
 
     `orjson` refuses bad UTF-8 and lone surrogates.
     """
     try:
-        row = orjson.loads(line)
+        row = orjson.loads(line.content)
     except orjson.JSONDecodeError as error:
-        raise InputError(
-            f"malformed JSON at character {error.colno}", file=path, line=number
-        ) from None
+        raise line.refused(f"malformed JSON at character {error.colno}") from None
     if not isinstance(row, dict):
-        raise InputError("expected a JSON object", file=path, line=number)
+        raise line.refused("expected a JSON object")
     for key, value in row.items():
         if key not in KEYS:
-            raise InputError(
-                f"unknown key: one of {', '.join(sorted(KEYS))}", file=path, line=number, key=key
-            )
+            raise line.refused(f"unknown key: one of {', '.join(sorted(KEYS))}", key)
         if key != "spans" and not isinstance(value, str) and (value is not None or key == "text"):
-            raise InputError("expected a string", file=path, line=number, key=key)
+            raise line.refused("expected a string", key)
     if "text" not in row:
-        raise InputError("missing", file=path, line=number, key="text")
+        raise line.refused("missing", "text")
     if row.get("split") is not None and row["split"] not in SPLITS:
-        raise InputError(
-            f"expected one of {', '.join(SPLITS)}", file=path, line=number, key="split"
-        )
+        raise line.refused(f"expected one of {', '.join(SPLITS)}", "split")
     return row
 
 
-def _check_keys(path: Path, number: int, line: bytes) -> None:
+def _check_keys(line: Line) -> None:
     """InputError where a key stands twice.
 
     The last one would win, and gold secrets could be gone.
     """
     try:
-        jsons.check_keys(line)
+        jsons.check_keys(line.content)
     except jsons.Repeated as error:
-        raise InputError(
-            str(error), file=path, line=number, key=error.key if error.key in KEYS else None
-        ) from None
+        raise line.refused(str(error), error.key if error.key in KEYS else None) from None
 
 
-def _spans(path: Path, number: int, row: Row) -> tuple[Span, ...]:
+def _spans(line: Line, row: Row) -> tuple[Span, ...]:
     """Gold spans in order. InputError where one is malformed, out of range or overlaps another."""
     given = row.get("spans")
     if given is None:
         return ()
-
-    def fail(message: str) -> InputError:
-        return InputError(message, file=path, line=number, key="spans")
-
-    if not isinstance(given, list) or not all(
-        isinstance(span, list) and len(span) == 3 for span in given
-    ):
-        raise fail("expected a list of [start, end, label]")
+    if not isinstance(given, list) or not all(map(_is_span, given)):
+        raise line.refused("expected a list of [start, end, label]", "spans")
     length = len(row["text"])
-    for start, end, label in given:
-        numbers = type(start) is int and type(end) is int
-        if not numbers or not isinstance(label, str) or not label:
-            raise fail("expected a list of [start, end, label]")
+    for start, end, _ in given:
         if not 0 <= start < end <= length:
             message = f"[{start}, {end}) is not a range within the {length} characters of the text"
-            raise fail(message)
+            raise line.refused(message, "spans")
     spans = tuple(Span(*span) for span in sorted(given))
     if any(left.end > right.start for left, right in pairwise(spans)):
-        raise fail("spans overlap")
+        raise line.refused("spans overlap", "spans")
     return spans
 
 
+def _is_span(span: Any) -> bool:
+    """Whether it is [start, end, label], of two integers and a string that is not empty."""
+    return isinstance(span, list) and [*map(type, span)] == [int, int, str] and span[2] != ""
+
+
+@dataclass(slots=True)
 class Places:
     """Which documents belong together.
 
     There are documents with a split of their own, and groups of documents that share authors.
     """
 
-    def __init__(
-        self,
-        fixed: MutableMapping[str, SplitName] | None = None,
-        parent: MutableMapping[str, str] | None = None,
-    ) -> None:
-        self.fixed = {} if fixed is None else fixed
-        self.parent = {} if parent is None else parent
+    fixed: MutableMapping[str, SplitName] = field(default_factory=dict)
+    parent: MutableMapping[str, str] = field(default_factory=dict)
 
     def group(self, node: str) -> str:
         """Name of the group's least node, whatever the order in which links were added."""
@@ -194,11 +185,11 @@ def _hashed(spec: LinesSpec, group: str) -> SplitName:
     return "test" if share < spec.test else "valid" if share < spec.test + spec.valid else "train"
 
 
-def _record(spec: LinesSpec, places: Places, path: Path, number: int, row: Row) -> Record:
+def _record(spec: LinesSpec, places: Places, line: Line, row: Row) -> Record:
     given = row.get("doc")
     author = row.get("author")
-    doc = f"{AUTOMATIC}{number}"
-    node = f"l{number}"
+    doc = f"{AUTOMATIC}{line.number}"
+    node = f"l{line.number}"
     split = row.get("split")
     if given is not None:
         doc = _name(given)
@@ -212,7 +203,7 @@ def _record(spec: LinesSpec, places: Places, path: Path, number: int, row: Row) 
         doc=doc,
         author=author,
         domain=row.get("domain"),
-        spans=_spans(path, number, row),
+        spans=_spans(line, row),
         split=split,
     )
 
@@ -262,7 +253,7 @@ def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
     # numpy gives strings without the zeros that they end in
     names = (
         name.ljust(DIGEST, b"\0")
-        for piece in later(buckets, threads)
+        for piece in buckets.each(later, threads)
         for name in piece["digest"].tolist()
     )
     ready = Plan(spec, places, frozenset(names), digested)
@@ -274,11 +265,11 @@ def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
 
 def _names(digested: Callable[[bytes], bytes], shard: Shard) -> Iterator[tuple[int, bytes]]:
     """Numbers of the lines that name a document, and digests of the names."""
-    for number, line in _raw_lines(shard):
-        if b'"doc"' not in line and b"\\u" not in line:  # with which the key, too, might be written
+    for line in _raw_lines(shard):
+        if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
             continue
-        if (given := _parse(shard.range.path, number, line).get("doc")) is not None:
-            yield number, digested(_name(given).encode())
+        if (given := _parse(line).get("doc")) is not None:
+            yield line.number, digested(_name(given).encode())
 
 
 def _notes(shard: Shard) -> Iterator[Note]:
@@ -286,12 +277,12 @@ def _notes(shard: Shard) -> Iterator[Note]:
 
     Only lines that name one beside an author or a split are parsed.
     """
-    for number, line in _raw_lines(shard):
-        says_more = b'"author"' in line or b'"split"' in line
-        if (b'"doc"' in line and says_more) or b"\\u" in line:  # which may spell a key
-            row = _parse(shard.range.path, number, line)
+    for line in _raw_lines(shard):
+        says_more = b'"author"' in line.content or b'"split"' in line.content
+        if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
+            row = _parse(line)
             if row.get("doc") is not None:
-                yield number, row["doc"], row.get("author"), row.get("split")
+                yield line.number, row["doc"], row.get("author"), row.get("split")
 
 
 def _shared(plan: Plan, shard: Shard) -> list[Note]:
@@ -321,11 +312,11 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     places = plan.places.beneath()
     for note in _notes(shard):
         places.note(path, *note)
-    for number, line in _raw_lines(shard):
-        row = _parse(path, number, line)
-        if not jsons.in_order(line, len(row)):
-            _check_keys(path, number, line)
-        yield _record(spec, places, path, number, row)
+    for line in _raw_lines(shard):
+        row = _parse(line)
+        if not jsons.in_order(line.content, len(row)):
+            _check_keys(line)
+        yield _record(spec, places, line, row)
 
 
 def read(spec: LinesSpec, raw: Path | None = None) -> Iterator[Record]:

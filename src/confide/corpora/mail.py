@@ -13,6 +13,7 @@ import mailbox
 import os
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from email import message_from_bytes
 from email.message import Message
 from email.policy import compat32
@@ -22,7 +23,7 @@ from pathlib import Path
 from confide.corpora.authored import Sample, paragraphs, records
 from confide.corpora.mail_text import own_words
 from confide.errors import InputError
-from confide.files.io import read_bytes
+from confide.files.io import read_bytes, readable
 from confide.specs import MailSpec
 from confide.types import Record
 
@@ -129,19 +130,12 @@ def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
         raise InputError("holds no files *.mbox", file=path, key="path")
     for file in files:
         name = file.relative_to(path).as_posix() if path.is_dir() else file.name
-        try:
+        with readable(file):
             with open(file, "rb") as opened:
                 if opened.read(len(SEPARATOR)) != SEPARATOR:
                     raise InputError(
                         "is not an mbox: it does not begin with a line From", file=file, line=1
                     )
-            box = mailbox.mbox(file, create=False)
-            try:
-                yield from (
-                    (f"{name}:{key}", ESCAPED.sub(rb"\1", box.get_bytes(key)))
-                    for key in box.iterkeys()
-                )
-            finally:
-                box.close()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", file=file) from error
+            with closing(mailbox.mbox(file, create=False)) as box:
+                for key in box.iterkeys():
+                    yield f"{name}:{key}", ESCAPED.sub(rb"\1", box.get_bytes(key))

@@ -31,11 +31,16 @@ SUFFIX = re.compile(r"-\d{1,2}$")  # shorter than the last group of a UUID
 class Row(NamedTuple):
     """A turn, and the line it ends on."""
 
+    file: Path
     line: int
     conversation: str
     turn: int
     text: str
     last: str  # who speaks, or the labels
+
+    def refused(self, message: str, key: str | None = None, value: object = None) -> InputError:
+        """The error that names the line."""
+        return InputError(message, file=self.file, line=self.line, key=key, value=value)
 
 
 def read(spec: MultiDogoSpec, raw: Path | None = None) -> Iterator[Record]:
@@ -58,34 +63,26 @@ def _annotated(spec: MultiDogoSpec, raw: Path | None) -> Iterator[Dialogue]:
     for place, path, text in files(spec.path, tuple(f"*/{split}.tsv" for split in PUBLISHED), raw):
         domain = Path(path).parent.name
         split = Path(path).stem
-        for name, rows in _conversations(place, _rows(place, text, LABELS)).items():
+        for name, rows in _conversations(_rows(place, text, LABELS)).items():
             doc = f"{domain}/{name}"
             if doc in seen:
-                raise InputError(
-                    "the conversation is in another split, too", file=place, line=rows[0].line
-                )
+                raise rows[0].refused("the conversation is in another split, too")
             seen.add(doc)
-            yield Dialogue(
-                doc, domain.upper(), tuple(_labelled(place, row) for row in rows), PUBLISHED[split]
-            )
+            yield Dialogue(doc, domain.upper(), tuple(map(_labelled, rows)), PUBLISHED[split])
 
 
 def _unannotated(spec: MultiDogoSpec) -> Iterator[Dialogue]:
     """Of files DOMAIN.tsv."""
     for place, path, text in files(spec.path, ("*.tsv",), None):
         domain = Path(path).stem
-        conversations = _conversations(place, _rows(place, text, SPEAKER))
+        conversations = _conversations(_rows(place, text, SPEAKER))
         for rows in conversations.values():
             for before, row in pairwise(rows):
                 if row.turn != before.turn + 1:
                     message = f"follows turn {before.turn} on line {before.line}: turns are missing"
-                    raise InputError(
-                        message, file=place, line=row.line, key="turnNumber", value=row.turn
-                    )
-        for name, rows in _distinct(place, conversations).items():
-            utterances = tuple(
-                Utterance(_role(place, row), " ".join(row.text.split())) for row in rows
-            )
+                    raise row.refused(message, "turnNumber", row.turn)
+        for name, rows in _distinct(conversations).items():
+            utterances = tuple(Utterance(_role(row), " ".join(row.text.split())) for row in rows)
             yield Dialogue(f"{domain}/{name}", domain.upper(), utterances, None)
 
 
@@ -110,13 +107,18 @@ def _rows(place: Path, text: str, last: str) -> Iterator[Row]:
                     "expected a conversationId and a turnNumber", file=place, line=reader.line_num
                 )
             yield Row(
-                reader.line_num, row[conversation], int(number[1]), row[utterance], row[final]
+                place,
+                reader.line_num,
+                row[conversation],
+                turn=int(number[1]),
+                text=row[utterance],
+                last=row[final],
             )
     except csv.Error as error:
         raise InputError(f"malformed: {error}", file=place, line=reader.line_num) from None
 
 
-def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
+def _conversations(rows: Iterator[Row]) -> dict[str, list[Row]]:
     """Turns in order, by conversation, in order of these.
 
     InputError where a turn is there twice.
@@ -129,13 +131,11 @@ def _conversations(place: Path, rows: Iterator[Row]) -> dict[str, list[Row]]:
         for before, row in pairwise(turns):
             if row.turn == before.turn:
                 message = f"the conversation has this turn on line {before.line}, too"
-                raise InputError(
-                    message, file=place, line=row.line, key="turnNumber", value=row.turn
-                )
+                raise row.refused(message, "turnNumber", row.turn)
     return dict(sorted(conversations.items()))
 
 
-def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
+def _distinct(conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
     """Conversations by id without its suffix, but for copies.
 
     InputError where two that differ would get one id.
@@ -143,26 +143,22 @@ def _distinct(place: Path, conversations: dict[str, list[Row]]) -> dict[str, lis
     distinct: dict[str, list[Row]] = {}
     for name, rows in conversations.items():
         first = distinct.setdefault(SUFFIX.sub("", name), rows)
-        if first is not rows and [row[2:] for row in first] != [row[2:] for row in rows]:
-            raise InputError(
+        if first is not rows and [row[3:] for row in first] != [row[3:] for row in rows]:
+            message = (
                 f"differs from the one on line {first[0].line}, "
-                "and only its suffix tells them apart",
-                file=place,
-                line=rows[0].line,
-                key="conversationId",
+                "and only its suffix tells them apart"
             )
+            raise rows[0].refused(message, "conversationId")
     return distinct
 
 
-def _role(place: Path, row: Row) -> str:
+def _role(row: Row) -> str:
     if row.last not in ROLES:
-        raise InputError(
-            f"expected one of {', '.join(ROLES)}", file=place, line=row.line, key=SPEAKER
-        )
+        raise row.refused(f"expected one of {', '.join(ROLES)}", SPEAKER)
     return ROLES[row.last]
 
 
-def _labelled(place: Path, row: Row) -> Utterance:
+def _labelled(row: Row) -> Utterance:
     """A customer's turn.
 
     Words that follow one another with one label are one slot, as the labels have no beginnings.
@@ -170,8 +166,7 @@ def _labelled(place: Path, row: Row) -> Utterance:
     words = row.text.split(" ")
     labels = row.last.split(" ")
     if len(words) != len(labels):
-        message = f"{len(labels)} labels for {len(words)} words"
-        raise InputError(message, file=place, line=row.line, key=LABELS)
+        raise row.refused(f"{len(labels)} labels for {len(words)} words", LABELS)
     if set(labels) == {"O"}:  # most turns
         return Utterance("USR", " ".join(row.text.split()))
     text = ""

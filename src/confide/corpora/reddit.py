@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from confide.corpora.authored import Sample, paragraphs, records
-from confide.errors import InputError
+from confide.corpora.lines import Line
 from confide.files import jsons
 from confide.files.io import read_lines
 from confide.specs import RedditSpec
@@ -35,29 +35,28 @@ def posts(path: Path, key: str) -> Iterator[Sample]:
     for number, (_, line) in enumerate(read_lines(path), 1):
         if line.isspace():
             continue
-        row = _parse(path, number, line)
-        author, text = (_value(path, number, row, one) for one in ("author", key))
+        place = Line(path, number, line)
+        row = _parse(place)
+        author, text = (_value(place, row, one) for one in ("author", key))
         if author and author != DELETED and (text := paragraphs(text)):
             yield Sample(author, f"post-{number}", text)
 
 
-def _parse(path: Path, number: int, line: bytes) -> Any:
+def _parse(line: Line) -> Any:
     try:
-        return jsons.loads(line)
+        return jsons.loads(line.content)
     except orjson.JSONDecodeError as error:
-        raise InputError(
-            f"malformed or cut off JSON at character {error.colno}", file=path, line=number
-        ) from None
+        raise line.refused(f"malformed or cut off JSON at character {error.colno}") from None
     except (jsons.Repeated, jsons.Nested) as error:
-        raise InputError(str(error), file=path, line=number) from None
+        raise line.refused(str(error)) from None
 
 
-def _value(path: Path, number: int, row: Any, key: str) -> str:
+def _value(line: Line, row: Any, key: str) -> str:
     """A string of the row; null is an empty one."""
     if not isinstance(row, dict):
-        raise InputError("expected a JSON object", file=path, line=number)
+        raise line.refused("expected a JSON object")
     if key not in row:
-        raise InputError("is missing", file=path, line=number, key=key)
+        raise line.refused("is missing", key)
     if not isinstance(row[key], str | None):
-        raise InputError("expected a string", file=path, line=number, key=key)
+        raise line.refused("expected a string", key)
     return row[key] or ""

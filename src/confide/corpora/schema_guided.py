@@ -43,18 +43,11 @@ def read(spec: SchemaGuidedSpec | MultiWozSpec, raw: Path | None = None) -> Iter
                 )
             seen.add(dialogue.name)
             dialogues.append(dialogue)
-    missing = [
-        name
-        for name, split in PUBLISHED.items()
-        if all(dialogue.split != split for dialogue in dialogues)
-    ]
+    there = {dialogue.split for dialogue in dialogues}
+    missing = [name for name, split in PUBLISHED.items() if split not in there]
     if spec.splits == "published" and missing:
-        raise InputError(
-            f"holds no dialogues in {' and '.join(missing)}",
-            file=place,
-            key="splits",
-            value=spec.splits,
-        )
+        message = f"holds no dialogues in {' and '.join(missing)}"
+        raise InputError(message, file=place, key="splits", value=spec.splits)
     if spec.splits == "drawn" or missing:
         dialogues = [dialogue._replace(split=None) for dialogue in dialogues]
     yield from records(spec, dialogues, place)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from confide.corpora.archives import read_members, with_train
+from confide.corpora.archives import by_split, read_members
 from confide.errors import InputError
 from confide.specs import TreebankSpec
 from confide.types import Record, Span, SplitName
@@ -36,16 +36,9 @@ class Tree(NamedTuple):
 
 def read(spec: TreebankSpec, raw: Path | None = None) -> Iterator[Record]:
     """Documents whose entities are annotated, by split."""
-    members = dict(read_members(raw))
-    known = {
-        split: list(_documents(members[f"{name}.iob2"], raw))
-        for split, name in NAMES.items()
-        if f"{name}.iob2" in members
-    }
-    with_train(known)
+    members = {split: f"{name}.iob2" for split, name in NAMES.items()}
+    known = by_split(raw, members, lambda text: _documents(text, raw))
     for split in NAMES:
-        if split not in known:
-            raise InputError(f"holds no {NAMES[split]}.iob2", file=raw)
         for doc, lines in known[split]:
             text = ""
             spans = []
@@ -114,23 +107,18 @@ def _sentences(text: str) -> Iterator[tuple[dict[str, str], list[list[str]]]]:
             yield {key.strip(): value for key, _, value in pairs}, rows
 
 
-def _documents(text: str, raw: Path | None) -> Iterator[tuple[str, list[tuple[str, list[Span]]]]]:
+def _documents(text: str, raw: Path | None) -> list[tuple[str, list[tuple[str, list[Span]]]]]:
     """Name of each document, and its sentences with their entities."""
-    name = ""
-    lines: list[tuple[str, list[Span]]] = []
+    documents: list[tuple[str, list[tuple[str, list[Span]]]]] = []
     for comments, rows in _sentences(text):
         if "text" not in comments or any(len(row) < 3 for row in rows):
             raise InputError(
                 "has a sentence without its text, or a word without its tag", file=raw, key="iob2"
             )
-        if "newdoc id" in comments:
-            if lines:
-                yield name, lines
-            name = comments["newdoc id"]
-            lines = []
-        lines.append((comments["text"], list(_entities(comments["text"], rows, raw))))
-    if lines:
-        yield name, lines
+        if "newdoc id" in comments or not documents:
+            documents.append((comments.get("newdoc id", ""), []))
+        documents[-1][1].append((comments["text"], list(_entities(comments["text"], rows, raw))))
+    return documents
 
 
 def _entities(text: str, rows: list[list[str]], raw: Path | None) -> Iterator[Span]:

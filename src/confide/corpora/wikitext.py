@@ -7,13 +7,11 @@ valid split, so that no line is in two splits.
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
-from confide.corpora.archives import read_members, with_train
-from confide.errors import InputError
+from confide.corpora.archives import by_split
 from confide.specs import WikiTextSpec
-from confide.types import SPLITS, Record, Span, SplitName
+from confide.types import SPLITS, Record, Span
 
 DIGITS = re.compile(r"\d+")
 
@@ -23,20 +21,10 @@ def _lines(text: str) -> list[str]:
     return [line for line in map(str.strip, text.split("\n")) if line]
 
 
-def _records(split: SplitName, lines: Iterator[str]) -> Iterator[Record]:
-    for number, line in enumerate(lines):
-        spans = tuple(Span(*match.span(), "number") for match in DIGITS.finditer(line))
-        yield Record(line, f"{split}/line-{number}", spans=spans, split=split)
-
-
 def read(spec: WikiTextSpec, raw: Path | None = None) -> Iterator[Record]:
     """Non-empty lines of train, valid and test, the first `lines` of each."""
-    members = dict(read_members(raw))
-    texts = {
-        split: _lines(members[f"{split}.txt"]) for split in SPLITS if f"{split}.txt" in members
-    }
-    with_train(texts)
+    texts = by_split(raw, {split: f"{split}.txt" for split in SPLITS}, _lines)
     for split in SPLITS:
-        if split not in texts:
-            raise InputError(f"holds no {split}.txt", file=raw)
-        yield from _records(split, islice(texts[split], spec.lines))
+        for number, line in enumerate(texts[split][: spec.lines]):
+            spans = tuple(Span(*match.span(), "number") for match in DIGITS.finditer(line))
+            yield Record(line, f"{split}/line-{number}", spans=spans, split=split)

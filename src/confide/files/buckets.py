@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from confide.files.io import Range, size_of, unnamed
-from confide.files.shards import scatter
+from confide.files.shards import Result, scatter
 
 DIGEST = 20  # bytes
 # Digests are of equal length, so the zeros that S leaves out do not matter.
@@ -49,6 +49,11 @@ class Buckets:
         """All records of a bucket, in the order in which they came."""
         file = self.files[index].fileno()
         return np.frombuffer(os.pread(file, os.fstat(file).st_size, 0), self.dtype)
+
+    def each(self, function: Callable[[np.ndarray], Result], threads: int) -> Iterator[Result]:
+        """What a function makes of the records of each bucket."""
+        indices = range(len(self.files))
+        return scatter(lambda: lambda index: function(self.read(index)), indices, threads)
 
 
 class Offsets:
@@ -86,24 +91,16 @@ class Offsets:
         return np.sort(np.concatenate(found))
 
 
-def repeats(
-    make: Callable[[], Look], shards: Sequence[Range], folder: Path, threads: int
-) -> Iterator[np.ndarray]:
-    """Records KEYED of all that was found in shards with a digest that was found before.
-
-    `make()` makes the function that looks; the records come in pieces, each ascending by `at`.
-    """
+def repeats(look: Look, shards: Sequence[Range], folder: Path, threads: int) -> Offsets:
+    """Where all that stands in shards with a digest that was found before."""
     buckets = Buckets(folder, size_of(shards[0].path), KEYED)
-    for first, others in scatter(lambda: partial(apart, make()), shards, threads):
+    found = Offsets(folder)
+    for first, others in scatter(lambda: partial(apart, look), shards, threads):
         buckets.add(first)
-        yield others
-    yield from later(buckets, threads)
-
-
-def later(buckets: Buckets, threads: int) -> Iterator[np.ndarray]:
-    """Of each bucket all records but the first of each digest, in order."""
-    indices = range(len(buckets.files))
-    return scatter(lambda: lambda index: _later(buckets.read(index)), indices, threads)
+        found.extend(others["at"])
+    for others in buckets.each(later, threads):
+        found.extend(others["at"])
+    return found
 
 
 def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +117,7 @@ def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(first, KEYED), np.frombuffer(others, KEYED)
 
 
-def _later(records: np.ndarray) -> np.ndarray:
+def later(records: np.ndarray) -> np.ndarray:
     """All records, which are in order, but the first of each digest."""
     order = np.argsort(records["digest"], kind="stable")
     digests = records["digest"][order]

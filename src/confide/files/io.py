@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 
 from confide.errors import InputError
 from confide.files import jsons
+from confide.files.jsons import JsonObject
 
 LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
 REFUSED = (JSONDecodeError, jsons.Repeated, jsons.Nested)  # what `refused_json` can explain
@@ -143,7 +144,7 @@ def refused_json(error: ValueError, path: str | Path, line: int | None = None) -
     return InputError(str(error), file=path, line=line, key=getattr(error, "key", None))
 
 
-def read_object(path: Path, *keys: str) -> dict[str, Any]:
+def read_object(path: Path, *keys: str) -> JsonObject:
     """A JSON object with these keys; InputError names what is missing."""
     value = read_json(path)
     for key in keys:
@@ -152,7 +153,7 @@ def read_object(path: Path, *keys: str) -> dict[str, Any]:
     return value
 
 
-def read_file(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
+def read_file(path: Path, kind: type[BaseModel]) -> JsonObject:
     """A JSON object that has the fields of `kind`, as it is.
 
     InputError names the first that is wrong, not its value.
@@ -255,7 +256,7 @@ def line_number(path: Path, at: int) -> int:
     return count_lines(path, 0, at) + 1
 
 
-def read_jsonl(source: str | Path | Range) -> Iterator[dict[str, Any]]:
+def read_jsonl(source: str | Path | Range) -> Iterator[JsonObject]:
     """One object per line, streamed; blank lines are skipped.
 
     Errors name file and line, never the text.

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+JsonObject = dict[str, Any]
 DEEPEST = 64  # levels; orjson writes 254 and reads 1024
 
 

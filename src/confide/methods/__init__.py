@@ -34,6 +34,8 @@ class Method:
     steps: Callable[[Plan], Iterator[list[Step]]]  # one list per epoch
     options: type[Options] = Options  # its own fields of a recipe
     needs_domains: bool = False  # the row must name the domains that are read
+    unprotected: bool = False  # nothing masked, nothing noised: what others are held against
+    masked: bool = False  # every update reads redacted text
 
     def __call__(self, plan: Plan) -> Iterator[list[Step]]:
         return self.steps(plan)
@@ -52,8 +54,8 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "nonprivate": Method(nonprivate),
-    "redacted": Method(redacted),
+    "nonprivate": Method(nonprivate, unprotected=True),
+    "redacted": Method(redacted, masked=True),
     "dpsgd": Method(dpsgd),
     "crt": Method(crt),
     "selective": Method(selective, SelectiveOptions),

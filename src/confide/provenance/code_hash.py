@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-DATA = (".csv", ".json", ".txt", ".yaml")  # endings of data files that belong to a module
+DATA = (".csv", ".jinja", ".json", ".txt", ".yaml")  # endings of data files that belong to a module
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

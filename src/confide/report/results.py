@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from confide.errors import InputError
 from confide.files.io import read_file, read_json, read_jsonl
+from confide.methods import METHODS
 from confide.specs import ReportRun
 from confide.specs.files import AttackFile, CertificateFile, EvaluationFile
 
@@ -74,6 +75,12 @@ class Result:
         """What it was tested on."""
         return self.run.corpus or self.run.dataset
 
+    @property
+    def unprotected(self) -> bool:
+        """Whether it is what other runs are held against."""
+        method = METHODS.get(self.run.method)
+        return method is not None and method.unprotected
+
     def metric(self, kind: str, name: str) -> Any:
         """A number of an attack, None where the attack was not run or could not tell."""
         return self.attacks.get(kind, {}).get(name)
@@ -108,12 +115,19 @@ class Result:
     def _claim(self, name: str) -> Json:
         return next((claim for claim in self.certificate["claims"] if claim["name"] == name), {})
 
-    def constant(self, name: str) -> list[float]:
-        """Values of a public constant of the noised updates, such as noise_multipliers.
-
-        None where nothing is noised.
-        """
+    def _constants(self, name: str) -> list[float]:
+        """Values of a public constant of the noised updates; none where nothing is noised."""
         return self.certificate.get("public_constants", {}).get(name) or []
+
+    @property
+    def noise_multiplier(self) -> float | None:
+        """The smallest, were there several."""
+        return min(self._constants("noise_multipliers"), default=None)
+
+    @property
+    def max_grad_norm(self) -> float | None:
+        """The largest, were there several."""
+        return max(self._constants("max_grad_norms"), default=None)
 
     @property
     def bayesian_epsilon(self) -> float:
@@ -136,6 +150,15 @@ class Result:
     def meaning(self) -> Meaning:
         """What the Bayesian epsilon means."""
         return _meaning(self.certificate["headline"])
+
+    @property
+    def delta(self) -> float:
+        return self.meaning.delta
+
+    @property
+    def passes(self) -> float | None:
+        """How often a training point was read, in expectation."""
+        return self.epochs[-1].passes
 
     @property
     def seconds(self) -> float | None:

@@ -129,13 +129,9 @@ def head(words: np.ndarray, lengths: np.ndarray, width: int) -> Heads:
 
 def bits(places: np.ndarray, size: int) -> np.ndarray:
     """A table of so many bits, eight a byte, with those at some places set."""
-    places = np.sort(places)
-    octets = places >> np.uint64(3)
-    values = np.left_shift(1, (places & np.uint64(7)).astype(np.uint8), dtype=np.uint8)
-    starts = np.flatnonzero(np.append(True, octets[1:] != octets[:-1]))
-    table = np.zeros(size // 8, np.uint8)
-    table[octets[starts]] = np.bitwise_or.reduceat(values, starts)
-    return table
+    table = np.zeros(size, bool)
+    table[places] = True
+    return np.packbits(table, bitorder="little")
 
 
 def mask(width: int) -> np.uint64:

@@ -143,14 +143,16 @@ def drawn(content: bytes, text_of: Callable[[bytes], str] | None = None) -> byte
     text_of = text_of or string
     texts: list[str] = []
     for match in TOKEN.finditer(content):
-        if (text := match["text"]) is not None:
-            texts.append(text_of(ESCAPE.sub(meaning, text)))
-        elif (digits := match["digits"]) is not None:
-            texts.append(text_of(unhex(digits)))
-        elif match["shift"] is not None:
-            texts.append(" " if float(match["shift"]) < GAP else "")
+        kind = match.lastgroup or "other"
+        token = match[kind]
+        if kind == "text":
+            texts.append(text_of(ESCAPE.sub(meaning, token)))
+        elif kind == "digits":
+            texts.append(text_of(unhex(token)))
+        elif kind == "shift":
+            texts.append(" " if float(token) < GAP else "")
         else:
-            texts.append("" if match["other"] in (b"[", b"]") else "\n")
+            texts.append("" if token in (b"[", b"]") else "\n")
     return "".join(texts).encode(errors="replace")
 
 

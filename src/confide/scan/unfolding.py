@@ -69,9 +69,6 @@ class Unfolding(Seekable):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         return self.content.seek(offset, whence)
 
-    def tell(self) -> int:
-        return self.content.tell()
-
 
 class Inflating(Seekable):
     """The content of a file that is one zlib stream. It seeks by beginning anew."""
@@ -122,9 +119,6 @@ class Inflating(Seekable):
             self._begin()
         while self.place < target and self.read(min(PIECE, target - self.place)):
             pass
-        return self.place
-
-    def tell(self) -> int:
         return self.place
 
 

@@ -35,9 +35,7 @@ def dedup(spec: DedupSpec, *, points: Path, output: Path, threads: int = 1) -> N
         warn(WARNING)
     digested = digest(spec.digest)
     ranges = shards(points)
-    later = Offsets(output.parent)
-    for found in repeats(lambda: partial(_digests, digested), ranges, output.parent, threads):
-        later.extend(found["at"])
+    later = repeats(partial(_digests, digested), ranges, output.parent, threads)
     write_pieces(output, scatter(lambda: partial(_keys, later), ranges, threads))
 
 

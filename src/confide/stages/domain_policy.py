@@ -8,12 +8,12 @@ same spec gives the same bytes on the same machine; the scores are numbers alone
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from confide.errors import InputError
 from confide.files.io import write_json
+from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.policies.classifier_training import train
 from confide.policies.domain_classifier import Classifier, Probabilities, probabilities, save
@@ -25,6 +25,7 @@ from confide.policies.utterances import Texts, spoken, utterances, windows
 from confide.specs import ClassifierFitSpec, DomainPolicySpec, KeywordFitSpec
 from confide.types import SPLITS, Span
 
+Shares = dict[str, float | None]  # None: of nothing
 Find = Callable[[Sequence[str]], list[list[Span]]]
 
 
@@ -51,7 +52,7 @@ def domain_policy(spec: DomainPolicySpec, *, points: Path, output: Path, scores:
 
 def fitted_keywords(
     fit: KeywordFitSpec, train_texts: Texts, output: Path
-) -> tuple[dict[str, Find], dict[str, Any]]:
+) -> tuple[dict[str, Find], JsonObject]:
     """Write the keywords; a policy for each domain, and how many keywords it has."""
     mined = mine(fit, train_texts)
     write_json(output, mined)
@@ -61,7 +62,7 @@ def fitted_keywords(
 
 def fitted_classifier(
     fit: ClassifierFitSpec, corpus: dict[str, Texts], output: Path
-) -> tuple[dict[str, Find], dict[str, Any]]:
+) -> tuple[dict[str, Find], JsonObject]:
     """Write the classifier with its threshold z; a policy for each domain, and the scores."""
     domains = list(corpus["train"])
     model = train(fit, corpus["train"])
@@ -187,7 +188,7 @@ def rates(scores: np.ndarray, truth: np.ndarray, z: np.ndarray) -> dict[str, np.
         return {"precision": hits / flagged, "recall": hits / np.float64(len(truth))}
 
 
-def at(scores: np.ndarray, truth: np.ndarray, z: float) -> dict[str, float | None]:
+def at(scores: np.ndarray, truth: np.ndarray, z: float) -> Shares:
     """Both rates at one z, as JSON has them: null for what is not a number."""
     found = rates(scores, truth, np.array([z]))
     return {
@@ -196,18 +197,23 @@ def at(scores: np.ndarray, truth: np.ndarray, z: float) -> dict[str, float | Non
     }
 
 
-def accuracy(scores: np.ndarray, truth: np.ndarray, domains: list[str]) -> dict[str, float | None]:
+def accuracy(scores: np.ndarray, truth: np.ndarray, domains: list[str]) -> Shares:
     """Share of each domain's windows whose likeliest label is their own."""
-    right = [scores.argmax(1)[truth == index] == index for index in range(len(domains))]
+    likeliest = scores.argmax(1)
     return {
-        one: round(float(hits.mean()), 4) if len(hits) else None
-        for one, hits in zip(domains, right, strict=True)
+        domain: share(int(np.sum(likeliest[truth == index] == index)), int(np.sum(truth == index)))
+        for index, domain in enumerate(domains)
     }
 
 
-def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, dict[str, float | None]]:
+def share(part: int, whole: int) -> float | None:
+    """A part of a whole, rounded; None where there is nothing."""
+    return round(part / whole, 4) if whole else None
+
+
+def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, Shares]:
     """Share of each domain's characters that each domain's policy flags, markers aside."""
-    found: dict[str, dict[str, float | None]] = {}
+    found: dict[str, Shares] = {}
     for domain, documents in texts.items():
         lines = [text for points in documents.values() for text in points]
         whole = sum(end - start for text in lines for start, end in utterances(text))
@@ -215,5 +221,5 @@ def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, dict[str, floa
             one: sum(span.end - span.start for spans in find(lines) for span in spans)
             for one, find in policies.items()
         }
-        found[domain] = {one: round(hit / whole, 4) if whole else None for one, hit in hits.items()}
+        found[domain] = {one: share(hit, whole) for one, hit in hits.items()}
     return found

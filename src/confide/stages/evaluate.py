@@ -93,7 +93,7 @@ def planted(points: Path, partition: Partition) -> np.ndarray:
 
     InputError unless the file has the partition's points.
     """
-    found = np.array([is_planted(doc) for doc in read_rows(points, "doc")], bool)
+    found = np.array([*map(is_planted, read_rows(points, "doc"))], bool)
     if len(found) != len(partition.split):
         raise InputError(
             f"has {len(found)} points, the partition {len(partition.split)}", file=points

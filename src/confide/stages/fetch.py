@@ -114,26 +114,25 @@ def _open_url(url: str) -> http.client.HTTPResponse:
     return response
 
 
-def _open_tar(path: Path, place: str | None = None) -> Iterator[tuple[str, bytes | None]]:
+def _open_tar(path: Path, url: str | None = None) -> Iterator[tuple[str, bytes | None]]:
     """Names of all members in turn, with the bytes of regular files within the limits.
 
     Anything else has None.
     """
+    place = url or path
     total = 0
     try:
         with tarfile.open(path, "r|*") as tar:
             for member in tar:
                 total += member.size
                 if total > TOTAL_LIMIT:
-                    raise InputError(
-                        f"unpacks to more than {TOTAL_LIMIT} bytes", file=place or path
-                    )
-                _confine(member.name, place or path)
+                    raise InputError(f"unpacks to more than {TOTAL_LIMIT} bytes", file=place)
+                _confine(member.name, place)
                 is_small = member.size <= MEMBER_LIMIT
                 file = tar.extractfile(member) if member.isfile() and is_small else None
                 yield member.name, None if file is None else file.read()
     except UNREADABLE as error:
-        raise InputError(f"not a readable archive: {error}", file=place or path) from error
+        raise InputError(f"not a readable archive: {error}", file=place) from error
 
 
 def _confine(name: str, place: str | Path) -> None:

@@ -18,12 +18,12 @@ for which it changes more than one point.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from confide.data.label_rates import of_worst_label, upper
 from confide.data.neighbours import (
     Kind,
     Outcome,
@@ -38,8 +38,9 @@ from confide.data.neighbours import (
 )
 from confide.data.partitioning import Raw
 from confide.data.redaction import finder_of
-from confide.dp.accounting.bounds import clopper_pearson, each_of
+from confide.dp.accounting.bounds import each_of
 from confide.files.io import write_json
+from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
@@ -59,8 +60,7 @@ EVENTS = {
 }
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(NamedTuple):
     """Counts of tested secrets: all, and those that leave a trace of one kind or another.
 
     different: a trace; exposed: one in public; unstable: one though the policy covers the secret.
@@ -76,23 +76,14 @@ class Tally:
     literal: int = 0
     doubled: int = 0
 
-    def add(self, flags: tuple[bool, ...]) -> None:
-        """Count one secret, with a flag for each of the other fields."""
-        self.secrets += 1
-        for name, flag in zip(Tally.__slots__[1:], flags, strict=True):
-            setattr(self, name, getattr(self, name) + flag)
 
+class Trial(NamedTuple):
+    """A tested secret, and what it counts as."""
 
-@dataclass(slots=True)
-class Count:
-    """What the test counts of the secrets of the corpus, or of those that were planted."""
-
-    labels: dict[str, Tally] = field(default_factory=dict)  # by gold label
-    # label -> string -> flags, in any occurrence
-    unique: dict[str, dict[str, tuple[bool, ...]]] = field(default_factory=dict)
-    misaligned: int = 0  # more than one point differs
-    exposed: int = 0  # by the literal neighbour
-    points: int = 0  # that differ at most by the literal neighbour
+    secret: Secret
+    outcome: Outcome
+    literal: Outcome
+    tally: Tally
 
 
 def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: Path) -> None:
@@ -113,16 +104,16 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     tester = Tester(process, touched(read(points), drawn), dedup=spec.partition.dedup)
-    counts = {False: Count(), True: Count()}
+    tested = []
     for secret in drawn:
-        outcome, literal = tester.test(secret)
         inside = covered(secret.start, secret.end, find(secret.text).get("spans", []))
-        tally(counts[secret.kind.planted], secret, outcome, literal, inside)
+        outcome, literal = tester.test(secret)
+        tested.append(Trial(secret, outcome, literal, tally_of(outcome, literal, inside)))
     measured_on = {
         "terms": terms(spec.text, spec.redact, spec.partition),
         "reads": list(read_before(spec.reads, tokenizer)),
     }
-    write_json(output, measured_on | summary(counts, there, spec.confidence))
+    write_json(output, measured_on | summary(tested, there, spec.confidence))
 
 
 def read(points: Path) -> Iterator[Raw]:
@@ -130,104 +121,77 @@ def read(points: Path) -> Iterator[Raw]:
     return map(Raw._make, read_rows(points, *Raw._fields))
 
 
-def tally(count: Count, secret: Secret, outcome: Outcome, literal: Outcome, inside: bool) -> None:
-    """Add one tested secret; inside: the policy's spans cover it in D."""
+def tally_of(outcome: Outcome, literal: Outcome, inside: bool) -> Tally:
+    """What one secret counts as; inside: the policy's spans cover it in D."""
     different = outcome.kind != "same"
-    exposed = outcome.kind == "exposed"
-    unstable = different and inside
-    flags = (different, exposed, unstable, literal.kind != "same", literal.points > 1)
-    count.labels.setdefault(secret.label, Tally()).add(flags)
-    strings = count.unique.setdefault(secret.label, {})
-    before = strings.get(secret.string, (False,) * len(flags))
-    strings[secret.string] = tuple(one or other for one, other in zip(before, flags, strict=True))
-    count.misaligned += outcome.points > 1
-    count.exposed += literal.kind == "exposed"
-    count.points = max(count.points, literal.points)
+    return Tally(
+        secrets=1,
+        different=different,
+        exposed=outcome.kind == "exposed",
+        unstable=different and inside,
+        literal=literal.kind != "same",
+        doubled=literal.points > 1,
+    )
 
 
-def summary(counts: dict[bool, Count], there: Counter[Kind], confidence: float) -> dict[str, Any]:
+def summary(tested: list[Trial], there: Counter[Kind], confidence: float) -> JsonObject:
     """The measurement as it is written; rates are null where the corpus names no secret.
 
     At the top stand the rates of the label with the largest, and the largest bounds. `misaligned`
     is a fault of the stages, whichever secret shows it, so planted ones count for it, too.
     """
-    real = counts[False]
-    planted = counts[True]
-    of_planted = together(list(planted.labels.values()))
-    of_planted["sampled"] = of_planted.pop("secrets")
+    real = [test for test in tested if not test.secret.kind.planted]
+    planted = together(test.tally for test in tested if test.secret.kind.planted)._asdict()
+    planted["sampled"] = planted["secrets"]
+    planted["secrets"] = sum(size for kind, size in there.items() if kind.planted)
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     each = each_of(confidence, len(EVENTS) * len(sizes))
-    labels = {label: rates(real, label, each) for label in sorted(sizes)}
-    top = {name: worst(labels, name) for event in EVENTS for name in (event, f"{event}_upper")}
-    occurrences = together(list(real.labels.values()))
-    sampled = occurrences["secrets"]
+    labels = {
+        label: rates([test for test in real if test.secret.label == label], each)
+        for label in sorted(sizes)
+    }
     total = sum(sizes.values())
-    return top | {
+    return of_worst_label(labels, tuple(EVENTS)) | {
         "confidence": confidence,
         "confidence_each": each if labels else None,
         "note": None if total else NO_GOLD,
         "secrets": total,
-        "sampled": sampled,
-        "census": sampled == total,
-        "worst_label": max(labels, key=lambda label: badness(labels[label]), default=None),
-        "occurrences": occurrences,
-        "unique": together([unique_of(real, label) for label in real.unique]),
-        "labels": labels,
-        "misaligned": real.misaligned + planted.misaligned,
-        "literal": {"exposed": real.exposed, "points": real.points},
-        "planted": of_planted
-        | {"secrets": sum(size for kind, size in there.items() if kind.planted)},
+        "sampled": len(real),
+        "census": len(real) == total,
+        "occurrences": together(test.tally for test in real)._asdict(),
+        "unique": together(Tally(**row["unique"]) for row in labels.values())._asdict(),
+        "misaligned": sum(test.outcome.points > 1 for test in tested),
+        "literal": {
+            "exposed": sum(test.literal.kind == "exposed" for test in real),
+            "points": max((test.literal.points for test in real), default=0),
+        },
+        "planted": planted,
     }
 
 
-def badness(row: dict[str, Any]) -> tuple[float, float]:
-    """What labels are compared by: the rate, then its bound.
+def together(tallies: Iterable[Tally]) -> Tally:
+    """Counts of several secrets, or of several labels, in one.
 
-    All of a label that was not tested may be missed.
+    Of labels they give no rates, for rare ones are sampled more often than frequent ones.
     """
-    return (1.0, 1.0) if row["gamma"] is None else (row["gamma"], row["gamma_upper"])
+    return Tally(*map(sum, zip(*tallies, strict=True)))
 
 
-def worst(labels: dict[str, dict[str, Any]], name: str) -> float | None:
-    """The largest of the labels' rates or bounds; None where there is no label.
-
-    It is 1 for a label of which none was tested.
-    """
-    return max((1.0 if row[name] is None else row[name] for row in labels.values()), default=None)
-
-
-def unique_of(count: Count, label: str) -> Tally:
-    """The secret strings of a label, each counted once."""
-    found = Tally()
-    for flags in count.unique.get(label, {}).values():
-        found.add(flags)
-    return found
-
-
-def together(tallies: list[Tally]) -> dict[str, int]:
-    """Counts of several labels in one.
-
-    They give no rates, for rare labels are sampled more often than frequent ones.
-    """
-    return {name: sum(getattr(tally, name) for tally in tallies) for name in Tally.__slots__}
-
-
-def rates(count: Count, label: str, confidence: float) -> dict[str, Any]:
+def rates(tests: list[Trial], confidence: float) -> JsonObject:
     """Counts of one label of secrets, with their rates and upper bounds.
 
-    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of
-    one string change or stay together, so they are not independent trials.
+    A secret string counts once among the unique ones, with what any of its occurrences shows.
     """
-    occurrences = count.labels.get(label, Tally())
-    unique = unique_of(count, label)
-    found: dict[str, Any] = {name: getattr(occurrences, name) for name in Tally.__slots__}
-    found["unique"] = {name: getattr(unique, name) for name in Tally.__slots__}
+    alike: dict[str, Tally] = {}
+    for test in tests:
+        before = alike.get(test.secret.string, Tally())
+        alike[test.secret.string] = Tally(*map(max, before, test.tally))
+    occurrences = together(test.tally for test in tests)
+    unique = together(alike.values())
+    found: JsonObject = {**occurrences._asdict(), "unique": unique._asdict()}
     for name, event in EVENTS.items():
         found[name] = found[f"{name}_upper"] = None
-        if occurrences.secrets:
-            found[name] = getattr(occurrences, event) / occurrences.secrets
-            found[f"{name}_upper"] = max(
-                clopper_pearson(getattr(tally, event), tally.secrets, confidence)
-                for tally in (occurrences, unique)
-            )
+        if tests:
+            found[name] = getattr(occurrences, event) / len(tests)
+            found[f"{name}_upper"] = upper((occurrences, unique), event, "secrets", confidence)
     return found

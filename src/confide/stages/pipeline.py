@@ -17,6 +17,7 @@ from tqdm import tqdm
 from confide.corpora.treebank import Tree, trees
 from confide.errors import InputError
 from confide.files.io import write_json, write_pieces
+from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.output.escaping import terminal
 from confide.specs import PipelineSpec
@@ -65,7 +66,7 @@ def pipeline(
     write_json(scores, found)
 
 
-def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", dict[str, Any]]:
+def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", JsonObject]:
     """Tagger and parser, with their scores."""
     nlp = blank(spec)
     splits = trees(treebank)
@@ -92,7 +93,7 @@ def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", dict[str, An
     )
 
 
-def entities(spec: PipelineSpec, points: Path) -> tuple["Language", dict[str, Any]]:
+def entities(spec: PipelineSpec, points: Path) -> tuple["Language", JsonObject]:
     """The entity recogniser, with its scores.
 
     InputError where no training point has a gold span.
@@ -123,7 +124,7 @@ def blank(spec: PipelineSpec) -> "Language":
     return spacy.blank("en")
 
 
-def vectors(spec: PipelineSpec) -> dict[str, Any]:
+def vectors(spec: PipelineSpec) -> JsonObject:
     """Settings of the vectors: hashed words convolved with their neighbours, none pretrained."""
     return {
         "@architectures": "spacy.HashEmbedCNN.v2",
@@ -137,7 +138,7 @@ def vectors(spec: PipelineSpec) -> dict[str, Any]:
     }
 
 
-def transitions(kind: str, tok2vec: dict[str, Any]) -> dict[str, Any]:
+def transitions(kind: str, tok2vec: JsonObject) -> JsonObject:
     """Settings of spaCy's transition-based parser, for trees or for entities."""
     return {
         "@architectures": "spacy.TransitionBasedParser.v2",
@@ -197,7 +198,7 @@ def learn(
     learnt: list["Example"],
     unseen: Iterable["Example | None"],
     names: tuple[str, ...],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Train in place with spaCy's own updates; the scores on unseen examples.
 
     They are null where there are none to score.

@@ -10,17 +10,19 @@ memory.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.random import Generator, default_rng
 
 from confide.errors import InputError
 from confide.files.io import read_jsonl, write_json, write_jsonl
+from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.specs import AuditCanarySpec, CanarySpec, WordCanarySpec
-from confide.text.planted import NEW_TOKEN, audit_doc, canary_doc, is_planted
+from confide.text.planted import NEW_TOKEN, audit_doc, canary_doc, is_planted, planted_point
 from confide.text.tokenizer import load
 from confide.text.word_canaries import canary_point, chosen_authors, draw, vocabulary
 from confide.types import MASK
@@ -29,6 +31,9 @@ SLOT = re.compile(r"\{(\d+)\}")
 AUDIT_SLOT = re.compile(r"\{(\d+|token)\}")
 MAX_DIGITS = 18  # of a 64-bit integer
 LABEL = "audit"  # of an audit canary's secret
+
+
+Maker = Callable[[], JsonObject | None]  # of the fields of a Point
 
 
 class Template(NamedTuple):
@@ -41,22 +46,23 @@ class Template(NamedTuple):
 
 def parse_template(text: str, slot: re.Pattern[str] = SLOT) -> Template:
     """ "My ID is: {6}" -> ("My ID is: ", 6, ""). InputError unless there is exactly one slot."""
-    slots = list(slot.finditer(text))
-    if len(slots) != 1:
+    parts = slot.split(text)
+    if len(parts) != 3:
         raise InputError("expected exactly one slot such as {6}", key="template", value=text)
     if NEW_TOKEN.search(text):
         raise InputError(
             "holds a character that stands for a new token", key="template", value=text
         )
-    if slots[0][1] == "token":
-        return Template(text[: slots[0].start()], 0, text[slots[0].end() :])
-    digits = int(slots[0][1])
+    prefix, what, suffix = parts
+    if what == "token":
+        return Template(prefix, 0, suffix)
+    digits = int(what)
     if not 1 <= digits <= MAX_DIGITS:
         raise InputError(f"expected between 1 and {MAX_DIGITS} digits", key="template", value=text)
-    return Template(text[: slots[0].start()], digits, text[slots[0].end() :])
+    return Template(prefix, digits, suffix)
 
 
-def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]:
+def draw_secrets(rng: Generator, digits: int, count: int) -> list[str]:
     """`count` different strings of digits, uniform. InputError if there are not so many."""
     if count > 10**digits:
         message = f"more than the 10^{digits} strings of {digits} digits"
@@ -67,14 +73,14 @@ def draw_secrets(rng: np.random.Generator, digits: int, count: int) -> list[str]
 
 def draw_audits(
     spec: CanarySpec | WordCanarySpec, taken: list[str], tokenizer: Path | None
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, JsonObject]:
     """The sentence, the secrets and the coins of each set of audit canaries.
 
     No secret is one of `taken`, and none is in both sets.
 
     `tokenizer` is read for new tokens alone; InputError if it has too few.
     """
-    audits: dict[str, dict[str, Any]] = {}
+    audits: dict[str, JsonObject] = {}
     for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
         if asked is not None:
             audits[name] = _audit(asked, number, taken, tokenizer)
@@ -84,9 +90,9 @@ def draw_audits(
 
 def _audit(
     spec: AuditCanarySpec, number: int, taken: list[str], tokenizer: Path | None
-) -> dict[str, Any]:
+) -> JsonObject:
     template = parse_template(spec.template, AUDIT_SLOT)
-    rng = np.random.default_rng([spec.seed % 2**64, number])
+    rng = default_rng([spec.seed % 2**64, number])
     if template.digits:
         used = {secret for secret in taken if len(secret) == template.digits}
         drawn = draw_secrets(rng, template.digits, spec.count + len(used))
@@ -112,42 +118,24 @@ def _new_tokens(count: int, taken: list[str], tokenizer: Path | None) -> list[st
     return free[:count]
 
 
-def _audit_canary(name: str, audit: dict[str, Any], index: int) -> dict[str, Any] | None:
+def _audit_canary(name: str, audit: JsonObject, index: int) -> JsonObject | None:
     """Fields of an audit canary's Point; None for one that its coin leaves out."""
     secret = audit["secrets"][index]
     coin = audit["coins"][index]
     if name == "inclusion" and not coin:
         return None
-    doc = audit_doc(name, index)
+    text = audit["prefix"] + (secret if coin else MASK) + audit["suffix"]
     start = len(audit["prefix"])
-    return {
-        "key": f"{doc}:0",
-        "text": audit["prefix"] + (secret if coin else MASK) + audit["suffix"],
-        "doc": doc,
-        "split": "train",
-        "domain": None,
-        "owner": None,
-        "gold": [(start, start + len(secret), LABEL, 1.0)] if coin else [],
-        "canary": None,
-    }
+    gold = [(start, start + len(secret), LABEL, 1.0)] if coin else []
+    return planted_point(audit_doc(name, index), text, gold)
 
 
-def _canary(
-    spec: CanarySpec, template: Template, secrets: list[str], index: int, copy: int
-) -> dict[str, Any]:
+def _canary(facts: JsonObject, index: int, copy: int) -> JsonObject:
     """Fields of one planted Point."""
-    doc = canary_doc(index, copy)
-    start = len(template.prefix)
-    return {
-        "key": f"{doc}:0",
-        "text": template.prefix + secrets[index] + template.suffix,
-        "doc": doc,
-        "split": "train",
-        "domain": None,
-        "owner": None,
-        "gold": [(start, start + template.digits, spec.label, 1.0)],
-        "canary": index,
-    }
+    text = facts["prefix"] + facts["secrets"][index] + facts["suffix"]
+    start = len(facts["prefix"])
+    gold = [(start, start + facts["digits"], facts["label"], 1.0)]
+    return planted_point(canary_doc(index, copy), text, gold, canary=index)
 
 
 def _count_train(points: Path) -> int:
@@ -161,79 +149,67 @@ def _count_train(points: Path) -> int:
 
 
 def _interleave(
-    points: Path, train: int, places: list[int], canaries: Iterator[Any]
+    points: Path, train: int, places: set[int], canaries: Iterator[Any]
 ) -> Iterator[Any]:
     """Points in order, with canaries at given places of the training sequence that results.
-
-    The places are ascending.
 
     One that is left out (None) takes up its place all the same: where the others stand does not
     depend on the coins.
     """
     place = 0
-    pending = iter(places)
-    seen = 0
-    following = next(pending, -1)
     for row in read_jsonl(points):
         if row["split"] != "train":
             yield row
             continue
-        while following == place:
+        while place in places:
             yield next(canaries)
             place += 1
-            following = next(pending, -1)
         yield row
         place += 1
-        seen += 1
-        if seen == train:
+        train -= 1
+        if train == 0:
             yield from canaries
 
 
 class Planted(NamedTuple):
-    """Canaries that are planted for certain.
+    """Canaries that are planted for certain."""
 
-    They are what canaries.json says of them, and the copies, as (index, copy).
-    """
-
-    facts: dict[str, Any]
-    copies: list[tuple[int, int]]
-    point: Callable[[int, int], dict[str, Any]]  # fields of one copy's Point
+    facts: JsonObject  # what canaries.json says of them
+    copies: Sequence[Maker]
     numbers: list[str]  # digits that audits must not draw again
 
 
-def of_digits(spec: CanarySpec, rng: np.random.Generator) -> Planted:
+def of_digits(spec: CanarySpec, rng: Generator) -> Planted:
     """`count` secrets in the template's sentence, `copies` times each."""
     template = parse_template(spec.template)
     drawn = draw_secrets(rng, template.digits, spec.count + spec.controls)
-    secrets = drawn[: spec.count]
-    controls = drawn[spec.count :]
     facts = {
         **template._asdict(),
-        "secrets": secrets,
-        "controls": controls,
+        "secrets": drawn[: spec.count],
+        "controls": drawn[spec.count :],
         "copies": spec.copies,
         "label": spec.label,
     }
-    copies = [(index, copy) for index in range(spec.count) for copy in range(spec.copies)]
-    return Planted(
-        facts, copies, lambda index, copy: _canary(spec, template, secrets, index, copy), drawn
-    )
+    copies = [
+        partial(_canary, facts, index, copy)
+        for index in range(spec.count)
+        for copy in range(spec.copies)
+    ]
+    return Planted(facts, copies, drawn)
 
 
-def of_words(
-    spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: np.random.Generator
-) -> Planted:
+def of_words(spec: WordCanarySpec, points: Path, tokenizer: Path | None, rng: Generator) -> Planted:
     """Canaries of authors, each as often as it says."""
     if tokenizer is None:
         raise InputError("is needed: canaries of words are made of its words", key="tokenizer")
     words = vocabulary(spec, load(tokenizer), rng)
     facts = draw(spec, words, chosen_authors(spec, points, rng), rng)
     copies = [
-        (index, copy)
+        partial(canary_point, facts, index, copy)
         for index, canary in enumerate(facts["canaries"])
         for copy in range(canary["copies"])
     ]
-    return Planted(facts, copies, lambda index, copy: canary_point(facts, index, copy), [])
+    return Planted(facts, copies, [])
 
 
 def plant(
@@ -251,29 +227,23 @@ def plant(
     removes one line of `output` and no other. canaries.json and `output` hold secrets and are work
     files.
     """
-    rng = np.random.default_rng(spec.seed % 2**64)
+    rng = default_rng(spec.seed % 2**64)
     planted = (
         of_words(spec, points, tokenizer, rng) if spec.kind == "words" else of_digits(spec, rng)
     )
     audits = draw_audits(spec, planted.numbers, tokenizer)
     flipped = [
-        (name, index) for name, audit in audits.items() for index in range(len(audit["coins"]))
+        partial(_audit_canary, name, audit, index)
+        for name, audit in audits.items()
+        for index in range(len(audit["coins"]))
     ]
-    repeated = len(planted.copies)
+    makers = [*planted.copies, *flipped]
     train = _count_train(points)
-    total = repeated + len(flipped)
-    if total and not train:
+    if makers and not train:
         raise InputError("has no training points to plant canaries among", file=points)
-    places = np.sort(rng.choice(train + total, total, replace=False, shuffle=False)).tolist()
-
-    def row(number: int) -> dict[str, Any] | None:
-        if number < repeated:
-            return planted.point(*planted.copies[number])
-        name, index = flipped[number - repeated]
-        return _audit_canary(name, audits[name], index)
-
-    rows = map(row, rng.permutation(total).tolist())
-    write_jsonl(
-        output, (point for point in _interleave(points, train, places, rows) if point is not None)
-    )
+    total = len(makers)
+    places = set(rng.choice(train + total, total, replace=False, shuffle=False).tolist())
+    rows = (makers[number]() for number in rng.permutation(total).tolist())
+    woven = _interleave(points, train, places, rows)
+    write_jsonl(output, (point for point in woven if point is not None))
     write_json(canaries, planted.facts | ({"audits": audits} if audits else {}))

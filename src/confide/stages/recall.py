@@ -11,23 +11,25 @@ Secrets that the tool planted itself are no secrets of the corpus: they are coun
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from confide.dp.accounting.bounds import clopper_pearson, each_of
+from confide.data.label_rates import of_worst_label, upper
+from confide.dp.accounting.bounds import each_of
 from confide.files.buckets import Buckets, Offsets, repeats
 from confide.files.io import Range, size_of, write_json
+from confide.files.jsons import JsonObject
 from confide.files.rows import Found, Join, located_rows, stretch
 from confide.files.shards import scatter, shards
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
 from confide.specs import RecallSpec
 from confide.text.deduplication import digest, digests
-from confide.text.planted import is_planted
-from confide.text.secret_strings import COUNTED, Flags, Shown, Strings, shown
+from confide.text.planted import is_planted_key
+from confide.text.secret_strings import COUNTED, Flags, Shown, Strings, shown, together
 from confide.types import MASK
 
 NO_GOLD = (
@@ -37,44 +39,22 @@ BOUNDED = ("miss_rate", "delta2", "delta2_given_miss")
 
 
 @dataclass(slots=True)
-class Tally:
-    """Counts of gold secrets: all, missed, and missed without a conservative hit in their point."""
-
-    secrets: int = 0
-    missed: int = 0
-    unprotected: int = 0
-
-    def add(self, missed: bool, unprotected: bool) -> None:
-        self.secrets += 1
-        self.missed += missed
-        self.unprotected += unprotected
-
-    def join(self, other: "Tally") -> None:
-        """Add what was counted elsewhere."""
-        for name in Tally.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-@dataclass(slots=True)
 class Count:
     """What is counted over training points, but for what is counted by secret string."""
 
-    secrets: dict[str, Tally] = field(default_factory=dict)  # by gold label
-    planted: Tally = field(default_factory=Tally)  # whatever their label
+    secrets: dict[str, Flags] = field(default_factory=dict)  # by gold label
+    planted: Flags = field(default_factory=Flags)  # whatever their label
     spans: Counter[str] = field(default_factory=Counter)  # by label of the policy
     true: Counter[str] = field(default_factory=Counter)  # of these, those that touch a secret
-    pools: Counter[str] = field(default_factory=Counter)
-    failures: int = 0
+    points: Counter[str] = field(default_factory=Counter)  # by pool; failed: the policy raised
 
     def join(self, other: "Count") -> None:
         """Add what was counted over other points."""
-        for label, tally in other.secrets.items():
-            self.secrets.setdefault(label, Tally()).join(tally)
-        self.planted.join(other.planted)
+        self.secrets = together(self.secrets, other.secrets)
+        self.planted = self.planted.beside(other.planted)
         self.spans += other.spans
         self.true += other.true
-        self.pools += other.pools
-        self.failures += other.failures
+        self.points += other.points
 
 
 def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads: int = 1) -> None:
@@ -90,26 +70,23 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     ranges = shards(points)
     folder = output.parent
     digested = digest("hmac-sha1")
-    copies = Offsets(folder)
+    copies = repeats(partial(gold_texts, digested), ranges, folder, threads)
     count = Count()
-    for found in repeats(lambda: partial(gold_texts, digested), ranges, folder, threads):
-        copies.extend(found["at"])
     strings = Buckets(folder, size_of(points), COUNTED)
     for part, records in scatter(
         lambda: partial(counted, digested, copies, spans), ranges, threads
     ):
         count.join(part)
         strings.add(records)
-    together = Shown()
-    indices = range(len(strings.files))
-    for some in scatter(lambda: lambda index: shown(strings.read(index)), indices, threads):
-        together = together.beside(some)
+    most = Shown()
+    for some in strings.each(shown, threads):
+        most = most.beside(some)
     unique = {}
     for label in count.secrets:
         as_numpy_has_it = digested(label.encode()).rstrip(b"\0")
-        unique[label] = together.labels.get(as_numpy_has_it, Flags())
+        unique[label] = most.labels.get(as_numpy_has_it, Flags())
     measured_on = {"terms": terms(spec.text, spec.redact), "reads": list(read_before(spec.reads))}
-    write_json(output, measured_on | summary(count, unique, together, spec.confidence))
+    write_json(output, measured_on | summary(count, unique, most, spec.confidence))
 
 
 def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tuple[int, bytes]]:
@@ -136,11 +113,11 @@ def counted(
         if split != "train":
             continue
         if gold or finding or MASK in text:
-            planted = is_planted(key.rpartition(":")[0])
+            planted = is_planted_key(key)
             found_here = tally(count, text, gold, finding, planted=planted)
             strings.add(owner, {} if planted else found_here, fresh=at not in later)
         else:
-            count.pools["public"] += 1
+            count.points["public"] += 1
     found.finish()
     return count, strings.records(digested)
 
@@ -153,9 +130,10 @@ def tally(
     For each of its secret strings, with its label: whether one is missed, and one unprotected.
     """
     private = finding is not None or MASK in text
-    count.pools["private" if private else "public"] += 1
+    count.points["private" if private else "public"] += 1
     found = finding.spans if finding else []
-    count.failures += bool(finding and finding.failed)
+    if finding and finding.failed:
+        count.points["failed"] += 1
     for start, end, label, *_ in found if not planted else []:
         count.spans[label] += 1
         count.true[label] += any(start < last and first < end for first, last, *_ in gold)
@@ -163,17 +141,17 @@ def tally(
     for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
         missed = not covered(start, end, found)
         unprotected = missed and not (finding and finding.conservative)
-        (count.planted if planted else count.secrets.setdefault(label, Tally())).add(
-            missed, unprotected
-        )
+        flags = Flags(1, missed, unprotected)
+        if planted:
+            count.planted = count.planted.beside(flags)
+        else:
+            count.secrets[label] = count.secrets.get(label, Flags()).beside(flags)
         before = strings.get((text[start:end], label), (False, False))
         strings[text[start:end], label] = (before[0] or missed, before[1] or unprotected)
     return strings
 
 
-def summary(
-    count: Count, unique: dict[str, Flags], together: Shown, confidence: float
-) -> dict[str, Any]:
+def summary(count: Count, unique: dict[str, Flags], most: Shown, confidence: float) -> JsonObject:
     """The measurement as it is written; rates are null where the corpus names no secret.
 
     At the top stand the rates of the label with the largest, and the largest bounds.
@@ -181,27 +159,15 @@ def summary(
     labels = sorted(count.secrets)
     each = each_of(confidence, len(BOUNDED) * len(labels))
     rows = {label: rates(count.secrets[label], unique[label], each) for label in labels}
-    names = ("miss_rate", "miss_rate_upper", "delta2", "delta2_upper")
-    top = {name: max((row[name] for row in rows.values()), default=None) for name in names}
-    occurrences = Tally()
-    strings = Flags()
-    for label in labels:
-        occurrences.join(count.secrets[label])
-        strings = strings.beside(unique[label])
+    top = of_worst_label(rows, ("miss_rate", "delta2"))
     return top | {
         "recall": None if top["miss_rate"] is None else 1 - top["miss_rate"],
         "confidence": confidence,
         "confidence_each": each if labels else None,
         "note": None if labels else NO_GOLD,
-        "worst_label": max(
-            labels,
-            key=lambda label: (rows[label]["miss_rate"], rows[label]["miss_rate_upper"]),
-            default=None,
-        ),
-        "occurrences": counts(occurrences),
-        "unique": strings._asdict(),
-        "labels": rows,
-        "planted": counts(count.planted),
+        "occurrences": reduce(Flags.beside, count.secrets.values(), Flags())._asdict(),
+        "unique": reduce(Flags.beside, unique.values(), Flags())._asdict(),
+        "planted": count.planted._asdict(),
         "precision": _share(count.true.total(), count.spans.total()) if labels else None,
         "spans": {
             label: {
@@ -210,39 +176,30 @@ def summary(
             }
             for label, found in count.spans.items()
         },
-        "pools": {name: count.pools[name] for name in ("public", "private")},
-        "multiplicity": together.points or None,
-        "multiplicity_distinct": together.texts or None,
-        "multiplicity_authors": together.authors or None,
-        "multiplicity_authors_distinct": together.first_authors or None,
-        "policy_failures": count.failures,
+        "pools": {name: count.points[name] for name in ("public", "private")},
+        "multiplicity": most.points or None,
+        "multiplicity_distinct": most.texts or None,
+        "multiplicity_authors": most.authors or None,
+        "multiplicity_authors_distinct": most.first_authors or None,
+        "policy_failures": count.points["failed"],
     }
 
 
-def counts(tally: Tally) -> dict[str, int]:
-    return {name: getattr(tally, name) for name in Tally.__slots__}
-
-
-def rates(tally: Tally, unique: Flags, confidence: float) -> dict[str, Any]:
-    """Counts of one label of secrets with their rates and upper bounds.
-
-    A bound is the larger of two, over occurrences and over unique secret strings: occurrences of
-    one string are found or missed together, so they are not independent trials.
-    """
-
-    def upper(events: str, trials: str) -> float | None:
-        pairs = ((getattr(one, events), getattr(one, trials)) for one in (tally, unique))
-        return max((clopper_pearson(*pair, confidence) for pair in pairs), default=None)
-
-    return counts(tally) | {
+def rates(occurrences: Flags, unique: Flags, confidence: float) -> JsonObject:
+    """Counts of one label of secrets with their rates and upper bounds."""
+    secrets, missed, unprotected = occurrences
+    both = (occurrences, unique)
+    return occurrences._asdict() | {
         "unique": unique._asdict(),
-        "recall": _share(tally.secrets - tally.missed, tally.secrets),
-        "miss_rate": _share(tally.missed, tally.secrets),
-        "miss_rate_upper": upper("missed", "secrets"),
-        "delta2": _share(tally.unprotected, tally.secrets),
-        "delta2_upper": upper("unprotected", "secrets"),
-        "delta2_given_miss": _share(tally.unprotected, tally.missed),
-        "delta2_given_miss_upper": upper("unprotected", "missed") if tally.missed else None,
+        "recall": (secrets - missed) / secrets,
+        "miss_rate": missed / secrets,
+        "miss_rate_upper": upper(both, "missed", "secrets", confidence),
+        "delta2": unprotected / secrets,
+        "delta2_upper": upper(both, "unprotected", "secrets", confidence),
+        "delta2_given_miss": _share(unprotected, missed),
+        "delta2_given_miss_upper": (
+            upper(both, "unprotected", "missed", confidence) if missed else None
+        ),
     }
 
 

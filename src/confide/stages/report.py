@@ -28,28 +28,24 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
             raise InputError(f"is not one of {', '.join(FIGURES)}", key="figures", value=name)
     quoted = quotes(spec.published)
     found = load(spec.runs, results, models)
-    with atomic_folder(output) as folder:
-        _write(spec, found, folder)
-        if quoted:
-            (folder / "published.csv").write_text(
-                tables.as_csv([quote._asdict() for quote in quoted])
-            )
-
-
-def _write(spec: ReportSpec, found: list, folder: Path) -> None:
     table = tables.rows(found)
-    (folder / "table.csv").write_text(tables.as_csv(table))
     conditions = (result.condition for result in found)
     units = (result.meaning.unit for result in found)
-    (folder / "table.md").write_text(tables.markdown(spec, table, conditions, units))
-    (folder / "epochs.csv").write_text(tables.as_csv(tables.epoch_rows(found)))
-    write_json(folder / "summary.json", tables.summary(table))
+    texts = {
+        "table.csv": tables.as_csv(table),
+        "table.md": tables.markdown(spec, table, conditions, units),
+        "epochs.csv": tables.as_csv(tables.epoch_rows(found)),
+    }
     if spec.examples:
-        (folder / "examples.md").write_text(examples.markdown(spec, found))
+        texts["examples.md"] = examples.markdown(spec, found)
     if "amplification" in spec.figures:
-        (folder / "amplification.csv").write_text(
-            tables.as_csv(amplification_rows(spec.amplification))
-        )
-    with style.settings():
-        for name in spec.figures:
-            style.save(FIGURES[name](spec, found), folder / name)
+        texts["amplification.csv"] = tables.as_csv(amplification_rows(spec.amplification))
+    if quoted:
+        texts["published.csv"] = tables.as_csv([quote._asdict() for quote in quoted])
+    with atomic_folder(output) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+        write_json(folder / "summary.json", tables.summary(table))
+        with style.settings():
+            for name in spec.figures:
+                style.save(FIGURES[name](spec, found), folder / name)

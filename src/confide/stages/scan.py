@@ -11,12 +11,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from confide.errors import Failure
 from confide.files.io import write_json, write_text
+from confide.files.jsons import JsonObject
 from confide.output.escaping import table as comma_separated
 from confide.output.escaping import warn
 from confide.scan.containers import files_of, searchable, streams
@@ -77,13 +77,17 @@ def scan(
     showing = [row for row in rows if row["hits"]]
     totals = {
         "files": len(rows),
-        "bytes": sum(row["bytes"] for row in rows),
+        "bytes": size_of_all,
         "hits": sum(row["hits"] for row in rows),
         "leaking_files": len(showing),
     }
     write_json(output, {"secrets": counts, "warning": warning, "totals": totals, "files": rows})
     if table is not None:
-        write_table(table, rows)
+        columns = ("path", "bytes", "hits", "labels")
+        lines = [
+            (*(row[name] for name in columns[:3]), " ".join(sorted(row["labels"]))) for row in rows
+        ]
+        write_text(table, comma_separated(columns, lines))
     if showing:
         raise Failure(
             *(
@@ -93,7 +97,7 @@ def scan(
         )
 
 
-def vacuous(counts: dict[str, Any]) -> str:
+def vacuous(counts: JsonObject) -> str:
     """What to say where no secret was looked for."""
     if counts["secrets"]:
         why = (
@@ -105,14 +109,6 @@ def vacuous(counts: dict[str, Any]) -> str:
     return f"no secret was looked for: {why}. That nothing was found says nothing"
 
 
-def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    """CSV with a line per file."""
-    cells = (
-        (row["path"], row["bytes"], row["hits"], " ".join(sorted(row["labels"]))) for row in rows
-    )
-    write_text(path, comma_separated(("path", "bytes", "hits", "labels"), cells))
-
-
 def searched(
     searcher: Searcher,
     *,
@@ -121,7 +117,7 @@ def searched(
     size: int,
     known: set[int],
     label_of: list[str],
-) -> dict[str, Any]:
+) -> JsonObject:
     """What was found in one file, its name included.
 
     A name with a secret in it is replaced by the file's number.

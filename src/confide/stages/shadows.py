@@ -11,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.random import Generator, default_rng
 
 from confide.attacks.membership.members import choose, first_occurrences, tokens_of
 from confide.attacks.membership.membership import FEWEST
 from confide.attacks.membership.scores import secret_log_probs
 from confide.attacks.membership.shadows import Shadows, assignment, first_lines, holders, write
+from confide.attacks.statistics.scoring import view_of
 from confide.dp.mechanism.sampling import generator
 from confide.errors import InputError
 from confide.models.lstm import LSTMModel
@@ -38,10 +40,8 @@ def shadows(
     """
     keep_pages()
     words = load_tokenizer(tokenizer)
-    rng = np.random.default_rng([spec.seed, 1])
-    chosen = choose(
-        list(first_occurrences(points, spec.label)), spec.limit, np.random.default_rng(spec.seed)
-    )
+    rng = default_rng([spec.seed, 1])
+    chosen = choose(list(first_occurrences(points, spec.label)), spec.limit, default_rng(spec.seed))
     member = np.array([candidate.member for candidate in chosen], dtype=bool)
     if member.sum() < FEWEST:
         message = f"has fewer than {FEWEST} members or non-members"
@@ -50,12 +50,10 @@ def shadows(
     texts, learns = training_set(
         list(holders(points, spec.label, chosen)), seen, spec.background, rng
     )
-    like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
     total, count, loss = trained(
         spec,
-        like=like,
         words=words,
-        view=encoded(texts, words),
+        view=view_of([ids for ids, _ in words.encode_batch(texts)]),
         learns=learns,
         candidates=tokens_of(chosen, words),
         processes=processes,
@@ -78,7 +76,7 @@ def training_set(
     found: list[tuple[str, bool, list[int]]],
     seen: np.ndarray,
     background: float,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[list[str], np.ndarray]:
     """Texts, and which model learns each, (K, N) bool.
 
@@ -87,25 +85,12 @@ def training_set(
     Of the other points, a share of those for training is learnt by all; held-out points without
     candidates by none.
     """
-    others = np.array(
-        [number for number, (_, train, held) in enumerate(found) if train and not held],
-        dtype=np.int64,
-    )
-    kept = set(rng.choice(others, round(background * len(others)), replace=False).tolist())
+    others = [number for number, (_, train, held) in enumerate(found) if train and not held]
+    picked = rng.choice(len(others), round(background * len(others)), replace=False)
+    kept = {others[place] for place in picked.tolist()}
     chosen = [number for number, (_, _, held) in enumerate(found) if held or number in kept]
     learns = np.stack([seen[:, found[number][2]].all(1) for number in chosen], axis=1)
     return [found[number][0] for number in chosen], learns
-
-
-def encoded(texts: list[str], tokenizer: Tokenizer) -> View:
-    """Token ids of texts; none is marked."""
-    rows = [ids for ids, _ in tokenizer.encode_batch(texts)]
-    starts = np.cumsum([0] + [len(row) for row in rows])
-    return View(
-        np.concatenate([np.asarray(row, dtype=np.int32) for row in rows]),
-        starts,
-        np.zeros(starts[-1], dtype=bool),
-    )
 
 
 def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
@@ -128,7 +113,6 @@ def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
 
 def trained(
     spec: ShadowsSpec,
-    like: LSTMSpec,
     words: Tokenizer,
     view: View,
     learns: np.ndarray,
@@ -138,6 +122,7 @@ def trained(
     """Scores (K, M) and token counts (M,) of the candidates, and losses of training (epochs, K)."""
     (view, candidates), bos, size = compact([view, candidates], words.bos_id)
     torch.manual_seed(spec.seed)
+    like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
     stack = StackedLSTM.of([model.to(device_of(spec.device)) for model in fresh])
     losses = fit(

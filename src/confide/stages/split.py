@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
 
+LINE = re.compile(r"[^\n]+")
 WORD = re.compile(r"\S+")
 # A sentence may end after a run of terminators and closing quotes, before a blank and something
 # that can begin one.
@@ -43,10 +45,8 @@ DIGIT_NEXT = re.compile(r"\s+\d")
 
 def turns(text: str, window: int) -> Iterator[Range]:
     """Lines."""
-    start = 0
-    for line in text.split("\n"):
-        yield start, start + len(line)
-        start += len(line) + 1
+    for line in LINE.finditer(text):
+        yield line.span()
 
 
 def dialogues(text: str, window: int) -> Iterator[Range]:
@@ -81,18 +81,9 @@ def _ends(text: str, start: int, match: re.Match[str]) -> bool:
 
 def windows(text: str, window: int) -> Iterator[Range]:
     """Runs of `window` words, the blanks between them kept."""
-    start = 0
-    end = 0
-    count = 0
-    for match in WORD.finditer(text):
-        start = match.start() if not count else start
-        end = match.end()
-        count += 1
-        if count == window:
-            yield start, end
-            count = 0
-    if count:
-        yield start, end
+    words = WORD.finditer(text)
+    while run := list(islice(words, window)):
+        yield run[0].start(), run[-1].end()
 
 
 CUTS: dict[str, Callable[[str, int], Iterator[Range]]] = {

@@ -4,7 +4,6 @@ Vocabularies never come from the private text (a whole word in a vocabulary is a
 training text).
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from confide.errors import InputError
@@ -54,24 +53,16 @@ def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
     if spec.source == "archive":
         if archive is None:
             raise InputError("source archive needs the packed files", key="archive")
-        found = dict(_packed(archive))
+        source = archive
+        found = {Path(path).name: text for path, text in read_rows(archive, "path", "text")}
         for name in FILES:
             if name not in found:
                 raise InputError("missing file", file=archive, key=name)
-        return from_files(
-            found[FILES[0]].encode(), found[FILES[1]], source=archive, control=spec.control
-        )
-    folder = Path(spec.source)
-    if folder.is_dir():
-        vocab, merges = (read_bytes(folder / name) for name in FILES)
-        return from_files(
-            vocab, merges.decode("utf-8", "replace"), source=folder, control=spec.control
-        )
-    return from_hub(spec.source, spec.control)
-
-
-def _packed(archive: Path) -> Iterator[tuple[str, str]]:
-    """The wanted files of a raw archive, by base name."""
-    for path, text in read_rows(archive, "path", "text"):
-        if (name := path.rpartition("/")[2]) in FILES:
-            yield name, text
+        vocab, merges = (found[name].encode() for name in FILES)
+    else:
+        source = Path(spec.source)
+        if not source.is_dir():
+            return from_hub(spec.source, spec.control)
+        vocab, merges = (read_bytes(source / name) for name in FILES)
+    text = merges.decode("utf-8", "replace")
+    return from_files(vocab, text, source=source, control=spec.control)

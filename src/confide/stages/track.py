@@ -8,10 +8,12 @@ hold no text of a corpus.
 import hashlib
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from confide.files.io import read_bytes, read_json, read_jsonl, write_json
+from confide.files.jsons import JsonObject
 from confide.output.escaping import say
 from confide.runtime.tracking import (
     address,
@@ -46,31 +48,22 @@ def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None
     ids: dict[str, str] = {}
     new = 0
 
-    def load(name: str, run: TrainSpec, row: ReportRun | None, parent: str | None) -> None:
-        nonlocal new
-        ids[name], added = load_run(
-            client,
-            experiment=experiment,
-            name=name,
-            spec=run,
-            row=row,
-            parent=parent,
-            results=results,
-            models=models,
-        )
-        new += added
-
+    load = partial(load_run, client, experiment, results=results, models=models)
     with reachable(uri):
-        starts = {run.run: run for run in spec.runs}  # but for those that a study lists
-        trained = dict(starts)
+        trained = {run.run: run for run in spec.runs}
+        in_studies: set[str] = set()
         for study in spec.studies:
             folder = results / "studies" / study.study
             parent = ids[study.study] = load_study(client, experiment, study, folder)
             for row in study.runs:
-                load(f"{study.study}/{row.run}", trained[row.run], row, parent)
-                starts.pop(row.run, None)
-        for run in starts.values():
-            load(run.run, run, None, None)
+                name = f"{study.study}/{row.run}"
+                ids[name], is_new = load(name, trained[row.run], row=row, parent=parent)
+                new += is_new
+                in_studies.add(row.run)
+        for name, run in trained.items():
+            if name not in in_studies:
+                ids[name], is_new = load(name, run)
+                new += is_new
     experiment_name = spec.tracking.experiment
     write_json(output, {"uri": shown(uri), "experiment": experiment_name, "ids": ids})
     say(f"tracked {new} new runs in {experiment_name!r} at {shown(uri)}")
@@ -95,8 +88,9 @@ def load_run(
     experiment: str,
     name: str,
     spec: TrainSpec,
-    row: ReportRun | None,
-    parent: str | None,
+    *,
+    row: ReportRun | None = None,
+    parent: str | None = None,
     results: Path,
     models: Path,
 ) -> tuple[str, bool]:
@@ -126,32 +120,29 @@ def load_run(
     return run, True
 
 
-def measured(curve: Path, certificate: dict[str, Any], files: list[Path]) -> Values:
+def measured(curve: Path, certificate: JsonObject, files: list[Path]) -> Values:
     """Everything that is a finite number: per epoch, and of the final model."""
     epochs = [*read_jsonl(curve), *certificate["epochs"]]
-    values = [
-        (name, value, row["epoch"])
-        for row in epochs
-        for name, value in numbers(row)
-        if name != "epoch"
-    ]
     last = max((row["epoch"] for row in epochs), default=0)
-    values += [
-        (f"certified.{name}", value, last) for name, value in numbers(certificate["headline"])
+    named = [("", row, row["epoch"]) for row in epochs]
+    named.append(("certified.", certificate["headline"], last))
+    named += [(f"{path.stem}.", read_json(path), last) for path in files]
+    return [
+        (prefix + name, value, step)
+        for prefix, row, step in named
+        for name, value in numbers(row)
+        if prefix + name != "epoch"
     ]
-    for path in files:
-        values += [(f"{path.stem}.{name}", value, last) for name, value in numbers(read_json(path))]
-    return values
 
 
-def numbers(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
+def numbers(row: JsonObject) -> Iterator[tuple[str, float]]:
     """Finite numbers of a mapping; MLflow has no place for infinity."""
     for name, value in row.items():
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             yield name, float(value)
 
 
-def unbounded(headline: dict[str, Any]) -> dict[str, str]:
+def unbounded(headline: JsonObject) -> dict[str, str]:
     """Tags for epsilons that are infinite, so that they do not look forgotten."""
     return {
         f"certified.{name}": "inf" for name, value in headline.items() if value in ("inf", math.inf)

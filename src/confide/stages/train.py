@@ -27,7 +27,7 @@ from confide.output.escaping import terminal
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
 from confide.runtime.memory import keep_pages
-from confide.runtime.parallel import ALONE, Group, joined
+from confide.runtime.parallel import Group, joined
 from confide.specs import TrainSpec
 from confide.text.tokenizer import load as load_tokenizer
 from confide.train import checkpoint as checkpoints
@@ -77,7 +77,7 @@ def train(
         check_authors(spec, partition)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
-        fingerprint = fingerprint_of(spec, [path for path in inputs if path is not None])
+        fingerprint = fingerprint_of(spec, inputs)
         saved = checkpoints.read(checkpoint, fingerprint)
         job = prepare(
             spec,
@@ -182,8 +182,8 @@ def prepare(
     tokenizer: Path,
     init: Path | None,
     init_ledger: Path | None,
-    group: Group = ALONE,
-    noise_multiplier: float | None = None,
+    group: Group,
+    noise_multiplier: float | None,
 ) -> Job:
     """A job at its start: its model, its noise, and a ledger that says what the start has seen.
 
@@ -253,7 +253,7 @@ def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
         ledger.read(**made)
 
 
-def fingerprint_of(spec: TrainSpec, inputs: list[Path]) -> str:
+def fingerprint_of(spec: TrainSpec, inputs: list[Path | None]) -> str:
     """What a checkpoint must have been made from to be continued."""
-    parts = [spec.model_dump_json(), *(sha256(path) for path in inputs)]
+    parts = [spec.model_dump_json(), *(sha256(path) for path in inputs if path is not None)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -6,6 +6,7 @@ private use stands for it there, and is an ordinary character in any other text.
 """
 
 import re
+from typing import Any
 
 NAME = re.compile(r"canary-\d+-\d+|audit-[a-z]+-\d+")
 STARTS = ("canary-", "audit-")
@@ -22,6 +23,27 @@ def canary_doc(index: int, copy: int) -> str:
 def audit_doc(name: str, index: int) -> str:
     """Name of the document that is one sentence of a set of audit canaries."""
     return f"audit-{name}-{index}"
+
+
+def planted_point(
+    doc: str,
+    text: str,
+    gold: list[tuple[int, int, str, float]],
+    *,
+    owner: str | None = None,
+    canary: int | None = None,
+) -> dict[str, Any]:
+    """Fields of the one Point of a planted document."""
+    return {
+        "key": f"{doc}:0",
+        "text": text,
+        "doc": doc,
+        "split": "train",
+        "domain": None,
+        "owner": owner,
+        "gold": gold,
+        "canary": canary,
+    }
 
 
 def is_planted(doc: str) -> bool:

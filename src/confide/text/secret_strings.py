@@ -7,7 +7,7 @@ is missed.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from confide.files.buckets import DIGEST
 
 NOBODY = b""  # the author of points without one: each might be anybody's
 PLACES = b""  # the label of records that say where a string stands, under whatever label
+Label = TypeVar("Label", str, bytes)  # its name, or a digest of it
 COUNTED = np.dtype(
     [
         ("digest", f"S{DIGEST}"),
@@ -29,15 +30,26 @@ COUNTED = np.dtype(
 
 
 class Flags(NamedTuple):
-    """Different secret strings of a label."""
+    """How many secrets of a label there are: occurrences, or different strings.
+
+    missed: by the policy, a string in at least one of its points; unprotected: where the
+    conservative policy is silent, too.
+    """
 
     secrets: int = 0
-    missed: int = 0  # in at least one of their points
+    missed: int = 0
     unprotected: int = 0
 
     def beside(self, other: "Flags") -> "Flags":
-        """This and what is known of other strings."""
+        """This and what is known of others."""
         return Flags(*(ours + theirs for ours, theirs in zip(self, other, strict=True)))
+
+
+def together(labels: dict[Label, Flags], others: dict[Label, Flags]) -> dict[Label, Flags]:
+    """What is known of some strings and of others, by label."""
+    return labels | {
+        label: labels.get(label, Flags()).beside(flags) for label, flags in others.items()
+    }
 
 
 class Shown(NamedTuple):
@@ -54,12 +66,7 @@ class Shown(NamedTuple):
 
     def beside(self, other: "Shown") -> "Shown":
         """This and what is shown of other strings."""
-        names = dict.fromkeys([*self.labels, *other.labels])
-        labels = {
-            name: self.labels.get(name, Flags()).beside(other.labels.get(name, Flags()))
-            for name in names
-        }
-        return Shown(labels, *map(max, self[1:], other[1:]))
+        return Shown(together(self.labels, other.labels), *map(max, self[1:], other[1:]))
 
 
 class Strings:

@@ -17,7 +17,7 @@ import numpy as np
 from confide.errors import InputError
 from confide.files.rows import read_rows
 from confide.specs import WordCanarySpec
-from confide.text.planted import canary_doc
+from confide.text.planted import canary_doc, planted_point
 from confide.text.tokenizer import Tokenizer
 
 SHORTEST = 3  # letters of a word that is drawn
@@ -109,15 +109,7 @@ def draw(
 
 def canary_point(facts: dict[str, Any], index: int, copy: int) -> dict[str, Any]:
     """Fields of one planted Point; all of its text is gold."""
-    doc = canary_doc(index, copy)
     canary = facts["canaries"][index]
-    return {
-        "key": f"{doc}:0",
-        "text": canary["text"],
-        "doc": doc,
-        "split": "train",
-        "domain": None,
-        "owner": canary["author"],
-        "gold": [(0, len(canary["text"]), facts["label"], 1.0)],
-        "canary": index,
-    }
+    gold = [(0, len(canary["text"]), facts["label"], 1.0)]
+    doc = canary_doc(index, copy)
+    return planted_point(doc, canary["text"], gold, owner=canary["author"], canary=index)

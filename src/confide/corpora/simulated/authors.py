@@ -13,14 +13,14 @@ import re
 from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
+from numpy.random import Generator, default_rng
 
+from confide.corpora.simulated.templates import Options, beside, parts
 from confide.errors import InputError
 from confide.specs import AuthorsSpec
 from confide.types import SPLITS, Record, Span
@@ -34,7 +34,6 @@ PHONE = "phone"  # label of the gold secret
 TWO = 0.35  # share of messages with a second sentence
 TAGGED = 3  # tags of a tagged message
 
-Options = tuple[str, ...]
 Weighted = tuple[Options, list[float]]  # options with their cumulative probabilities
 
 
@@ -57,7 +56,7 @@ class Words:
         return tuple(dict.fromkeys([*self.more_tags, *of_topics]))
 
 
-WORDS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Words])
+WORDS = beside(__file__, dict[str, Words])
 
 
 class Style(NamedTuple):
@@ -72,7 +71,17 @@ class Style(NamedTuple):
     phone: str
 
 
-def _weights(rng: np.random.Generator, count: int) -> list[float]:
+def _random(spec: AuthorsSpec, *what: int) -> Generator:
+    """The numbers that something of this corpus is drawn by."""
+    return default_rng([spec.seed % 2**64, VARIANTS.index(spec.variant), *what])
+
+
+def _weighted(rng: Generator, options: dict[str, Options]) -> dict[str, Weighted]:
+    """Each slot's options, of which an author has favourites."""
+    return {name: (choices, _weights(rng, len(choices))) for name, choices in options.items()}
+
+
+def _weights(rng: Generator, count: int) -> list[float]:
     """Cumulative Dirichlet probabilities.
 
     The last is infinite, so that rounding cannot overshoot.
@@ -83,21 +92,17 @@ def _weights(rng: np.random.Generator, count: int) -> list[float]:
 def style(spec: AuthorsSpec, author: int) -> Style:
     """The habits of an author, the same whatever the sizes."""
     words = WORDS[spec.variant]
-    variant = VARIANTS.index(spec.variant)
-    rng = np.random.default_rng([spec.seed % 2**64, variant, author])
+    rng = _random(spec, author)
     people = tuple(words.people[index] for index in rng.choice(len(words.people), 5, replace=False))
     options = {**words.choices, "person": people, "end": ENDS, "sentence": words.sentences}
-    slots = {name: (choices, _weights(rng, len(choices))) for name, choices in options.items()}
+    slots = _weighted(rng, options)
     if words.tags:
         slots["tag"] = (
             words.tags,
             [*accumulate([1 / len(words.tags)] * (len(words.tags) - 1)), float("inf")],
         )
     topics = _weights(rng, len(words.topics))
-    own = tuple(
-        {name: (choices, _weights(rng, len(choices))) for name, choices in topic.items()}
-        for topic in words.topics
-    )
+    own = tuple(_weighted(rng, topic) for topic in words.topics)
     opens, closes, capitals = rng.random(3).tolist()
     return Style(
         topics,
@@ -110,12 +115,6 @@ def style(spec: AuthorsSpec, author: int) -> Style:
     )
 
 
-@cache
-def _parts(template: str) -> tuple[str, ...]:
-    """Text, slot, text, slot, ..., text."""
-    return tuple(re.split(r"\{(\w+)\}", template))
-
-
 def _pick(weighted: Weighted, draws: Iterator[float]) -> str:
     options, weights = weighted
     return options[bisect(weights, next(draws))]
@@ -124,25 +123,20 @@ def _pick(weighted: Weighted, draws: Iterator[float]) -> str:
 def _sentence(author: Style, draws: Iterator[float]) -> str:
     """A sentence of one topic, without its end."""
     topic = author.words[bisect(author.topics, next(draws))]
-    parts = _parts(_pick(author.slots["sentence"], draws))
-    filled = (
-        (
-            part
-            if index % 2 == 0
-            else author.phone
-            if part == PHONE
-            else _pick(topic.get(part) or author.slots[part], draws)
-        )
-        for index, part in enumerate(parts)
-    )
-    text = "".join(filled)
+    text = ""
+    for index, part in enumerate(parts(_pick(author.slots["sentence"], draws))):
+        if index % 2 == 0:
+            text += part
+        elif part == PHONE:
+            text += author.phone
+        else:
+            text += _pick(topic.get(part) or author.slots[part], draws)
     return text[0].upper() + text[1:] if author.capitals else text
 
 
 def message(spec: AuthorsSpec, author: Style, name: int, number: int) -> str:
     """Message `number` of an author: an opening, one sentence or two, a closing, tags."""
-    seed = [spec.seed % 2**64, VARIANTS.index(spec.variant), name, number]
-    draws = iter(np.random.default_rng(seed).random(DRAWS).tolist())
+    draws = iter(_random(spec, name, number).random(DRAWS).tolist())
     pieces = [_pick(author.slots["opening"], draws)] if next(draws) < author.opens else []
     for _ in range(2 if next(draws) < TWO else 1):
         pieces.append(_sentence(author, draws) + _pick(author.slots["end"], draws))
@@ -172,18 +166,12 @@ def sizes(spec: AuthorsSpec) -> list[tuple[int, int, int]]:
             key="samples",
             value=spec.samples,
         )
-    ranks = (
-        np.random.default_rng([spec.seed % 2**64, VARIANTS.index(spec.variant)]).permutation(
-            spec.authors
-        )
-        + 1
-    )
+    ranks = _random(spec).permutation(spec.authors) + 1
     share = ranks ** -float(spec.tail)
     exact = rest * share / share.sum()
     counts = np.floor(exact).astype(int)
-    counts[np.argsort(counts - exact, kind="stable")[: rest - counts.sum()]] += (
-        1  # the largest remainders
-    )
+    largest = np.argsort(counts - exact, kind="stable")[: rest - counts.sum()]  # remainders
+    counts[largest] += 1
     return [_shares(spec, least + count) for count in counts.tolist()]
 
 
@@ -211,9 +199,7 @@ def read(spec: AuthorsSpec, raw: Path | None = None) -> Iterator[Record]:
     """
     counts = sizes(spec)
     styles = [style(spec, author) for author in range(spec.authors)]
-    rng = np.random.default_rng(
-        [spec.seed % 2**64, VARIANTS.index(spec.variant), spec.authors, spec.samples]
-    )
+    rng = _random(spec, spec.authors, spec.samples)
     for place in range(len(SPLITS)):
         ranges = [(sum(count[:place]), sum(count[: place + 1])) for count in counts]
         listed = [

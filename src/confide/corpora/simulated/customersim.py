@@ -8,14 +8,11 @@ nothing. Dialogue i of a split depends on the spec's seed, the split and i only.
 in customersim.yaml.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-import msgspec
-import numpy as np
+from numpy.random import Generator, default_rng
 
 from confide.corpora.simulated.customersim_values import (
     User,
@@ -23,6 +20,7 @@ from confide.corpora.simulated.customersim_values import (
     tracking_code,
     user_tables,
 )
+from confide.corpora.simulated.templates import Options, beside, parts
 from confide.specs import CustomerSimSpec
 from confide.types import SPLITS, Record, Span, SplitName
 
@@ -33,7 +31,6 @@ SECRETS = ("name", "address", "phone", "order", "tracking")  # slots that are go
 ASKED = ("phone", "order", "address")  # the slot asked beside the name, uniformly
 
 Turn = tuple[str, tuple[Span, ...]]
-Options = tuple[str, ...]  # of which one is drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +53,17 @@ class Sentences:
     fillers: dict[str, Options]  # what a slot is filled with that is no secret
 
 
-SENTENCES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=Sentences)
+SENTENCES = beside(__file__, Sentences)
 
 
-@cache
-def _parts(template: str) -> tuple[str, ...]:
-    """Text, slot, text, slot, ..., text."""
-    return tuple(re.split(r"\{(\w+)\}", template))
-
-
-def fill(template: str, values: dict[str, str], rng: np.random.Generator) -> Turn:
+def fill(template: str, values: dict[str, str], rng: Generator) -> Turn:
     """The sentence with its slots filled, and the spans of the secrets among them.
 
     A slot without a value is drawn.
     """
     text = ""
     spans = []
-    for index, part in enumerate(_parts(template)):
+    for index, part in enumerate(parts(template)):
         if index % 2:
             start = len(text)
             value = values.get(part) or _choose(rng, SENTENCES.fillers[part])
@@ -84,7 +75,7 @@ def fill(template: str, values: dict[str, str], rng: np.random.Generator) -> Tur
     return text, tuple(spans)
 
 
-def _choose(rng: np.random.Generator, options: tuple[str, ...]) -> str:
+def _choose(rng: Generator, options: Options) -> str:
     return options[rng.integers(len(options))]
 
 
@@ -102,18 +93,18 @@ def join(turns: list[Turn], separator: str = " ") -> Turn:
     return text, tuple(spans)
 
 
-def _values(rng: np.random.Generator, variant: str, user: User, tracking: str) -> dict[str, str]:
+def _values(rng: Generator, variant: str, user: User, tracking: str) -> dict[str, str]:
     return {**user._asdict(), "phone": spoken_phone(rng, variant, user.phone), "tracking": tracking}
 
 
-def _stray(rng: np.random.Generator, slot: str, users: tuple[User, ...]) -> Turn:
+def _stray(rng: Generator, slot: str, users: tuple[User, ...]) -> Turn:
     """A value that nobody asked for, of a random row."""
     values = _values(rng, "private", users[rng.integers(len(users))], "")
     slot = _choose(rng, ("name", slot))
     return fill(_choose(rng, SENTENCES.private[slot]), values, rng)
 
 
-def private_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ...]) -> list[Turn]:
+def private_dialogue(rng: Generator, user: User, users: tuple[User, ...]) -> list[Turn]:
     """Turns of the agenda, the system's and the user's in turn, the system first."""
     values = _values(rng, "private", user, tracking_code(rng, "private"))
     slot = _choose(rng, ASKED)
@@ -135,7 +126,7 @@ def private_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ..
     return [*turns, say("satisfied", "user bye"), say("bye")]
 
 
-def public_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ...]) -> list[Turn]:
+def public_dialogue(rng: Generator, user: User, users: tuple[User, ...]) -> list[Turn]:
     """Turns in the spirit of the private agenda, over many intents, with small talk.
 
     Tokenizer and warm start see these only.
@@ -147,7 +138,7 @@ def public_dialogue(rng: np.random.Generator, user: User, users: tuple[User, ...
     def say(move: str) -> Turn:
         return fill(_choose(rng, SENTENCES.public[move]), values, rng)
 
-    def tell(options: tuple[str, ...]) -> Turn:
+    def tell(options: Options) -> Turn:
         return fill(_choose(rng, options), values, rng)
 
     turns = [say("open"), join([say("greet"), tell(intent.requests)]), say("ask name"), say("name")]
@@ -173,7 +164,7 @@ def dialogue(spec: CustomerSimSpec, split: SplitName, number: int) -> Record:
     seed = spec.seed % 2**64
     tables = user_tables(spec.variant, seed, spec.users, 1 if spec.shared_users else len(SPLITS))
     users = tables[0 if spec.shared_users else place]
-    rng = np.random.default_rng([seed, VARIANTS.index(spec.variant), place, number])
+    rng = default_rng([seed, VARIANTS.index(spec.variant), place, number])
     row = int(rng.integers(len(users)))
     turns = DIALOGUES[spec.variant](rng, users[row], users)
     speakers = [("USR: " if count % 2 else "SYS: ", ()) for count in range(len(turns))]

@@ -9,12 +9,12 @@ is in two splits' tables. The words that values are made of stand in customersim
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
+from numpy.random import Generator, default_rng
 
+from confide.corpora.simulated.templates import Options, beside
 from confide.errors import InputError
 
 COMPASS = ("North", "South", "East", "West", "New", "Port", "Lake")
@@ -26,17 +26,17 @@ CODE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 class Words:
     """What names, streets and cities of one variant are made of."""
 
-    first: tuple[str, ...]
-    last_common: tuple[str, ...]
-    last_stems: tuple[str, ...]
-    last_ends: tuple[str, ...]
-    streets: tuple[str, ...]  # kinds of street
-    city_stems: tuple[str, ...]
-    city_ends: tuple[str, ...]
-    states: tuple[str, ...] = ()
+    first: Options
+    last_common: Options
+    last_stems: Options
+    last_ends: Options
+    streets: Options  # kinds of street
+    city_stems: Options
+    city_ends: Options
+    states: Options = ()
 
     @cached_property
-    def last(self) -> tuple[str, ...]:
+    def last(self) -> Options:
         """Common surnames, then every stem with every ending, without repeats.
 
         Together with the given names they make some hundred thousand full names.
@@ -45,7 +45,7 @@ class Words:
         return tuple(dict.fromkeys([*self.last_common, *compounds]))
 
 
-WORDS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Words])
+WORDS = beside(__file__, dict[str, Words])
 
 
 class User(NamedTuple):
@@ -57,10 +57,10 @@ class User(NamedTuple):
     order: str
 
 
-Draw = Callable[[np.random.Generator, int, Words], list[str]]  # a batch of values, repeats allowed
+Draw = Callable[[Generator, int, Words], list[str]]  # a batch of values, repeats allowed
 
 
-def _names(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _names(rng: Generator, count: int, words: Words) -> list[str]:
     """`count` different full names, common ones more likely.
 
     They have the largest Gumbel-perturbed log weights.
@@ -80,22 +80,22 @@ def _names(rng: np.random.Generator, count: int, words: Words) -> list[str]:
     ]
 
 
-def _digits(rng: np.random.Generator, low: int, high: int, count: int) -> list[int]:
+def _digits(rng: Generator, low: int, high: int, count: int) -> list[int]:
     return rng.integers(low, high, count).tolist()
 
 
-def _pick(rng: np.random.Generator, options: Sequence[str], count: int) -> list[str]:
+def _pick(rng: Generator, options: Sequence[str], count: int) -> list[str]:
     return rng.choice(options, count).tolist()
 
 
-def _compounds(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _compounds(rng: Generator, count: int, words: Words) -> list[str]:
     """Names of cities: a stem and an ending each."""
     stems = _pick(rng, words.city_stems, count)
     ends = _pick(rng, words.city_ends, count)
     return [stem + end for stem, end in zip(stems, ends, strict=True)]
 
 
-def _cities(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _cities(rng: Generator, count: int, words: Words) -> list[str]:
     """Half of them a compound, half with a compass word in front, as in "North Allisonville"."""
     plain = _compounds(rng, count, words)
     fronts = _pick(rng, COMPASS, count)
@@ -106,7 +106,7 @@ def _cities(rng: np.random.Generator, count: int, words: Words) -> list[str]:
     ]
 
 
-def _military(rng: np.random.Generator, words: Words) -> str:
+def _military(rng: Generator, words: Words) -> str:
     """APO, DPO or FPO address."""
     kind, unit, box, code = rng.integers(0, [3, 10_000, 10_000, 100_000]).tolist()
     area = ("AA", "AE", "AP")[rng.integers(3)]
@@ -117,7 +117,7 @@ def _military(rng: np.random.Generator, words: Words) -> str:
     return f"USNS {words.last[rng.integers(len(words.last))]} FPO {area} {code:05d}"
 
 
-def _us_addresses(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _us_addresses(rng: Generator, count: int, words: Words) -> list[str]:
     """House, street, perhaps a room, city, state and ZIP code, in the American way.
 
     45 % have no room, 22 % a suite, 22 % an apartment, and 11 % are military addresses.
@@ -146,7 +146,7 @@ def _us_addresses(rng: np.random.Generator, count: int, words: Words) -> list[st
     return addresses
 
 
-def _phone_numbers(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _phone_numbers(rng: Generator, count: int, words: Words) -> list[str]:
     """3-3-4 digits, unpunctuated; the last four are never one digit repeated."""
     parts = zip(
         _digits(rng, 100, 1000, count),
@@ -157,7 +157,7 @@ def _phone_numbers(rng: np.random.Generator, count: int, words: Words) -> list[s
     return [f"{area:03d}{middle:03d}{last:04d}" for area, middle, last in parts if last % 1111]
 
 
-def _us_orders(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _us_orders(rng: Generator, count: int, words: Words) -> list[str]:
     parts = zip(
         _digits(rng, 100, 1000, count),
         _digits(rng, 10_000, 100_000, count),
@@ -167,7 +167,7 @@ def _us_orders(rng: np.random.Generator, count: int, words: Words) -> list[str]:
     return [f"{a}-{b}-{c:04d}" for a, b, c in parts]
 
 
-def _eu_addresses(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _eu_addresses(rng: Generator, count: int, words: Words) -> list[str]:
     """House, street, town and a mixed postcode: "Flat 3, 27 Brandt Mews, Castlemere KD4 7QP"."""
     flats = [
         f"Flat {flat}, " if flat else ""
@@ -190,22 +190,18 @@ def _eu_addresses(rng: np.random.Generator, count: int, words: Words) -> list[st
     ]
 
 
-def _eu_phones(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _eu_phones(rng: Generator, count: int, words: Words) -> list[str]:
     """+cc ddd ddd ddd or (0ddd) ddd dddd."""
-    code, a, b, c = (
-        _digits(rng, low, high, count)
-        for low, high in ((30, 50), (100, 1000), (0, 1000), (0, 10_000))
-    )
+    ranges = ((30, 50), (100, 1000), (0, 1000), (0, 10_000))
+    columns = [_digits(rng, low, high, count) for low, high in ranges]
     national = (rng.random(count) < 0.5).tolist()
     return [
-        f"(0{a[i]}) {b[i]:03d} {c[i]:04d}"
-        if national[i]
-        else f"+{code[i]} {a[i]} {b[i]:03d} {c[i] % 1000:03d}"
-        for i in range(count)
+        f"(0{a}) {b:03d} {c:04d}" if here else f"+{code} {a} {b:03d} {c % 1000:03d}"
+        for code, a, b, c, here in zip(*columns, national, strict=True)
     ]
 
 
-def _eu_orders(rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _eu_orders(rng: Generator, count: int, words: Words) -> list[str]:
     """ORD-dddd-dddL, INV20dd/dddddd or #dddddddd."""
     kind = _digits(rng, 0, 3, count)
     a = _digits(rng, 0, 10_000, count)
@@ -230,7 +226,7 @@ DRAWS: dict[str, dict[str, Draw]] = {
 }
 
 
-def _distinct(draw: Draw, rng: np.random.Generator, count: int, words: Words) -> list[str]:
+def _distinct(draw: Draw, rng: Generator, count: int, words: Words) -> list[str]:
     """Batches of values, repeats dropped, until `count` are at hand."""
     values = dict.fromkeys(draw(rng, count, words))
     while len(values) < count:
@@ -247,13 +243,13 @@ def user_tables(variant: str, seed: int, users: int, tables: int) -> tuple[tuple
     words = WORDS[variant]
     columns = []
     for index, label in enumerate(User._fields):
-        rng = np.random.default_rng([seed, list(WORDS).index(variant), index, 0x7AB1E])
+        rng = default_rng([seed, list(WORDS).index(variant), index, 0x7AB1E])
         columns.append(_distinct(DRAWS[variant][label], rng, users * tables, words))
     rows = [User(*row) for row in zip(*columns, strict=True)]
     return tuple(tuple(rows[table * users : (table + 1) * users]) for table in range(tables))
 
 
-def spoken_phone(rng: np.random.Generator, variant: str, phone: str) -> str:
+def spoken_phone(rng: Generator, variant: str, phone: str) -> str:
     """The private variant's ten digits are written with no separator, hyphens or dots.
 
     Others stand as they are.
@@ -262,7 +258,7 @@ def spoken_phone(rng: np.random.Generator, variant: str, phone: str) -> str:
     return phone if separator is None else separator.join((phone[:3], phone[3:6], phone[6:]))
 
 
-def tracking_code(rng: np.random.Generator, variant: str) -> str:
+def tracking_code(rng: Generator, variant: str) -> str:
     """Private: ten of [A-Z0-9]. Public: LL-dddd-dddd-dd."""
     if variant == "private":
         return "".join(CODE[index] for index in rng.integers(0, 36, 10).tolist())

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from confide.certify.confidentiality import bayesian_at
@@ -21,9 +20,10 @@ from confide.dp.accounting.bounds import clopper_pearson
 from confide.dp.accounting.curves import Mechanism, pld_curve, rdp_curve
 from confide.dp.accounting.price import Bound, solve
 from confide.report.figures import style
+from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.style import FAINT, INK
-from confide.report.results import Result, plain
-from confide.specs import AmplificationSpec, ReportSpec
+from confide.report.results import plain
+from confide.specs import AmplificationSpec
 
 GRID = np.unique(
     np.concatenate([[0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03], np.linspace(0.05, 1, 20)])
@@ -89,12 +89,12 @@ def _reader(bound: Bound) -> Callable[[float], float]:
     return cache(lambda delta: solve(bound, delta, relative=1e-5))
 
 
-def amplification(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Amplification by redaction")
+def amplification(shown: Shown) -> Drawn:
     """Three panels: as published; with gamma bounded by a labelled sample; so for replace-one."""
-    own = spec.amplification
+    own = shown.spec.amplification
     table = rows(own)
-    drawn = style.figure(10.6, 4.7)
-    line = drawn.subplots(1, 3, sharey=True)
+    drawn, (line,) = style.panels(10.6, 4.7, 1, 3, sharey=True)
     panels = {
         "epsilon": "as published: add-or-remove, γ known",
         "epsilon_upper": f"γ bounded from {own.labelled} labelled secrets",
@@ -124,8 +124,7 @@ def amplification(spec: ReportSpec, results: list[Result]) -> Figure:
     ]
     words = "CRT section 5.4:\nε' = 1, γ = 0.1 → 0.12"
     paper = style.entry(words, markersize=11, linestyle="", **STAR)
-    heading = f"Amplification by redaction — {spec.title}"
-    return style.finish(drawn, heading, caption, [*legend, paper])
+    return drawn, caption, [*legend, paper]
 
 
 def _lines(spec: AmplificationSpec) -> dict[float, dict[str, Any]]:

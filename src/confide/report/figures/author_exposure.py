@@ -7,56 +7,19 @@ them, with the epochs that each had (`levels`).
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from confide.attacks.exposure.null import null_band
 from confide.report.figures import style
 from confide.report.figures.authors import EXPOSURE, by_copies, exposure_curve
+from confide.report.figures.frame import AUTHORS, Drawn, Shown, figure
 from confide.report.figures.levels import Moment, caption, heading, hollow, levels, moments, told
-from confide.report.figures.series import (
-    AUTHORS,
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-    whisker,
-)
+from confide.report.figures.series import BUTT, Series, group, joined
 from confide.report.figures.style import DARK, INK, NULL
 from confide.report.results import Json, Result
-from confide.specs import ReportSpec
 
 FIRST: dict[str, Any] = {"color": INK, "linestyle": ":"}
 AHEAD: dict[str, Any] = {"color": DARK, "linestyle": (0, (6, 2, 1, 2))}
-
-
-def author_exposure(spec: ReportSpec, results: list[Result]) -> Figure:
-    """One row per corpus, a panel per perplexity level and one of the final models."""
-    known = [result for result in results if _attacked(result.attacks)]
-    if not known:
-        return style.blank("no run of this study was attacked by its authors' canaries")
-    shown = levels(spec, known, EXPOSURE)
-    gamma = chosen_gamma(spec.gamma, known)
-    corpora = by_corpus(known)
-    height = 3.2 + 0.16 * len({result.run.name for result in known})  # with words below the panel
-    drawn = style.figure(3.4 + 3.7 * max(2, len(shown)), 2.2 + height * len(corpora))
-    grid = drawn.subplots(len(corpora), len(shown), squeeze=False, sharey="row")
-    for line, (name, own) in zip(grid, corpora.items(), strict=True):
-        for axes, level in zip(line, shown, strict=True):
-            _panel(axes, own, group(known, name), level, gamma)
-            axes.set_title(f"{name}: {heading(level)}")
-        line[0].set_ylabel("mean exposure (bits)")
-    legend = [
-        *handles(known),
-        *hollow(shown),
-        style.entry("first of all sequences", linewidth=1.2, **FIRST),
-        style.entry("all canaries before\nall else, mean", linewidth=1.2, **AHEAD),
-        style.band("never seen, 95 %"),
-    ]
-    words = _caption(known, shown)
-    return style.finish(drawn, f"Exposure over repetitions — {spec.title}", words, legend)
 
 
 def _attacked(attacks: dict[str, Json]) -> bool:
@@ -66,6 +29,33 @@ def _attacked(attacks: dict[str, Json]) -> bool:
 
 def _canaries(attacks: dict[str, Json]) -> Json:
     return attacks.get(EXPOSURE, {}).get("canaries") or {}
+
+
+@figure(
+    "Exposure over repetitions",
+    lambda result: _attacked(result.attacks),
+    "no run of this study was attacked by its authors' canaries",
+)
+def author_exposure(shown: Shown) -> Drawn:
+    """One row per corpus, a panel per perplexity level and one of the final models."""
+    asked = levels(shown.spec, shown.results, EXPOSURE)
+    rows = shown.series
+    height = 3.2 + 0.16 * len(group(shown.results))  # with words below the panel
+    width = 3.4 + 3.7 * max(2, len(asked))
+    drawn, grid = style.panels(width, 2.2 + height * len(rows), len(rows), len(asked), sharey="row")
+    for line, (name, row) in zip(grid, rows.items(), strict=True):
+        for axes, level in zip(line, asked, strict=True):
+            _panel(axes, shown.corpora[name], row, level, shown.gamma)
+            axes.set_title(f"{name}: {heading(level)}")
+        line[0].set_ylabel("mean exposure (bits)")
+    legend = [
+        *shown.handles(),
+        *hollow(asked),
+        style.entry("first of all sequences", linewidth=1.2, **FIRST),
+        style.entry("all canaries before\nall else, mean", linewidth=1.2, **AHEAD),
+        style.band("never seen, 95 %"),
+    ]
+    return drawn, _caption(shown, asked), legend
 
 
 def _panel(
@@ -95,11 +85,11 @@ def _line(axes: Axes, series: Series, runs: list[Moment], shift: float) -> list[
     Hollow where the level was not reached.
     """
     curve = exposure_curve(runs)
-    more = {} if all(one.near for one in runs) else {"fillstyle": "none", "linewidth": 0.8}
+    more: dict[str, Any] = (
+        {} if all(one.near for one in runs) else {"fillstyle": "none", "linewidth": 0.8}
+    )
     x = [copies * shift for copies in curve]
-    for place, mean in zip(x, curve.values(), strict=True):
-        whisker(axes, series, place, mean.ends, linewidth=1.1, solid_capstyle="butt")
-    axes.plot(x, [mean.value for mean in curve.values()], **series.marks(markersize=5.5) | more)
+    joined(axes, series, x, curve.values(), {"linewidth": 1.1} | BUTT, markersize=5.5, **more)
     return list(curve)
 
 
@@ -130,8 +120,8 @@ def _apart(values: list[int]) -> list[int]:
     return kept
 
 
-def _caption(known: list[Result], shown: list[float | None]) -> str:
-    canaries = [_canaries(result.attacks) for result in known]
+def _caption(shown: Shown, asked: list[float | None]) -> str:
+    canaries = [_canaries(result.attacks) for result in shown.results]
     authors = sorted({len(set(attack["authors"])) for attack in canaries})
     ranks = " Ranks are estimated from random sequences; the error of that is not in the whiskers."
     if all(attack.get("exact") for attack in canaries):
@@ -141,5 +131,5 @@ def _caption(known: list[Result], shown: list[float | None]) -> str:
         "length; a canary is planted in the text of one author. Lines: mean over "
         f"{', '.join(map(str, authors))} authors; whiskers: 95 % bootstrap interval over authors."
         f"{ranks} Grey: mean of as many canaries that the model never saw. "
-        f"{caption(shown)}{averaged(known, AUTHORS)}"
+        f"{caption(asked)}{shown.averaged(AUTHORS)}"
     )

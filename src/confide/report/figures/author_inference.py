@@ -5,27 +5,16 @@ one that is trained afterwards. Beside the probe's accuracy: chance, the author 
 and a bag of words, which never sees the model.
 """
 
+from functools import partial
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
-from confide.report.figures.series import (
-    INTERVALS,
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    name_rows,
-    over_runs,
-    row_heights,
-    whisker,
-)
+from confide.report.figures.frame import INTERVALS, Drawn, Shown, figure
+from confide.report.figures.series import Estimate, Series, mark, name_rows, over_runs, row_heights
 from confide.report.figures.style import BOX, DARK, DOTTED, FAINT, INK
 from confide.report.results import Result
-from confide.specs import ReportSpec
 
 KIND = "author_inference"
 WORDS = {
@@ -40,50 +29,48 @@ LINES: dict[str, dict[str, Any]] = {
 }
 
 
-def author_inference(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "Author inference",
+    lambda result: result.metric(KIND, "accuracy") is not None,
+    "no run of this study was probed for authors",
+)
+def author_inference(shown: Shown) -> Drawn:
     """One panel per corpus: a dot with its interval per series, and what no model is needed for."""
-    known = [result for result in results if result.metric(KIND, "accuracy") is not None]
-    if not known:
-        return style.blank("no run of this study was probed for authors")
-    gamma = chosen_gamma(spec.gamma, known)
-    corpora = by_corpus(known)
-    rows = [group(known, name) for name in corpora]
-    heights = row_heights(rows)
-    drawn = style.figure(10.8, 2.1 + sum(0.9 + 0.36 * height for height in heights))
-    ratios = {"height_ratios": heights}
-    grid = drawn.subplots(len(rows), 1, squeeze=False, gridspec_kw=ratios)
-    for axes, (name, own), row in zip(grid[:, 0], corpora.items(), rows, strict=True):
+    heights = row_heights(shown.series.values())
+    height = 2.1 + sum(0.9 + 0.36 * height for height in heights)
+    drawn, grid = style.panels(10.8, height, len(heights), height_ratios=heights)
+    for axes, (name, row) in zip(grid[:, 0], shown.series.items(), strict=True):
         for field, line in LINES.items():
-            for value in {result.metric(KIND, field) for result in own} - {None}:
+            for value in {result.metric(KIND, field) for result in shown.corpora[name]} - {None}:
                 axes.axvline(value, linewidth=1.2, zorder=1, **line)
         places = name_rows(axes, [series.label for series in row])
         for place, series in zip(places, row, strict=True):
-            _row(axes, place, series, gamma)
+            _row(axes, place, series, shown.gamma)
         axes.set_xlim(left=0)
         axes.set_title(name)
         axes.set_xlabel("share of held-out texts whose author the probe names")
     authors, points = (
-        ", ".join(map(str, sorted({result.metric(KIND, field) for result in known})))
+        ", ".join(map(str, sorted({result.metric(KIND, field) for result in shown.results})))
         for field in ("authors", "points")
     )
     caption = (
         f"Final models. A probe of the last hidden state names the author of {points} held-out "
         f"texts, one of {authors}. Lower hides more. Whiskers: 95 % interval. The bag of words "
         "tells what the text itself gives away: the hidden state only tells more to an attacker "
-        f"who does not have the text. {averaged(known, INTERVALS)}"
+        f"who does not have the text. {shown.averaged(INTERVALS)}"
     )
     legend = [style.entry(WORDS[name], linewidth=1.3, **line) for name, line in LINES.items()]
-    return style.finish(drawn, f"Author inference — {spec.title}", caption, legend)
+    return drawn, caption, legend
 
 
 def _row(axes: Axes, place: int, series: Series, gamma: float) -> None:
     runs = series.at(gamma)
-    accuracy = over_runs(runs, lambda result: result.metric(KIND, "accuracy"))
-    low = over_runs(runs, lambda result: result.metric(KIND, "accuracy_low"))
-    high = over_runs(runs, lambda result: result.metric(KIND, "accuracy_high"))
+    accuracy, low, high = (
+        over_runs(runs, partial(Result.metric, kind=KIND, name=f"accuracy{end}"))
+        for end in ("", "_low", "_high")
+    )
     if accuracy is None:
         return
-    if low is not None and high is not None:
-        whisker(axes, series, (low.value, high.value), place, linewidth=1.3)
-    axes.plot([accuracy.value], [place], **series.marks(linestyle="", markersize=7))
+    interval = Estimate(accuracy.value, low.value, high.value) if low and high else None
+    mark(axes, series, interval or accuracy.value, place)
     style.beside(axes, f"{accuracy.value:.2f}", accuracy.value, place, (7, 3.5), bbox=BOX)

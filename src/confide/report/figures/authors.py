@@ -96,7 +96,7 @@ def baseline(result: Result, results: Iterable[Result]) -> Result | None:
     same = [
         one
         for one in results
-        if one.run.method == "nonprivate"
+        if one.unprotected
         and (one.run.dataset, one.run.model, one.run.domains)
         == (result.run.dataset, result.run.model, result.run.domains)
     ]

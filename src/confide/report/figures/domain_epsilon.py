@@ -7,61 +7,48 @@ updates.
 """
 
 import math
+from functools import partial
 
-from matplotlib.figure import Figure
-
-from confide.report.figures import style
 from confide.report.figures.domains import ppl, tested
 from confide.report.figures.epsilon_axis import (
     APART,
-    CAUGHT,
-    CAUGHT_AXIS,
+    Row,
     Track,
+    belongs,
+    caught,
+    caught_axis,
     caught_meanings,
     caught_point,
-    grid,
-    row,
+    rows_of,
 )
-from confide.report.figures.series import (
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-)
-from confide.report.results import Meaning, Result
-from confide.specs import ReportSpec
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Series, group
+from confide.report.results import Meaning
 
 STEP = 1.045  # between markers that are drawn side by side
 
 
-def domain_epsilon(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "Perplexity of each domain against ε",
+    lambda result: tested([result]) and caught(result) is not None,
+)
+def domain_epsilon(shown: Shown) -> Drawn:
     """One row per corpus, meaning of epsilon and domain, and one for all domains.
 
     Panels are for epsilon = 0, finite and infinite.
     """
-    known = [result for result in results if tested([result]) and result.claim(CAUGHT) is not None]
-    if not known:
-        return style.blank()
-    gamma = chosen_gamma(spec.gamma, known)
     rows = [
-        (name, own, meaning, domain)
-        for name, own in by_corpus(known).items()
+        Row(
+            name=f"{name}, {f'{domain} text' if domain else 'text of all domains'}",
+            tracks=_tracks(group(own), shown.gamma, meaning, domain),
+            epsilon=caught_axis(meaning),
+        )
+        for name, own in shown.corpora.items()
         for meaning in caught_meanings(own)
         for domain in (*tested(own), None)
     ]
-    drawn = style.figure(10.6, 1.9 + 2.9 * len(rows))
-    for line, (name, own, meaning, domain) in zip(grid(drawn, len(rows)), rows, strict=True):
-        row(
-            line,
-            _tracks(group(own), gamma, meaning, domain),
-            name=f"{name}, {f'{domain} text' if domain else 'text of all domains'}",
-            epsilon=f"{CAUGHT_AXIS}\n{meaning.words}",
-            quality="test perplexity",
-        )
-    heading = f"Perplexity of each domain against ε — {spec.title}"
-    return style.finish(drawn, heading, _caption(known, gamma), handles(known))
+    drawn, _ = rows_of(1.9 + 2.9 * len(rows), rows)
+    return drawn, _caption(shown), shown.handles()
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, domain: str | None) -> list[Track]:
@@ -69,8 +56,8 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, domain: str | N
     found = []
     for series in drawn:
         runs = series.at(gamma)
-        point = caught_point(runs, lambda result: ppl(result, domain))
-        if point and (point.epsilon in APART or runs[0].meaning_of(CAUGHT) == meaning):
+        point = caught_point(runs, partial(ppl, domain=domain))
+        if point and belongs(point, runs[0], meaning):
             found.append(Track(series, (point,)))
     return side_by_side(found)
 
@@ -91,7 +78,7 @@ def side_by_side(tracks: list[Track]) -> list[Track]:
     return moved
 
 
-def _caption(known: list[Result], gamma: float) -> str:
+def _caption(shown: Shown) -> str:
     return (
         "Lower left is better. Test perplexity on the original text of one domain (the paper draws "
         "that of the prompts alone) and of all, over the ε that is certified for a secret that the "
@@ -101,6 +88,6 @@ def _caption(known: list[Result], gamma: float) -> str:
         "of the ε. Domain privacy is another claim, which none of these ε makes; see the leak "
         "rates. Methods whose noise was made for the same ε differ in perplexity alone: the "
         "paper's gap of 35 % comes of noise that was made for every update, where few were noised. "
-        f"Methods that depend on the policy: simulated miss rate γ = {gamma:g}. Horizontal lines "
-        f"carry models with ε = 0 or ∞ across the panels. {averaged(known)}"
+        f"Methods that depend on the policy: simulated miss rate γ = {shown.gamma:g}. Horizontal "
+        f"lines carry models with ε = 0 or ∞ across the panels. {shown.averaged()}"
     )

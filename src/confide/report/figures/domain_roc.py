@@ -10,50 +10,46 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.output.escaping import figure as shown_words
 from confide.report.figures import style
 from confide.report.figures.domains import judges
-from confide.report.figures.series import (
-    Estimate,
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-    pooled,
-)
+from confide.report.figures.frame import Drawn, Nothing, Shown, figure
+from confide.report.figures.series import Estimate, Series, group, pooled
 from confide.report.figures.style import BOX, FAINT, INK
 from confide.report.results import Json, Result
-from confide.specs import ReportSpec
 
 KIND = "domain_lira"
 GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 MARKED = (0.1, 0.3, 0.6)  # false positive rates at which a curve has its marker
 
 
-def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
+def _pairs(result: Result) -> list[Json]:
+    """What the attacks on a run found of each pair of domains and judge."""
+    return [pair for metrics in result.all_of(KIND) for pair in metrics["pairs"]]
+
+
+@figure("Likelihood ratios and domain privacy", _pairs)
+def domain_roc(shown: Shown) -> Drawn:
     """For each corpus and attack three rows: ROC, precision at k, C of each pair of domains.
 
     There is a column per judge that finds anything.
     """
-    known = [result for result in results if _pairs(result)]
-    if not known:
-        return style.blank()
-    gamma = chosen_gamma(spec.gamma, known)
+    known = shown.results
+    gamma = shown.gamma
     asked = judges(known, KIND)
     telling = {
         pair["judge"] for result in known for pair in _pairs(result) if pair["c"] is not None
     }
     who = [judge for judge in asked if judge in telling]
     if not who:
-        words = f"no text that a model wrote is of another domain, as {', '.join(asked)} judge it"
-        return style.blank(words)
-    blocks = [(name, key) for name, own in by_corpus(known).items() for key in _keys(own)]
-    drawn = style.figure(4.4 + 3.2 * max(2, len(who)), 2.0 + 9.2 * len(blocks))
-    grid = drawn.subplots(3 * len(blocks), len(who), squeeze=False).reshape(-1, 3, len(who))
+        raise Nothing(
+            f"no text that a model wrote is of another domain, as {', '.join(asked)} judge it"
+        )
+    blocks = [(name, key) for name, own in shown.corpora.items() for key in _keys(own)]
+    width = 4.4 + 3.2 * max(2, len(who))
+    drawn, grid = style.panels(width, 2.0 + 9.2 * len(blocks), 3 * len(blocks), len(who))
+    grid = grid.reshape(-1, 3, len(who))
     for rows, (name, key) in zip(grid, blocks, strict=True):
         runs = [result for result in known if result.corpus == name and key in result.attacks]
         drawn_series = group(runs)
@@ -68,18 +64,12 @@ def domain_roc(spec: ReportSpec, results: list[Result]) -> Figure:
         rows[1, 0].set_ylabel(f"{name}: precision")
     without = "C = 1: no more than a model\nwithout the target's text"
     legend = [
-        *handles(known),
+        *shown.handles(),
         style.entry("guessing (ROC)", **GUESS),
         style.entry(without, color=INK, linewidth=1),
     ]
     silent = [judge for judge in asked if judge not in who]
-    heading = f"Likelihood ratios and domain privacy — {spec.title}"
-    return style.finish(drawn, heading, _caption(known, gamma, silent), legend)
-
-
-def _pairs(result: Result) -> list[Json]:
-    """What the attacks on a run found of each pair of domains and judge."""
-    return [pair for metrics in result.all_of(KIND) for pair in metrics["pairs"]]
+    return drawn, _caption(shown, silent), legend
 
 
 def _keys(own: list[Result]) -> list[str]:
@@ -200,7 +190,7 @@ def _interval(axes: Axes, series: Series, pair: Json, y: float, edges: tuple[flo
             axes.annotate("", xy=(edge, y), xytext=(inside, y), arrowprops=arrow)
 
 
-def _caption(known: list[Result], gamma: float, silent: list[str]) -> str:
+def _caption(shown: Shown, silent: list[str]) -> str:
     nothing = ""
     if silent:
         nothing = f"No panels for {', '.join(silent)}: nothing of another domain in any text. "
@@ -216,9 +206,9 @@ def _caption(known: list[Result], gamma: float, silent: list[str]) -> str:
         "goes on to 0 or ∞; hollow at an edge: C is 0 or ∞; dotted, no mark: neither model wrote "
         "any, so nothing is known of C. An interval wholly above C = 1 shows that text of the "
         "target was learned; one about 1 shows nothing, and none of this is certified. "
-        f"{nothing}{_joint(known)}Methods that depend on the policy: simulated miss rate "
-        f"γ = {gamma:g}. "
-        f"{averaged(known, 'ROC and C: one line per seed; precision: means over them.')}"
+        f"{nothing}{_joint(shown.results)}Methods that depend on the policy: simulated miss rate "
+        f"γ = {shown.gamma:g}. "
+        f"{shown.averaged('ROC and C: one line per seed; precision: means over them.')}"
     )
 
 

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from confide.report.figures.series import Estimate, Series, Value, over_seeds, whisker
-from confide.report.figures.style import plain_log
+from confide.report.figures.series import Estimate, Series, Value, over_runs, whisker
+from confide.report.figures.style import panels, plain_log
 from confide.report.results import Meaning, Result
 
 APART = (0, math.inf)  # epsilons with no place on the axis
 CAUGHT = "secret_caught"  # name of the claim
-CAUGHT_AXIS = "certified ε of a secret that the policy catches (log scale)"
 
 
 class Point(NamedTuple):
@@ -43,10 +42,21 @@ class Track(NamedTuple):
         return self.points[-1]
 
 
-def grid(drawn: Figure, rows: int) -> Any:
-    """Axes (rows, 3): zero, finite, infinite."""
-    ratios = {"width_ratios": (0.16, 1, 0.2)}
-    return drawn.subplots(rows, 3, squeeze=False, sharey="row", gridspec_kw=ratios)
+class Row(NamedTuple):
+    """What one row of panels draws; `epsilon` and `quality` are what its axes show, in words."""
+
+    name: str
+    tracks: list[Track]
+    epsilon: str
+    quality: str = "test perplexity"
+
+
+def rows_of(height: float, rows: list[Row]) -> tuple[Figure, Any]:
+    """A figure with the rows, and its axes (rows, 3): zero, finite, infinite."""
+    drawn, grid = panels(10.6, height, len(rows), 3, sharey="row", width_ratios=(0.16, 1, 0.2))
+    for line, row in zip(grid, rows, strict=True):
+        _draw(line, row)
+    return drawn, grid
 
 
 def finite_meanings(told: Iterable[tuple[float | None, Meaning | None]]) -> list[Meaning]:
@@ -59,26 +69,36 @@ def finite_meanings(told: Iterable[tuple[float | None, Meaning | None]]) -> list
     return list(dict.fromkeys(finite or [meaning for _, meaning in known[:1]]))
 
 
+def caught(result: Result) -> float | None:
+    """The certified epsilon of a secret that the policy catches."""
+    return result.claim(CAUGHT)
+
+
 def caught_meanings(results: Iterable[Result]) -> list[Meaning]:
     """Meanings of the epsilons of a caught secret."""
-    return finite_meanings((result.claim(CAUGHT), result.meaning_of(CAUGHT)) for result in results)
+    return finite_meanings((caught(result), result.meaning_of(CAUGHT)) for result in results)
+
+
+def caught_axis(meaning: Meaning) -> str:
+    """What an axis of such epsilons shows."""
+    return f"certified ε of a secret that the policy catches (log scale)\n{meaning.words}"
+
+
+def belongs(point: Point, result: Result, meaning: Meaning) -> bool:
+    """Whether a caught secret's epsilon stands in a row: it is 0 or infinite, or means the same."""
+    return point.epsilon in APART or result.meaning_of(CAUGHT) == meaning
 
 
 def caught_point(runs: list[Result], ppl: Value) -> Point | None:
     """A final model over the epsilon of a caught secret, of the seeds whose perplexity is known."""
-    known = [
-        (epsilon, value)
-        for result in runs
-        if (epsilon := result.claim(CAUGHT)) is not None and (value := ppl(result)) is not None
-    ]
-    if not known:
-        return None
-    epsilons, values = zip(*known, strict=True)
-    return Point(sum(epsilons) / len(known), over_seeds(values))
+    known = [result for result in runs if caught(result) is not None and ppl(result) is not None]
+    epsilon = over_runs(known, caught)
+    value = over_runs(known, ppl)
+    return Point(epsilon.value, value) if epsilon and value else None
 
 
-def row(line: Any, tracks: list[Track], *, name: str, epsilon: str, quality: str) -> None:
-    """Draw one row of panels; `epsilon` and `quality` are what the axes show, in words."""
+def _draw(line: Any, row: Row) -> None:
+    tracks = row.tracks
     zero, finite, infinite = line
     _aside(zero, [track for track in tracks if track.last.epsilon == 0])
     _aside(infinite, [track for track in tracks if track.last.epsilon == math.inf])
@@ -97,14 +117,14 @@ def row(line: Any, tracks: list[Track], *, name: str, epsilon: str, quality: str
         plain_log(finite, "x")
     else:
         finite.set_xticks([])
-    finite.set_title(f"{name}: 0 < ε < ∞")
+    finite.set_title(f"{row.name}: 0 < ε < ∞")
     for axes, words in ((zero, "ε = 0"), (infinite, "ε = ∞")):
         axes.set_title(words, loc="center")
         axes.set_xlim(-1, 1)
         axes.set_xticks([])
         axes.set_facecolor("#f7f7f7")
-    zero.set_ylabel(quality)
-    finite.set_xlabel(epsilon)
+    zero.set_ylabel(row.quality)
+    finite.set_xlabel(row.epsilon)
 
 
 def _final(axes: Axes, track: Track, x: float) -> None:

@@ -14,16 +14,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from confide.certify.gate import record_claim, secret_claim
 from confide.dp.accounting.bounds import clopper_pearson
 from confide.report.figures import style
-from confide.report.figures.series import group, handles
+from confide.report.figures.frame import Drawn, Nothing, Shown, figure
+from confide.report.figures.series import group
 from confide.report.pages import audits
 from confide.report.results import Result
-from confide.specs import ReportSpec
 
 # set of coins -> what its panel is of, and which claim of a certificate it tests
 PANELS = {
@@ -49,19 +48,22 @@ class Point:
     marks: dict[str, Any]
 
 
-def frontier(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "Certified against measured ε",
+    lambda result: result.metric("game", "confidence") is not None,
+    "no run of this study was audited",
+)
+def frontier(shown: Shown) -> Drawn:
     """Two panels, each with strips for epsilon = 0 and infinity; colour is test perplexity."""
-    known = [result for result in results if result.metric("game", "confidence") is not None]
-    points = {name: _points(known, name) for name in PANELS}
-    shown = [point for own in points.values() for point in own]
-    if not shown:
-        return style.blank("no run of this study was audited")
-    drawn = style.figure(10.6, 4.6)
-    ppl = [point.ppl for point in shown]
+    points = {name: _points(shown.results, name) for name in PANELS}
+    every = [point for own in points.values() for point in own]
+    if not every:
+        raise Nothing
+    ppl = [point.ppl for point in every]
     wider = 1.0 if max(ppl) > min(ppl) else 1.1
     colours = ScalarMappable(LogNorm(min(ppl) / wider, max(ppl) * wider), COLOURS)
-    grid = drawn.subplots(1, 6, sharey=True, gridspec_kw={"width_ratios": (0.13, 1, 0.13) * 2})
-    top = 1.08 * max(1.0, *(point.high for point in shown))
+    drawn, (grid,) = style.panels(10.6, 4.6, 1, 6, sharey=True, width_ratios=(0.13, 1, 0.13) * 2)
+    top = 1.08 * max(1.0, *(point.high for point in every))
     for line, (name, (words, _)) in zip((grid[:3], grid[3:]), PANELS.items(), strict=True):
         _panel(line, points[name], colours, top)
         line[1].set_title(words)
@@ -70,12 +72,11 @@ def frontier(spec: ReportSpec, results: list[Result]) -> Figure:
     bar = drawn.colorbar(colours, ax=list(grid), label=words, pad=0.01, aspect=30)
     style.plain_log(bar.ax, "y")
     legend = [
-        *handles(known, linestyle="", color=GREY),
+        *shown.handles(linestyle="", color=GREY),
         style.entry("certified: from PLD\nto RDP", **BY_RDP),
         Patch(facecolor=REFUTED, label="lower end here:\ncertificate refuted"),
     ]
-    heading = f"Certified against measured ε — {spec.title}"
-    return style.finish(drawn, heading, _caption(known), legend)
+    return drawn, _caption(shown.results), legend
 
 
 def _points(results: list[Result], name: str) -> list[Point]:

@@ -8,9 +8,8 @@ stands what it flags of real text: its false alarms, and what there is to be fou
 from functools import partial
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
+from confide.methods import METHODS
 from confide.report.figures import style
 from confide.report.figures.domains import (
     Question,
@@ -21,42 +20,32 @@ from confide.report.figures.domains import (
     rate,
     real_text,
 )
-from confide.report.figures.series import (
-    Estimate,
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-    over_seeds,
-    pooled,
-    whisker,
-)
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Estimate, Series, group, mark, over_seeds, pooled
 from confide.report.figures.style import INK, NULL
 from confide.report.results import Result
-from confide.specs import ReportSpec
 
 REAL = (0, (6, 2))
 
 
-def leak(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "Text of other domains",
+    lambda result: questions([result]),
+    "no run of this study was prompted with one domain for text of another",
+)
+def leak(shown: Shown) -> Drawn:
     """Two rows per corpus and question, over perplexity of the prompt's domain and of all domains.
 
     There is a column per judge.
     """
-    known = [result for result in results if questions([result])]
-    gamma = chosen_gamma(spec.gamma, known)
-    who = judges(known)
+    gamma = shown.gamma
+    who = judges(shown.results)
     asked = [
-        (name, own, question)
-        for name, own in by_corpus(known).items()
-        for question in questions(own)
+        (name, own, question) for name, own in shown.corpora.items() for question in questions(own)
     ]
-    if not asked:
-        return style.blank("no run of this study was prompted with one domain for text of another")
-    drawn = style.figure(4.4 + 3.1 * max(2, len(who)), 2.0 + 5.4 * len(asked))
-    grid = drawn.subplots(2 * len(asked), len(who), squeeze=False, sharey="row")
+    width = 4.4 + 3.1 * max(2, len(who))
+    height = 2.0 + 5.4 * len(asked)
+    drawn, grid = style.panels(width, height, 2 * len(asked), len(who), sharey="row")
     for number, (name, own, question) in enumerate(asked):
         top = max(0.1, *(_top(own, question, judge, gamma) for judge in who))
         for line, domain in zip(grid[2 * number :], (question.prompt, None), strict=False):
@@ -66,12 +55,11 @@ def leak(spec: ReportSpec, results: list[Result]) -> Figure:
             line[0].set_ylabel(f"{name}: leak rate,\n{question.prompt} prompts")
     false = "real text of the prompt's domain\n(false alarms of the judge), 95 %"
     legend = [
-        *handles(known),
-        Patch(color=NULL, label=false),
+        *shown.handles(),
+        style.band(false),
         style.entry("real text of a target domain", color=INK, linestyle=REAL, linewidth=1),
     ]
-    heading = f"Text of other domains — {spec.title}"
-    return style.finish(drawn, heading, _caption(known, gamma), legend)
+    return drawn, _caption(shown), legend
 
 
 def point(
@@ -118,10 +106,9 @@ def _panel(
 def _mark(axes: Axes, series: Series, x: Estimate, y: Estimate) -> None:
     """A model with its whiskers; a reference that knows no other domain has a line, too."""
     own = series.look
-    whisker(axes, series, x.value, y.ends, linewidth=1.2)
-    whisker(axes, series, x.ends, y.value, linewidth=1.2)
-    axes.plot([x.value], [y.value], zorder=4, **series.marks(linestyle="", markersize=9))
-    if series.results[0].run.method == "domain_only":
+    mark(axes, series, x, y, {"linewidth": 1.2}, zorder=4, markersize=9)
+    method = METHODS.get(series.results[0].run.method)
+    if method is not None and method.needs_domains:
         axes.axhline(y.value, color=own.color, linestyle=own.line, linewidth=1.1, zorder=1)
 
 
@@ -142,8 +129,8 @@ def _each(known: list[Result], name: str) -> str:
     return ", ".join(dict.fromkeys(str(metrics[name]) for metrics in attacks if metrics["pairs"]))
 
 
-def _caption(known: list[Result], gamma: float) -> str:
-    each = partial(_each, known)
+def _caption(shown: Shown) -> str:
+    each = partial(_each, shown.results)
     seeds = "Means over {} seeds, of the intervals too; horizontal whiskers: their range."
     return (
         "Lower left is better. Leak rate: share of a model's continuations of held-out prompts of "
@@ -160,5 +147,5 @@ def _caption(known: list[Result], gamma: float) -> str:
         "trained on one domain alone has a line, too: with prompts of its own domain it has "
         "nothing to leak. Rows in turn: over the test perplexity of the prompt's domain, as "
         "published, and of all domains. Methods that depend on the policy: simulated miss rate "
-        f"γ = {gamma:g}. {averaged(known, seeds)}"
+        f"γ = {shown.gamma:g}. {shown.averaged(seeds)}"
     )

@@ -15,21 +15,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from confide.report.figures import style
+from confide.report.figures.frame import NOTHING, RANGE, Drawn, Shown, figure
 from confide.report.figures.series import (
+    BUTT,
     Series,
     Value,
     against_gamma,
-    averaged,
-    by_corpus,
-    group,
-    handles,
+    mark,
     name_rows,
     shifts,
-    whisker,
 )
 from confide.report.figures.style import DARK, DOTTED, FAINT, INK, NULL
 from confide.report.results import Json, Result
-from confide.specs import ReportSpec
 
 BLIND: dict[str, Any] = {"color": DARK, "linewidth": 1.3, "linestyle": DOTTED}
 GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1}
@@ -51,58 +48,58 @@ class Panel:
     dots: Callable[[Result], list[float]] | None = None  # what the value is a mean of
 
 
-def exposure(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Canary exposure")
+def exposure(shown: Shown) -> Drawn:
     """Mean (with all canaries) and maximum exposure in bits, over gamma; one row per corpus."""
-    known = [result for result in results if result.metric("exposure", "mean") is not None]
-    drawn = _grid(known, lambda own: [_exposure(own[0], "mean"), _exposure(own[0], "max")])
+    shown = shown.having("exposure", "mean")
+    drawn = _grid(shown, lambda own: [_exposure(own[0], "mean"), _exposure(own[0], "max")])
     caption = (
         "Exposure = log2|R| - log2 rank of a canary's digits among all |R| candidates; "
-        f"{_listed(known, 'exposure', 'count')} canaries per run, each planted "
-        f"{_listed(known, 'exposure', 'copies')} times. Grey: 95 % band of canaries that the model "
+        f"{_listed(shown, 'exposure', 'count')} canaries per run, each planted "
+        f"{_listed(shown, 'exposure', 'copies')} times. Grey: 95 % band of canaries that the model "
         "never saw (their exposure is exponential with mean 1/ln 2 = 1.44 bits); 0 is not what "
         "chance gives. The policy is made to miss a share γ of all secrets, canaries among them"
-        f"{_throughout(known)}. {averaged(known)}"
+        f"{_throughout(shown)}. {shown.averaged()}"
     )
     legend = [
-        *_handles(known),
+        *_handles(shown),
         style.dot("one canary of one run", 3),
         style.band("never seen, 95 %"),
         style.entry("fully extracted", **ALL),
     ]
-    return style.finish(drawn, f"Canary exposure — {spec.title}", caption, legend)
+    return drawn, caption, legend
 
 
-def membership(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Membership inference")
+def membership(shown: Shown) -> Drawn:
     """Balanced accuracy and AUC of single secrets over gamma."""
-    return _membership(spec, results, "", "Membership inference")
+    return _membership(shown.having("membership", "auc"), "")
 
 
-def group_membership(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Group membership inference")
+def group_membership(shown: Shown) -> Drawn:
     """Balanced accuracy and AUC of groups of secrets over gamma."""
-    return _membership(spec, results, "group_", "Group membership inference")
+    return _membership(shown.having("membership", "group_auc"), "group_")
 
 
-def _membership(spec: ReportSpec, results: list[Result], prefix: str, name: str) -> Figure:
-    auc = f"{prefix}auc"
-    known = [result for result in results if result.metric("membership", auc) is not None]
-    drawn = _grid(known, partial(_scores, prefix=prefix))
-    listed = partial(_listed, known, "membership")
+def _membership(shown: Shown, prefix: str) -> Drawn:
+    listed = partial(_listed, shown, "membership")
     whom = f"{listed('label')} secrets"
     if prefix:
         whom = f"disjoint groups of {listed('group')} {whom} (scores summed)"
-    seeds = averaged(known, alone="One seed; whiskers: 95 % bootstrap interval.")
+    seeds = shown.averaged(RANGE, alone="One seed; whiskers: 95 % bootstrap interval.")
     caption = (
         f"{listed('groups' if prefix else 'members')} member and as many non-member {whom}; "
-        f"{asked(result.attacks['membership'] for result in known)}. Balanced accuracy: the half "
-        "with the lower perplexity is called member. "
+        f"{asked(result.attacks['membership'] for result in shown.results)}. Balanced accuracy: "
+        "the half with the lower perplexity is called member. "
         f"{seeds} Grey band: "
         "where scores that know nothing fall in 95 % of cases at this size. Only what exceeds the "
         "blind baseline, which never sees the model, is evidence of memorisation"
-        f"{_throughout(known)}."
+        f"{_throughout(shown)}."
     )
     blind = style.entry("blind baseline\n(character n-grams)", **BLIND)
-    legend = [*_handles(known), blind, style.band("guessing, 95 %")]
-    return style.finish(drawn, f"{name} — {spec.title}", caption, legend)
+    legend = [*_handles(shown), blind, style.band("guessing, 95 %")]
+    return _grid(shown, partial(_scores, prefix=prefix)), caption, legend
 
 
 def asked(attacks: Iterable[Json]) -> str:
@@ -180,29 +177,23 @@ def _score(own: list[Result], kind: str, metric: str, blind: str = "") -> Panel:
 # --------------------------------------------------------------------------------------------------
 
 
-def _grid(results: list[Result], panels_of: Callable[[list[Result]], list[Panel]]) -> Figure:
+def _grid(shown: Shown, panels_of: Callable[[list[Result]], list[Panel]]) -> Figure:
     """One row of panels per corpus: over gamma, or in rows of models where there is one gamma."""
-    corpora = by_corpus(results)
-    if not corpora:
-        return style.blank()
-    rows = _rows(results)
-    series = [group(results, name) for name in corpora]
-    panels = [panels_of(own) for own in corpora.values()]
-    heights = [0.27 * max(3, len(own)) + 0.75 if rows else 2.75 for own in series]
-    drawn = style.figure(10.6, 1.9 + sum(heights))
-    grid = drawn.subplots(
-        len(corpora),
-        max(map(len, panels)),
-        squeeze=False,
-        gridspec_kw={"height_ratios": heights},
-    )
-    for line, name, each, shown in zip(grid, corpora, series, panels, strict=True):
-        for axes, panel in zip(line, shown, strict=False):
+    if not shown.results:
+        return style.blank(NOTHING)
+    rows = _rows(shown.results)
+    panels = {name: panels_of(own) for name, own in shown.corpora.items()}
+    heights = [0.27 * max(3, len(own)) + 0.75 if rows else 2.75 for own in shown.series.values()]
+    most = max(map(len, panels.values()))
+    drawn, grid = style.panels(10.6, 1.9 + sum(heights), len(panels), most, height_ratios=heights)
+    draw = _in_rows if rows else _over_gamma
+    for line, (name, measured) in zip(grid, panels.items(), strict=True):
+        for axes, panel in zip(line, measured, strict=False):
             named = axes is line[0] or not rows
-            (_in_rows if rows else _over_gamma)(axes, panel, each)
+            draw(axes, panel, shown.series[name])
             axes.set_title(f"{name}: {panel.title}" if named else panel.title)
             axes.tick_params(axis="y", labelleft=named)
-        for axes in line[len(shown) :]:
+        for axes in line[len(measured) :]:
             axes.set_visible(False)
     return drawn
 
@@ -250,28 +241,28 @@ def _in_rows(axes: Axes, panel: Panel, drawn: list[Series]) -> None:
                 each = [value for result in series.results for value in panel.dots(result)]
                 properties = FAINT_DOTS | {"color": series.look.color}
                 axes.scatter(each, [place] * len(each), **properties)
-            whisker(axes, series, point.ends, place, linewidth=1.2, solid_capstyle="butt")
-            axes.plot([point.value], [place], **series.marks(linestyle="", markersize=7))
+            mark(axes, series, point, place, {"linewidth": 1.2} | BUTT)
     axes.set_xlim(*panel.limits(*axes.get_xlim()))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", color="#f3f3f3")
     axes.set_xlabel(panel.label)
 
 
-def _handles(results: list[Result]) -> list[Artist]:
+def _handles(shown: Shown) -> list[Artist]:
     """Entries of the legend for the models, which in rows stand at their names."""
-    return [] if _rows(results) else [*handles(results)]
+    return [] if _rows(shown.results) else [*shown.handles()]
 
 
 # Words
 # --------------------------------------------------------------------------------------------------
 
 
-def _throughout(results: list[Result]) -> str:
-    return f"; here γ = {results[0].run.gamma:g} throughout" if _rows(results) else ""
+def _throughout(shown: Shown) -> str:
+    runs = shown.results
+    return f"; here γ = {runs[0].run.gamma:g} throughout" if _rows(runs) else ""
 
 
-def _listed(results: list[Result], kind: str, name: str) -> str:
+def _listed(shown: Shown, kind: str, name: str) -> str:
     """The values of a metric, each once."""
-    values = {result.metric(kind, name) for result in results}
+    values = {result.metric(kind, name) for result in shown.results}
     return ", ".join(map(str, sorted(values))) or "no"

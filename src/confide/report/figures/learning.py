@@ -5,22 +5,12 @@ is learned late or not at all, and few tokens are private.
 """
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from confide.report.figures import style
-from confide.report.figures.series import (
-    Estimate,
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-    over_seeds,
-)
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Estimate, Series, over_seeds
 from confide.report.results import Result
-from confide.specs import ReportSpec
 
 PANELS = {  # field of an epoch -> what it is over
     "valid_ppl": "all tokens",
@@ -29,28 +19,27 @@ PANELS = {  # field of an epoch -> what it is over
 }
 
 
-def learning(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Learning curves")
+def learning(shown: Shown) -> Drawn:
     """One row per corpus, a panel per share of the tokens, a curve per row of the sample sheet."""
-    corpora = by_corpus(results)
-    gamma = chosen_gamma(spec.gamma, results)
-    drawn = style.figure(12.4, 1.6 + 3.3 * len(corpora))
-    grid = drawn.subplots(len(corpora), len(PANELS), squeeze=False)
-    for line, name in zip(grid, corpora, strict=True):
+    rows = shown.series
+    drawn, grid = style.panels(12.4, 1.6 + 3.3 * len(rows), len(rows), len(PANELS))
+    for line, (name, row) in zip(grid, rows.items(), strict=True):
         for axes, (field, words) in zip(line, PANELS.items(), strict=True):
-            _panel(axes, group(results, name), gamma, field)
+            _panel(axes, row, shown.gamma, field)
             axes.set_title(f"{name}: {words}")
             axes.set_xlabel("epoch")
         line[0].set_ylabel("validation perplexity (log scale)")
     caption = (
         "Perplexity of held-out original text, nothing masked, after each epoch; lower is better, "
         "and scales differ. Methods that depend on the screening policy: simulated miss rate "
-        f"γ = {gamma:g}, or the nearest that was run. "
-        f"{averaged(results, 'Lines: mean over {} seeds; shaded: their range.')} An epoch is one "
+        f"γ = {shown.gamma:g}, or the nearest that was run. "
+        f"{shown.averaged('Lines: mean over {} seeds; shaded: their range.')} An epoch is one "
         "pass over what a method trains on, so that methods spend different numbers of updates on "
         "it. Low perplexity on private tokens can mean memorised secrets as well as learned "
         "formats; read it beside the attacks."
     )
-    return style.finish(drawn, f"Learning curves — {spec.title}", caption, handles(results))
+    return drawn, caption, shown.handles()
 
 
 def curve(runs: list[Result], field: str) -> dict[int, Estimate]:

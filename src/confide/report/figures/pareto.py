@@ -11,24 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
-from confide.report.figures.series import (
-    Estimate,
-    Series,
-    Value,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-    over_seeds,
-    whisker,
-)
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Estimate, Series, Value, over_seeds, whisker
 from confide.report.figures.style import FAINT, INK, NULL
 from confide.report.results import Result
-from confide.specs import ReportSpec
 
 UTILITY = "ppl_public"
 STEPS: dict[str, Any] = {"color": INK, "linewidth": 1.1, "alpha": 0.75, "zorder": 1}
@@ -84,15 +72,14 @@ class Model:
     counts: float
 
 
-def pareto(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Pareto frontiers")
+def pareto(shown: Shown) -> Drawn:
     """Two rows of panels per corpus: certified and measured, over perplexity of public tokens."""
-    corpora = by_corpus(results)
-    gamma = chosen_gamma(spec.gamma, results)
-    drawn = style.figure(10.6, 1.9 + 6.4 * len(corpora))
-    panels = drawn.subplots(2 * len(corpora), 2, squeeze=False).reshape(-1, len(SIDES))
-    for line, (name, own) in zip(panels, corpora.items(), strict=True):
+    rows = shown.series
+    drawn, grid = style.panels(10.6, 1.9 + 6.4 * len(rows), 2 * len(rows), 2)
+    for line, (name, row) in zip(grid.reshape(-1, len(SIDES)), rows.items(), strict=True):
         for axes, side in zip(line, SIDES, strict=True):
-            _panel(axes, side, group(results, name), own, gamma)
+            _panel(axes, side, row, shown.corpora[name], shown.gamma)
             axes.set_title(f"{name}: {side.title}")
     caption = (
         "Final models; to the left and below is better. Horizontally test perplexity of public "
@@ -102,11 +89,11 @@ def pareto(spec: ReportSpec, results: list[Result]) -> Figure:
         "end of the grey band, which holds 95 % of what models score that never saw the secrets: "
         "within it all are alike. A frontier is of these models, attacks and this corpus; a "
         "certificate holds for all. Methods that depend on the screening policy at simulated miss "
-        f"rate γ = {gamma:g}, or the nearest that was run. {averaged(results)}"
+        f"rate γ = {shown.gamma:g}, or the nearest that was run. {shown.averaged()}"
     )
     best = style.entry("beaten by no other", marker="o", fillstyle="none", **STEPS | BEST)
-    legend = [*handles(results, linestyle=""), best, style.band("never seen, 95 %")]
-    return style.finish(drawn, f"Pareto frontiers — {spec.title}", caption, legend)
+    legend = [*shown.handles(linestyle=""), best, style.band("never seen, 95 %")]
+    return drawn, caption, legend
 
 
 def unbeaten(points: Sequence[tuple[float, float]]) -> list[int]:

@@ -8,30 +8,22 @@ The fair score is of <MASK> and a guess among the vocabulary for each token that
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
 from confide.report.figures.epsilon_axis import (
-    APART,
-    CAUGHT,
-    CAUGHT_AXIS,
+    Row,
     Track,
+    belongs,
+    caught,
+    caught_axis,
     caught_meanings,
     caught_point,
-    grid,
-    row,
+    rows_of,
 )
-from confide.report.figures.series import (
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-)
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Series
 from confide.report.figures.style import DOTTED, INK
 from confide.report.results import Meaning, Result
-from confide.specs import ReportSpec
 
 RAW = "ppl_marked"
 FAIR = "ppl_marked_backoff"
@@ -45,40 +37,34 @@ LINES: dict[str, dict[str, Any]] = {
 }
 
 
-def private_ppl(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "What is known of secrets",
+    lambda result: result.evaluation.get(RAW) is not None and caught(result) is not None,
+)
+def private_ppl(shown: Shown) -> Drawn:
     """One row per corpus and meaning of epsilon; panels for 0, finite and infinite."""
-    known = [
-        result
-        for result in results
-        if result.evaluation.get(RAW) is not None and result.claim(CAUGHT) is not None
+    asked = [
+        (name, meaning) for name, own in shown.corpora.items() for meaning in caught_meanings(own)
     ]
-    if not known:
-        return style.blank()
-    gamma = chosen_gamma(spec.gamma, known)
     rows = [
-        (name, own, meaning)
-        for name, own in by_corpus(known).items()
-        for meaning in caught_meanings(own)
-    ]
-    drawn = style.figure(10.6, 1.9 + 3.3 * len(rows))
-    for line, (name, own, meaning) in zip(grid(drawn, len(rows)), rows, strict=True):
-        row(
-            line,
-            _tracks(group(known, name), gamma, meaning),
+        Row(
             name=f"{name}, tokens that the policy marks",
-            epsilon=f"{CAUGHT_AXIS}\n{meaning.words}",
-            quality="test perplexity",
+            tracks=_tracks(shown.series[name], shown.gamma, meaning),
+            epsilon=caught_axis(meaning),
         )
+        for name, meaning in asked
+    ]
+    drawn, grid = rows_of(1.9 + 3.3 * len(rows), rows)
+    for line, (name, _) in zip(grid, asked, strict=True):
         for axes in line:
-            _references(axes, own)
+            _references(axes, shown.corpora[name])
     raw = "masked text only, scored\non raw text (as published)"
     legend = [
-        *handles(known),
+        *shown.handles(),
         style.dot(raw, 9, fillstyle="none", markeredgewidth=1.6),
         *(style.entry(WORDS[field], **reference) for field, reference in LINES.items()),
     ]
-    heading = f"What is known of secrets — {spec.title}"
-    return style.finish(drawn, heading, _caption(known, gamma), legend)
+    return drawn, _caption(shown), legend
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
@@ -96,7 +82,7 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
         if raw.epsilon == 0:
             found.append(Track(series, (raw,), hollow=True))
             found += [Track(series, (fair,))] if fair is not None else []
-        elif raw.epsilon in APART or runs[0].meaning_of(CAUGHT) == meaning:
+        elif belongs(raw, runs[0], meaning):
             found.append(Track(series, (raw,)))
     return found
 
@@ -109,16 +95,16 @@ def _references(axes: Axes, own: list[Result]) -> None:
             axes.axhline(value, zorder=1, **line)
 
 
-def _caption(known: list[Result], gamma: float) -> str:
+def _caption(shown: Shown) -> str:
     return (
         "Test perplexity of the tokens that the screening policy marks (log scale, lower is "
         "better) over the ε that is certified for a secret that it catches; final models, "
-        f"simulated miss rate γ = {gamma:g} where a method depends on the policy. Dotted: a guess "
-        "among all tokens alike. A model above that line has learned nothing of secrets, "
+        f"simulated miss rate γ = {shown.gamma:g} where a method depends on the policy. Dotted: a "
+        "guess among all tokens alike. A model above that line has learned nothing of secrets, "
         "whatever its ε. Dashed: guessing each token as often as it stands in the training text, "
         "scored on gold secrets. ε = 0: trained on masked text, and never shown what is masked. "
         "Hollow: scored on the raw text all the same, as the paper does; filled, with the line: "
         "scored on <MASK> and then a guess among the vocabulary for each token behind it. Low "
         "perplexity can be memorised secrets as well as learned formats; read it beside the "
-        f"attacks. {averaged(known)}"
+        f"attacks. {shown.averaged()}"
     )

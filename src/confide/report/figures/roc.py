@@ -10,21 +10,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from confide.report.figures import style
-from confide.report.figures.series import (
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    handles,
-)
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Series
 from confide.report.figures.style import FAINT, NULL
 from confide.report.results import Result
-from confide.specs import ReportSpec
 
 # prefix of the metrics -> what ranks the secrets
 PANELS = {"": "likelihood ratio (LiRA)", "plain_": "perplexity alone"}
@@ -32,25 +24,20 @@ MARKED = (0.01, 0.03, 0.1, 0.3)  # false positive rates at which a curve has its
 GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 
 
-def roc(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Membership at few false alarms", lambda result: result.metric("lira", "roc") is not None)
+def roc(shown: Shown) -> Drawn:
     """One row per corpus; a panel for the likelihood ratio, one for the perplexity alone."""
-    known = [result for result in results if result.metric("lira", "roc") is not None]
-    if not known:
-        return style.blank()
-    gamma = chosen_gamma(spec.gamma, known)
-    corpora = by_corpus(known)
-    drawn = style.figure(10.6, 1.8 + 3.5 * len(corpora))
-    grid = drawn.subplots(len(corpora), len(PANELS), squeeze=False, sharey="row")
-    for row, (name, own) in zip(grid, corpora.items(), strict=True):
-        bottom = 0.5 / max(result.metric("lira", "members") for result in own)
-        for axes, (prefix, words) in zip(row, PANELS.items(), strict=True):
-            _panel(axes, group(known, name), gamma, prefix, bottom)
+    rows = shown.series
+    drawn, grid = style.panels(10.6, 1.8 + 3.5 * len(rows), len(rows), len(PANELS), sharey="row")
+    for line, (name, row) in zip(grid, rows.items(), strict=True):
+        bottom = 0.5 / max(result.metric("lira", "members") for result in shown.corpora[name])
+        for axes, (prefix, words) in zip(line, PANELS.items(), strict=True):
+            _panel(axes, row, shown.gamma, prefix, bottom)
             axes.set_title(f"{name}: {words}")
-        row[0].set_ylabel("true positive rate (members found)")
+        line[0].set_ylabel("true positive rate (members found)")
     guess = style.entry("guessing", **GUESS)
-    legend = [*handles(known), guess, style.band("guessing, 95 %")]
-    heading = f"Membership at few false alarms — {spec.title}"
-    return style.finish(drawn, heading, _caption(known, gamma), legend)
+    legend = [*shown.handles(), guess, style.band("guessing, 95 %")]
+    return drawn, _caption(shown), legend
 
 
 def curve(runs: list[Result], prefix: str) -> dict[str, np.ndarray]:
@@ -93,13 +80,8 @@ def _panel(axes: Axes, drawn: list[Series], gamma: float, prefix: str, bottom: f
     axes.set_xlabel("false positive rate (non-members called members)")
 
 
-def _each(known: list[Result], name: str) -> str:
-    """The values of a number of the attack, each once."""
-    return ", ".join(dict.fromkeys(str(result.metric("lira", name)) for result in known))
-
-
-def _caption(known: list[Result], gamma: float) -> str:
-    each = partial(_each, known)
+def _caption(shown: Shown) -> str:
+    each = partial(shown.each, "lira")
     return (
         f"{each('members')} member and {each('non_members')} non-member {each('label')} secrets; "
         "members occur in train only, non-members in held-out text only. LiRA: how much likelier a "
@@ -107,6 +89,7 @@ def _caption(known: list[Result], gamma: float) -> str:
         "models (half trained on it, half not; original text, no noise) that saw it than among the "
         "others. Perplexity alone needs no shadow models. "
         "Methods that depend on the screening policy: miss rate "
-        f"γ = {gamma:g}. Both axes logarithmic, from one false positive on; grey: 95 % of what "
-        f"scores that know nothing reach, rate by rate. {averaged(known, 'Mean over {} seeds.')}"
+        f"γ = {shown.gamma:g}. Both axes logarithmic, from one false positive on; grey: 95 % of "
+        "what scores that know nothing reach, rate by rate. "
+        f"{shown.averaged('Mean over {} seeds.')}"
     )

@@ -8,13 +8,11 @@ schedule and training in two stages. Closed forms; nothing of the study is in th
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from confide.methods.schedule import SCHEDULES, ScheduleName
 from confide.report.figures import style
+from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.style import FAINT, INK
-from confide.report.results import Result
-from confide.specs import ReportSpec
 
 EPOCHS = 10  # T of the figure
 # eta -> whose
@@ -41,10 +39,10 @@ LINES: dict[ScheduleName, dict[str, Any]] = {
 }
 
 
-def schedules(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Redaction schedules")
+def schedules(shown: Shown) -> Drawn:
     """One panel per temperature: probability of an update on redacted text, over T = 10 epochs."""
-    drawn = style.figure(10.6, 4.6)
-    grid = drawn.subplots(1, len(TEMPERATURES), sharey=True)
+    drawn, (grid,) = style.panels(10.6, 4.6, 1, len(TEMPERATURES), sharey=True)
     for axes, (eta, whose) in zip(grid, TEMPERATURES.items(), strict=True):
         x = np.linspace(0, 1, 2001)
         for name, line in LINES.items():
@@ -54,7 +52,7 @@ def schedules(spec: ReportSpec, results: list[Result]) -> Figure:
         axes.set_xlabel(f"epochs of T = {EPOCHS}")
     grid[0].set_ylabel("probability of an update on redacted text")
     legend = [style.entry(_label(name), **line) for name, line in LINES.items()]
-    return style.finish(drawn, f"Redaction schedules — {spec.title}", _caption(), legend)
+    return drawn, _caption(), legend
 
 
 def _probabilities(name: ScheduleName, shares: np.ndarray, eta: float) -> list[float]:

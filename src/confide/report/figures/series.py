@@ -3,7 +3,7 @@
 Numbers over seeds become means with their range.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,9 +17,8 @@ from confide.report.results import Result
 from confide.specs import ReportRun
 
 Value = Callable[[Result], float | None]
-RANGE = "Mean over {} seeds; whiskers: their range."
-INTERVALS = "Means over {} seeds, of the intervals too."
-AUTHORS = "An author is the mean over {} seeds."
+WHISKER: dict[str, Any] = {"linewidth": 1.3}
+BUTT: dict[str, Any] = {"solid_capstyle": "butt"}
 
 
 class Estimate(NamedTuple):
@@ -116,12 +115,6 @@ class Series:
         return entry(**{"label": self.label} | self.marks(**more))
 
 
-def averaged(results: Iterable[Result], words: str = RANGE, alone: str = "One seed.") -> str:
-    """What a caption says of its seeds: `words`, with their number, where there are several."""
-    seeds = len({result.run.seed for result in results})
-    return alone if seeds == 1 else words.format(seeds)
-
-
 def by_corpus(results: Iterable[Result]) -> dict[str, list[Result]]:
     """Runs by what they are tested on: perplexities of one corpus may share an axis."""
     found: dict[str, list[Result]] = {}
@@ -152,11 +145,6 @@ def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
             own = tinted(look(run.method), place)
             found.append(Series(label=label, look=own, fill=FILLS[place], results=members))
     return found
-
-
-def handles(results: Iterable[Result], **more: Any) -> list[Line2D]:
-    """Legend entries of the series of all corpora."""
-    return [series.handle(**more) for series in group(results)]
 
 
 def _label(run: ReportRun, models: set[str]) -> str:
@@ -198,6 +186,41 @@ def whisker(axes: Axes, series: Series, x: Any, y: Any, **line: Any) -> None:
     axes.plot(np.broadcast_to(x, 2), np.broadcast_to(y, 2), **{"color": series.look.color} | line)
 
 
+def mark(
+    axes: Axes,
+    series: Series,
+    x: float | Estimate,
+    y: float | Estimate,
+    line: dict[str, Any] = WHISKER,
+    **more: Any,
+) -> None:
+    """A point of a series, with whiskers where a coordinate has an interval.
+
+    `line`: properties of the whiskers; `more`: of the point.
+    """
+    right, up = (place.value if isinstance(place, Estimate) else place for place in (x, y))
+    if isinstance(y, Estimate):
+        whisker(axes, series, right, y.ends, **line)
+    if isinstance(x, Estimate):
+        whisker(axes, series, x.ends, up, **line)
+    axes.plot([right], [up], **series.marks(linestyle="", markersize=7) | more)
+
+
+def joined(
+    axes: Axes,
+    series: Series,
+    x: list[float],
+    points: Iterable[Estimate],
+    line: dict[str, Any],
+    **marks: Any,
+) -> None:
+    """Points of a series with whiskers and a line from one to the next."""
+    values = list(points)
+    for place, point in zip(x, values, strict=True):
+        whisker(axes, series, place, point.ends, **line)
+    axes.plot(x, [point.value for point in values], **series.marks(**marks))
+
+
 def name_rows(axes: Axes, labels: list[str]) -> range:
     """Name the rows of a panel, one for each label, from above; returns their places."""
     places = range(len(labels), 0, -1)
@@ -206,7 +229,7 @@ def name_rows(axes: Axes, labels: list[str]) -> range:
     return places
 
 
-def row_heights(rows: Iterable[list[Series]]) -> list[int]:
+def row_heights(rows: Iterable[Sized]) -> list[int]:
     """Relative heights of panels with a row for each series."""
     return [max(2, len(row)) for row in rows]
 
@@ -224,12 +247,10 @@ def against_gamma(
         points = series.spread(value, bounds)
         place: dict[str, Any] = {}
         x = [gamma + offsets.get(series.label, 0.0) for gamma in points]
-        means = [point.value for point in points.values()]
         if points and series.flat():
-            axes.axhline(means[0], **series.marks(marker="", linewidth=1.3))
+            (level,) = points.values()
+            axes.axhline(level.value, **series.marks(marker="", linewidth=1.3))
             x = [1.0]
             place = {"transform": axes.get_yaxis_transform(), "clip_on": False}
-        line = {"linewidth": 1.2, "solid_capstyle": "butt"} | place
-        for at, point in zip(x, points.values(), strict=True):
-            whisker(axes, series, at, point.ends, **line)
-        axes.plot(x, means, **series.marks(**place))
+        line = {"linewidth": 1.2} | BUTT | place
+        joined(axes, series, x, points.values(), line, **place)

@@ -35,7 +35,6 @@ TITLE = 0.3  # inches at the top of a figure that are its heading's
 # tells a second model, variant or ablation of one method; "none": conditional
 FILLS = ("full", "left", "bottom", "right", "top")
 TINTS = (0.0, 0.45, -0.45, 0.7, -0.65)  # beside the fills: towards black, or white if negative
-NOTHING = "no run of this study has these measurements"
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -115,7 +114,15 @@ def figure(width: float, height: float) -> Figure:
     return drawn
 
 
-def blank(words: str = NOTHING) -> Figure:
+def panels(
+    width: float, height: float, rows: int = 1, columns: int = 1, **more: Any
+) -> tuple[Figure, Any]:
+    """A figure with a grid (rows, columns) of panels."""
+    drawn = figure(width, height)
+    return drawn, drawn.subplots(rows, columns, squeeze=False, **more)
+
+
+def blank(words: str) -> Figure:
     """A figure of a study that measured nothing of what it would show, which says so."""
     drawn = figure(10.6, 1.5)
     drawn.text(0.5, 0.5, words, ha="center", color=FAINT)

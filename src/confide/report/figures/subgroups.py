@@ -9,7 +9,6 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
 from confide.report.figures.authors import (
@@ -22,18 +21,16 @@ from confide.report.figures.authors import (
     mean_over,
     quantiles,
 )
+from confide.report.figures.frame import Drawn, Nothing, Shown, figure
 from confide.report.figures.series import (
+    BUTT,
     Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
+    joined,
+    mark,
     name_rows,
     whisker,
 )
 from confide.report.figures.style import BOX, FAINT, INK
-from confide.report.results import Result
-from confide.specs import ReportSpec
 
 MOST = "^"
 LEAST = "v"
@@ -43,18 +40,18 @@ TICKS = (-10_000, -100, 0, 100, 10_000)  # of such axes
 Compared = list[tuple[Series, list[Change]]]
 
 
-def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "Utility by author",
+    empty="no run of this study can be compared author by author with a non-private one",
+)
+def subgroups(shown: Shown) -> Drawn:
     """One row per corpus: the two ends and their gap by series, then all authors in fifths."""
-    gamma = chosen_gamma(spec.gamma, results)
-    rows = {name: _compared(results, name, gamma) for name in by_corpus(results)}
-    rows = {name: compared for name, compared in rows.items() if compared}
+    compared_by = {name: _compared(shown, name) for name in shown.corpora}
+    rows = {name: compared for name, compared in compared_by.items() if compared}
     if not rows:
-        return style.blank(
-            "no run of this study can be compared author by author with a non-private one"
-        )
+        raise Nothing
     height = 2.2 + sum(1.1 + max(2.2, 0.36 * len(compared)) for compared in rows.values())
-    drawn = style.figure(13.2, height)
-    grid = drawn.subplots(len(rows), 3, squeeze=False)
+    drawn, grid = style.panels(13.2, height, len(rows), 3)
     for (left, middle, right), (name, compared) in zip(grid, rows.items(), strict=True):
         places = range(len(compared), 0, -1)
         for place, (series, authors) in zip(places, compared, strict=True):
@@ -68,18 +65,18 @@ def subgroups(spec: ReportSpec, results: list[Result]) -> Figure:
         if max(abs(one.percent) for _, authors in compared for one in authors) > FAR:
             for axes, which in ((left, "x"), (middle, "x"), (right, "y")):
                 _wide(axes, which)  # else the small changes would be one dot
-    shown = [one for compared in rows.values() for one in compared]
-    legend = [*_ends_legend(), *(series.handle() for series, _ in shown)]
-    caption = _caption(shown, results)
-    return style.finish(drawn, f"Utility by author — {spec.title}", caption, legend)
+    every = [one for compared in rows.values() for one in compared]
+    legend = [*_ends_legend(), *(series.handle() for series, _ in every)]
+    return drawn, _caption(shown, every), legend
 
 
-def _compared(results: list[Result], name: str, gamma: float) -> Compared:
+def _compared(shown: Shown, name: str) -> Compared:
     """Series of a corpus with their authors' changes, without the runs they are compared with."""
+    results = shown.results
     starts = {id(baseline(result, results)) for result in results}
     found = []
-    for series in group(results, name):
-        runs = series.at(gamma)
+    for series in shown.series[name]:
+        runs = series.at(shown.gamma)
         authors = [] if all(id(result) in starts for result in runs) else changes(runs, results)
         if len(authors) > 1:
             found.append((series, authors))
@@ -104,8 +101,7 @@ def _gap(axes: Axes, place: int, series: Series, authors: list[Change]) -> None:
     """How much more a method costs the authors with the least text, with its interval in words."""
     most, least = ends(authors)
     gap = difference(most, least)
-    whisker(axes, series, gap.ends, place, linewidth=1.3)
-    axes.plot([gap.value], [place], **series.marks(linestyle="", markersize=7))
+    mark(axes, series, gap, place)
     value, low, high = map(_short, gap)
     axes.annotate(
         f"{value} [{low}, {high}]",
@@ -129,9 +125,7 @@ def _fifths(axes: Axes, series: Series, authors: list[Change], shift: float) -> 
     numbers = range(1, len(parts) + 1)
     x = [number + shift for number in numbers]
     means = [mean_over([one.percent for one in part]) for part in parts]
-    for at, mean in zip(x, means, strict=True):
-        whisker(axes, series, at, mean.ends, linewidth=1.1, solid_capstyle="butt")
-    axes.plot(x, [mean.value for mean in means], **series.marks(markersize=5.5))
+    joined(axes, series, x, means, {"linewidth": 1.1} | BUTT, markersize=5.5)
     labels = [f"{part[0].train_points}–{part[-1].train_points}" for part in parts]
     axes.set_xticks(numbers, labels, fontsize=7.5)
 
@@ -167,8 +161,8 @@ def _ends_legend() -> list[Artist]:
     ]
 
 
-def _caption(shown: Compared, results: list[Result]) -> str:
-    counts = sorted({len(authors) for _, authors in shown})
+def _caption(shown: Shown, compared: Compared) -> str:
+    counts = sorted({len(authors) for _, authors in compared})
     seeds = "An author is the mean over {} seeds, each against its own non-private run."
     return (
         "Final models. For each author with text to train on and to test on, the perplexity of the "
@@ -178,5 +172,5 @@ def _caption(shown: Compared, results: list[Result]) -> str:
         "interval over the authors of a group, too short for so few. A gap whose interval holds 0 "
         "shows no disparate impact. Authors with little text may write like the others or not: the "
         "groups differ in more than their size. Planted canaries count for no author. "
-        f"{averaged(results, seeds)}"
+        f"{shown.averaged(seeds)}"
     )

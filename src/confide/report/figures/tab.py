@@ -8,24 +8,13 @@ paper reads the most likely continuation; what a beam of several finds is a mark
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from confide.report.figures import style
+from confide.report.figures.frame import INTERVALS, Drawn, Shown, figure
 from confide.report.figures.levels import Moment, caption, heading, hollow, levels, moments, told
-from confide.report.figures.series import (
-    INTERVALS,
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    name_rows,
-    whisker,
-)
+from confide.report.figures.series import BUTT, Series, name_rows, whisker
 from confide.report.figures.style import FAINT, INK, shade
-from confide.report.results import Result
-from confide.specs import ReportSpec
 
 KIND = "tab"
 
@@ -59,22 +48,23 @@ MARKS: dict[str, dict[str, Any]] = {  # what else is drawn of a group
 MARKED: dict[str, Any] = {"color": INK, "linestyle": ""}
 
 
-def tab(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "Tab attack",
+    lambda result: KIND in result.attacks,
+    "no run of this study was given first tokens to go on from",
+)
+def tab(shown: Shown) -> Drawn:
     """One row of panels per corpus, a panel per perplexity level and one of the final models."""
-    known = [result for result in results if KIND in result.attacks]
-    if not known:
-        return style.blank("no run of this study was given first tokens to go on from")
-    shown = levels(spec, known, KIND)
-    gamma = chosen_gamma(spec.gamma, known)
-    rows = {name: group(known, name) for name in by_corpus(known)}
+    asked = levels(shown.spec, shown.results, KIND)
+    rows = shown.series
     height = 0.7 + 0.52 * max(map(len, rows.values()))
-    drawn = style.figure(4.6 + 2.9 * max(2, len(shown)), 2.0 + height * len(rows))
-    grid = drawn.subplots(len(rows), len(shown), squeeze=False, sharey="row")
+    width = 4.6 + 2.9 * max(2, len(asked))
+    drawn, grid = style.panels(width, 2.0 + height * len(rows), len(rows), len(asked), sharey="row")
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         places = name_rows(line[0], [series.label for series in row])
-        for axes, level in zip(line, shown, strict=True):
+        for axes, level in zip(line, asked, strict=True):
             for place, series in zip(places, row, strict=True):
-                if runs := moments(series.at(gamma), level, KIND):
+                if runs := moments(series.at(shown.gamma), level, KIND):
                     _row(axes, place, runs, series)
             axes.set_title(f"{name}: {heading(level)}")
             axes.set_xlabel("share of sequences extracted")
@@ -89,8 +79,8 @@ def tab(spec: ReportSpec, results: list[Result]) -> Figure:
         style.entry("found by a beam", **MARKED, **MARKS["beam"]),
         style.entry("its first tokens alone", **MARKED, **MARKS["first_k"]),
     ]
-    legend = [*bars, *marks, *hollow(shown)]
-    return style.finish(drawn, f"Tab attack — {spec.title}", _caption(known, shown), legend)
+    legend = [*bars, *marks, *hollow(asked)]
+    return drawn, _caption(shown, asked), legend
 
 
 def rate(runs: list[Moment], name: str, decoding: str) -> Rate | None:
@@ -121,7 +111,7 @@ def _row(axes: Axes, place: int, runs: list[Moment], series: Series) -> None:
         axes.barh(y, greedy.value, 0.25, color=face, **line)
         if greedy.low is not None and greedy.high is not None:
             ends = greedy.low, greedy.high
-            whisker(axes, series, ends, y, color=INK, linewidth=1, solid_capstyle="butt")
+            whisker(axes, series, ends, y, color=INK, linewidth=1, **BUTT)
         for decoding, marks in MARKS.items():
             if (more := rate(runs, name, decoding)) is not None:
                 axes.plot([more.value], [y], clip_on=False, **MARKED, **marks)
@@ -129,15 +119,15 @@ def _row(axes: Axes, place: int, runs: list[Moment], series: Series) -> None:
     axes.text(0.995, place + 0.43, told(runs), fontsize=7, color="#444444", **edge)
 
 
-def _caption(known: list[Result], shown: list[float | None]) -> str:
+def _caption(shown: Shown, asked: list[float | None]) -> str:
     sizes = []
     for name, bar in BARS.items():
-        groups = [result.attacks[KIND].get(name) or {} for result in known]
+        groups = [result.attacks[KIND].get(name) or {} for result in shown.results]
         if counts := [own["count"] for own in groups if own.get("count") is not None]:
             sizes.append(f"{bar.words}: {max(counts)}")
     return (
         "Share of sequences whose first token is followed by all the others when the model's most "
         f"likely token is taken again and again ({'; '.join(sizes)}). Whiskers: 95 % interval. "
         "Real text is predictable without memory, and random words that were not planted show "
-        f"what chance gives. {caption(shown)}{averaged(known, INTERVALS)}"
+        f"what chance gives. {caption(asked)}{shown.averaged(INTERVALS)}"
     )

@@ -6,56 +6,44 @@ infinite panels of their own. A line is one training run: epsilon is priced afte
 
 import math
 
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from confide.report.figures import style
-from confide.report.figures.epsilon_axis import APART, Point, Track, finite_meanings, grid, row
-from confide.report.figures.series import (
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    over_seeds,
-)
+from confide.report.figures.epsilon_axis import APART, Point, Row, Track, finite_meanings, rows_of
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Series, group, over_seeds
 from confide.report.results import Meaning, Result
-from confide.specs import ReportSpec
 
 # field of an epoch -> what it is over
 QUALITIES = {"valid_ppl": "all tokens", "valid_ppl_public": "public tokens"}
 
 
-def tradeoff(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Utility against confidentiality")
+def tradeoff(shown: Shown) -> Drawn:
     """One row per corpus, meaning of epsilon and share of the tokens.
 
     Panels are for epsilon = 0, finite and infinite.
     """
-    gamma = chosen_gamma(spec.gamma, results)
     rows = [
-        (name, meaning, quality)
-        for name, own in by_corpus(results).items()
-        for meaning in finite_meanings((result.bayesian_epsilon, result.meaning) for result in own)
-        for quality in QUALITIES
-    ]
-    drawn = style.figure(10.6, 1.75 + 3.1 * len(rows))
-    for line, (name, meaning, quality) in zip(grid(drawn, len(rows)), rows, strict=True):
-        row(
-            line,
-            _tracks(group(results, name), gamma, meaning, quality),
-            name=f"{name}, {QUALITIES[quality]}",
+        Row(
+            name=f"{name}, {words}",
+            tracks=_tracks(shown.series[name], shown.gamma, meaning, quality),
             epsilon=f"Bayesian confidentiality ε (log scale)\n{meaning.words}",
             quality="validation perplexity",
         )
+        for name, own in shown.corpora.items()
+        for meaning in finite_meanings((result.bayesian_epsilon, result.meaning) for result in own)
+        for quality, words in QUALITIES.items()
+    ]
+    drawn, _ = rows_of(1.75 + 3.1 * len(rows), rows)
     condition = "only if the policy\nmisses nothing"
     legend = [
-        *(_handle(series) for series in group(results)),
+        *(_handle(series) for series in group(shown.results)),
         style.dot("after each epoch", 4, linestyle="-"),
         style.dot("final model", 9, markeredgecolor="black"),
         style.dot(condition, 9, fillstyle="none", markeredgewidth=1.6),
     ]
-    heading = f"Utility against confidentiality — {spec.title}"
-    return style.finish(drawn, heading, _caption(gamma, results), legend)
+    return drawn, _caption(shown), legend
 
 
 def _handle(series: Series) -> Line2D:
@@ -103,14 +91,14 @@ def _perfect(series: Series, meaning: Meaning, quality: str) -> list[Track]:
     return [Track(series, points, hollow=True)] if shown else []
 
 
-def _caption(gamma: float, results: list[Result]) -> str:
+def _caption(shown: Shown) -> str:
     dagger = "† if the conservative policy catches every miss of the policy. "
-    if not any(result.conditional for result in results):
+    if not any(result.conditional for result in shown.results):
         dagger = ""
     return (
         "Lower left is better. Methods that depend on the screening policy: simulated miss rate "
-        f"γ = {gamma:g}. Each point is the model after one epoch (ε grows with training); large: "
-        "the final model. Horizontal lines carry models with ε = 0 or ∞ across the panels. Hollow: "
-        "trained with a perfect policy (γ = 0), which none is known to be; for a missed secret, "
-        f"ε = ∞. {dagger}{averaged(results)}"
+        f"γ = {shown.gamma:g}. Each point is the model after one epoch (ε grows with training); "
+        "large: the final model. Horizontal lines carry models with ε = 0 or ∞ across the panels. "
+        "Hollow: trained with a perfect policy (γ = 0), which none is known to be; for a missed "
+        f"secret, ε = ∞. {dagger}{shown.averaged()}"
     )

@@ -8,44 +8,37 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
 from confide.report.figures.authors import baseline
-from confide.report.figures.series import (
-    Estimate,
-    Series,
-    by_corpus,
-    chosen_gamma,
-    group,
-    name_rows,
-    whisker,
-)
+from confide.report.figures.frame import Drawn, Nothing, Shown, figure
+from confide.report.figures.series import Estimate, Series, mark, name_rows, row_heights, whisker
 from confide.report.figures.style import FAINT, INK
 from confide.report.results import Result
-from confide.specs import ReportSpec
 
 CPU: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 2, "linestyle": ""}
 
 
-def train_time(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure(
+    "Time of an epoch",
+    empty="no run of this study has a non-private one to compare its time with",
+)
+def train_time(shown: Shown) -> Drawn:
     """One panel per corpus, a line per series: wall-clock above, CPU time below."""
-    gamma = chosen_gamma(spec.gamma, results)
     rows: dict[str, list[tuple[Series, Estimate]]] = {}
-    for name in by_corpus(results):
-        for series in group(results, name):
-            if (wall := ratio(series.at(gamma), results, "seconds")) is not None:
+    for name, row in shown.series.items():
+        for series in row:
+            if (wall := ratio(series.at(shown.gamma), shown.results, "seconds")) is not None:
                 rows.setdefault(name, []).append((series, wall))
     if not rows:
-        return style.blank("no run of this study has a non-private one to compare its time with")
-    heights = [max(2, len(row)) for row in rows.values()]
-    drawn = style.figure(10.8, 2.1 + sum(0.9 + 0.36 * height for height in heights))
-    ratios = {"height_ratios": heights}
-    grid = drawn.subplots(len(rows), 1, squeeze=False, gridspec_kw=ratios)
-    for axes, (name, row) in zip(grid[:, 0], rows.items(), strict=True):
-        places = name_rows(axes, [series.label for series, _ in row])
-        for place, (series, wall) in zip(places, row, strict=True):
-            cpu = ratio(series.at(gamma), results, "cpu_seconds")
+        raise Nothing
+    heights = row_heights(rows.values())
+    height = 2.1 + sum(0.9 + 0.36 * height for height in heights)
+    drawn, grid = style.panels(10.8, height, len(rows), height_ratios=heights)
+    for axes, (name, timed) in zip(grid[:, 0], rows.items(), strict=True):
+        places = name_rows(axes, [series.label for series, _ in timed])
+        for place, (series, wall) in zip(places, timed, strict=True):
+            cpu = ratio(series.at(shown.gamma), shown.results, "cpu_seconds")
             _row(axes, place, series, wall=wall, cpu=cpu)
         axes.axvline(1, color=FAINT, linewidth=1, zorder=1)
         axes.set_title(name)
@@ -63,7 +56,7 @@ def train_time(spec: ReportSpec, results: list[Result]) -> Figure:
         style.dot("wall clock", 7, color=INK),
         style.entry("CPU time", color=INK, **CPU),
     ]
-    return style.finish(drawn, f"Time of an epoch — {spec.title}", caption, legend)
+    return drawn, caption, legend
 
 
 def ratio(runs: list[Result], results: list[Result], clock: str) -> Estimate | None:
@@ -86,8 +79,7 @@ def _measured(result: Result, clock: str) -> list[float]:
 
 def _row(axes: Axes, place: int, series: Series, *, wall: Estimate, cpu: Estimate | None) -> None:
     y = place + 0.12
-    whisker(axes, series, wall.ends, y, linewidth=1.3)
-    axes.plot([wall.value], [y], **series.marks(linestyle="", markersize=7))
+    mark(axes, series, wall, y)
     style.beside(axes, f"{wall.value:.2f}×", wall.high, y, (7, 1.5))
     if cpu is not None:
         whisker(axes, series, cpu.ends, place - 0.18, linewidth=1.3)

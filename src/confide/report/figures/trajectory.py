@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
+from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.leakage import asked
-from confide.report.figures.series import Series, averaged, by_corpus, chosen_gamma, group
+from confide.report.figures.series import Series, group
 from confide.report.figures.style import DARK, DOTTED, FAINT, INK, NULL
 from confide.report.results import Json, Result
-from confide.specs import ReportSpec
 
 BLIND: dict[str, Any] = {"color": DARK, "linewidth": 1.3, "linestyle": DOTTED}
 
@@ -38,34 +37,32 @@ PANELS = (
 )
 
 
-def trajectory(spec: ReportSpec, results: list[Result]) -> Figure:
+def _measured(result: Result, panel: Panel) -> bool:
+    return bool(result.along(panel.kind, panel.name))
+
+
+@figure(
+    "Attacks along training",
+    lambda result: any(_measured(result, panel) for panel in PANELS),
+    "no run of this study was attacked after its epochs",
+)
+def trajectory(shown: Shown) -> Drawn:
     """One row per corpus; a panel for each number that any run has after its epochs."""
-    having = {
-        panel: [result for result in results if result.along(panel.kind, panel.name)]
-        for panel in PANELS
-    }
-    panels = [panel for panel, runs in having.items() if runs]
-    known = [result for result in results if any(result in having[panel] for panel in panels)]
-    if not known:
-        return style.blank("no run of this study was attacked after its epochs")
-    gamma = chosen_gamma(spec.gamma, known)
-    corpora = by_corpus(known)
-    drawn = style.figure(3.0 + 3.6 * max(2, len(panels)), 1.9 + 3.4 * len(corpora))
-    grid = drawn.subplots(len(corpora), len(panels), squeeze=False)
-    for line, (name, runs) in zip(grid, corpora.items(), strict=True):
+    panels = [
+        panel for panel in PANELS if any(_measured(result, panel) for result in shown.results)
+    ]
+    rows = shown.corpora
+    width = 3.0 + 3.6 * max(2, len(panels))
+    drawn, grid = style.panels(width, 1.9 + 3.4 * len(rows), len(rows), len(panels))
+    for line, (name, runs) in zip(grid, rows.items(), strict=True):
         for axes, panel in zip(line, panels, strict=True):
-            own = [result for result in runs if result.along(panel.kind, panel.name)]
+            own = [result for result in runs if _measured(result, panel)]
             axes.set_visible(bool(own))
             if own:
-                _panel(axes, group(known, name), own, panel, gamma)
+                _panel(axes, shown.series[name], own, panel, shown.gamma)
                 axes.set_title(f"{name}: {panel.words}")
     kinds = {panel.kind for panel in panels}
-    return style.finish(
-        drawn,
-        f"Attacks along training — {spec.title}",
-        _caption(known, kinds),
-        [*_handles(known, gamma), *_extra(kinds)],
-    )
+    return drawn, _caption(shown, kinds), [*_handles(shown), *_extra(kinds)]
 
 
 def path(runs: list[Result], panel: Panel) -> list[tuple[float, float]]:
@@ -160,13 +157,14 @@ def _numbers(result: Result, kind: str) -> Json:
     return found
 
 
-def _handles(known: list[Result], gamma: float) -> list[Artist]:
+def _handles(shown: Shown) -> list[Artist]:
     found: list[Artist] = []
-    for series in group(known):
+    for series in group(shown.results):
         several = len(series.gammas) > 1
         for each in series.gammas:
             label = f"{series.label}, γ = {each:g}" if several else series.label
-            found.append(style.entry(label, **_marks(series, each, gamma) | {"markersize": 6}))
+            marks = _marks(series, each, shown.gamma) | {"markersize": 6}
+            found.append(style.entry(label, **marks))
     return found
 
 
@@ -184,9 +182,9 @@ def _extra(kinds: set[str]) -> list[Artist]:
     return [*found, style.band("chance, 95 %")]
 
 
-def _caption(known: list[Result], kinds: set[str]) -> str:
+def _caption(shown: Shown, kinds: set[str]) -> str:
     def each(kind: str, name: str) -> str:
-        attacks = (_numbers(result, kind) for result in known)
+        attacks = (_numbers(result, kind) for result in shown.results)
         return ", ".join(dict.fromkeys(str(own[name]) for own in attacks if name in own))
 
     words = (
@@ -201,7 +199,7 @@ def _caption(known: list[Result], kinds: set[str]) -> str:
             "each, by chance 1.44 bits; the policy misses a share γ of them. "
         )
     if "membership" in kinds:
-        attacks = [attack for result in known if (attack := _numbers(result, "membership"))]
+        attacks = [attack for result in shown.results if (attack := _numbers(result, "membership"))]
         words += (
             f"Membership: {each('membership', 'members')} member and as many non-member "
             f"{each('membership', 'label')} secrets by perplexity; {asked(attacks)}. Only what "
@@ -209,5 +207,5 @@ def _caption(known: list[Result], kinds: set[str]) -> str:
         )
     return (
         f"{words}Grey: 95 % of what models that know nothing score. "
-        f"{averaged(known, 'Perplexity and score are means over {} seeds.')}"
+        f"{shown.averaged('Perplexity and score are means over {} seeds.')}"
     )

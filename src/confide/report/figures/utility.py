@@ -1,22 +1,10 @@
 """Test perplexity of every method: overall, on public and on private tokens, all side by side."""
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
-from confide.report.figures.series import (
-    Series,
-    averaged,
-    by_corpus,
-    chosen_gamma,
-    group,
-    name_rows,
-    over_runs,
-    row_heights,
-    whisker,
-)
-from confide.report.results import Result
-from confide.specs import ReportSpec
+from confide.report.figures.frame import Drawn, Shown, figure
+from confide.report.figures.series import Series, mark, name_rows, over_runs, row_heights
 
 PANELS = {  # field of an evaluation -> what it is over
     "ppl": "all tokens",
@@ -25,29 +13,27 @@ PANELS = {  # field of an evaluation -> what it is over
 }
 
 
-def utility(spec: ReportSpec, results: list[Result]) -> Figure:
+@figure("Utility")
+def utility(shown: Shown) -> Drawn:
     """One dot per method and panel, whiskers over seeds; one row of panels per corpus."""
-    corpora = by_corpus(results)
-    gamma = chosen_gamma(spec.gamma, results)
-    rows = [group(results, name) for name in corpora]
-    heights = row_heights(rows)
-    drawn = style.figure(10.6, 1.7 + 0.42 * sum(heights) + 0.5 * len(rows))
-    ratios = {"height_ratios": heights}
-    grid = drawn.subplots(len(rows), len(PANELS), squeeze=False, gridspec_kw=ratios)
-    for line, name, row in zip(grid, corpora, rows, strict=True):
+    rows = shown.series
+    heights = row_heights(rows.values())
+    height = 1.7 + 0.42 * sum(heights) + 0.5 * len(rows)
+    drawn, grid = style.panels(10.6, height, len(rows), len(PANELS), height_ratios=heights)
+    for line, (name, row) in zip(grid, rows.items(), strict=True):
         for axes, (field, words) in zip(line, PANELS.items(), strict=True):
             first = axes is line[0]
-            _panel(axes, row, gamma, field)
+            _panel(axes, row, shown.gamma, field)
             axes.set_title(f"{name}: {words}" if first else words)
             axes.tick_params(axis="y", length=0, labelleft=first)
             axes.set_xlabel("test perplexity (log scale)")
     caption = (
         "Held-out original text, nothing masked; lower is better. Methods that depend on the "
-        f"screening policy at simulated miss rate γ = {gamma:g} (or the nearest that was run, then "
-        f"named). {averaged(results)} Low perplexity on private tokens can mean memorised secrets "
-        "as well as learned formats; read it beside the attacks."
+        f"screening policy at simulated miss rate γ = {shown.gamma:g} (or the nearest that was "
+        f"run, then named). {shown.averaged()} Low perplexity on private tokens can mean memorised "
+        "secrets as well as learned formats; read it beside the attacks."
     )
-    return style.finish(drawn, f"Utility — {spec.title}", caption)
+    return drawn, caption, []
 
 
 def _panel(axes: Axes, row: list[Series], gamma: float, field: str) -> None:
@@ -61,8 +47,7 @@ def _panel(axes: Axes, row: list[Series], gamma: float, field: str) -> None:
             edge = axes.get_yaxis_transform()
             axes.text(0.02, place, "no such tokens", transform=edge, fontsize=7.5, va="center")
             continue
-        whisker(axes, series, point.ends, place, linewidth=1.3)
-        axes.plot([point.value], [place], **series.marks(linestyle="", markersize=7))
+        mark(axes, series, point, place)
         words = f"{point.value:,.3g}" if point.value < 1000 else f"{point.value:,.0f}"
         style.beside(axes, words, point.value, place, (7, 3.5))
     axes.margins(x=0.25)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from confide.methods import METHODS
 from confide.report.figures.style import look
 from confide.report.tables.table import Row, groups, show, worse_than_unigram
 
@@ -99,7 +100,7 @@ NEEDS = (
     ),
     Need(
         words="nothing must be certified: the best model of redacted text",
-        met=lambda row: row["method"] == "redacted",
+        met=lambda row: row["method"] in METHODS and METHODS[row["method"]].masked,
         first=lambda row: (),
         utility="ppl_masked",
     ),

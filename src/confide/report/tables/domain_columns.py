@@ -2,51 +2,18 @@
 
 Domains and judges have the names that the study gives them, so these columns are found in the data:
 `leak.AIRLINE.keywords` is of the prompts of AIRLINE, as the judge `keywords` sees it. A column's
-first word says what it is (FAMILIES).
+first word says what it is (domain_columns.csv).
 """
 
 from typing import Any
 
 from confide.report.results import Json, Result
-from confide.report.tables.columns import Column
+from confide.report.tables.columns import Column, declared
 
 # end of a column's name -> end of the field that holds a rate, or an end of its interval
 RATE = {"": "rate", "_low": "low", "_high": "high"}
-# first word of a name -> what follows it, block of table.md ("": in table.csv alone), meaning
-FAMILIES = {
-    "ppl": ("DOMAIN", "utility", "test perplexity, all tokens of the text of one domain"),
-    "ppl_public": ("DOMAIN", "utility", "the same outside gold secrets"),
-    "ppl_private": ("DOMAIN", "utility", "the same in gold secrets"),
-    "leak": (
-        "PROMPTS.JUDGE",
-        "leak",
-        "share of continuations of prompts of these domains in which the judge finds text of "
-        "another; what it finds in real text of the prompts' domain (false alarms) is in "
-        "table.csv",
-    ),
-    "leak_pair": ("PROMPT.TARGET.JUDGE", "", "the same for text of one target domain"),
-    "leak_false_alarms": (
-        "PROMPT.TARGET.JUDGE",
-        "",
-        "the same of real held-out text of the prompt's domain",
-    ),
-    "domain_lira_auc": (
-        "PROMPTS.JUDGE",
-        "ratios",
-        "AUC of finding these continuations by their likelihood ratio to a model without the "
-        "other domains",
-    ),
-    "domain_lira_precision": (
-        "PROMPTS.JUDGE.K",
-        "ratios",
-        "share of them among the K highest ratios",
-    ),
-    "domain_c": (
-        "PROMPT.TARGET.JUDGE",
-        "",
-        "C of domain privacy: times as often as a model without the target's text",
-    ),
-}
+# first word of a name -> its general form; one without a block is in table.csv alone
+FAMILIES = {column.name.partition(".")[0]: column for column in declared(__file__)}
 
 
 def columns(result: Result) -> dict[str, Any]:
@@ -64,15 +31,10 @@ def columns(result: Result) -> dict[str, Any]:
     return found
 
 
-def form(name: str) -> str | None:
+def form(name: str) -> Column | None:
     """General form of a column of this module; None for any other."""
     family, dot, _ = name.partition(".")
-    return f"{family}.{FAMILIES[family][0]}" if dot and family in FAMILIES else None
-
-
-def described(name: str) -> Column | None:
-    """A column of this module; None for any other."""
-    return Column(name, *FAMILIES[name.partition(".")[0]][1:]) if form(name) else None
+    return FAMILIES.get(family) if dot else None
 
 
 def _judges(metrics: Json) -> dict[str, None]:

@@ -1,7 +1,8 @@
 """Tables of a study, in CSV, Markdown and flat JSON.
 
 There is one row per run, with what is certified beside what is measured. Infinity is written as inf
-in CSV, "inf" in JSON and ∞ in Markdown; what was not measured or not claimed is left empty.
+in CSV, "inf" in JSON and ∞ in Markdown; what was not measured or not claimed is left empty. The
+words of table.md are in table.jinja.
 """
 
 import math
@@ -9,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from confide.files.io import number
-from confide.output.escaping import code, table_of
-from confide.output.escaping import markdown as plain
+from confide.output import templates
+from confide.output.escaping import table_of
 from confide.report.published import quotes
 from confide.report.results import Result
 from confide.report.tables import author_columns, domain_columns
@@ -37,8 +38,12 @@ def rows(results: Iterable[Result]) -> list[Row]:
 
 def columns(table: list[Row]) -> list[Column]:
     """The columns of a table: COLUMNS, and those that were found in the data."""
-    by_domain = [column for name in table[0] if (column := domain_columns.described(name))]
-    by_author = [column for name in table[0] if (column := author_columns.described(name))]
+    by_domain = [
+        form._replace(name=name) for name in table[0] if (form := domain_columns.form(name))
+    ]
+    by_author = [
+        author_columns.COLUMNS[name] for name in table[0] if name in author_columns.COLUMNS
+    ]
     return [*COLUMNS, *by_domain, *by_author]
 
 
@@ -76,65 +81,47 @@ def epoch_rows(results: Iterable[Result]) -> list[Row]:
     ]
 
 
-PROTECTS = {  # unit as certificates name it -> what its choice means
-    "one secret's tokens, their number public": (
-        "what a secret says that the policy catches; where one is, is public"
-    ),
-    "one turn of a dialogue": (
-        "a secret within one line; most turns can be public, but what several say together is a "
-        "group"
-    ),
-    "one whole dialogue": (
-        "all that one dialogue says together; nearly all hold a secret, so little is public"
-    ),
-    "one sentence": "a secret within one sentence; what several sentences say together is a group",
-    "one window of consecutive words": (
-        "a secret within one window; one that a window's edge cuts in two is a group of two"
-    ),
-}
-
-
 def markdown(
     spec: ReportSpec, table: list[Row], conditions: Iterable[str] = (), units: Iterable[str] = ()
 ) -> str:
-    """The whole table in readable blocks, with what columns mean and what the papers print."""
-    lines = [
-        f"# {plain(spec.title)}",
-        "",
-        "Every ε holds under the conditions of its certificate; ∞: nothing is certified; –: not "
-        "measured or not claimed.",
-        "Mean ± standard deviation over seeds; an interval is the mean of the runs' own.",
-        *(
-            f"Condition of the Bayesian ε: {plain(condition)}."
-            for condition in dict.fromkeys(conditions)
-        ),
-        *(
-            f"What is protected: {plain(one)}, that is {PROTECTS.get(one, 'a secret within it')}."
-            for one in dict.fromkeys(units)
-        ),
-        "",
-    ]
-    grouped = groups(table)
-    for block, words in BLOCKS.items():
-        own = [column for column in columns(table) if column.block == block]
-        used = [column for column in own if any(row[column.name] is not None for row in table)]
-        if used:
-            lines += [f"## {words}", "", *_block(used, grouped), "", *_meaning(used), ""]
-    if spec.published:
-        head = ["source", "method", "quantity", "printed", "note"]
-        printed = (map(plain, quote[1:]) for quote in quotes(spec.published))
-        lines += ["## What the papers print", "", *table_lines(head, printed), ""]
-    return "\n".join(lines)
+    """The whole table in readable blocks, with what columns mean and what the papers print.
+
+    A pair of columns x_low, x_high becomes one interval x.
+    """
+    used: dict[str, list[Column]] = {}
+    for column in columns(table):
+        if any(row[column.name] is not None for row in table):
+            used.setdefault(column.block, []).append(column)
+    values = {
+        "spec": spec,
+        "conditions": dict.fromkeys(conditions),
+        "units": dict.fromkeys(units),
+        "blocks": {
+            words: [column for column in used[block] if not column.name.endswith("_high")]
+            for block, words in BLOCKS.items()
+            if block in used
+        },
+        "groups": groups(table),
+        "variants": {
+            row["name"]: row["variant"]
+            for row in table
+            if row["variant"] not in (None, row["name"])
+        },
+        "heading": heading,
+        "cell": cell,
+        "meanings": _meanings,
+        "quotes": quotes(spec.published),
+    }
+    return templates.filled(__file__, values)
 
 
-def _meaning(columns: list[Column]) -> list[str]:
-    """What columns mean; those of one form that were found in the data, once."""
-    lines = []
+def _meanings(columns: list[Column]) -> dict[tuple[str, str], None]:
+    """Columns and what they mean; those of one form that were found in the data, once."""
+    told: dict[tuple[str, str], None] = {}
     for column in columns:
-        if not column.name.endswith("_high"):
-            form = domain_columns.form(column.name) or heading(column.name)
-            lines.append(f"- {code(form)}: {column.words}")
-    return list(dict.fromkeys(lines))
+        form = domain_columns.form(column.name)
+        told[form.name if form else heading(column.name), column.words] = None
+    return told
 
 
 def groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
@@ -143,24 +130,6 @@ def groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
     for row in table:
         found.setdefault((row["name"], row["gamma"]), []).append(row)
     return found
-
-
-def _block(columns: list[Column], groups: dict[tuple[str, float], list[Row]]) -> list[str]:
-    """Lines of one table; a pair of columns x_low, x_high becomes one interval x."""
-    shown = [column.name for column in columns if not column.name.endswith("_high")]
-    variants = {
-        name: group[0]["variant"] if group[0]["variant"] not in (None, name) else "–"
-        for (name, _), group in groups.items()
-    }
-    several = any(variant != "–" for variant in variants.values())
-    names = ["name", "variant"] if several else ["name"]
-    head = [*names, "γ simulated", "seeds", *(plain(heading(name)) for name in shown)]
-    body = []
-    for (name, gamma), group in groups.items():
-        told = [plain(name), plain(variants[name])] if several else [plain(name)]
-        values = [cell(group, column) for column in shown]
-        body.append([*told, f"{gamma:g}", str(len(group)), *values])
-    return table_lines(head, body)
 
 
 def heading(column: str) -> str:

@@ -3,8 +3,6 @@
 Each is put to the test on every corpus and model that was tried.
 """
 
-from functools import partial
-
 from confide.report.figures.amplification import PUBLISHED as PRINTED
 from confide.report.figures.amplification import rows as amplification
 from confide.report.tables.table import show
@@ -13,15 +11,12 @@ from confide.report.verdicts.evidence import (
     HOLDS,
     OPEN,
     PUBLISHED,
-    Claim,
     Study,
     Verdict,
     between,
     decide,
     guessing,
 )
-
-PAPER = "CRT"
 
 
 def canaries(study: Study, prefix: str) -> Verdict:
@@ -99,13 +94,10 @@ def _ignorant(study: Study, row: str, auc: str) -> float | None:
 
 def utility(study: Study, prefix: str) -> Verdict:
     """Perplexity and Bayesian epsilon at the paper's miss rate, against DP-SGD's."""
-    crt = f"{prefix}crt"
-    dpsgd = f"{prefix}dpsgd"
-    spent = [study.number(row, "epsilon_bayesian") for row in (crt, dpsgd)]
+    rows = f"{prefix}crt", f"{prefix}dpsgd"
+    spent = study.numbers(rows, "epsilon_bayesian")
     kinds = {"all": "ppl", "public": "ppl_public", "masked": "ppl_masked"}
-    ppl = {
-        name: [study.number(row, column) for row in (crt, dpsgd)] for name, column in kinds.items()
-    }
+    ppl = {name: study.numbers(rows, column) for name, column in kinds.items()}
     better = {name: found[0] < found[1] for name, found in ppl.items()}
     words = "; ".join(
         f"{name} tokens {show(found[0])} against {show(found[1])}" for name, found in ppl.items()
@@ -142,51 +134,3 @@ def amplified(study: Study) -> Verdict:
         "secrets"
     )
     return Verdict(FAILS if abs(scaled - PRINTED["epsilon"]) > 0.01 else PUBLISHED, words)
-
-
-def claims(study: str, prefix: str, what: str) -> list[Claim]:
-    """The claims on one corpus and model; `prefix` of its rows in the sample sheet."""
-    each = (
-        ("Figure 3", "canaries stay at chance, whatever the policy misses", "exposure", canaries),
-        (
-            "Figure 3",
-            "redaction without noise gives away what the policy misses",
-            "exposure",
-            missed,
-        ),
-        ("Figure 4", "membership inference is guessing", "membership", membership),
-        (
-            "Figure 5",
-            "so it is for groups of secrets",
-            "group_membership",
-            partial(membership, group="group_"),
-        ),
-        ("Figure 2", "lower perplexity than DP-SGD at a smaller Bayesian ε", "tradeoff", utility),
-    )
-    return [
-        Claim(
-            PAPER,
-            where=where,
-            words=f"{what}: {words}",
-            studies=(study,),
-            figure=figure,
-            verdict=partial(verdict, prefix=prefix),
-        )
-        for where, words, figure, verdict in each
-    ]
-
-
-CLAIMS = [
-    *claims("crt_customersim", "", "simulated CustomerSim, LSTM"),
-    *claims("crt_authors", "authors_", "CustomerSim as published, LSTM"),
-    *claims("crt_gpt2", "gpt2_", "simulated CustomerSim, small GPT-2"),
-    *claims("crt_wikitext", "wikitext_", "WikiText-2, LSTM"),
-    Claim(
-        PAPER,
-        where="Figure 6",
-        words="redaction shrinks ε' = 1 to 0.12 at γ = 0.1",
-        studies=("crt_customersim",),
-        figure="amplification",
-        verdict=amplified,
-    ),
-]

@@ -3,7 +3,6 @@
 The corpora are MultiDoGO and Schema-Guided Dialogues.
 """
 
-from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -15,14 +14,13 @@ from confide.report.verdicts.evidence import (
     HOLDS,
     OPEN,
     PUBLISHED,
-    Claim,
     Study,
     Verdict,
     between,
     decide,
+    lower_perplexity,
 )
 
-PAPER = "Domain Private Transformers"
 NOISED = ("redacted", "jft", "schedule")
 SAVED = 0.35  # of JFT's epsilon, as the paper has it
 
@@ -75,14 +73,8 @@ def _errs(study: Study, asked: Asked) -> float:
 
 def utility(study: Study, prefix: str, policy: str) -> Verdict:
     """Test perplexities of schedule and JFT at equal epsilon."""
-    names = [f"{prefix}_{policy}_{method}" for method in ("schedule", "jft")]
-    own, other = (study.number(name, "ppl") for name in names)
-    spent = [study.number(name, "epsilon_secret_caught") for name in names]
-    words = (
-        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
-        f"{show(spent[1])}"
-    )
-    return decide(own < other and spent[0] <= 1.01 * spent[1], words)
+    rows = f"{prefix}_{policy}_schedule", f"{prefix}_{policy}_jft"
+    return lower_perplexity(study, rows)
 
 
 def saving(study: Study) -> Verdict:
@@ -90,13 +82,9 @@ def saving(study: Study) -> Verdict:
 
     The second is calibrated to the same epsilon.
     """
-    every, drawn, jft = (
-        study.number(f"dogo_{name}", "epsilon_secret_caught")
-        for name in ("schedule_published", "keyword_schedule", "keyword_jft")
-    )
-    ppl = [
-        study.number(f"dogo_{name}", "ppl") for name in ("schedule_published", "keyword_schedule")
-    ]
+    names = "dogo_schedule_published", "dogo_keyword_schedule", "dogo_keyword_jft"
+    every, drawn, jft = study.numbers(names, "epsilon_secret_caught")
+    ppl = study.numbers(names[:2], "ppl")
     words = (
         f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity "
         f"{show(ppl[0])}), with noise for "
@@ -144,62 +132,3 @@ def ratio(study: Study, prefix: str) -> Verdict:
         f"AUC {between(auc for auc, _ in found)}; surely above guessing for {sure} of {len(found)} "
     )
     return decide(sure > len(found) / 2, words + "pairs of prompts and judge (95 %)", OPEN)
-
-
-def claims(study: str, prefix: str, what: str) -> list[Claim]:
-    """The claims on one corpus."""
-    each = [
-        Claim(
-            PAPER,
-            where="Figures 1, 4, 6",
-            words=f"{what}, {policy}: redacted models leak no more than a judge errs",
-            studies=(study,),
-            figure="leak",
-            verdict=partial(leaks, prefix=prefix, policy=policy),
-        )
-        for policy in ("keyword", "classifier")
-    ]
-    each += [
-        Claim(
-            PAPER,
-            where="Figures 2, 5, 7",
-            words=f"{what}, {policy}: a redaction schedule has lower perplexity than JFT",
-            studies=(study,),
-            figure="domain_epsilon",
-            verdict=partial(utility, prefix=prefix, policy=policy),
-        )
-        for policy in ("keyword", "classifier")
-    ]
-    return [
-        *each,
-        Claim(
-            PAPER,
-            where="Tables 2, 3",
-            words=f"{what}: likelihood ratios find leaks",
-            studies=(study,),
-            figure="domain_roc",
-            verdict=partial(ratio, prefix=prefix),
-        ),
-    ]
-
-
-CLAIMS = [
-    *claims("dpt_dogo", "dogo", "MultiDoGO"),
-    *claims("dpt_sgd", "sgd", "Schema-Guided"),
-    Claim(
-        PAPER,
-        where="Figure 2",
-        words="a schedule's ε is 35 % below JFT's",
-        studies=("dpt_dogo",),
-        figure="domain_epsilon",
-        verdict=saving,
-    ),
-    Claim(
-        PAPER,
-        where="Figures 8, 9",
-        words="leaks are similar or slightly higher without tokens that name the domain",
-        studies=("dpt_dogo_plain", "dpt_dogo"),
-        figure="leak",
-        verdict=without_tokens,
-    ),
-]

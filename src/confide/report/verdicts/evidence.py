@@ -69,6 +69,10 @@ class Study:
         values = (row.get(column) for row in self.rows(name, gamma))
         return mean(values, f"{self.spec.study}: {name}.{column}")
 
+    def numbers(self, names: Iterable[str], column: str, gamma: float | None = None) -> list[float]:
+        """The same of several rows."""
+        return [self.number(name, column, gamma) for name in names]
+
     def estimate(self, name: str, column: str) -> Estimate:
         """Means over the seeds of a column of table.csv and of its interval's ends."""
         return Estimate(*(self.number(name, f"{column}{end}") for end in ("", "_low", "_high")))
@@ -101,6 +105,20 @@ def between(values: Iterable[float]) -> str:
 def decide(condition: bool, evidence: str, otherwise: str = FAILS) -> Verdict:
     """HOLDS under a condition."""
     return Verdict(HOLDS if condition else otherwise, evidence)
+
+
+def lower_perplexity(study: Study, names: tuple[str, str], of: str = "") -> Verdict:
+    """Whether the first of two rows has lower test perplexity at equal epsilon of a caught secret.
+
+    `of`: what the sentence adds of this epsilon.
+    """
+    own, other = study.numbers(names, "ppl")
+    spent, allowed = study.numbers(names, "epsilon_secret_caught")
+    words = (
+        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent)} and "
+        f"{show(allowed)}{of}"
+    )
+    return decide(own < other and spent <= 1.01 * allowed, words)
 
 
 def guessing(

@@ -3,7 +3,7 @@
 The corpora are simulated authors and tiny Shakespeare.
 """
 
-from functools import partial
+from collections.abc import Callable
 
 from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
 from confide.report.figures.levels import moments
@@ -16,14 +16,13 @@ from confide.report.verdicts.evidence import (
     HOLDS,
     OPEN,
     PUBLISHED,
-    Claim,
     Study,
     Verdict,
     decide,
     mean,
 )
 
-PAPER = "Privacy Regularization"
+Measure = Callable[[Study, str, float], Estimate]  # of a row, at a validation perplexity
 KINDS = ("adversarial", "triplet")
 OFTEN = 9  # copies above which the paper has the regularisers ahead of DP
 
@@ -56,7 +55,15 @@ def extracted(study: Study, name: str, level: float) -> Estimate:
     return Estimate(*(100 * (end or 0.0) for end in found)) if found else mean_over([])
 
 
-def protected(study: Study, prefix: str, measure, unit: str) -> Verdict:
+def less_exposed(study: Study, prefix: str) -> Verdict:
+    return protected(study, prefix, measure=exposed, unit="bits")
+
+
+def less_extracted(study: Study, prefix: str) -> Verdict:
+    return protected(study, prefix, measure=extracted, unit="%")
+
+
+def protected(study: Study, prefix: str, *, measure: Measure, unit: str) -> Verdict:
     """Regularisers against random batches and batches of one author, at equal perplexity.
 
     Those train without a regulariser.
@@ -154,75 +161,3 @@ def equal_utility(study: Study, prefix: str) -> Verdict:
         f"{show(value)} ({name})" for name, value in ppl.items()
     )
     return decide(all(ppl[kind] <= 1.1 * ppl["nonprivate"] for kind in KINDS), words)
-
-
-def claims(study: str, prefix: str, what: str) -> list[Claim]:
-    """The claims on one corpus."""
-    each = (
-        (
-            "Figure 2",
-            "canaries are less exposed at equal perplexity",
-            "author_exposure",
-            partial(protected, measure=exposed, unit="bits"),
-        ),
-        (
-            "Figures 3a, 3b",
-            "fewer canaries come back from their first token",
-            "tab",
-            partial(protected, measure=extracted, unit="%"),
-        ),
-        ("Table 1", "at little cost in perplexity", "utility", equal_utility),
-        (
-            "Figure 4",
-            "an epoch takes a little longer (triplet: at most 1.8 times), DP-SGD's much longer",
-            "train_time",
-            quick,
-        ),
-        (
-            "section 2",
-            "what the model computes does not tell who wrote the text",
-            "author_inference",
-            hidden,
-        ),
-    )
-    return [
-        Claim(
-            PAPER,
-            where=where,
-            words=f"{what}: {words}",
-            studies=(study,),
-            figure=figure,
-            verdict=partial(verdict, prefix=prefix),
-        )
-        for where, words, figure, verdict in each
-    ]
-
-
-CLAIMS = [
-    *claims("pr_writers", "writers", "simulated authors"),
-    Claim(
-        PAPER,
-        where="section 3",
-        words="canaries of more than 9 copies are less exposed than with DP",
-        studies=("pr_writers",),
-        figure="author_exposure",
-        verdict=against_noise,
-    ),
-    Claim(
-        PAPER,
-        where="Figure 3c",
-        words="simulated authors: a smaller gap between authors than with DP",
-        studies=("pr_writers",),
-        figure="subgroups",
-        verdict=partial(fair, prefix="writers", other="clip_noise"),
-    ),
-    *claims("pr_speeches", "speeches", "tiny Shakespeare"),
-    Claim(
-        PAPER,
-        where="Figure 3c",
-        words="tiny Shakespeare: a smaller gap between authors than with DP",
-        studies=("pr_speeches",),
-        figure="subgroups",
-        verdict=partial(fair, prefix="speeches", other="dpsgd"),
-    ),
-]

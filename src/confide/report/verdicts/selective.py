@@ -4,7 +4,6 @@ Their Table 3 calls JFT S-DP on GPT-2.
 """
 
 import math
-from functools import partial
 
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
@@ -12,26 +11,19 @@ from confide.report.verdicts.evidence import (
     HOLDS,
     OPEN,
     PUBLISHED,
-    Claim,
     Study,
     Verdict,
     decide,
     guessing,
+    lower_perplexity,
 )
 
-PAPER = "Selective-DP"
 NEAR = 1.02  # perplexities whose ratio is below it are called equal
 
 
 def utility(study: Study, selective: str, dpsgd: str) -> Verdict:
     """Test perplexities at equal record-level epsilon."""
-    own, other = (study.number(name, "ppl") for name in (selective, dpsgd))
-    spent = [study.number(name, "epsilon_secret_caught") for name in (selective, dpsgd)]
-    words = (
-        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent[0])} and "
-        f"{show(spent[1])} for a caught secret"
-    )
-    return decide(own < other and spent[0] <= spent[1] * 1.01, words)
+    return lower_perplexity(study, (selective, dpsgd), " for a caught secret")
 
 
 def printed_epsilon(study: Study, published: str) -> Verdict:
@@ -89,13 +81,12 @@ def private_tokens(study: Study) -> Verdict:
 
 def missed(study: Study) -> Verdict:
     """Whether anonymised and selective training give away a canary that the policy misses."""
-    found = {
-        name: study.number(f"missed_{name}", "exposure_max")
-        for name in ("redacted", "selective", "crt")
-    }
+    redacted, selective, crt = study.numbers(
+        ("missed_redacted", "missed_selective", "missed_crt"), "exposure_max"
+    )
     whole = math.log2(study.metric("missed_selective", "exposure", "candidates"))
-    words = ", ".join(f"{name} {show(value)}" for name, value in found.items())
-    all_out = min(found["redacted"], found["selective"]) > whole - 0.5
+    words = f"redacted {show(redacted)}, selective {show(selective)}, crt {show(crt)}"
+    all_out = min(redacted, selective) > whole - 0.5
     return decide(all_out, f"largest exposure of {show(whole)} bits: {words}")
 
 
@@ -141,19 +132,18 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
 
 def parameters(study: Study) -> Verdict:
     """The paper's clip of 1e-3 against one that it calls too large, and one too small."""
-    names = {"1e-3": "sdp_sgd_n05_c1e3", "0.01": "sdp_sgd_n05_c1e2", "5e-6": "sdp_sgd_n05_c5e6"}
-    ppl = {clip: study.number(name, "ppl") for clip, name in names.items()}
-    words = "test perplexity " + ", ".join(
-        f"{show(value)} (C {clip})" for clip, value in ppl.items()
+    own, large, small = study.numbers(
+        ("sdp_sgd_n05_c1e3", "sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6"), "ppl"
     )
-    return decide(all(ppl[clip] > NEAR * ppl["1e-3"] for clip in ("0.01", "5e-6")), words)
+    words = f"test perplexity {show(own)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
+    return decide(min(large, small) > NEAR * own, words)
 
 
 def twice(study: Study) -> Verdict:
     """Table 3: the model fine-tuned twice against DP-SGD and redaction alone, for both policies."""
     dpsgd = study.number("ner_dpsgd", "ppl")
     both = {
-        name: [study.number(f"{name}_{kind}", "ppl") for kind in ("jft", "redacted")]
+        name: study.numbers((f"{name}_jft", f"{name}_redacted"), "ppl")
         for name in ("ner", "contextual")
     }
     words = "; ".join(
@@ -164,125 +154,3 @@ def twice(study: Study) -> Verdict:
         below and all(jft < alone for jft, alone in both.values()),
         f"perplexity of {words}; DP-SGD {show(dpsgd)}",
     )
-
-
-CLAIMS = [
-    Claim(
-        PAPER,
-        where="Table 2, Figure 4a",
-        words="CustomerSim: lower perplexity than DP-SGD at equal ε",
-        studies=("sdp_customersim",),
-        figure="tradeoff",
-        verdict=partial(utility, selective="sdp_selective", dpsgd="sdp_dpsgd"),
-    ),
-    Claim(
-        PAPER,
-        where="Table 2, Figure 3a",
-        words="WikiText-2: lower perplexity than DP-SGD at equal ε",
-        studies=("sdp_wikitext",),
-        figure="tradeoff",
-        verdict=partial(utility, selective="sdp_wikitext_selective", dpsgd="sdp_wikitext_dpsgd"),
-    ),
-    Claim(
-        PAPER,
-        where="Table 2",
-        words="CustomerSim: the ε that is printed",
-        studies=("sdp_customersim",),
-        figure="frontier",
-        verdict=partial(printed_epsilon, published="sdp_selective_published"),
-    ),
-    Claim(
-        PAPER,
-        where="Table 2",
-        words="WikiText-2: the ε that is printed",
-        studies=("sdp_wikitext",),
-        figure="frontier",
-        verdict=partial(printed_epsilon, published="sdp_wikitext_published"),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 4b",
-        words="CustomerSim: canaries stay at chance",
-        studies=("sdp_customersim",),
-        figure="trajectory",
-        verdict=partial(
-            canaries,
-            honest="sdp_selective",
-            published="sdp_selective_published",
-            nonprivate="sdp_nonprivate",
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 3b",
-        words="WikiText-2: canaries stay at chance",
-        studies=("sdp_wikitext",),
-        figure="trajectory",
-        verdict=partial(
-            canaries,
-            honest="sdp_wikitext_selective",
-            published="sdp_wikitext_published",
-            nonprivate="sdp_wikitext_nonprivate",
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 4c",
-        words="CustomerSim: membership of names is guessing",
-        studies=("sdp_customersim",),
-        figure="membership",
-        verdict=partial(membership, nonprivate="sdp_nonprivate", selective="sdp_selective"),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 8",
-        words="CustomerSim as published: membership of names is guessing",
-        studies=("sdp_authors",),
-        figure="membership",
-        verdict=partial(
-            membership, nonprivate="sdp_authors_nonprivate", selective="sdp_authors_selective"
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 3c",
-        words="WikiText-2: membership of numbers is guessing, and is not without privacy",
-        studies=("sdp_wikitext",),
-        figure="membership",
-        verdict=partial(
-            membership, nonprivate="sdp_wikitext_nonprivate", selective="sdp_wikitext_selective"
-        ),
-    ),
-    Claim(
-        PAPER,
-        where="Figure 5",
-        words="it learns private tokens, which an anonymised model cannot",
-        studies=("sdp_wikitext",),
-        figure="private_ppl",
-        verdict=private_tokens,
-    ),
-    Claim(
-        PAPER,
-        where="Figure 6",
-        words="a canary that the policy misses is extracted as if there were no noise",
-        studies=("sdp_missed",),
-        figure="trajectory",
-        verdict=missed,
-    ),
-    Claim(
-        PAPER,
-        where="Figure 7",
-        words="a clip of 0.01 is too large, one of 5e-6 too small",
-        studies=("sdp_parameters",),
-        figure="learning",
-        verdict=parameters,
-    ),
-    Claim(
-        PAPER,
-        where="Table 3",
-        words="GPT-2, fine-tuned twice: better than DP-SGD and than redaction",
-        studies=("sdp_gpt2",),
-        figure="utility",
-        verdict=twice,
-    ),
-]

@@ -1,0 +1,90 @@
+"""What all figures share: the runs that they are of, a heading, a caption, or being empty.
+
+A figure is declared with its heading and with what a run must have to be in it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from confide.report.figures import style
+from confide.report.figures.series import Series, by_corpus, chosen_gamma, group
+from confide.report.results import Result
+from confide.specs import ReportSpec
+
+RANGE = "Mean over {} seeds; whiskers: their range."
+INTERVALS = "Means over {} seeds, of the intervals too."
+AUTHORS = "An author is the mean over {} seeds."
+NOTHING = "no run of this study has these measurements"
+Drawn = tuple[Figure, str, Sequence[Artist]]  # with its caption and legend
+Draw = Callable[[ReportSpec, list[Result]], Figure]
+
+
+class Nothing(Exception):
+    """There is nothing to draw, for a reason that the figure says."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A study's runs that have what a figure is of, and what it asks of them."""
+
+    spec: ReportSpec
+    results: list[Result]
+
+    def having(self, kind: str, name: str) -> "Shown":
+        """The same of the runs that have a number of an attack."""
+        known = [result for result in self.results if result.metric(kind, name) is not None]
+        return Shown(self.spec, known)
+
+    @cached_property
+    def gamma(self) -> float:
+        """The miss rate of figures without an axis for it."""
+        return chosen_gamma(self.spec.gamma, self.results)
+
+    @cached_property
+    def corpora(self) -> dict[str, list[Result]]:
+        return by_corpus(self.results)
+
+    @cached_property
+    def series(self) -> dict[str, list[Series]]:
+        """By corpus."""
+        return {name: group(self.results, name) for name in self.corpora}
+
+    def handles(self, **more: object) -> list[Line2D]:
+        """Legend entries of the series of all corpora."""
+        return [series.handle(**more) for series in group(self.results)]
+
+    def averaged(self, words: str = RANGE, alone: str = "One seed.") -> str:
+        """What a caption says of seeds: `words`, with their number, where there are several."""
+        seeds = len({result.run.seed for result in self.results})
+        return alone if seeds == 1 else words.format(seeds)
+
+    def each(self, kind: str, name: str) -> str:
+        """The values of a number of an attack, each once, for captions."""
+        return ", ".join(dict.fromkeys(str(result.metric(kind, name)) for result in self.results))
+
+
+def figure(
+    heading: str, having: Callable[[Result], object] | None = None, empty: str = NOTHING
+) -> Callable[[Callable[[Shown], Drawn]], Draw]:
+    """Declare a figure of the runs that have something; `empty`: what it says without any."""
+
+    def declared(draw: Callable[[Shown], Drawn]) -> Draw:
+        @wraps(draw)
+        def made(spec: ReportSpec, results: list[Result]) -> Figure:
+            known = [result for result in results if having is None or having(result)]
+            try:
+                if having and not known:
+                    raise Nothing
+                drawn, caption, legend = draw(Shown(spec, known))
+            except Nothing as reason:
+                return style.blank(str(reason) or empty)
+            return style.finish(drawn, f"{heading} — {spec.title}", caption, legend)
+
+        return made
+
+    return declared
