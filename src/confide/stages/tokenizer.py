@@ -9,7 +9,6 @@ from pathlib import Path
 from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.files.rows import read_rows
-from confide.models.pretrained import located
 from confide.specs import TokenizerSpec
 from confide.text.tokenizer import Tokenizer, from_files, from_folder, from_hub, save, train_bpe
 
@@ -42,6 +41,8 @@ def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
 def _pretrained(spec: TokenizerSpec) -> Tokenizer:
     if spec.source is None:
         raise InputError("kind pretrained needs a source: a folder, or a hub name", key="source")
+    from confide.models.pretrained import located
+
     return from_folder(located(spec.source), source=spec.source, control=spec.control)
 
 
