@@ -357,15 +357,14 @@ def intervals(runs: int) -> dict[str, float]:
 
 PAGE = """# Audits
 
-Read this before you trust an audit, or its silence. An audit is an attack that may show that a
-certificate is wrong. It should seldom raise an alarm when the certificate is right, and often when
-it is wrong. `python benchmarks/null_audits.py` simulates both and writes this page.
+Read this before you trust an audit, an attack that may show that a certificate is wrong, or its
+silence. `python benchmarks/null_audits.py` simulates how often audits raise an alarm, rightly or
+not, and writes this page.
 
 ## How an audit works
 
 Before training, fair coins are thrown for planted sentences or records. Afterwards an attacker
-guesses the coins. A model that keeps to its certificate lets no more of them be guessed than a
-bound allows.
+guesses them. A model that keeps to its certificate lets no more be guessed than a bound allows.
 
 | audit | set | a coin decides | the attacker sees |
 |---|---|---|---|
@@ -374,36 +373,33 @@ bound allows.
 | `gradients` | `replacement` | which of two opposite gradients a record has | every noised update |
 | | `inclusion` | whether that record is there | every noised update |
 
-- **`game`** ranks each secret among all that it could have been, by the model's own probabilities.
-- **`gradients`** makes a run's noised updates again as its ledger says, by the functions that
-  trained it, with very long gradients, each in a direction of its own. It finds faults of the
-  engine, and looks neither at the finished weights nor at the gradients of the model's layers.
-- **Exposure** (exact among all 10⁶ values of a secret) and **membership** (AUC against the null
-  band) raise alarms of their own. They bound no ε.
+- **`game`** ranks each secret among all that it could have been, by the model's probabilities.
+- **`gradients`** makes a run's noised updates again, with very long gradients. It finds faults of
+  the engine, not of the finished weights.
+- **Exposure** and **membership** raise alarms of their own. They bound no ε.
 
 **The gate** holds audits against certificates. It tests ε at forty values of δ, from the
 certificate's own privacy loss distribution ([Mahloujifar, Melis and Chaudhuri
-2024](https://arxiv.org/abs/2410.22235)). The claim and the number of coins settle how many coins
-are guessed, so nothing is picked after the fact. “Measured at least” is the ε at which that curve,
-stretched, would just not be refuted; `audit_secret` in a table is this bound where something finite
-is certified, else the one for [(ε, δ) alone](https://arxiv.org/abs/2305.08846).
+2024](https://arxiv.org/abs/2410.22235)). “Measured at least” is the ε at which that curve,
+stretched, would just not be refuted, or, where nothing finite is certified, the bound for [(ε, δ)
+alone](https://arxiv.org/abs/2305.08846).
 
 The workflow fails where an audit
 
 - *refutes* its certificate;
 - is *of other weights*;
-- is *inconclusive*: even an ideal attacker, who sees more than the finished model, would refute the
-  certificate in less than half of the trainings if the true ε were 5 times the certified one.
+- is *inconclusive*: even an ideal attacker would refute the certificate in less than half of the
+  trainings if the true ε were 5 times the certified one.
 
 A run with a finite certificate and no audit is *not audited*: a row of `gate.csv`, a warning, and
-no `confide release`.
+no `confide release`. So is a set `inclusion` of digits, where the conservative policy finds nothing
+in a sentence.
 
 ## New tokens
 
-A small model needs many passes to learn six digits by heart, and an audit with digits then says
-little. Where a template has `{{token}}` in place of digits, each sentence has a token of its own
-that stands in no other text ([Panda et al. 2025](https://arxiv.org/abs/2503.06808)): one pass can
-leave a trace. The score is the token's log-probability at its place.
+A small model needs many passes to learn six digits by heart. With `{{token}}` in place of digits,
+each sentence has a token of its own that stands in no other text ([Panda et al.
+2025](https://arxiv.org/abs/2503.06808)): one pass can leave a trace.
 
 ```yaml
 tokenizers:
@@ -416,29 +412,22 @@ datasets:
   mine: {{ corpus: mine, canaries: tokens, tokenizer: roomy, conservative: everything }}
 ```
 
-- Use them where noise or few passes leave digits at chance. They bound ε, and measure no leakage of
-  real text: nothing else moves such a token.
-- The vocabulary is as large however the coins fall. A character of Unicode's private use (U+F0000
-  onwards) stands for a token in planted text; elsewhere it is read byte by byte.
-- A policy of patterns does not find them: the gate compares with the claim for missed secrets.
-- Refused before anything runs: a `game` on a model with `lora_rank`, whose embeddings are frozen,
-  or on a pretrained one; a tokenizer of kind `gpt2`, or with fewer new tokens than coins; a warm
-  start from a run that learnt new tokens of another dataset; the set `inclusion` where
-  `conservative` is not `everything`.
-
-With digits, sentences of `inclusion` may be read without noise where the conservative policy finds
-nothing in them. No claim about a record covers these: where the neighbour test meets one, the gate
-says "not audited" of that set.
+Use them where noise or few passes leave digits at chance. They bound ε, and measure no leakage of
+real text. A policy of patterns does not find them. They need a tokenizer and model of your own
+without `lora_rank`, as many new tokens as coins, and for `inclusion` the conservative policy
+`everything`.
 
 ## False alarms
 
-Share of runs in which an audit raises an alarm though nothing was given away ({runs:,} runs of
-each). At most 5 % is right, give or take {error} (three binomial errors):
+Alarms in {runs:,} runs of each in which nothing was given away. At most 5 % is right, give or take
+{error} (three binomial errors):
 
 {nulls}
 
 Where a known ε was given away, as certified (DP-SGD and randomized response, ε = 1 and 3), at most
-{known} of {fewer:,} runs refute it, and at most {bounds} bound ε by more than the truth.
+{known} of {fewer:,} runs refute it, and at most {bounds} bound ε by more than the truth. The “95 %”
+intervals of `lira` and `membership` at 1 % or 0.1 % false positives held the true rate in
+{intervals} of {interval_runs:,} runs.
 
 ## True alarms
 
@@ -456,11 +445,6 @@ DP-SGD, rate {rate:g}, {updates} updates, certified {certified:g} (replacement) 
 (inclusion); {many:,} coins, {white_runs} runs of each row, {seconds:.0f} seconds a run on one core:
 
 {white}
-
-## Intervals of a true positive rate
-
-The threshold at 1 % or 0.1 % false positives is itself an estimate. The “95 %” intervals of `lira`
-and `membership` held the true rate in {intervals} of {interval_runs:,} simulated runs.
 """
 
 
@@ -473,9 +457,9 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def measured_and_refuted(row: dict[str, float]) -> str:
-    """A cell of the table of noised updates: the mean bound, and the share of runs refuted."""
-    return f"{row['lower']:.2f}, {percent(row['refuted'], 0)}"
+def measured_and_refuted(row: dict[str, float]) -> tuple[str, str]:
+    """Two cells of the table of noised updates: the mean bound, and the share of runs refuted."""
+    return f"{row['lower']:.2f}", percent(row["refuted"], 0)
 
 
 def page(results: dict[str, Any]) -> str:
@@ -496,10 +480,10 @@ def page(results: dict[str, Any]) -> str:
     counts = ("80", str(COINS), "1000")
     rows = []
     for epsilon in epsilons:
-        rings = (results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts)
-        true = ", ".join(f"{times * float(epsilon) or times:g}" for times in (2, 3, 5))
-        shares = (", ".join(f"{100 * share:.0f}" for share in chances) for chances in rings)
-        rows.append((epsilon, true, *shares))
+        for place, times in enumerate((2, 3, 5)):
+            rings = (results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts)
+            shares = (f"{100 * chances[place]:.0f}" for chances in rings)
+            rows.append((epsilon, f"{times * float(epsilon) or times:g}", *shares))
     tables["chances"] = table(
         ("certified ε", "true ε", *(f"{int(coins):,} coins" for coins in counts)), rows
     )
@@ -523,14 +507,15 @@ def page(results: dict[str, Any]) -> str:
     white = results["white box"]
     sets = ("replacement", "inclusion")
     rows = [
-        (words, *(measured_and_refuted(white[key][name]) for name in sets))
+        (words, *(cell for name in sets for cell in measured_and_refuted(white[key][name])))
         for key, words in (
             ("right", "as it is"),
             ("ideal", "ideal attacker, simulated"),
             ("half the noise", "half the noise"),
         )
     ]
-    tables["white"] = table(("measured at least (mean), refuted", *sets), rows)
+    head = ("updates", *(f"{name}, {said}" for name in sets for said in ("mean bound", "refuted")))
+    tables["white"] = table(head, rows)
     covered = results["intervals"].values()
     tables["intervals"] = f"{percent(min(covered))} to {percent(max(covered))}"
     runs = max(row["runs"] for row in results["nulls"].values())

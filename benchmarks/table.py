@@ -17,9 +17,9 @@ INTRODUCTION = """# Benchmarks
 Read this to know what privacy costs in time and memory, before you choose a model, a batch size or
 a machine.
 
-Contenders take turns, and a ratio is the median of those within rounds: a busy machine disturbs it
-little. Peak memory is above what the libraries need. `python benchmarks/table.py` writes this page
-from `benchmarks/*.json`; [benchmarks/README.md](../benchmarks/README.md) has the rest.
+Ratios are medians of those within rounds. Peak memory is above what the libraries need.
+`python benchmarks/table.py` writes this page from `benchmarks/*.json`;
+[benchmarks/README.md](../benchmarks/README.md) has the rest.
 """
 CASES = {
     "gpt2": "GPT-2, 4 layers of width 256, tied, vocabulary 4,096, batch 32, length 128",
@@ -132,27 +132,27 @@ def data_stages() -> Iterator[str]:
     }
     size = min(case["megabytes"] for case in largest.values())
     yield from (
-        f"Speed of each stage on one core, and its peak memory, at {size:,.0f} MB of text:",
+        f"Speed on one core in MB/s, and peak memory in MB, at {size:,.0f} MB of text:",
         "",
     )
-    rows = [
-        (name, *(speed_and_memory(case["stages"][name]) for case in largest.values()))
-        for name in next(iter(largest.values()))["stages"]
-    ]
-    yield from table(("stage", *(POINTS[point] for point in largest)), rows)
-    yield from (
-        f"- {POINTS[point].capitalize()}. {estimate(case)}" for point, case in largest.items()
-    )
-    yield ""
+    header = ["stage"]
+    for point in largest:
+        header += [POINTS[point], "memory"]
+    rows = []
+    for name in next(iter(largest.values()))["stages"]:
+        cells = [name]
+        for case in largest.values():
+            row = case["stages"][name]
+            cells += [f"{row['mb_per_cpu_s']:.1f}", f"{row['peak_mb']:,.0f}"]
+        rows.append(tuple(cells))
+    yield from table(tuple(header), rows)
+    yield from (f"10 GB of such text on {CORES} cores, all stages in turn, on paper:", "")
+    rows = [(POINTS[point], *estimate(case)) for point, case in largest.items()]
+    yield from table(("text", "minutes", "GB of disk", "GB of memory"), rows)
 
 
-def speed_and_memory(row: dict[str, float]) -> str:
-    """A cell of the table of data stages."""
-    return f"{row['mb_per_cpu_s']:.1f} MB/s, {row['peak_mb']:,.0f} MB"
-
-
-def estimate(case: dict[str, Any]) -> str:
-    """On paper: time and disk in proportion to the text, memory as it is."""
+def estimate(case: dict[str, Any]) -> tuple[str, str, str]:
+    """Minutes, disk and memory: time and disk in proportion to the text, memory as it is."""
     times_larger = ESTIMATED / case["megabytes"]
     alone = {name: row for name, row in case["stages"].items() if name in ("plant", "neighbours")}
     shared = sum(row["cpu_seconds"] for name, row in case["stages"].items() if name not in alone)
@@ -162,11 +162,8 @@ def estimate(case: dict[str, Any]) -> str:
         * max(row["peak_mb"] for name, row in case["stages"].items() if name not in alone)
         / 1000
     )
-    return (
-        f"On paper, 10 GB of such text on {CORES} cores: "
-        f"{seconds / 60:.0f} minutes for all stages in turn, "
-        f"{case['disk_mb'] * times_larger / 1000:.0f} GB of disk, {memory:.1f} GB of memory."
-    )
+    disk = case["disk_mb"] * times_larger / 1000
+    return f"{seconds / 60:.0f}", f"{disk:.0f}", f"{memory:.1f}"
 
 
 def page() -> str:

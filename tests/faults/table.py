@@ -41,17 +41,17 @@ CUT = {  # file: whether it is also deleted and made again, which may be half of
 HEAD = """# Faults
 
 Read this if a run was killed, ran out of disk or was started twice, and you want to know what is
-lost. The last column says it.
+lost: the line below the table.
 
 **After a crash:** `make unlock; snakemake`. Training goes on from its last checkpoint, to the same
 weights bit for bit and the same ε. A built file that was cut short is refused by name.
 
-Each fault was injected into real runs of the tiny study (`tests/params.tiny.yaml`, {jobs} jobs).
-The files of the next run were compared, byte for byte, with those of a run without it, but for
-times and memory of epochs. A temporary file left behind counts as lost, and so does a second rerun
-that finds something to do. `python tests/faults/table.py --points 20` writes this page.
+Each fault was injected into real runs of the tiny study ({jobs} jobs). The files of the next run
+were compared with those of a run without it, byte for byte but for times and memory of epochs. A
+temporary file left behind counts as lost, and so does a second rerun that finds something to do.
+`python tests/faults/table.py --points 20` writes this page.
 
-| fault | injected at | the user reads | lost |
+| fault | times | injected at | the user reads |
 |---|---|---|---|
 """
 
@@ -81,22 +81,22 @@ def rows(reference: Project, fresh: Project, folder: Path, points: int) -> Itera
 
 def table(rows: list[Row]) -> Iterator[str]:
     """Lines of the table: one for all rows of a fault, with the first of the messages that the user
-    reads.
+    reads. Below it, what was lost.
     """
     for fault in dict.fromkeys(row.fault for row in rows):
         same = [row for row in rows if row.fault == fault]
         places = ", ".join(row.where.removesuffix(" of a training job") for row in same)
         messages = [match[1] for row in same if (match := MESSAGE.search(row.outcome))]
-        lost = [name for row in same for name in row.lost]
         times = sum(row.times for row in same)
         said = f"“{messages[0]}”" if messages else "–"
-        cells = (
-            f"{fault} ({times}×)",
-            places,
-            said,
-            f"**{'; '.join(lost[:5])}**" if lost else "nothing",
-        )
+        cells = (fault, str(times), places, said)
         yield "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |\n"
+    yield "\n"
+    for row in rows:
+        if row.lost:
+            yield f"**Lost by {row.fault}:** {'; '.join(row.lost[:5])}\n\n"
+    if not any(row.lost for row in rows):
+        yield "Nothing was lost by any of them.\n"
 
 
 def main() -> int:

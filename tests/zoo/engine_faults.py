@@ -84,7 +84,7 @@ FAULTS = [
         LOOP,
         edit(
             "confide.dp.mechanism.clipping:vectors_of",
-            ("normal.view_as", "inputs.view_as"),
+            ("normal.reshape_as", "inputs.reshape_as"),
         ),
     ),
     Fault(

@@ -18,14 +18,10 @@ HEAD = """# Bug zoo
 
 Read this if you wonder whether the tests would notice that privacy is broken. Here it is broken on
 purpose, {faults} times: each fault is a small change of the real code, one at a time. {checks}
-checks pass on the project as it is (in {seconds:.0f} s together). Each fault must make one of them
-fail, or the project itself refuse to go on.
-
-Every run of the tests holds each fault against the check that must notice it
-(`tests/zoo/test_zoo.py`); `tests/zoo/*_faults.py` has them all, with what each changes.
-`python tests/zoo/table.py` tries all faults against all checks and writes this page. Nothing rests
-on `{audit}` alone, an attack on the trained model: like any
-attack it notices gross faults only.
+checks pass on the project as it is (in {seconds:.0f} s together). Every run of the tests holds each
+fault against the check that must fail by it. `python tests/zoo/table.py` tries all faults against
+all checks and writes this page. No fault rests on `{audit}`:
+like any attack it notices gross faults only.
 """
 AUDIT = "one_run_audit_stays_below_the_certificate"
 
@@ -69,11 +65,8 @@ def page(seconds: dict[str, float], found: dict[str, list[str]]) -> list[str]:
     """Lines of the page, from the seconds of each check and the checks that notice each fault."""
     total = sum(seconds.values())
     lines = [HEAD.format(faults=len(FAULTS), checks=len(CHECKS), seconds=total, audit=AUDIT)]
-    lines += ["| check | its faults | notices |", "|---|---|---|"]
-    for name in CHECKS:
-        own = sum(fault.by == name for fault in FAULTS)
-        noticed_by = sum(name in names for names in found.values())
-        lines.append(f"| `{name}` | {own} | {noticed_by} |")
+    lines += ["| check | its faults |", "|---|---|"]
+    lines += [f"| `{name}` | {sum(fault.by == name for fault in FAULTS)} |" for name in CHECKS]
     missed = [name for name, names in found.items() if not names]
     lines += [
         "",

@@ -20,7 +20,6 @@ from confide.specs import (
     DatasetSpec,
     DataSpec,
     EvaluateSpec,
-    EverythingPolicySpec,
     NeighboursSpec,
     Params,
     PartitionSpec,
@@ -28,7 +27,6 @@ from confide.specs import (
     ReadSpec,
     RecallSpec,
     RedactSpec,
-    RegexPolicySpec,
     RunSpec,
     SplitSpec,
     TextSpec,
@@ -295,7 +293,8 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
     """
     if policy.kind == "union":
         return [read for part in policy.policies for read in policy_reads(params, name, part)]
-    if isinstance(policy, RegexPolicySpec | EverythingPolicySpec) or policy.model is None:
+    model: str | None = getattr(policy, "model", None)
+    if model is None:
         return [ReadSpec(stage="policy", source=name, public=True)]
 
     def read(product: str, artefact: str, *, public: bool) -> ReadSpec:
@@ -304,12 +303,13 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
 
     made = trained(params, policy)
     if not made:
-        return [read(policy.model, policy.model, public=policy.public)]
+        declared: bool = getattr(policy, "public", False)
+        return [read(model, model, public=declared)]
     ((file, corpus),) = made.items()
     public = corpus is None or corpus in public_corpora(params)
-    products = [read(policy.model, file, public=public)]
+    products = [read(model, file, public=public)]
     # a name of `domain_policies` may be one of `pipelines`, too
-    fit = params.domain_policies[policy.model].fit if policy.kind == "classifier" else None
+    fit = params.domain_policies[model].fit if policy.kind == "classifier" else None
     if fit is not None and fit.kind == "classifier" and fit.pretrained is not None:
         products.append(read(fit.pretrained, fit.pretrained, public=fit.public))
     return products

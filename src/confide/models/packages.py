@@ -78,9 +78,10 @@ def dequantised(weights: Path, output: Path) -> None:
         ) from None
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    where: dict[str, Any] = {"gguf_file": weights.name, "local_files_only": True}
-    tokenizer = AutoTokenizer.from_pretrained(weights.parent, **where)
-    loaded = AutoModelForCausalLM.from_pretrained(weights.parent, dtype=torch.float32, **where)
+    tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
+        weights.parent, gguf_file=weights.name, dtype=torch.float32
+    )
     config = loaded.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
