@@ -136,6 +136,7 @@ def test_the_makefile_installs_by_hash_and_nothing_that_is_not_pinned():
     )  # else pip fetches what builds a package unpinned
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_bill_of_materials_is_valid_and_lists_what_is_installed(tmp_path):
     from cyclonedx.schema import SchemaVersion

@@ -22,6 +22,7 @@ from confide.dp.mechanism.sampling import poisson
 from confide.dp.mechanism.update import noisy_gradient
 from confide.runtime.memory import Budget
 from confide.types import Release, Step
+from tests.nightly import nightly
 
 RATE = 0.1
 STEPS = 40
@@ -158,7 +159,11 @@ def drawn_three_times_as_often(patch):
 
 
 @pytest.mark.parametrize(
-    "fault", [half_the_noise, clipped_at_twice_the_norm, no_clipping, drawn_three_times_as_often]
+    "fault",
+    [
+        half_the_noise,
+        *map(nightly, (clipped_at_twice_the_norm, no_clipping, drawn_three_times_as_often)),
+    ],
 )
 def test_rings_where_the_engine_is_not_what_the_ledger_says(fault, monkeypatch):
     fault(monkeypatch.setattr)

@@ -238,6 +238,7 @@ def test_gpt2_vocabulary(check, kind):
     check(model, tokenizer, "My ID is: ", "", 4, 300, 1e-4)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif("CONFIDE_MIRROR" not in os.environ, reason="needs GPT-2's own files")
 def test_gpt2_needs_16857_states_for_every_six_digit_span():

@@ -100,6 +100,7 @@ def test_its_code_is_in_house_style(added: tuple[Path, Path]) -> None:
     run(folder, "ruff", "format", "--check", *files)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_its_own_tests_and_those_over_every_entry_pass(added: tuple[Path, Path]) -> None:
     page, folder = added

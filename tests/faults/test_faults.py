@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 MOUNTS = os.geteuid() == 0 and shutil.which("mount") is not None
 
 
+@pytest.mark.nightly
 def test_a_workflow_that_is_killed_ends_with_the_same_bytes(built, tmp_path):
     """One model without attacks, so that what is left to do after the kill is short."""
     run = "jft/g0-s0"
@@ -52,6 +53,7 @@ def test_a_full_disk_is_one_line_and_costs_nothing_but_time(built, tmp_path):
     assert full_disk(built, tmp_path, "results").lost == []
 
 
+@pytest.mark.nightly
 def test_files_and_records_that_are_cut_short_are_refused_by_name(built, tmp_path):
     project = built.copy(tmp_path / "project")
     assert cut(project, built, "data/work/sim/points.jsonl", remake=False).lost == []

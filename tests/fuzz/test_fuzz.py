@@ -8,6 +8,8 @@ from hostile_targets import TARGETS, built
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.nightly import nightly
+
 
 @pytest.fixture(scope="session")
 def groups(tmp_path_factory):
@@ -24,7 +26,13 @@ def groups(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", TARGETS)
+# Files that only Snakemake reads take a process each.
+SLOWEST = ("configfile", "studies", "layers")
+
+
+@pytest.mark.parametrize(
+    "name", [nightly(name) if name.startswith(SLOWEST) else name for name in TARGETS]
+)
 def test_hostile_files_are_refused_in_one_line(name, groups):
     """The valid file is accepted, and whatever becomes of a changed one, it is neither a fault, a
     hang nor a leak.

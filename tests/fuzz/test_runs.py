@@ -117,6 +117,7 @@ def test_time_grows_with_the_length_of_a_run(name):
             read(text)
 
 
+@pytest.mark.nightly
 def test_what_is_quadratic_would_be_found():
     with pytest.raises(TimeoutError):
         limited(re.compile(r"a+b").search, TICKS)(

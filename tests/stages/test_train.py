@@ -176,6 +176,7 @@ def test_killed_job_resumes_to_the_same_bytes(
         assert one | spent == other | spent
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_process_killed_outright_resumes_to_the_same_bytes(
     tmp_path: Path, vocabulary: Path

@@ -179,6 +179,7 @@ def test_jobs_that_are_snakemakes_of_their_own_read_the_same_files_by_the_same_r
     assert "redacted/g0.1-s1" in selected and "redacted/g0.1-s2" in selected
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_papers_sizes_are_laid_over_any_parameters(project):
     shutil.copy(ROOT / "params.yaml", project.folder)
@@ -204,6 +205,7 @@ def test_profiles_that_come_with_the_project_are_plain_but_for_the_lines_that_ar
         compose(path)
 
 
+@pytest.mark.nightly
 def test_an_opening_of_the_report_is_no_template(project):
     page = project.folder / "results/papers/opening.rst"
     page.parent.mkdir(parents=True)

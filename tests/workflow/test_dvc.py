@@ -93,6 +93,7 @@ def test_the_cache_has_the_text_behind_a_closed_door(recorded):
     assert (recorded.folder / ".dvc").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.nightly
 def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_there(clone):
     output = clone.dvc("pull", check=False)
     assert clone.status != 0 and "data/work" in output  # it says what is not there

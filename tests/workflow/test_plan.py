@@ -54,6 +54,7 @@ def asked_on_slurm(project, attempt: int) -> list[tuple[int, int]]:
     return sorted((int(memory), int(runtime)) for memory, runtime in found)
 
 
+@pytest.mark.nightly
 def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
     first = asked_on_slurm(fresh, 1)
@@ -61,6 +62,7 @@ def test_a_cluster_plans_the_same_jobs_and_each_attempt_asks_for_more(fresh):
     assert len(first) == 68 and second == [(2 * memory, 2 * runtime) for memory, runtime in first]
 
 
+@pytest.mark.nightly
 def test_a_submission_asks_for_one_gpu_until_told_otherwise(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm")
     several = ("train_all", "--profile", "profiles/slurm", "-n", "--set-resources", "train:gpu=2")
