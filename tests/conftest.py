@@ -3,11 +3,14 @@ from the tiny parameters.
 """
 
 from collections import Counter
+from functools import cache
 
 import hypothesis
 import pytest
 from filelock import FileLock
 from project import Project, environment_in, homes_in, project_in
+
+from confide.dp.accounting import cross_check
 
 # A busy machine is no fault of the example that it was busy with.
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -68,6 +71,14 @@ def pytest_collection_modifyitems(config, items):
     seconds = {file_of(item.nodeid): 0.0 for item in items}
     seconds |= {file: known.get(file, SLOW * slow[file]) for file in seconds}
     items.sort(key=lambda item: -seconds[file_of(item.nodeid)])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def second_opinions():
+    """dp_accounting is asked once for the same updates: made-up certificates are mostly alike."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_check, "_epsilon", cache(cross_check._epsilon))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -156,6 +156,7 @@ def test_folders_are_asked_for_where_there_is_no_archive(tmp_path):
         list(read(MultiDogoSpec(reader="multidogo")))
 
 
+@pytest.mark.nightly
 @needs_mirror
 def test_the_real_paper_splits(tmp_path):
     """2,404, 2,420 and 2,321 conversations; every labelled run of words, read naively, is a span,

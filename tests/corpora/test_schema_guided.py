@@ -245,6 +245,7 @@ def test_a_folder_without_dialogues_is_refused(tmp_path):
         list(read(woz(tmp_path)))
 
 
+@pytest.mark.nightly
 @needs_mirror
 def test_the_real_single_domain_dialogues(tmp_path):
     """5,275 and 640 dialogues; every slot of some files, read naively, is a span of its value in

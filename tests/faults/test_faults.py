@@ -37,6 +37,7 @@ def test_a_workflow_that_gets_sigterm_ends_with_the_same_bytes(built, tmp_path):
     assert ended(half_done(built, tmp_path / "project"), built, tmp_path, signal.SIGTERM).lost == []
 
 
+@pytest.mark.nightly
 def test_a_training_job_that_is_killed_anywhere_ends_with_the_same_bytes(built, tmp_path):
     (row,) = killed_anywhere(built, tmp_path, 2)
     assert row.lost == [] and row.times == 2

@@ -11,6 +11,7 @@ from confide.models.export import export
 from confide.specs import AdapterSpec, CausalLMSpec
 from confide.text.tokenizer import from_folder
 from tests.families import folder_of
+from tests.nightly import nightly
 
 READ = """
 import sys
@@ -28,7 +29,7 @@ print(len(made[0]["generated_text"]) >= len("my code"))
 """
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt2"])
+@pytest.mark.parametrize("family", ["llama", nightly("gpt2")])
 def test_transformers_alone_gives_the_same_logits(family, tmp_path):
     source = folder_of(family, tmp_path / "source")
     words = from_folder(source, source=family)

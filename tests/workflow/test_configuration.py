@@ -164,6 +164,7 @@ rule spawned:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_jobs_that_are_snakemakes_of_their_own_read_the_same_files_by_the_same_reader(project):
     """A cluster's jobs are; here a rule with `run` is. They have no profile, so they must not get
