@@ -217,6 +217,27 @@ def test_a_folder_that_does_not_fit_is_one_line(file, change, said, tmp_path):
     assert str(error.value).count("\n") == 0
 
 
+@pytest.mark.parametrize(
+    ("family", "changes", "said"),
+    [
+        ("gemma3_text", {"use_bidirectional_attention": True}, "looks at later tokens"),
+        ("llama", {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "other texts"),
+    ],
+)
+def test_what_sees_more_than_the_past_of_its_own_text_is_refused(family, changes, said, tmp_path):
+    folder = folder_of(family, tmp_path / "model")
+    place = folder / "config.json"
+    config = json.loads(place.read_text())
+    if "rope_scaling" in changes:
+        config.pop("rope_parameters", None)
+    place.write_text(json.dumps(config | changes))
+    words = from_folder(folder, source=family)
+    with pytest.raises(InputError, match=said):
+        models.build(
+            CausalLMSpec(kind="causal_lm", pretrained=str(folder)), words.vocab_size, words.bos_id
+        )
+
+
 def test_other_files_than_the_pinned_ones_are_refused(folders):
     spec = CausalLMSpec(kind="causal_lm", pretrained=str(folders["llama"]), sha256="0" * 64)
     with pytest.raises(InputError, match="named by their digest"):

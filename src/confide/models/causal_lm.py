@@ -74,6 +74,8 @@ class CausalLM(LanguageModel):
             _adapt(self.network, spec.adapter, FROZEN[spec.frozen_dtype])
             more = _extend(self.network, known, vocab_size - known)
         self.head = Head(output_of(self.network).weight, output_of(self.network).bias, more)
+        if not self.head.weight.is_meta:
+            self._check_causal()
 
     @property
     def body(self) -> Any:
@@ -177,6 +179,26 @@ class CausalLM(LanguageModel):
         self.network = plain
         self.head = Head(output_of(plain).weight, output_of(plain).bias)
         return self
+
+    @torch.no_grad()
+    def _check_causal(self) -> None:
+        """InputError unless a position sees what stands before it in its own text, and no more.
+
+        A later token that changed it, or another text of the batch, would pass padding and company
+        on to an example's gradient.
+        """
+        training = self.network.training
+        self.network.eval()
+        ids = torch.arange(12).reshape(2, 6) % self.vocab_size
+        together = self.hidden(ids)[0, :4]
+        apart = self.hidden(ids[:1, :4])[0]
+        self.network.train(training)
+        if not torch.allclose(together, apart, rtol=1e-2, atol=1e-2 * float(apart.abs().max())):
+            raise InputError(
+                "looks at later tokens, or at other texts of a batch",
+                key=foreign.KEY,
+                value=self.spec.pretrained,
+            )
 
     def _fits(self, length: int) -> None:
         if length > self.positions:

@@ -41,6 +41,8 @@ EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_intermed
 # Constants that older files hold, and no model needs.
 BUFFER = re.compile(r".*(?:attn|attention)\.(?:masked_)?bias|.*rotary_emb\.inv_freq")
 DROPOUT = re.compile(r"(?:.*_)?(?:dropout|pdrop)")
+# Rotary positions that are the same in every batch.
+ROTATIONS = ("default", "linear", "llama3", "yarn")
 # What else a configuration may not ask for: pieces of training that clipping does not see.
 OFF = {"layerdrop": 0.0}
 
@@ -162,6 +164,7 @@ def _check(config: dict[str, Any], tensors: dict[str, Stored], folder: Path) -> 
     except Exception as error:  # of a file that others made: transformers has errors of many kinds
         reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
         raise InputError(f"is no model that can be built: {reason}", file=place) from None
+    _check_rotations(network, place)
     names = _names(network, tensors)
     for name, parameter in network.named_parameters():
         if name not in names:
@@ -186,6 +189,19 @@ def _check(config: dict[str, Any], tensors: dict[str, Stored], folder: Path) -> 
             raise InputError(
                 "is no tensor of a model of this configuration", file=stored.file, key=stored.name
             )
+
+
+def _check_rotations(network: "PreTrainedModel", place: Path) -> None:
+    """InputError where an example's positions depend on the longest text of its batch.
+
+    What an example adds to a sum of clipped gradients would then depend on its company.
+    """
+    for module in network.modules():
+        kind = getattr(module, "rope_type", "default")
+        for name in kind.values() if isinstance(kind, dict) else [kind]:
+            if name not in ROTATIONS:
+                message = f"depends on the other texts of a batch; known are {', '.join(ROTATIONS)}"
+                raise InputError(message, file=place, key="rope_type", value=name)
 
 
 def _names(network: "PreTrainedModel", tensors: dict[str, Stored]) -> dict[str, str]:
