@@ -167,7 +167,8 @@ def evaluated(folder: Path, data: Partition, model: torch.nn.Module, docs: list[
     write_partition(data, **paths)
     points = folder / "points.jsonl"
     weights = folder / "model.safetensors"
-    points.write_text("".join(json.dumps({"doc": doc}) + "\n" for doc in docs))
+    rows = [{"doc": doc, "text": "x" * number} for number, doc in enumerate(docs)]
+    points.write_text("".join(json.dumps(row) + "\n" for row in rows))
     models.save(model, weights, folder / "config.json")
     evaluate(
         EvaluateSpec(run="a/g0-s0"),
@@ -207,6 +208,9 @@ def test_references_stand_beside_a_model_that_has_learned_nothing(tmp_path: Path
         model.head.bias.zero_()
     found = evaluated(tmp_path, corpus(), model, ["d"] * 12)
     assert found["ppl"] == pytest.approx(found["ppl_uniform"]) == VOCAB
+    characters = 8 + 9 + 10 + 11  # of the test points
+    bits = found["tokens"] * math.log2(VOCAB) / characters
+    assert found["bits_per_character"] == pytest.approx(bits)
     assert found["ppl_unigram"] < VOCAB and found["ppl_unigram_private"] is not None
     assert found["ppl_marked"] == pytest.approx(VOCAB)
     # here the masks of the redacted view are the marked tokens themselves: each is guessed twice

@@ -236,6 +236,7 @@ def evaluation(run: str, method: str, gamma: float, rng: np.random.Generator) ->
         "marked_share": 0.1,
         "ppl_marked": marked * (1 + 0.2 * rng.random()),
         "ppl_uniform": 50_258.0,
+        "bits_per_character": 2.1,
     }
     row |= {"ppl_marked_backoff": 60_000 * (1 + 0.2 * rng.random()), "ppl_unigram_private": 3000.0}
     row |= {

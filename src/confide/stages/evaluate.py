@@ -1,5 +1,6 @@
 """Measure a trained model on held-out points, as they were and masked: perplexity, accuracy."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from confide.runtime.memory import keep_pages
 from confide.specs import EvaluateSpec
 from confide.text.planted import is_planted
 from confide.train.evaluation import (
+    Scores,
     backoff,
     by_author,
     evaluate_points,
@@ -61,7 +63,8 @@ def evaluate(
     ppl_marked = summary(scores, marked)["ppl_private"]
     masked = evaluate_points(network, redacted_view, redacted_view.private, held_out, device)
     shape = (original_view, partition.secret, train, held_out, size, network.bos)
-    real = train[~planted(points, partition)[train]]
+    is_made, characters = described(points, partition)
+    real = train[~is_made[train]]
     first = some(real[~partition.copy[real]])
     seen = evaluate_points(network, original_view, partition.secret, first, device)
     figures: dict[str, Any] = {
@@ -70,6 +73,7 @@ def evaluate(
         "split": spec.split,
         "points": len(held_out),
         **summary(scores, secret),
+        "bits_per_character": bits(scores, characters[held_out]),
         **reference_points(*shape),
         "ppl_unigram_redacted": redacted_unigram(redacted_view, *shape),
         "ppl_masked": masked["ppl"],
@@ -88,17 +92,26 @@ def evaluate(
     write_json(output, figures)
 
 
-def planted(points: Path, partition: Partition) -> np.ndarray:
-    """(N,) bool: points that were planted, by their documents' names.
+def described(points: Path, partition: Partition) -> tuple[np.ndarray, np.ndarray]:
+    """Which points (N,) bool were planted, by their documents' names, and their characters (N,).
 
     InputError unless the file has the partition's points.
     """
-    found = np.array([*map(is_planted, read_rows(points, "doc"))], bool)
-    if len(found) != len(partition.split):
+    rows = [(is_planted(doc), len(text)) for doc, text in read_rows(points, "doc", "text")]
+    if len(rows) != len(partition.split):
         raise InputError(
-            f"has {len(found)} points, the partition {len(partition.split)}", file=points
+            f"has {len(rows)} points, the partition {len(partition.split)}", file=points
         )
-    return found
+    return np.array([made for made, _ in rows], bool), np.array([size for _, size in rows], int)
+
+
+def bits(scores: Scores, characters: np.ndarray) -> float | None:
+    """What a character of the scored points costs, their ends included; None of no character.
+
+    Perplexity is per token, and models with other tokens cannot be compared by it.
+    """
+    total = int(characters.sum())
+    return float(scores.loss.sum() / math.log(2) / total) if total else None
 
 
 def some(points: np.ndarray) -> np.ndarray:
