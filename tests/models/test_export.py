@@ -44,7 +44,8 @@ def test_transformers_alone_gives_the_same_logits(family, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     models.save(model, run / "model.safetensors", run / "config.json")
-    export(run, words, tmp_path / "out", "# A model\n")
+    files = export(run, words, tmp_path / "out", "# A model\n")
+    assert len({path.stat().st_mode for path in files}) == 1
     command = [sys.executable, "-c", READ, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -129,7 +129,8 @@ def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) 
     spec = parse(CertifySpec, found["asked"], file="certificate.json")
     again = certificate_of(spec, copies, named)
     if exportable(spec.train.model):
-        card = card_of(spec.train.run, again["says"], found_base(spec), sorted(RELEASED))
+        shown_files = [copy.name for some in copies.values() for copy in some]
+        card = card_of(spec.train.run, again["says"], found_base(spec), shown_files)
         words = load_tokenizer(copies["tokenizer"][0])
         exported = export(files["model"][0].parent, words, folder / TRANSFORMERS, card)
         named[TRANSFORMERS] = [

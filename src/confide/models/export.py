@@ -36,7 +36,9 @@ def export(folder: Path, tokenizer: Tokenizer, output: Path, card: str) -> list[
     `card` is the text of README.md.
     """
     from transformers import GenerationConfig
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     model = models.load(folder)
     network = _network(model)
     config = network.config
@@ -52,7 +54,10 @@ def export(folder: Path, tokenizer: Tokenizer, output: Path, card: str) -> list[
         for name in KEPT:
             if (model.source.folder / name).is_file():
                 shutil.copyfile(model.source.folder / name, output / name)
-    (output / "README.md").write_text(card)
+    page = output / "README.md"
+    page.write_text(card)
+    for path in output.iterdir():
+        path.chmod(page.stat().st_mode)  # safetensors closes what it writes to others
     return sorted(output.iterdir())
 
 
@@ -61,7 +66,7 @@ def card_of(title: str, says: str, base: str | None, names: Sequence[str]) -> st
     metadata = ["---", "library_name: transformers", "pipeline_tag: text-generation"]
     metadata += [] if base is None else [f"base_model: {base}"]
     metadata += ["tags: [confide]", "---"]
-    files = [f"- `{name}`" for name in names]
+    files = [f"- `../{name}`" for name in names]
     return "\n".join(
         [
             *metadata,
