@@ -17,6 +17,7 @@ from confide.scan.search import Searcher
 from confide.stages.split import CUTS, pieces
 from confide.text.tokenizer import train_bpe
 from confide.types import Record, Span
+from tests.nightly import nightly
 
 SIZE = 100_000  # characters: 10^10 steps for what is quadratic
 TICKS = 20  # of a quarter second of processor time
@@ -108,7 +109,7 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", [*READERS][:2] + [nightly(name) for name in [*READERS][2:]])
 def test_time_grows_with_the_length_of_a_run(name):
     read = limited(READERS[name], TICKS)
     for seed in SEEDS:

@@ -215,13 +215,13 @@ def made(folder: Path, words: Path, case: Case, group: Group) -> None:
     group.wait()
 
 
-def jobs(folder: Path, group: Group) -> None:
+def jobs(folder: Path, group: Group, methods: list[str]) -> None:
     """FOLDER/whole-NAME and FOLDER/resumed-NAME; one process goes on with FOLDER/left, and has
     begun FOLDER/right.
     """
     words = folder / "tokenizer.json"
     plain = test_train.partition()
-    wanted = {method: still(test_train.spec(method, every_epoch=True)) for method in METHODS}
+    wanted = {method: still(test_train.spec(method, every_epoch=True)) for method in methods}
     for name, spec in (wanted | {"dropout": test_train.spec("crt")}).items():
         made(folder / f"whole-{name}", words, (spec, plain), group)
         killed(
@@ -236,13 +236,13 @@ def jobs(folder: Path, group: Group) -> None:
     made(folder / "right", words, (wanted["crt"], plain), group)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, methods: list[str]) -> None:
     with joined("cpu") as group:
         stage.joined = lambda device: nullcontext(group)  # one group for all that follows
         updates(folder, group)
-        jobs(folder, group)
+        jobs(folder, group, methods)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -20,6 +20,7 @@ from confide.files.io import read_jsonl
 from confide.methods import METHODS
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
+from tests.nightly import nightly
 from tests.stages.group_worker import cases, killed, made, still
 from tests.stages.test_train import (
     RECIPE,
@@ -40,14 +41,26 @@ TOGETHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 pytestmark = pytest.mark.slow
 
 
+# Of the jobs those of two methods are run every day.
+ASKED = [name if name in ("crt", "jft") else nightly(name) for name in METHODS]
+
+
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, vocabulary: Path) -> Path:
-    """The folder of group_worker.py, whose two processes have ended well."""
+def done(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, vocabulary: Path
+) -> Path:
+    """The folder of group_worker.py, whose two processes have ended well.
+
+    They run the jobs of those methods whose tests are asked for.
+    """
+    asked = {item.nodeid.partition("::")[2] for item in request.session.items}
+    test = test_jobs_leave_the_files_of_one_process.__name__
+    methods = [name for name in METHODS if name == "crt" or f"{test}[{name}]" in asked]
     folder = tmp_path_factory.mktemp("group")
     (folder / "tokenizer.json").write_bytes(vocabulary.read_bytes())
     begun = still(spec("crt", every_epoch=True)), partition()
     killed(7, lambda: made(folder / "right", vocabulary, begun, ALONE))
-    command = [*TOGETHER, "-m", "tests.stages.group_worker", str(folder)]
+    command = [*TOGETHER, "-m", "tests.stages.group_worker", str(folder), *methods]
     ran = subprocess.run(
         command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
@@ -80,7 +93,7 @@ def test_updates_are_those_of_one_process(name: str, done: Path) -> None:
         assert {(0, 0), (1, 0)} < set(pairs)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ASKED)
 def test_jobs_leave_the_files_of_one_process(
     method: str, done: Path, tmp_path: Path, vocabulary: Path
 ) -> None:
@@ -103,7 +116,7 @@ def test_jobs_leave_the_files_of_one_process(
     assert sorted(path.name for path in (done / f"whole-{method}/checkpoint").iterdir()) == ["lock"]
 
 
-@pytest.mark.parametrize("name", [*METHODS, "dropout"])
+@pytest.mark.parametrize("name", [*ASKED, "dropout"])
 def test_killed_processes_resume_to_the_same_bytes(name: str, done: Path) -> None:
     whole = outputs(done / f"whole-{name}")
     resumed = outputs(done / f"resumed-{name}")

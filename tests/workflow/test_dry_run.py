@@ -55,6 +55,7 @@ def test_a_run_closes_folders_and_mends_dates(project):
     assert (project.folder / "data/work/public-turn/points.jsonl").stat().st_mtime <= time.time()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_start_without_jobs_closes_folders_too(project):
     assert "Nothing to be done" in project.snakemake(VOCABULARY)

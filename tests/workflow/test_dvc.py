@@ -121,6 +121,7 @@ def test_the_users_own_corpus_is_watched_and_kept_out_of_git(clone):
     assert "data/own" in clone.dvc("status") and clone.git("status", "--porcelain") == ""
 
 
+@pytest.mark.nightly
 def test_a_clone_without_records_does_not_sign_stale_results(clone):
     """Without Snakemake's records a changed parameter looks up to date; it must not end in
     dvc.lock.

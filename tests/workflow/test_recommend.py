@@ -45,6 +45,7 @@ def test_prices_are_those_of_the_certificates(built, monkeypatch):
     assert priced["crt"].trained is None  # it was trained with simulated misses alone
 
 
+@pytest.mark.nightly
 def test_the_command_says_the_same_from_anywhere_and_changes_nothing(built, tmp_path):
     before = sorted(path.stat().st_mtime_ns for path in built.folder.rglob("*"))
     printed = built.run("bash", "-c", f"cd {tmp_path} && confide recommend {built.folder}")

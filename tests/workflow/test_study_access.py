@@ -128,6 +128,7 @@ def test_the_page_names_what_a_release_has(built):
     assert len(released) == 6  # start_ledgers are ledgers
 
 
+@pytest.mark.nightly
 def test_mlflow_has_the_files_that_the_page_names_and_no_secret(project):
     project.snakemake("track")
     kept = {sha256(path) for path in project.folder.glob("mlruns/**/artifacts/*")}
