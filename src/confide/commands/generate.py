@@ -64,7 +64,7 @@ def generate(
         sizes = f"{words.vocab_size} tokens, the model {network.vocab_size}"
         raise InputError(f"has {sizes}", file=tokenizer_of(model, tokenizer))
     given = [""] if prompts is None else lines_of(prompts)
-    made = write_jsonl(output, texts(network, words, given, count, spec, seed))
+    made = write_jsonl(output, texts(network, words, given, count=count, spec=spec, seed=seed))
     say(f"{output}: {made:,} texts")
 
 

@@ -215,16 +215,18 @@ def _chunk(
     ids, counts = _flat(tokens)
     edges = _edges(tokenizer, ids)
     bases = edges[_starts(counts)[:-1]]
+    redacted_ids, redacted_counts = _flat(shown)
     return Chunk(
-        ids,
-        counts,
-        *_flat(shown),
-        _covered(edges, bases, spans, texts) | (ids == tokenizer.mask_id),
-        _covered(edges, bases, gold, texts),
-        np.array(private, bool),
-        np.array(split, np.uint8),
-        np.array([domains.setdefault(name, len(domains) - 1) for name in domain], np.int32),
-        np.array([owners.setdefault(name, len(owners) - 1) for name in owner], np.int32),
+        ids=ids,
+        counts=counts,
+        redacted_ids=redacted_ids,
+        redacted_counts=redacted_counts,
+        flagged=_covered(edges, bases, spans, texts) | (ids == tokenizer.mask_id),
+        secret=_covered(edges, bases, gold, texts),
+        private=np.array(private, bool),
+        split=np.array(split, np.uint8),
+        domain=np.array([domains.setdefault(name, len(domains) - 1) for name in domain], np.int32),
+        owner=np.array([owners.setdefault(name, len(owners) - 1) for name in owner], np.int32),
     )
 
 

@@ -13,7 +13,7 @@ first.
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import repeat
+from functools import partial
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -321,9 +321,8 @@ def train(
     # safe, as in torch's data loaders
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     with ProcessPoolExecutor(min(processes, len(parts)), context) as pool:
-        trained = pool.map(
-            _in_a_process, weights, repeat(view), plans, repeat(lr), repeat(bos), range(len(parts))
-        )
+        one = partial(_in_a_process, view=view, lr=lr, bos=bos)
+        trained = pool.map(one, weights, plans, range(len(parts)))
         losses = []
         for part, (arrays, loss) in zip(parts, trained, strict=True):
             for tensor, numbers in zip(part.parameters(), arrays, strict=True):
@@ -333,7 +332,7 @@ def train(
 
 
 def _in_a_process(
-    weights: list[np.ndarray], view: View, plan: np.ndarray, lr: float, bos: int, number: int
+    weights: list[np.ndarray], plan: np.ndarray, number: int, *, view: View, lr: float, bos: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Train the part of this number; returns its weights and losses.
 
