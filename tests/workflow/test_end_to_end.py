@@ -94,7 +94,7 @@ CHANGES_TOO = [
         "src/confide/attacks/exposure/exposure.py",
         "\ndef ",
         "\nNEW = 1\n\n\ndef ",
-        {"shadows": 1, "attack": 20, **ALONG, **AUDITED},
+        {"attack": 20, **ALONG, **AUDITED},
     ),
 ]
 
