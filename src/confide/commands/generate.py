@@ -58,11 +58,12 @@ def generate(
         },
     )
     keep_pages()
-    words = load(tokenizer_of(model, tokenizer))
+    place = tokenizer_of(model, tokenizer)
+    words = load(place)
     network = models.load(model).to(device_of(device))
     if network.vocab_size != words.vocab_size:
         sizes = f"{words.vocab_size} tokens, the model {network.vocab_size}"
-        raise InputError(f"has {sizes}", file=tokenizer_of(model, tokenizer))
+        raise InputError(f"has {sizes}", file=place)
     given = [""] if prompts is None else lines_of(prompts)
     made = write_jsonl(output, texts(network, words, given, count=count, spec=spec, seed=seed))
     say(f"{output}: {made:,} texts")

@@ -136,7 +136,7 @@ def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) 
         named[TRANSFORMERS] = [
             {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in exported
         ]
-        again = certificate_of(spec, copies, named)
+        again |= {"files": named}
     written = sealed(again | {"code": again["code"] | {"version": found["code"]["version"]}})
     text = page(written)
     write_json(folder / "certificate.json", written)

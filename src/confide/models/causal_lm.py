@@ -17,6 +17,7 @@ from confide.models import foreign
 from confide.models.head import Head
 from confide.models.language_model import LanguageModel
 from confide.models.padding import repeated
+from confide.models.pretrained import KEY
 from confide.specs import AdapterSpec, CausalLMSpec
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class CausalLM(LanguageModel):
         if known > vocab_size:
             raise InputError(
                 f"has {known} tokens, the tokenizer {vocab_size}",
-                key=foreign.KEY,
+                key=KEY,
                 value=spec.pretrained,
             )
         more = None
@@ -161,23 +162,23 @@ class CausalLM(LanguageModel):
             return self
         from peft.tuners.lora import LoraLayer
 
-        plain = self.source.network(self.spec)
-        _retype(plain, FROZEN[self.spec.frozen_dtype])
-        _retype(plain, torch.float32)
-        known = self.source.tokens
-        _resize(plain, known, self.vocab_size)
+        network = self.network
+        _retype(network, torch.float32)
         with torch.no_grad():
-            for name, module in self.network.named_modules():
+            for name, module in list(network.named_modules()):
                 if isinstance(module, LoraLayer):
                     layer: Any = module
-                    weight = cast(nn.Linear, plain.get_submodule(name)).weight
-                    weight += layer.get_delta_weight("default").to(weight)
+                    plain = layer.get_base_layer()
+                    plain.weight += layer.get_delta_weight("default")
+                    network.set_submodule(name, plain)
             if self.head.more is not None:
-                embedding = inputs_of(plain).weight
-                embedding[known:] = cast(NewRows, self.network.get_input_embeddings()).new.weight
-                output_of(plain).weight[known:] = self.head.more.weight
-        self.network = plain
-        self.head = Head(output_of(plain).weight, output_of(plain).bias)
+                extended = cast(NewRows, network.get_input_embeddings())
+                network.set_input_embeddings(extended.known)
+                known = self.source.tokens
+                _resize(network, known, self.vocab_size)
+                inputs_of(network).weight[known:] = extended.new.weight
+                output_of(network).weight[known:] = self.head.more.weight
+        self.head = Head(output_of(network).weight, output_of(network).bias)
         return self
 
     @torch.no_grad()
@@ -196,7 +197,7 @@ class CausalLM(LanguageModel):
         if not torch.allclose(together, apart, rtol=1e-2, atol=1e-2 * float(apart.abs().max())):
             raise InputError(
                 "looks at later tokens, or at other texts of a batch",
-                key=foreign.KEY,
+                key=KEY,
                 value=self.spec.pretrained,
             )
 
@@ -205,7 +206,7 @@ class CausalLM(LanguageModel):
             raise InputError(
                 f"a point has {length} tokens, the model {self.positions} positions; "
                 "choose smaller points",
-                key=foreign.KEY,
+                key=KEY,
                 value=self.spec.pretrained,
             )
 

@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import safe_open
 
 from confide.errors import InputError
 from confide.files.io import read_object
-from confide.models.pretrained import CONFIG, FLOATS, Stored, files_of, headers, located
+from confide.models.pretrained import (
+    CONFIG,
+    FLOATS,
+    Stored,
+    check_finite,
+    files_of,
+    fill,
+    headers,
+    located,
+)
 from confide.provenance.artefacts import digest_of
 from confide.specs import CausalLMSpec
 from confide.text.tokenizer import vocabulary_of
@@ -23,7 +31,6 @@ from confide.text.tokenizer import vocabulary_of
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-KEY = "model.pretrained"
 FAMILIES = (
     "gpt2",
     "gpt_neox",
@@ -71,15 +78,8 @@ class Source:
         if next(iter(parameters.values())).is_meta:
             return network
         names = _names(network, self.tensors)
-        for file in files_of(self.folder):
-            with safe_open(file, "pt") as opened, torch.no_grad():
-                for name, stored in names.items():
-                    if self.tensors[stored].file == file:
-                        parameters[name].copy_(opened.get_tensor(self.tensors[stored].name))
-        for name, parameter in parameters.items():
-            if not parameter.isfinite().all():
-                message = f"cannot be loaded: tensor {name} holds a number that is not finite"
-                raise InputError(message, key=KEY, value=spec.pretrained)
+        fill(parameters, {name: self.tensors[stored] for name, stored in names.items()})
+        check_finite(network, spec.pretrained)
         return network
 
 

@@ -46,10 +46,7 @@ def _network(spec: GPT2Spec, vocab_size: int, bos: int) -> "GPT2LMHeadModel":
     sized = spec.model_copy(update=sizes | {"positions": config["n_positions"]})
     network = GPT2LMHeadModel(_config(sized, stored, bos if bos < stored else None))
     pretrained.copy_into(network, tensors)
-    for name, parameter in network.named_parameters():
-        if not parameter.isfinite().all():
-            message = f"cannot be loaded: tensor {name} holds a number that is not finite"
-            raise InputError(message, key=pretrained.KEY, value=spec.pretrained)
+    pretrained.check_finite(network, spec.pretrained)
     if stored < vocab_size:  # special tokens of ours: rows start at the mean embedding
         network.resize_token_embeddings(vocab_size, mean_resizing=False)
         weight = network.transformer.wte.weight.data

@@ -209,6 +209,23 @@ def checked(folder: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     return config, stored
 
 
+def fill(parameters: dict[str, nn.Parameter], stored: dict[str, Stored]) -> None:
+    """Copy a tensor of the files into each parameter that has one, by name."""
+    for file in dict.fromkeys(tensor.file for tensor in stored.values()):
+        with safe_open(file, "pt") as opened, torch.no_grad():
+            for name, tensor in stored.items():
+                if tensor.file == file:
+                    parameters[name].copy_(opened.get_tensor(tensor.name))
+
+
+def check_finite(network: nn.Module, source: str) -> None:
+    """InputError names the first parameter with a number that is not finite."""
+    for name, parameter in network.named_parameters():
+        if not parameter.isfinite().all():
+            message = f"cannot be loaded: tensor {name} holds a number that is not finite"
+            raise InputError(message, key=KEY, value=source)
+
+
 def copy_into(network: nn.Module, stored: dict[str, Stored]) -> None:
     """Copy the checked tensors into a network of the same sizes.
 
@@ -218,11 +235,7 @@ def copy_into(network: nn.Module, stored: dict[str, Stored]) -> None:
         name.removeprefix("transformer."): parameter
         for name, parameter in network.named_parameters()
     }
-    for file in dict.fromkeys(tensor.file for tensor in stored.values()):
-        with safe_open(file, "pt") as opened, torch.no_grad():
-            for name, tensor in stored.items():
-                if tensor.file == file and name in parameters:
-                    parameters[name].copy_(opened.get_tensor(tensor.name))
+    fill(parameters, {name: tensor for name, tensor in stored.items() if name in parameters})
     if (head := stored.get(HEAD)) is not None:
         embedding = parameters[TOKENS].detach()
         with safe_open(head.file, "pt") as opened:
