@@ -110,8 +110,8 @@ def test_its_own_tests_and_those_over_every_entry_pass(added: tuple[Path, Path])
     over_entries = [
         "tests/methods",
         "tests/stages/test_train.py",
-        "tests/test_layers.py",
-        "tests/test_params.py",
+        "tests/config/test_layers.py",
+        "tests/config/test_params.py",
     ]
     run(
         folder,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SERVER = re.compile(
     r"\b(mlflow (server|ui|gateway)|http\.server|uvicorn|gunicorn|flask "
     r"run|jupyter|tensorboard|dvc studio)\b"

@@ -23,7 +23,7 @@ from confide.errors import Failure, InputError
 from confide.files.io import write_json, write_jsonl
 from confide.output import escaping
 
-SRC = Path(__file__).parents[1] / "src/confide"
+SRC = Path(__file__).parents[2] / "src/confide"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from confide.cli import STAGES
 from confide.provenance.code_hash import closure, imports
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
 HEAVY = (
     "torch",

@@ -12,7 +12,7 @@ from confide.config.layers import included, read_layer
 from confide.config.params import FILE, load, load_layers
 from confide.errors import InputError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MOVED = ("attacks", "runs", "studies", "models")  # blocks of the tiny file that the fixture moves
 LONGEST = 100  # characters of a line in files that people edit
 

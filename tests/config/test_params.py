@@ -26,7 +26,7 @@ from confide.specs import (
     parse,
 )
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TINY = ROOT / "tests/params.tiny.yaml"
 
 

@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 OLDEST = "3.11.2"  # of Debian 12
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
 ENTRY = re.compile(
     r"^([\w.-]+)==(\S+)(?: ; ([^\n]*?))?((?: \\\n    --hash=sha256:[0-9a-f]{64})*)$", re.M

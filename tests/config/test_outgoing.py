@@ -16,7 +16,7 @@ from confide.specs import ScanSpec
 from confide.stages.scan import scan
 from confide.text.tokenizer import save, train_bpe
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SURNAMES = ["Karenina", "Oblonsky", "Wronsky", "Shcherbatsky", "Levinson"]
 
 

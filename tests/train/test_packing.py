@@ -21,11 +21,11 @@ from confide.models.batches import padded
 from confide.train.packing import pack, packed
 from confide.train.pools import pool_sizes
 from confide.types import MASK, Packing, Partition, View
+from tests.config.test_params import edited
 from tests.stages.test_partition import finding
 from tests.stages.test_partition import point as line_of
 from tests.stages.test_partition import run as written
 from tests.stages.test_train import PRIVACY, RECIPE, outputs, partition, run, spec, vocabulary
-from tests.test_params import edited
 
 __all__ = ["vocabulary"]
 

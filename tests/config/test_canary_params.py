@@ -12,7 +12,7 @@ from confide.config.params import check
 from confide.errors import InputError
 from confide.specs import CanarySpec, WordCanarySpec
 
-TINY = Path(__file__).parent / "params.tiny.yaml"
+TINY = Path(__file__).parents[1] / "params.tiny.yaml"
 
 
 def config():
