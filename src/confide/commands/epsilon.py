@@ -62,17 +62,30 @@ def epsilon(
     each = noise_multiplier / shared
     if releases_per_step or unamplified:
         say(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}")
-    releases = [
-        Release(
-            step=Step(view="redacted", pool="private", noisy=True),
-            sample_rate=rate,
-            noise_multiplier=each,
-            max_grad_norm=1.0,
-            count=count,
-        )
-    ]
+    releases = [updates(noise_multiplier=each, sample_rate=rate, steps=count)]
     for row in table(releases, delta, gamma, delta2 or 0.0, group):
         say(f"{row[0]:<42}" + "".join(f"{cell:>14}" for cell in row[1:]))
+
+
+def updates(*, noise_multiplier: float, sample_rate: float, steps: int) -> Release:
+    """Noised updates, as a ledger has them."""
+    return Release(
+        step=Step(view="redacted", pool="private", noisy=True),
+        sample_rate=sample_rate,
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=1.0,
+        count=steps,
+    )
+
+
+def priced(
+    *, noise_multiplier: float, sample_rate: float, steps: int, delta: float, relation: str
+) -> float:
+    """Epsilon by privacy loss distributions, with which the second accountant agrees."""
+    base = check_ranges(1.0, delta, sample_rate, steps, relation)
+    check(noise_multiplier, gamma=None, delta2=None, group=None, releases_per_step=None)
+    ran = updates(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
+    return accounting.agree([ran], delta, base)["pld"]
 
 
 def check(

@@ -44,29 +44,35 @@ def generate(
     a released model has it beside it. `top_k`: 0 for all tokens. The same seed gives the same
     texts.
     """
-    if count < 1:
-        raise InputError("must be at least 1", key="count", value=count)
     if output.exists():
         raise InputError("exists, and is not overwritten", file=output)
-    spec = parse(
-        SamplingSpec,
-        {
-            "temperature": temperature,
-            "top_p": top_p,
-            "top_k": top_k or None,
-            "max_new_tokens": max_new_tokens,
-        },
+    spec = sampling(
+        temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
     )
-    keep_pages()
-    place = tokenizer_of(model, tokenizer)
-    words = load(place)
-    network = models.load(model).to(device_of(device))
-    if network.vocab_size != words.vocab_size:
-        sizes = f"{words.vocab_size} tokens, the model {network.vocab_size}"
-        raise InputError(f"has {sizes}", file=place)
     given = [""] if prompts is None else lines_of(prompts)
+    network, words = opened(model, tokenizer, device)
     made = write_jsonl(output, texts(network, words, given, count=count, spec=spec, seed=seed))
     say(f"{output}: {made:,} texts")
+
+
+def opened(
+    folder: Path, tokenizer: Path | None, device: str
+) -> tuple[models.LanguageModel, Tokenizer]:
+    """A trained model and its tokenizer; InputError where they do not belong together."""
+    keep_pages()
+    place = tokenizer_of(folder, tokenizer)
+    words = load(place)
+    model = models.load(folder).to(device_of(device))
+    if model.vocab_size != words.vocab_size:
+        sizes = f"{words.vocab_size} tokens, the model {model.vocab_size}"
+        raise InputError(f"has {sizes}", file=place)
+    return model, words
+
+
+def sampling(*, temperature: float, top_p: float, top_k: int, max_new_tokens: int) -> SamplingSpec:
+    """How texts are drawn; `top_k`: 0 for all tokens."""
+    given = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
+    return parse(SamplingSpec, given | {"top_k": top_k or None})
 
 
 def tokenizer_of(model: Path, tokenizer: Path | None) -> Path:
@@ -99,6 +105,8 @@ def texts(
     seed: int,
 ) -> Iterator[dict[str, str | bool]]:
     """Prompts and their continuations, in order; `stopped`: the model ended the text itself."""
+    if count < 1:
+        raise InputError("must be at least 1", key="count", value=count)
     source = torch.Generator().manual_seed(seed)
     stop = ending(words)
     asked = [prompt for prompt in prompts for _ in range(count)]

@@ -19,11 +19,12 @@ from confide.certify.rounding import ROUNDED
 from confide.commands.verify import reached, read, verify
 from confide.errors import Failure, InputError
 from confide.files.io import atomic, read_file, sha256, write_json
-from confide.models.export import card_of, export, exportable
+from confide.models.export import export, export_adapter, exportable, named
 from confide.output.escaping import say
+from confide.report.pages.card import card
 from confide.report.pages.certificate import as_html, page
 from confide.signing.evidence import checks_of
-from confide.specs import CertifySpec, parse
+from confide.specs import CausalLMSpec, CertifySpec, ModelSpec, parse
 from confide.specs.files import MeasuredFile, NeighboursFile, RecallFile
 from confide.text.tokenizer import load as load_tokenizer
 
@@ -39,18 +40,23 @@ RELEASED = {
     "start_ledgers": "start_ledger_{}.jsonl",
 }
 
-# A folder beside these, of a model that transformers has: what its `from_pretrained` opens.
+# A folder beside these, of a model that transformers has: what its `from_pretrained` opens, or
+# PEFT's.
 TRANSFORMERS = "transformers"
+ADAPTER = "adapter"
 
 MEASURED: dict[str, type[MeasuredFile]] = {"recall": RecallFile, "neighbours": NeighboursFile}
 
 
-def release(certificate: Path, *, study: Path, output: Path, anyway: bool = False) -> None:
+def release(
+    certificate: Path, *, study: Path, output: Path, adapter: bool = False, anyway: bool = False
+) -> None:
     """Verify a certificate and copy the model that it is of into the new folder `output`.
 
     The copy is open to others as the umask says. `study`: folder of a study that the run is part
-    of, with its gate and its scan. Failure names all that speaks against a release; with `anyway`
-    that is printed. InputError where the certificate does not hold or a file is missing.
+    of, with its gate and its scan. `adapter`: of a model with adapters these alone, for PEFT, and
+    not the weights that they are added to. Failure names all that speaks against a release; with
+    `anyway` that is printed. InputError where the certificate does not hold or a file is missing.
     Guarantees: nothing else is copied, no digest of a confidential text, and no count of its
     secrets.
     """
@@ -63,6 +69,8 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
         if not files.get(name):
             message = "is not here, and without it there is nothing to release"
             raise InputError(message, file=certificate, key=f"files.{name}")
+    if adapter:
+        check_adapter(parse(CertifySpec, found["asked"], file=str(certificate)).train.model)
     checks = checks_of(found["run"], shown(found["files"]), certificate, study)
     against = [*own_objections(found), *checks.against, *map(str, checks.changed)]
     if against and not anyway:
@@ -70,7 +78,7 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     folder = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         folder.mkdir(parents=True)
-        assemble(found, files, folder)
+        assemble(found, files, folder, adapter=adapter, audits=checks.gate, against=against)
         folder.rename(output)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=output) from error
@@ -81,10 +89,10 @@ def release(certificate: Path, *, study: Path, output: Path, anyway: bool = Fals
     say(f"  released: {output}")
 
 
-def found_base(spec: CertifySpec) -> str | None:
-    """The name of the pretrained model, where it is one of the hub."""
-    name = getattr(spec.train.model, "pretrained", None)
-    return None if name is None or Path(name).exists() else name
+def check_adapter(spec: ModelSpec) -> None:
+    """InputError unless a model has adapters that PEFT can read."""
+    if not isinstance(spec, CausalLMSpec) or spec.adapter is None:
+        raise InputError("is asked for, and the model has none", key="adapter", value="true")
 
 
 def shown(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
@@ -112,7 +120,15 @@ def unknown(found: dict[str, Any]) -> list[str]:
     return [f"how many secrets the policy misses is {UNKNOWN}"] if on_pi or on_pi_c else []
 
 
-def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) -> None:
+def assemble(
+    found: dict[str, Any],
+    files: dict[str, list[Path]],
+    folder: Path,
+    *,
+    adapter: bool,
+    audits: list[dict[str, str]],
+    against: list[str],
+) -> None:
     """Copy the files, round what was measured, and certify again from these alone."""
     copies: dict[str, list[Path]] = {}
     for name, pattern in RELEASED.items():
@@ -122,25 +138,40 @@ def assemble(found: dict[str, Any], files: dict[str, list[Path]], folder: Path) 
                 write_json(copy, ROUNDED[name](read_file(path, MEASURED[name])))
             else:
                 shutil.copyfile(path, copy)
-    named = {
+    listed = {
         name: [{"path": copy.name, "sha256": sha256(copy)} for copy in some]
         for name, some in copies.items()
     }
     spec = parse(CertifySpec, found["asked"], file="certificate.json")
-    again = certificate_of(spec, copies, named)
+    again = certificate_of(spec, copies, listed)
+    again["code"]["version"] = found["code"]["version"]
     if exportable(spec.train.model):
-        shown_files = [copy.name for some in copies.values() for copy in some]
-        card = card_of(spec.train.run, again["says"], found_base(spec), shown_files)
-        words = load_tokenizer(copies["tokenizer"][0])
-        exported = export(files["model"][0].parent, words, folder / TRANSFORMERS, card)
-        named[TRANSFORMERS] = [
-            {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in exported
+        role = ADAPTER if adapter else TRANSFORMERS
+        written = (export_adapter if adapter else export)(
+            files["model"][0].parent, load_tokenizer(copies["tokenizer"][0]), folder / role
+        )
+        pretrained = getattr(spec.train.model, "pretrained", None)
+        readme = folder / role / "README.md"
+        readme.write_text(
+            card(
+                again,
+                base=None if pretrained is None else named(pretrained),
+                adapter=adapter,
+                audits=audits,
+                against=against,
+            )
+        )
+        for path in written:
+            path.chmod(readme.stat().st_mode)  # safetensors closes what it writes to others
+        listed[role] = [
+            {"path": str(path.relative_to(folder)), "sha256": sha256(path)}
+            for path in sorted([*written, readme])
         ]
-        again |= {"files": named}
-    written = sealed(again | {"code": again["code"] | {"version": found["code"]["version"]}})
-    text = page(written)
-    write_json(folder / "certificate.json", written)
-    pages = {".md": text, ".html": as_html(text, f"Certificate of {written['run']}")}
+        again |= {"files": listed}
+    sealed_again = sealed(again)
+    text = page(sealed_again)
+    write_json(folder / "certificate.json", sealed_again)
+    pages = {".md": text, ".html": as_html(text, f"Certificate of {sealed_again['run']}")}
     for suffix, content in pages.items():
         with atomic(folder / f"certificate{suffix}") as temporary:
             temporary.write_text(content)

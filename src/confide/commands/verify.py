@@ -67,9 +67,16 @@ def verify(
         say(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders))
 
 
-def verified(certificate_file: Path) -> dict[str, Any]:
-    """A certificate that holds for the files around it, without a word."""
-    found, _, _ = checked(certificate_file, [*certificate_file.resolve().parents])
+def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, Any]:
+    """A certificate that holds for the files around it, without a word.
+
+    `key`: the public key of who must have signed the attestation beside it.
+    """
+    folders = [*certificate_file.resolve().parents]
+    found, _, _ = checked(certificate_file, folders)
+    if key is not None:
+        statement = certificate_file.with_name(NAME)
+        vouched(certificate_file, found, key=key, attestation=statement, folders=folders)
     return found
 
 

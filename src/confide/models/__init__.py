@@ -25,6 +25,9 @@ from confide.specs.files import ConfigFile
 
 settle()
 
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+
 INITIALISERS = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}
 
 MODELS: dict[str, Callable[..., LanguageModel]] = {
@@ -84,8 +87,21 @@ def load_weights(model: LanguageModel, weights: Path) -> None:
 
 def load(folder: Path) -> LanguageModel:
     """A trained model in evaluation mode."""
-    place = Path(folder) / "config.json"
-    weights = Path(folder) / "model.safetensors"
+    spec, sizes = _described(folder)
+    _outline(folder, spec, sizes)
+    model = build(spec, **sizes)
+    load_weights(model, Path(folder) / WEIGHTS)
+    return model.merged().eval()
+
+
+def outlined(folder: Path) -> LanguageModel:
+    """The same model without its weights, which are on the meta device; nothing is merged."""
+    return _outline(folder, *_described(folder))
+
+
+def _described(folder: Path) -> tuple[ModelSpec, dict[str, int]]:
+    """What config.json of a trained model says: its specification, vocab_size and bos."""
+    place = Path(folder) / CONFIG
     config = read_file(place, ConfigFile)
     if config["spec"].get("kind") not in list(SPECS):  # it may be of any type
         raise InputError(f"not one of {', '.join(SPECS)}", file=place, key="spec.kind")
@@ -101,10 +117,7 @@ def load(folder: Path) -> LanguageModel:
         raise InputError(
             "is no token of the vocabulary", file=place, key="bos", value=config["bos"]
         )
-    check_sizes(spec, config, place, weights)
-    model = build(spec, config["vocab_size"], config["bos"])
-    load_weights(model, weights)
-    return model.merged().eval()
+    return spec, {"vocab_size": config["vocab_size"], "bos": config["bos"]}
 
 
 class Undrawn(TorchFunctionMode):
@@ -122,11 +135,13 @@ class Undrawn(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: Path) -> None:
-    """InputError unless the weights that are there are of such a model's sizes.
+def _outline(folder: Path, spec: ModelSpec, sizes: dict[str, int]) -> LanguageModel:
+    """A model of these sizes on the meta device: nothing is allocated.
 
-    Nothing is allocated before that.
+    InputError unless the weights that are there are such a model's.
     """
+    place = Path(folder) / CONFIG
+    weights = Path(folder) / WEIGHTS
     stored = stored_shapes(weights)
     if not isinstance(spec, CausalLMSpec) and spec.layers > len(stored):
         raise InputError(
@@ -137,7 +152,7 @@ def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: P
         )
     try:
         with torch.device("meta"), Undrawn():
-            model = build(spec, config["vocab_size"], config["bos"])
+            model = build(spec, **sizes)
     except InputError:
         raise
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
@@ -145,6 +160,7 @@ def check_sizes(spec: ModelSpec, config: dict[str, Any], place: Path, weights: P
         raise InputError(f"is no model that can be built ({reason})", file=place) from None
     if stored != shapes_of(model):
         raise InputError("holds other tensors than this model", file=weights)
+    return model
 
 
 def shapes_of(model: LanguageModel) -> dict[str, tuple[int, ...]]:

@@ -69,10 +69,11 @@ class CausalLM(LanguageModel):
                 value=spec.pretrained,
             )
         more = None
+        self.targets: list[str] = []  # last names of the layers with adapters
         if spec.adapter is None:
             _resize(self.network, known, vocab_size)
         else:
-            _adapt(self.network, spec.adapter, FROZEN[spec.frozen_dtype])
+            self.targets = _adapt(self.network, spec.adapter, FROZEN[spec.frozen_dtype])
             more = _extend(self.network, known, vocab_size - known)
         self.head = Head(output_of(self.network).weight, output_of(self.network).bias, more)
         if not self.head.weight.is_meta:
@@ -255,8 +256,11 @@ def _extend(network: "PreTrainedModel", known: int, new: int) -> nn.Linear | Non
     return more
 
 
-def _adapt(network: "PreTrainedModel", spec: AdapterSpec, dtype: torch.dtype) -> None:
-    """Put adapters, in float32, on the linear layers of all blocks; what is frozen gets a type."""
+def _adapt(network: "PreTrainedModel", spec: AdapterSpec, dtype: torch.dtype) -> list[str]:
+    """Put adapters, in float32, on the linear layers of all blocks; what is frozen gets a type.
+
+    The last names of the layers that have one.
+    """
     try:
         import peft
     except ImportError:
@@ -286,6 +290,7 @@ def _adapt(network: "PreTrainedModel", spec: AdapterSpec, dtype: torch.dtype) ->
     for name, parameter in network.named_parameters():
         if is_added(name):
             parameter.data = parameter.data.float()
+    return list(chosen)
 
 
 def _retype(network: nn.Module, dtype: torch.dtype) -> None:

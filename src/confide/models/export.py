@@ -1,19 +1,20 @@
 """A trained model as a folder that transformers opens without this project.
 
-Adapters are added to the weights. The tokenizer puts the begin token before every text, as this
-project does.
+Adapters are added to the weights, or stay apart, in a folder that PEFT opens beside the pretrained
+model. The tokenizer puts the begin token before every text, as this project does.
 """
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import orjson
 import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
 
 from confide import models
-from confide.models.causal_lm import CausalLM
+from confide.models.causal_lm import CausalLM, inputs_of, output_of
 from confide.models.gpt2 import GPT2Model
 from confide.models.language_model import LanguageModel
 from confide.specs import CausalLMSpec, GPT2Spec, ModelSpec
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 KEPT = ("chat_template.jinja",)  # of the pretrained model's folder, as it is
+ADAPTER = "default"  # what PEFT calls an adapter while it is trained; not in its files
+ROWS = "token_adapter.trainable_tokens_delta"  # what PEFT calls rows of new tokens
 
 
 def exportable(spec: ModelSpec) -> bool:
@@ -30,11 +33,8 @@ def exportable(spec: ModelSpec) -> bool:
     return isinstance(spec, CausalLMSpec) or (isinstance(spec, GPT2Spec) and not spec.lora_rank)
 
 
-def export(folder: Path, tokenizer: Tokenizer, output: Path, card: str) -> list[Path]:
-    """Write the trained model of a folder into another one, with README.md; the files written.
-
-    `card` is the text of README.md.
-    """
+def export(folder: Path, tokenizer: Tokenizer, output: Path) -> list[Path]:
+    """Write the trained model of a folder into another one, its adapters merged; the files."""
     from transformers import GenerationConfig
     from transformers.utils import logging
 
@@ -49,40 +49,61 @@ def export(folder: Path, tokenizer: Tokenizer, output: Path, card: str) -> list[
     ends = {"bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.bos_id}
     network.generation_config = GenerationConfig(**ends, pad_token_id=tokenizer.pad_id)
     network.save_pretrained(output)
-    _save_tokenizer(tokenizer, output)
-    if isinstance(model, CausalLM):
-        for name in KEPT:
-            if (model.source.folder / name).is_file():
-                shutil.copyfile(model.source.folder / name, output / name)
-    page = output / "README.md"
-    page.write_text(card)
-    for path in output.iterdir():
-        path.chmod(page.stat().st_mode)  # safetensors closes what it writes to others
+    _save_text(model, tokenizer, output)
     return sorted(output.iterdir())
 
 
-def card_of(title: str, says: str, base: str | None, names: Sequence[str]) -> str:
-    """README.md of an exported model: what it claims, and which files beside it bear that out."""
-    metadata = ["---", "library_name: transformers", "pipeline_tag: text-generation"]
-    metadata += [] if base is None else [f"base_model: {base}"]
-    metadata += ["tags: [confide]", "---"]
-    files = [f"- `../{name}`" for name in names]
-    return "\n".join(
-        [
-            *metadata,
-            "",
-            f"# {title}",
-            "",
-            "A language model trained on confidential text. What its certificate claims:",
-            "",
-            *(f"> {line}" for line in says.splitlines()),
-            "",
-            "These files bear it out; `confide verify ../certificate.json` computes it again:",
-            "",
-            *files,
-            "",
-        ]
+def export_adapter(folder: Path, tokenizer: Tokenizer, output: Path) -> list[Path]:
+    """Write the adapters of a trained model, and the rows of its new tokens, as PEFT has them.
+
+    They belong to the pretrained model, whose vocabulary grows to the tokenizer's before they are
+    read: `AutoPeftModelForCausalLM.from_pretrained` does that. ValueError for a model without
+    adapters.
+    """
+    import peft
+
+    model = models.outlined(folder)
+    if not isinstance(model, CausalLM) or model.spec.adapter is None:
+        raise ValueError("this model has no adapters")
+    network = model.network
+    names = {layer: name for name, layer in network.named_modules()}
+    tables: list[nn.Module] = [inputs_of(network)]
+    tensors = {}
+    for name, tensor in load_file(folder / models.WEIGHTS).items():
+        layer, _, own = name.removeprefix("network.").partition(".lora_")
+        if own:
+            own = f"lora_{own}".replace(f".{ADAPTER}.", ".")
+        elif name.startswith("head."):
+            tables.append(output_of(network))
+            layer, own = names[tables[-1]], ROWS
+        else:
+            layer, own = names[tables[0]], ROWS
+        tensors[f"base_model.model.{layer}.{own}"] = tensor
+    new = list(range(model.source.tokens, model.vocab_size))
+    adapter = model.spec.adapter
+    config = peft.LoraConfig(
+        r=adapter.rank,
+        lora_alpha=cast(int, adapter.alpha or 2 * adapter.rank),
+        lora_dropout=adapter.dropout,
+        target_modules=model.targets,
+        fan_in_fan_out=network.config.model_type == "gpt2",
+        trainable_token_indices={names[table].rpartition(".")[2]: new for table in tables}
+        if new
+        else None,
+        task_type="CAUSAL_LM",
+        inference_mode=True,
+        base_model_name_or_path=named(model.spec.pretrained),
     )
+    output.mkdir(parents=True)
+    config.save_pretrained(str(output))
+    save_file(tensors, output / "adapter_model.safetensors", metadata={"format": "pt"})
+    _save_text(model, tokenizer, output)
+    return sorted(output.iterdir())
+
+
+def named(pretrained: str) -> str:
+    """What others call a pretrained model: its name on the hub, or that of its folder."""
+    return Path(pretrained).name if Path(pretrained).exists() else pretrained
 
 
 def _network(model: LanguageModel) -> "PreTrainedModel":
@@ -92,7 +113,8 @@ def _network(model: LanguageModel) -> "PreTrainedModel":
     return cast("PreTrainedModel", model.network)
 
 
-def _save_tokenizer(tokenizer: Tokenizer, output: Path) -> None:
+def _save_text(model: LanguageModel, tokenizer: Tokenizer, output: Path) -> None:
+    """Write the tokenizer, and the chat template of the pretrained model."""
     backend = beginning_with(tokenizer)
     (output / "tokenizer.json").write_text(backend.to_str(), encoding="utf-8")
     end = tokenizer.token(tokenizer.bos_id)
@@ -104,3 +126,7 @@ def _save_tokenizer(tokenizer: Tokenizer, output: Path) -> None:
         "clean_up_tokenization_spaces": False,
     }
     (output / "tokenizer_config.json").write_bytes(orjson.dumps(config))
+    if isinstance(model, CausalLM):
+        for name in KEPT:
+            if (model.source.folder / name).is_file():
+                shutil.copyfile(model.source.folder / name, output / name)

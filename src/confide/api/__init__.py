@@ -1,0 +1,88 @@
+"""What a trained model is used by from Python; everything else is the workflow's or a command's.
+
+    import confide
+
+    model, tokenizer = confide.load("released")
+    texts = confide.generate(model, tokenizer, ["Dear customer,"], count=3)
+    certificate = confide.verify("released/certificate.json")
+    epsilon = confide.price(noise_multiplier=1.1, sample_rate=0.01, steps=1000, delta=1e-5)
+
+What is wrong with an argument or a file is a `confide.errors.InputError`, a line to be shown.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from confide.commands import epsilon as pricing
+from confide.commands import generate as writing
+from confide.commands.verify import verified
+from confide.models import LanguageModel
+from confide.text.tokenizer import Tokenizer
+
+
+def load(
+    folder: str | Path, tokenizer: str | Path | None = None, *, device: str = "auto"
+) -> tuple[LanguageModel, Tokenizer]:
+    """A trained model, in evaluation mode, and its tokenizer.
+
+    `folder` is one of `models/`, or what `confide release` wrote. `tokenizer`: the tokenizer.json
+    of the model's dataset; a released model has it beside it. A model with adapters needs the
+    pretrained model that they belong to where its configuration names it.
+    """
+    return writing.opened(Path(folder), None if tokenizer is None else Path(tokenizer), device)
+
+
+def generate(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    prompts: Sequence[str] = ("",),
+    *,
+    count: int = 1,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int = 0,
+    max_new_tokens: int = 64,
+    seed: int = 0,
+) -> list[list[str]]:
+    """`count` continuations of each prompt, without the prompt itself.
+
+    `top_k`: 0 for all tokens. A text depends on its prompt, on its place among the texts and on the
+    seed, not on what the other prompts say.
+    """
+    spec = writing.sampling(
+        temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
+    )
+    given = writing.texts(model, tokenizer, list(prompts), count=count, spec=spec, seed=seed)
+    made = [str(row["text"]) for row in given]
+    return [made[start : start + count] for start in range(0, len(made), count)]
+
+
+def price(
+    *,
+    noise_multiplier: float,
+    sample_rate: float,
+    steps: int,
+    delta: float,
+    relation: str = "replace_one",
+) -> float:
+    """Epsilon of Poisson-subsampled Gaussian updates, by privacy loss distributions.
+
+    A second accountant, by Renyi divergences, must agree. `relation`: replace_one, add_or_remove or
+    zero_out. `confide epsilon` says more of the same updates.
+    """
+    return pricing.priced(
+        noise_multiplier=noise_multiplier,
+        sample_rate=sample_rate,
+        steps=steps,
+        delta=delta,
+        relation=relation,
+    )
+
+
+def verify(certificate: str | Path, *, key: str | Path | None = None) -> dict[str, Any]:
+    """The certificate, once it is shown to hold for the files around it; else InputError.
+
+    `key`: the public key of who must have signed the attestation beside it.
+    """
+    return verified(Path(certificate), key=None if key is None else Path(key))
