@@ -129,8 +129,13 @@ def tokenizers(params: Params) -> Iterator[Problem]:
 def policies(params: Params) -> Iterator[Problem]:
     """Pipelines that learn nothing, and policies whose model was fitted for another kind."""
     for name, pipeline in params.pipelines.items():
-        if pipeline.treebank is None and pipeline.entities is None:
-            yield Problem(("pipelines", name), None, "needs a treebank, entities, or both")
+        learns = pipeline.treebank is not None or pipeline.entities is not None
+        if pipeline.package is not None and learns:
+            message = "is taken as it is, and learns from no treebank and no entities"
+            yield Problem(("pipelines", name, "package"), pipeline.package, message)
+        elif pipeline.package is None and not learns:
+            message = "needs a package, or a treebank, entities, or both"
+            yield Problem(("pipelines", name), None, message)
     for name, policy in params.policies.items():
         if policy.kind in ("keyword", "classifier") and policy.model in params.domain_policies:
             fit = params.domain_policies[policy.model].fit

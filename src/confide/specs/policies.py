@@ -131,10 +131,12 @@ PolicySpec = Annotated[
 
 
 class PipelineSpec(Spec):
-    """A small spaCy pipeline, trained on public text: tagger and parser on a treebank, entities on
-    a corpus's gold spans.
+    """A spaCy pipeline: a published one, or a small one trained on public text, tagger and parser
+    on a treebank, entities on a corpus's gold spans.
     """
 
+    # spaCy's own, from a package of the registry that is pinned by SHA-256; needs none of the rest
+    package: Literal["en_core_web_sm"] | None = None
     treebank: Literal["ud-ewt"] | None = None
     entities: str | None = None  # name of a public corpus with gold spans
     sentences: Natural | None = None  # of the treebank, first so many; None: all

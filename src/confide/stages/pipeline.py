@@ -1,9 +1,10 @@
-"""Train a small spaCy pipeline on public text, for the policies `ner` and `contextual`.
+"""Make a spaCy pipeline for the policies `ner` and `contextual`: a published one, or train one.
 
-Tagger and parser share their vectors and learn from a treebank; entities have vectors of their own,
-so that a policy that needs entities alone computes nothing else, and learn from the gold spans of a
+A published one is taken from its package as it is. A small one is trained on public text: tagger
+and parser share their vectors and learn from a treebank; entities have vectors of their own, so
+that a policy that needs entities alone computes nothing else, and learn from the gold spans of a
 corpus. Scores are those on the test split, from raw text (spaCy's own tokens). A pipeline is one
-file, `Language.to_bytes`, the same bytes for the same seed.
+file, `Language.to_bytes`; one that is trained has the same bytes for the same seed.
 """
 
 import math
@@ -16,10 +17,12 @@ from tqdm import tqdm
 
 from confide.corpora.treebank import Tree, trees
 from confide.errors import InputError
-from confide.files.io import write_json, write_pieces
+from confide.files.io import read_json, write_json, write_pieces
 from confide.files.jsons import JsonObject
+from confide.files.packages import fetched
 from confide.files.rows import read_rows
 from confide.output.escaping import terminal
+from confide.policies.pipelines import read
 from confide.specs import PipelineSpec
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ def pipeline(
     """
     import spacy
 
+    if spec.package is not None:
+        write_json(scores, take(spec.package, output) | {"spacy": spacy.__version__})
+        return
     if (spec.treebank is None) != (treebank is None):
         raise InputError(
             "needs the fetched treebank" if treebank is None else "has no treebank", key="treebank"
@@ -64,6 +70,16 @@ def pipeline(
         nlp.add_pipe("ner", source=other)
     write_pieces(output, [nlp.to_bytes()])
     write_json(scores, found)
+
+
+def take(package: str, output: Path) -> JsonObject:
+    """Write a published pipeline; the scores that its publisher gives."""
+    with fetched(package) as folder:
+        write_pieces(output, [read(str(folder)).to_bytes()])
+        meta = read_json(folder / "meta.json")
+    given = meta.get("performance", {})
+    told = {name: given.get(name) for name in (*SYNTAX, *ENTITIES)}
+    return {"package": package, "version": meta["version"], "published": told}
 
 
 def syntax(spec: PipelineSpec, treebank: Path) -> tuple["Language", JsonObject]:
