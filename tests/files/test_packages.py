@@ -50,7 +50,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
 def test_a_published_pipeline_is_taken_as_it_is(registry: Serve, tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("entity_ruler")
-    ruler.add_patterns([{"label": "PERSON", "pattern": "Ada"}])
+    ruler.add_patterns([{"label": "PERSON", "pattern": [{"ORTH": "Ada"}]}])
     nlp.to_disk(tmp_path / "published")
     registry(tmp_path / "published")
     made, scores = tmp_path / "made.spacy", tmp_path / "scores.json"

@@ -236,7 +236,7 @@ def test_names_of_pipelines_become_files_and_others_stay():
 
 def test_pipelines_of_nothing_and_of_unknown_corpora_are_refused():
     tiny = yaml.safe_load((Path(__file__).parents[1] / "params.tiny.yaml").read_text())
-    with pytest.raises(InputError, match=r"pipelines\.p: needs a package, or a treebank, entities, or both"):
+    with pytest.raises(InputError, match=r"pipelines\.p: needs a package, or a treebank"):
         check(tiny | {"pipelines": {"p": {}}}, None)
     with pytest.raises(
         InputError, match=r"pipelines\.p\.entities = 'nix': is not defined under corpora"
