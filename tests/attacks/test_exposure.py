@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.stats import expon, gamma
 
+from confide.attacks.exposure.budget import Ranking
 from confide.attacks.exposure.exposure import judged
 from confide.attacks.exposure.null import null_band, null_tail
 from confide.attacks.registry import ATTACKS
@@ -101,7 +102,7 @@ def test_metrics_hold_no_secret(digit_tokenizer, make_model, target_file, tmp_pa
 
 
 def test_exposure_is_bits_below_the_size_of_the_space():
-    found = judged(np.array([1.0, 2.0, 500.5, 1000.0]), 4, 1000)
+    found = judged(Ranking.of(np.array([1.0, 2.0, 500.5, 1000.0])), 4, 1000)
     assert found["exposures"] == pytest.approx(
         [math.log2(1000), math.log2(500), math.log2(1000 / 500.5), 0]
     )

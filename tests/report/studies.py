@@ -11,6 +11,7 @@ from prompted import DOMAINS, PPL, domain_lira, leak
 from scipy.stats import rankdata
 
 from confide.attacks.audits.game import against_coins
+from confide.attacks.exposure.budget import Ranking
 from confide.attacks.exposure.exposure import judged
 from confide.attacks.membership.lira import roc
 from confide.attacks.statistics.metrics import accuracy_null, auc, auc_null
@@ -135,7 +136,7 @@ def exposure(run: str, method: str, gamma: float, rng: np.random.Generator) -> d
     secrets = rng.choice(size, count, replace=False)
     missed = secrets[: round(leaky * count)]
     scores[missed] = 50 + rng.normal(size=len(missed))
-    found = judged(rankdata(-scores)[secrets], len(secrets), len(scores))
+    found = judged(Ranking.of(rankdata(-scores)[secrets]), len(secrets), len(scores))
     return {
         "attack": "exposure",
         "run": run,

@@ -6,10 +6,15 @@ import math
 from dataclasses import replace
 from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 
+from confide.attacks.exposure.budget import Ranking
+from confide.attacks.exposure.exposure import judged
+from confide.report.figures.frame import Shown
 from confide.report.results import load
 from confide.report.tables import table as tables
+from confide.report.verdicts.evidence import NotMeasured, Study
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +151,31 @@ def test_epoch_rows_match_price_and_perplexity_by_number(results):
     own = [row for row in rows if row["run"] == "dpsgd/g0-s1"]
     assert [row["epoch"] for row in own] == list(range(1, 11))
     assert own[-1]["bayesian_epsilon"] == 3.0 and own[0]["bayesian_epsilon"] < 1
+
+
+def test_estimates_are_never_shown_as_exact_ranks(study, results, table):
+    """Columns, captions and verdicts know them; where all is exact, nothing changes."""
+    spec = study[1]
+    ranks = np.arange(1, 11) * 100.0
+    found = Ranking(ranks, ranks / 2, ranks * 2, np.arange(10) == 0)
+    metrics = judged(found, 10, 10_000)
+    place = next(number for number, one in enumerate(results) if one.run.run == "crt/g0.1-s0")
+    exposure = results[place].attacks["exposure"] | metrics
+    changed = replace(results[place], attacks=results[place].attacks | {"exposure": exposure})
+    mixed = [*results[:place], changed, *results[place + 1 :]]
+    row = row_of(tables.rows(mixed), "crt/g0.1-s0")
+    assert row["exposure_estimated"] == 0.9
+    most = math.log2(10_000 / 100)
+    assert row["exposure_max_estimated_low"] == pytest.approx(most - 1)
+    assert row["exposure_max_estimated_high"] == pytest.approx(most + 1)
+    assert all(each["exposure_estimated"] is None for each in table)
+    assert "exposure_estimated" not in tables.markdown(spec, table)
+    assert "exposure_max_estimated 95 %" in tables.markdown(spec, tables.rows(mixed))
+    assert Shown(spec, results).estimated() == ""
+    assert "In 1 runs some ranks are estimates" in Shown(spec, mixed).estimated()
+    alone = Study(spec.model_copy(update={"runs": [changed.run]}), [changed])
+    assert Study(spec, mixed).number("crt", "exposure_max", 0.1) == pytest.approx(
+        row_of(table, "crt/g0.1-s1")["exposure_max"]
+    )
+    with pytest.raises(NotMeasured):
+        alone.number("crt", "exposure_max", 0.1)

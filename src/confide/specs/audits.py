@@ -25,6 +25,8 @@ class GameSpec(Spec):
         8e-5  # of the certificate that the bounds are compared with
     )
     chunk: Natural = 4_096  # prefix-tree states of one depth held at once
+    evaluations: Natural | None = None  # as of exposure: beyond, scores are estimated ranks
+    seed: int = 0  # of the candidates that an estimate is made of
 
 
 class GradientsSpec(Spec):

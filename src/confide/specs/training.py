@@ -217,6 +217,10 @@ class EvaluateSpec(Spec):
 class ExposureSpec(Spec):
     kind: Literal["exposure"]
     chunk: Natural = 4_096  # prefix-tree states of one depth held at once
+    # tokens that the model may read for it; beyond, ranks are estimates with intervals. None: as
+    # many as exact ranks take
+    evaluations: Natural | None = None
+    seed: int = 0  # of the candidates that an estimate is made of
     published: bool = False  # rank per token of the whole sentence, too, as in Selective-DP
 
 

@@ -4,10 +4,11 @@ Steinke, Nasr and Jagielski 2023, Algorithm 1, with one trained model. In the se
 decided whether a sentence holds its secret or <MASK> (replace-one, of one secret), in the set
 `inclusion` whether it was planted (add-or-remove, of one record). A secret's score is its exact
 exposure: its log-probability's rank among all values it could have had, on a scale where those
-never seen lie alike for every model. A new token's score is its log-probability at its place in the
-sentence (Panda et al. 2025): no other text has it for a target. The highest are guessed to be in,
-the lowest out; bounds are those of dp/accounting/audit_bounds.py, and the gate holds the right
-guesses against the certificate itself (dp/accounting/tradeoff.py).
+never seen lie alike for every model. Within a budget of `evaluations` the rank may be an estimate;
+bounds hold for any score that does not look at the coins. A new token's score is its
+log-probability at its place in the sentence (Panda et al. 2025): no other text has it for a target.
+The highest are guessed to be in, the lowest out; bounds are those of dp/accounting/audit_bounds.py,
+and the gate holds the right guesses against the certificate itself (dp/accounting/tradeoff.py).
 """
 
 from pathlib import Path
@@ -65,12 +66,15 @@ def played(spec: GameSpec, target: Target, audit: dict[str, Any]) -> dict[str, A
         if not np.isfinite(scores).all():
             return metrics | {"reason": NOT_FINITE}
         return metrics | against_coins(spec, scores, coins)
-    ranks, sizes = ranked(target, audit, audit["secrets"], spec.chunk)
+    ranks, sizes = ranked(spec, target, audit, audit["secrets"])
     if ranks is None:
         return metrics | {"reason": NOT_FINITE}
     candidates = sizes["candidates"]
-    bits = np.log2(candidates) - np.log2(ranks)
+    bits = np.log2(candidates) - np.log2(ranks.rank)
+    metrics |= {"exact": bool(ranks.exact.all()), "evaluations": sizes["evaluations"]}
     metrics |= against_coins(spec, bits, coins)
+    if not metrics["exact"]:
+        return metrics  # the means below would be of estimates
     for side, chosen in (("in", coins), ("out", ~coins)):
         numbers = mean_exposure(bits[chosen].tolist(), float(np.log2(candidates)))
         metrics |= {f"exposure_{side}_{key}": value for key, value in numbers.items()}

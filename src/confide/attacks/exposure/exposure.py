@@ -1,9 +1,10 @@
-"""Exact exposure of planted canaries: log2 |R| - log2 rank of the secret.
+"""Exposure of planted canaries: log2 |R| - log2 rank of the secret.
 
 It is ranked among all |R| = 10^n values that it could have had. Values are ranked by total
 log-probability in the canary's sentence (not per token: values differ in their number of tokens),
-ties at mid-rank. The null is exact, too (null.py). The interval of a mean that is not the null's is
-a bootstrap over canaries, and with as few as ten somewhat too short.
+ties at mid-rank. Ranks are exact unless a budget of `evaluations` does not reach; then each has an
+interval (budget.py). The null is exact, too (null.py). The interval of a mean that is not the
+null's is a bootstrap over canaries, and with as few as ten somewhat too short.
 
 `published`: beside it the exposure as Selective-DP ranks it (published.py).
 """
@@ -14,22 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from confide.attacks.exposure.candidates import Sentence, candidate_blocks
+from confide.attacks.exposure.budget import Ranking, Space, ranking
+from confide.attacks.exposure.candidates import Sentence
 from confide.attacks.exposure.published import published_ranks, published_summary
-from confide.attacks.exposure.ranking import Sizes, log_probs_apart, ranks_among
+from confide.attacks.exposure.ranking import Sizes
 from confide.attacks.exposure.summary import STATISTICS, summary
+from confide.attacks.statistics.metrics import ends
 from confide.attacks.statistics.scoring import NOT_FINITE
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import read_file, read_json
-from confide.specs import ExposureSpec
+from confide.specs import ExposureSpec, GameSpec
 from confide.specs.files import CanariesFile
 
 # 10^8 candidates of single digits are minutes; where digits merge, encoding them takes half an hour
 MOST_DIGITS = 8
 GROUPS = {"": "secrets", "control_": "controls"}
+BUDGETED = "ranks were estimated within the budget of evaluations"
 
 
 def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
@@ -41,15 +44,17 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
         raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
     planted = read_canaries(target.canaries)
     secrets = [secret for key in GROUPS.values() for secret in planted[key]]
-    ranks, sizes = ranked(target, planted, secrets, spec.chunk)
+    found, sizes = ranked(spec, target, planted, secrets)
     published = None
     reason = ""
-    if spec.published:
+    if spec.published and found is not None and not found.exact.all():
+        reason = BUDGETED
+    elif spec.published:
         published, reason = published_ranks(
             target,
             sentence=sentence_of(planted),
             values=np.array(secrets, dtype=np.int64),
-            honest=ranks,
+            honest=None if found is None else found.rank,
             sizes=sizes,
             chunk=spec.chunk,
         )
@@ -60,7 +65,7 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
         group = slice(start, start + count)
         start = group.stop
         candidates = sizes["candidates"]
-        numbers = judged(None if ranks is None else ranks[group], count, candidates)
+        numbers = judged(None if found is None else found.part(group), count, candidates)
         if spec.published:
             of_group = None if published is None else published[group]
             numbers |= published_summary(of_group, reason, candidates)
@@ -69,22 +74,21 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
 
 
 def ranked(
-    target: Target, template: dict[str, Any], secrets: list[str], chunk: int
-) -> tuple[np.ndarray | None, Sizes]:
-    """Ranks (S,) of secrets among all values in a template's sentence, and sizes of the search.
+    spec: ExposureSpec | GameSpec, target: Target, template: dict[str, Any], secrets: list[str]
+) -> tuple[Ranking | None, Sizes]:
+    """Ranks of S secrets among all values in a template's sentence, and sizes of the search.
 
     There are no ranks where probabilities are not finite.
     """
-    sentence = sentence_of(template)
-    values = np.array(secrets, dtype=np.int64)
-    apart = log_probs_apart(target.model, target.tokenizer, sentence, values, chunk)
-    blocks = candidate_blocks(target.tokenizer, sentence)
-    with tqdm(
-        total=10**sentence.digits, desc="exposure", unit="candidate", unit_scale=True, disable=None
-    ) as bar:
-        return ranks_among(
-            target.model, blocks=blocks, secrets=values, apart=apart, chunk=chunk, bar=bar
-        )
+    space = Space(
+        target.model,
+        target.tokenizer,
+        sentence_of(template),
+        chunk=spec.chunk,
+        most=np.inf if spec.evaluations is None else spec.evaluations,
+    )
+    found, sizes = ranking(space, np.array(secrets, dtype=np.int64), spec.seed)
+    return found, sizes | {"evaluations": space.evaluations.count}
 
 
 def sentence_of(template: dict[str, Any]) -> Sentence:
@@ -92,18 +96,46 @@ def sentence_of(template: dict[str, Any]) -> Sentence:
     return Sentence(template["prefix"], template["suffix"], template["digits"])
 
 
-def judged(ranks: np.ndarray | None, count: int, candidates: int) -> dict[str, Any]:
+def judged(ranks: Ranking | None, count: int, candidates: int) -> dict[str, Any]:
     """Exposures of `count` secrets and their summary.
 
-    Without numbers, and with a reason, where there is nothing to rank.
+    Without numbers, and with a reason, where there is nothing to rank. Where ranks are estimates,
+    each statistic has the same of the exposures' low ends and of their high ends beside it, and its
+    p-value is that of the low ends.
     """
     if not count:
         return {"count": 0, "exposures": [], "reason": "none in this corpus"}
     if ranks is None:
         return {"count": count, "exposures": None, "reason": NOT_FINITE}
     most = math.log2(candidates)
-    bits = (most - np.log2(ranks)).tolist()
-    return {"count": count, "exposures": bits} | summary(bits, STATISTICS, most)
+    # a high rank is a low exposure
+    bits, low, high = (
+        (most - np.log2(values)).tolist() for values in (ranks.rank, ranks.high, ranks.low)
+    )
+    metrics: dict[str, Any] = {
+        "count": count,
+        "exposures": bits,
+        "exact": bool(ranks.exact.all()),
+        "low": low,
+        "high": high,
+    }
+    metrics |= summary(bits, STATISTICS, most)
+    if metrics["exact"]:
+        return metrics
+    metrics["exact_each"] = ranks.exact.tolist()
+    metrics["estimated_share"] = float((~ranks.exact).mean())
+    return metrics | of_estimates(low, high, most)
+
+
+def of_estimates(low: list[float], high: list[float], most: float) -> dict[str, Any]:
+    """What the ends of exposures' intervals make of their summary."""
+    lower = summary(low, STATISTICS, most)
+    upper = summary(high, STATISTICS, most)
+    metrics = ends("mean", (lower["mean_low"], upper["mean_high"]))
+    for name in STATISTICS:
+        metrics |= ends(f"{name}_estimated", (lower[name], upper[name]))
+        metrics[f"p_{name}"] = lower[f"p_{name}"]
+    return metrics
 
 
 def read_canaries(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from confide.attacks.exposure.candidates import Sentence, distinct_tree, encoded
-from confide.attacks.exposure.tree import Roots, Tree, sequence_log_probs
+from confide.attacks.exposure.tree import Evaluations, Roots, Tree, sequence_log_probs
 from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
 
@@ -69,35 +69,51 @@ class Ranks:
 class Census:
     """What the trees of all blocks consist of, and how much of it the model evaluated."""
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Roots | None = None) -> None:
+        """`roots` holds what was read before."""
         self.contexts: set[tuple[int, ...]] = set()
         self.lengths: Counter[int] = Counter()  # of candidates with their context
-        # states below the roots of the blocks
-        self.inner = 0
+        # states below the roots of the blocks, by how many tokens they have read
+        self.inner: Counter[int] = Counter()
         self.visited = 0
-        self.roots: Roots = {}
+        self.roots: Roots = {} if roots is None else roots
 
     def add(self, tree: Tree) -> None:
         self.contexts.add(tree.context)
-        self.lengths.update(dict(enumerate(tree.endings, len(tree.context) + 1)))
-        self.inner += tree.states - 1
+        endings = tree.endings
+        first = len(tree.context) + 1
+        self.lengths.update(dict(enumerate(endings, first)))
+        for length, (level, ending) in enumerate(zip(tree.levels, endings, strict=True), first):
+            self.inner[length] += len(level.leaf) - ending
+
+    def above(self) -> set[tuple[int, ...]]:
+        """The roots of the blocks and what is above them, down from where candidates differ."""
+        common = self.common()
+        return {
+            context[:end] for context in self.contexts for end in range(common, len(context) + 1)
+        }
+
+    def common(self) -> int:
+        """How many tokens all candidates begin with."""
+        pairs = zip(min(self.contexts), max(self.contexts), strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def widths(self) -> Counter[int]:
+        """How many different prefixes are read at most, by their number of tokens."""
+        return self.inner + Counter(map(len, self.above()))
 
     def sizes(self) -> Sizes:
         """Tokens from the first in which candidates differ, and states.
 
         A prefix in several blocks may count in each.
         """
-        pairs = zip(min(self.contexts), max(self.contexts), strict=False)
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        common = self.common()
         count = self.lengths.total()
-        above = {
-            context[:end] for context in self.contexts for end in range(common, len(context) + 1)
-        }
         used = +self.lengths  # without lengths that no candidate has
         tokens = sum(length * ending for length, ending in self.lengths.items())
         return {
             "candidates": count,
-            "states": len(above) + self.inner,
+            "states": self.widths().total(),
             "states_visited": sum(len(path) >= common for path in self.roots) + self.visited,
             "tokens_min": min(used) - common,
             "tokens_mean": tokens / count - common,
@@ -111,13 +127,16 @@ def log_probs_apart(
     sentence: Sentence,
     secrets: np.ndarray,
     chunk: int,
+    evaluations: Evaluations | None = None,
+    roots: Roots | None = None,
 ) -> np.ndarray:
     """Log-probabilities in nats (S,) float64 of secrets (S,), from a tree of nothing else."""
     if not len(secrets):
         return np.zeros(0)
     distinct, place = np.unique(secrets, return_inverse=True)
     tree = distinct_tree(tokenizer.bos_id, encoded(tokenizer, sentence, distinct))
-    return sequence_log_probs(model, tree, chunk)[place]
+    scores = sequence_log_probs(model, tree, chunk, roots=roots, evaluations=evaluations)
+    return scores[place]
 
 
 def ranks_among(
@@ -128,13 +147,16 @@ def ranks_among(
     chunk: int,
     bar: tqdm,
     prune: bool = True,
+    evaluations: Evaluations | None = None,
+    roots: Roots | None = None,
 ) -> tuple[np.ndarray | None, Sizes]:
     """Ranks (S,) of secrets (S,) among all candidates, and sizes of the search.
 
     There are no ranks where probabilities are not finite. `apart`: the secrets' log-probabilities
-    (S,) alone; `prune` leaves out what cannot be likelier than the least likely one.
+    (S,) alone; `prune` leaves out what cannot be likelier than the least likely one. Spent where
+    the evaluations do not reach.
     """
-    census = Census()
+    census = Census(roots)
     ranks = Ranks(secrets, apart)
     floor = apart.min(initial=np.inf) - 2 * MARGIN if prune else -np.inf
     finite = bool(np.isfinite(apart).all())
@@ -147,7 +169,13 @@ def ranks_among(
 
         if finite and len(secrets):
             scores = sequence_log_probs(
-                model, tree=tree, chunk=chunk, floor=floor, report=report, roots=census.roots
+                model,
+                tree=tree,
+                chunk=chunk,
+                floor=floor,
+                report=report,
+                roots=census.roots,
+                evaluations=evaluations,
             )
             finite = bool(np.isfinite(scores).all())
             ranks.add(scores)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from confide.attacks.exposure.sequence_search import TIE
+from confide.attacks.exposure.tree import STATE_BYTES
 from confide.attacks.exposure.words import Space
 from confide.attacks.statistics.metrics import TAILS
 from confide.attacks.statistics.scoring import word_log_probs
@@ -46,6 +47,8 @@ def _drawn(logs: Tensor, numbers: Tensor) -> Tensor:
 def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) -> Samples:
     """About `count` sequences; the numbers that decide them are the same on every device."""
     device = model.device
+    if model.cache_bytes:
+        chunk = max(1, min(chunk, STATE_BYTES // (model.cache_bytes * (space.length + 1))))
     each = max(1, count // len(TEMPERATURES))
     source = torch.Generator().manual_seed(seed % 2**63)
     numbers = torch.rand(

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from confide.attacks.exposure.tree import STATE_BYTES, read
+from confide.attacks.exposure.tree import STATE_BYTES, Evaluations, Spent, read
 from confide.attacks.exposure.words import Space
 from confide.attacks.statistics.scoring import word_log_probs
 from confide.models import LanguageModel
@@ -56,10 +56,6 @@ class Counts:
         self.above += len(scores)
 
 
-class _Spent(Exception):
-    """The budget does not reach to this floor."""
-
-
 @torch.inference_mode()
 def count_above(
     model: LanguageModel, space: Space, targets: np.ndarray, floor: float, chunk: int, budget: float
@@ -70,6 +66,7 @@ def count_above(
     """
     root = read(model, (model.bos,), {})
     counts = Counts(targets, floor)
+    evaluations = Evaluations(budget)
     words = space.words(root.hidden.device)
     chunk = max(1, min(chunk, CELLS // len(space.first), STATE_BYTES // root.size))
 
@@ -84,19 +81,18 @@ def count_above(
         child = child[rows, places]
         for start in range(0, len(rows), chunk):
             piece = slice(start, start + chunk)
-            read_now = len(rows[piece])
-            if counts.states + read_now > budget:
-                raise _Spent
-            counts.states += read_now
+            evaluations.spend(len(rows[piece]))
             above = model.take(state, rows[piece])
             hidden, below = model.advance(above, words[depth][places[piece]])
             visit(depth + 1, hidden, below, child[piece])
 
+    done = True
     try:
         visit(0, root.hidden, root.state, root.score)
-    except _Spent:
-        return counts, False
-    return counts, True
+    except Spent:
+        done = False
+    counts.states = evaluations.count
+    return counts, done
 
 
 def search(

@@ -7,6 +7,7 @@ log-probability of a prefix only falls as tokens are added, so what lies below a
 floor is left out.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +21,30 @@ from confide.models import LanguageModel
 
 STATE_BYTES = 1 << 28  # states of one piece: a key-value cache is far larger than an LSTM state
 PAD = -1
+
+
+class Spent(Exception):
+    """A budget of model evaluations does not reach further."""
+
+
+class Evaluations:
+    """Counts what a model reads: an evaluation is one token more in one context."""
+
+    def __init__(self, most: float = math.inf):
+        """No more than `most` are made."""
+        self.most = most
+        self.count = 0
+
+    @property
+    def left(self) -> float:
+        """How many more there may be."""
+        return self.most - self.count
+
+    def spend(self, count: int) -> None:
+        """To be called before so many evaluations; Spent where they would be too many."""
+        if count > self.left:
+            raise Spent
+        self.count += count
 
 
 class Level(NamedTuple):
@@ -131,16 +156,24 @@ def _after(model: LanguageModel, above: Root | None, token: Tensor) -> Root:
 
 
 @torch.inference_mode()
-def read(model: LanguageModel, context: tuple[int, ...], roots: Roots) -> Root:
+def read(
+    model: LanguageModel,
+    context: tuple[int, ...],
+    roots: Roots,
+    evaluations: Evaluations | None = None,
+) -> Root:
     """What the model says after a context, which begins with the begin token.
 
-    It is read from the longest prefix that was read before; `roots` keeps every prefix.
+    It is read from the longest prefix that was read before; `roots` keeps every prefix. Spent where
+    the evaluations do not reach.
     """
     device = model.device
+    counted = Evaluations() if evaluations is None else evaluations
     root = None
     for end in range(1, len(context) + 1):
         path = context[:end]
         if path not in roots:
+            counted.spend(1)
             roots[path] = _after(model, root, torch.tensor(path[-1:], device=device))
         root = roots[path]
     return roots[context]
@@ -162,14 +195,16 @@ def sequence_log_probs(
     floor: float = -torch.inf,
     report: Callable[[int], object] = lambda done: None,
     roots: Roots | None = None,
+    evaluations: Evaluations | None = None,
 ) -> np.ndarray:
     """log p(context and sequence | begin token) in nats, (R,) float64.
 
     At most `chunk` states per level are held. Sequences below a prefix under the floor get the
     floor, which bounds them from above. `report` gets numbers of states evaluated below the root;
-    `roots` holds what was read before.
+    `roots` holds what was read before. Spent where the evaluations do not reach.
     """
-    root = read(model, tree.context, {} if roots is None else roots)
+    counted = Evaluations() if evaluations is None else evaluations
+    root = read(model, tree.context, {} if roots is None else roots, counted)
     device = root.hidden.device
     out = torch.full((tree.count,), floor, dtype=torch.float64, device=device)
     if root.score < floor:
@@ -189,6 +224,7 @@ def sequence_log_probs(
         entered = (~ends & above_floor).nonzero()[:, 0]
         for start in range(0, len(entered), chunk):
             piece = entered[start : start + chunk]
+            counted.spend(len(piece))
             below = model.take(state, owner[piece])
             hidden, below = model.advance(below, token[children[piece]])
             report(len(piece))

@@ -63,6 +63,18 @@ class Shown:
         seeds = len({result.run.seed for result in self.results})
         return alone if seeds == 1 else words.format(seeds)
 
+    def estimated(self) -> str:
+        """What a caption says where the ranks of some canaries are no exact ones, else nothing."""
+        found = [
+            result
+            for result in self.results
+            if result.metric("exposure", "estimated_share") is not None
+            or result.along("exposure", "estimated_share")
+        ]
+        if not found:
+            return ""
+        return f" In {len(found)} runs some ranks are estimates; table.md has their intervals."
+
     def each(self, kind: str, name: str) -> str:
         """The values of a number of an attack, each once, for captions."""
         return ", ".join(dict.fromkeys(str(result.metric(kind, name)) for result in self.results))

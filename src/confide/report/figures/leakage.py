@@ -59,7 +59,7 @@ def exposure(shown: Shown) -> Drawn:
         f"{_listed(shown, 'exposure', 'copies')} times. Grey: 95 % band of canaries that the model "
         "never saw (their exposure is exponential with mean 1/ln 2 = 1.44 bits); 0 is not what "
         "chance gives. The policy is made to miss a share γ of all secrets, canaries among them"
-        f"{_throughout(shown)}. {shown.averaged()}"
+        f"{_throughout(shown)}. {shown.averaged()}{shown.estimated()}"
     )
     legend = [
         *_handles(shown),
@@ -133,6 +133,10 @@ def _exposure(first: Result, statistic: str) -> Panel:
         band=(low, high),
         lines=[(middle, GUESS), (ceiling, ALL)],
         limits=lambda low, high: (-0.6, ceiling * 1.06),
+        bounds=(
+            lambda result: result.metric("exposure", f"{statistic}_estimated_low"),
+            lambda result: result.metric("exposure", f"{statistic}_estimated_high"),
+        ),
         dots=_exposures if statistic == "mean" else None,
     )
 

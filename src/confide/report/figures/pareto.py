@@ -90,6 +90,7 @@ def pareto(shown: Shown) -> Drawn:
         "within it all are alike. A frontier is of these models, attacks and this corpus; a "
         "certificate holds for all. Methods that depend on the screening policy at simulated miss "
         f"rate γ = {shown.gamma:g}, or the nearest that was run. {shown.averaged()}"
+        f"{shown.estimated()}"
     )
     best = style.entry("beaten by no other", marker="o", fillstyle="none", **STEPS | BEST)
     legend = [*shown.handles(linestyle=""), best, style.band("never seen, 95 %")]

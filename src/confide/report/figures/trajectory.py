@@ -196,7 +196,8 @@ def _caption(shown: Shown, kinds: set[str]) -> str:
         words += (
             "Exposure = log2|R| - log2 rank of a canary's digits among all |R| candidates: mean of "
             f"{each('exposure', 'count')} canaries planted {each('exposure', 'copies')} times "
-            "each, by chance 1.44 bits; the policy misses a share γ of them. "
+            "each, by chance 1.44 bits; the policy misses a share γ of them."
+            f"{shown.estimated()} "
         )
     if "membership" in kinds:
         attacks = [attack for result in shown.results if (attack := _numbers(result, "membership"))]

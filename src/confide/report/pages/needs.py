@@ -61,9 +61,9 @@ def zero(name: str) -> Callable[[Row], bool]:
 def leak(row: Row) -> Key:
     """How far the largest exposure is above what chance gives.
 
-    Not attacked comes between no leak and a leak.
+    Not attacked comes between no leak and a leak. Of estimates the upper end counts.
     """
-    largest = row.get("exposure_max")
+    largest = row.get("exposure_max_estimated_high") or row.get("exposure_max")
     chance = row.get("exposure_null_max_high")
     if largest is None or chance is None:
         return (1.0, 0.0)

@@ -65,8 +65,14 @@ class Study:
         return self.table[name, self._nearest(name, gamma)]
 
     def number(self, name: str, column: str, gamma: float | None = None) -> float:
-        """Mean over the seeds of a column of table.csv; NotMeasured where none of them has it."""
-        values = (row.get(column) for row in self.rows(name, gamma))
+        """Mean over the seeds of a column of table.csv; NotMeasured where none of them has it.
+
+        Exposures that are estimates judge no claim.
+        """
+        rows = self.rows(name, gamma)
+        if column.startswith("exposure_"):
+            rows = [row for row in rows if row.get("exposure_estimated") is None]
+        values = (row.get(column) for row in rows)
         return mean(values, f"{self.spec.study}: {name}.{column}")
 
     def numbers(self, names: Iterable[str], column: str, gamma: float | None = None) -> list[float]:
