@@ -1,5 +1,6 @@
 """Tiny models of every family with random weights, in folders as transformers saves them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
-def vocabulary(folder: Path) -> int:
+def vocabulary(folder: Path, texts: Sequence[str] = TEXT) -> int:
     """Write tokenizer.json of a byte-level BPE with single digits; how many tokens it has."""
     backend = Tokenizer(models.BPE())
     digits = pre_tokenizers.Split(Regex(r"\p{N}"), "isolated")
@@ -52,15 +53,18 @@ def vocabulary(folder: Path) -> int:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    backend.train_from_iterator(TEXT, trainer)
+    backend.train_from_iterator(texts, trainer)
     PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=END).save_pretrained(folder)
     return backend.get_vocab_size()
 
 
-def folder_of(family: str, folder: Path, **changes: Any) -> Path:
-    """A folder with a tiny model of a family; its weights are larger than a fresh model's."""
+def folder_of(family: str, folder: Path, texts: Sequence[str] = TEXT, **changes: Any) -> Path:
+    """A folder with a tiny model of a family; its weights are larger than a fresh model's.
+
+    Its vocabulary is made of `texts`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    tokens = vocabulary(folder)
+    tokens = vocabulary(folder, texts)
     sizes = {**FAMILIES[family], "vocab_size": tokens, "bos_token_id": 0, "eos_token_id": 0}
     config = CONFIG_MAPPING[family](**(sizes | changes))
     torch.manual_seed(7)

@@ -1,12 +1,14 @@
 """What an attack may look at: the trained model, its tokenizer, and files of the corpus."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from confide import models
 from confide.errors import InputError
 from confide.models import LanguageModel
-from confide.text.tokenizer import Tokenizer, load
+from confide.text import tokenizer as tokenizers
+from confide.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +34,29 @@ def opened(
     shadows: Path | None = None,
     reference: Path | None = None,
     ledger: Path | None = None,
+    *,
+    as_trained: bool = False,
 ) -> Target:
     """The target with the models of these weights on a device.
 
-    InputError unless both models have the tokenizer's tokens.
+    Where it is to be `as_trained`, its adapters stay beside its weights: no attack can read such a
+    model. InputError unless both models have the tokenizer's tokens.
     """
-    vocabulary = load(tokenizer)
+    vocabulary = tokenizers.load(tokenizer)
 
-    def fitting(weights: Path) -> LanguageModel:
-        network = models.load(weights.parent)
+    def fitting(weights: Path, load: Callable[[Path], LanguageModel]) -> LanguageModel:
+        network = load(weights.parent)
         if network.vocab_size != vocabulary.vocab_size:
             sizes = f"{vocabulary.vocab_size} tokens, the model in {weights.parent}"
             raise InputError(f"has {sizes} {network.vocab_size}", file=tokenizer)
         return network.to(device)
 
     return Target(
-        fitting(model),
+        fitting(model, models.load_as_trained if as_trained else models.load),
         tokenizer=vocabulary,
         points=points,
         canaries=canaries,
         shadows=shadows,
-        reference=None if reference is None else fitting(reference),
+        reference=None if reference is None else fitting(reference, models.load),
         ledger=ledger,
     )

@@ -130,9 +130,6 @@ def attacks(params: Params, row: RunSpec, field: str) -> Iterator[Problem]:
     ]
     if len(set(kinds)) < len(kinds):
         yield Problem((field,), listed, "has two attacks of one kind")
-    if field == "trajectory" and listed and getattr(params.models[row.model], "adapter", None):
-        message = f"models.{row.model} has adapters: there is no trajectory of these"
-        yield Problem((field,), listed, message)
     compared_with = jobs.references(params, listed)
     if field == "trajectory" and len(compared_with) > 1:
         shown = ", ".join(run.name for run in compared_with)

@@ -86,12 +86,17 @@ def load_weights(model: LanguageModel, weights: Path) -> None:
 
 
 def load(folder: Path) -> LanguageModel:
-    """A trained model in evaluation mode."""
+    """A trained model as it is used, in evaluation mode."""
+    return load_as_trained(folder).merged().eval()
+
+
+def load_as_trained(folder: Path) -> LanguageModel:
+    """A trained model, its adapters beside its weights, in evaluation mode."""
     spec, sizes = _described(folder)
     _outline(folder, spec, sizes)
     model = build(spec, **sizes)
     load_weights(model, Path(folder) / WEIGHTS)
-    return model.merged().eval()
+    return model.eval()
 
 
 def outlined(folder: Path) -> LanguageModel:

@@ -6,6 +6,7 @@ them (<MASK>, padding, control strings). Their rows are trained in any case: wit
 embeddings are frozen otherwise, they are a small embedding of their own.
 """
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -181,6 +182,9 @@ class CausalLM(LanguageModel):
                 output_of(network).weight[known:] = self.head.more.weight
         self.head = Head(output_of(network).weight, output_of(network).bias)
         return self
+
+    def as_used(self) -> "CausalLM":
+        return self if self.spec.adapter is None else copy.deepcopy(self).merged()
 
     @torch.no_grad()
     def _check_causal(self) -> None:

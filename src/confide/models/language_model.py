@@ -51,6 +51,13 @@ class LanguageModel(nn.Module):
         """The model as it is used once it is trained: itself, where nothing was added to it."""
         return self
 
+    def as_used(self) -> "LanguageModel":
+        """The same, but this model stays as it is trained: a copy, where `merged` would change it.
+
+        Where nothing was added it is this model itself, and follows its weights.
+        """
+        return self
+
     @property
     def device(self) -> torch.device:
         """Where the weights are."""

@@ -3,6 +3,7 @@
 They show what it remembers while it learns.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from confide.attacks.registry import ATTACKS
@@ -43,11 +44,13 @@ def trajectory(
         canaries=canaries,
         shadows=None,
         reference=reference,
+        as_trained=True,
     )
     rows = []
-    for epoch in snapshots.each(epochs, target.model):
+    for epoch, used in snapshots.each(epochs, target.model):
+        after = replace(target, model=used)
         found = {
-            name: {"attack": one.kind} | ATTACKS[one.kind](one, target)
+            name: {"attack": one.kind} | ATTACKS[one.kind](one, after)
             for name, one in spec.attacks.items()
         }
         rows.append({"epoch": epoch} | found)

@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import nn
 
 from confide.errors import InputError
 from confide.files.io import atomic
@@ -42,11 +41,12 @@ def clear(folder: Path) -> None:
         place.unlink()
 
 
-def each(path: Path, model: LanguageModel) -> Iterator[int]:
-    """Give the model the weights after each epoch in turn; yields the epoch's number. InputError
-    where they do not fit.
+def each(path: Path, model: LanguageModel) -> Iterator[tuple[int, LanguageModel]]:
+    """Give a model as it is trained the weights after each epoch in turn.
+
+    Yields the epoch's number, and the model as it is used. InputError where they do not fit.
     """
-    own = dict(model.named_parameters())
+    own = model.stored()
     try:
         with safe_open(path, "pt") as file:
             stored = set(file.keys())
@@ -58,12 +58,12 @@ def each(path: Path, model: LanguageModel) -> Iterator[int]:
             for epoch in epochs:
                 for name, parameter in own.items():
                     _copy(file.get_tensor(f"{epoch}/{name}"), parameter, path, name)
-                yield epoch
+                yield epoch, model.as_used()
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"cannot be read as weights of epochs: {error}", file=path) from None
 
 
-def _copy(stored: torch.Tensor, parameter: nn.Parameter, path: Path, name: str) -> None:
+def _copy(stored: torch.Tensor, parameter: torch.Tensor, path: Path, name: str) -> None:
     if stored.shape != parameter.shape:
         raise InputError("is of another shape than the model's", file=path, key=name)
     parameter.data.copy_(stored)

@@ -72,6 +72,7 @@ def row_log_probs(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
 
 def log_sum_exp(head: Head, hidden: Tensor) -> Tensor:
     """log of the sum over the vocabulary of exp(logit), (n,) float64, for hidden (n, d)."""
+    assert head.more is None, "adapters are to be merged before a model is attacked"
     tiles = [slice(start, start + COLUMNS) for start in range(0, len(head.weight), COLUMNS)]
     blocks = []
     for block in hidden.split(ROWS):
