@@ -126,7 +126,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory, fit: Callable[..., None]) 
     folder = tmp_path_factory.mktemp("attacked")
     files = written(folder)
     texts = [f"{one} {two} {one}" for one in WORDS for two in WORDS] * 5
-    base = folder_of("llama", folder / "base", texts, max_position_embeddings=96)
+    base = folder_of(
+        "llama", folder / "base", texts, max_position_embeddings=96, num_hidden_layers=1
+    )
     words = from_folder(base, source="llama", control=["USR:", "SYS:"])
     save(words, folder / "tokenizer.json")
     adapter = {"rank": 4, "dropout": 0.1}

@@ -61,9 +61,11 @@ rule evaluate:
         "--redacted {input.redacted} --points {input.points} --output {output} > {log} 2>&1"
 
 
-# Small models that an attacker trains at home, on half of the secrets each; they serve every run of the dataset.
+# Models that an attacker trains at home, on half of the secrets each; they serve every run of the dataset. Adapters are
+# trained one after another, and a second attempt goes on after the last of them.
 rule shadows:
     input:
+        unpack(shadow_base),
         points="data/work/{dataset}/points.jsonl",
         tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
     output:
@@ -74,16 +76,17 @@ rule shadows:
         "logs/benchmarks/shadows/{dataset}-{shadows}.tsv"
     wildcard_constraints:
         shadows="|".join(PARAMS.shadows) or "none",
-    threads: 4  # processes of one thread each: the same numbers for any number of them
+    threads: shadow_threads  # processes of one thread each: the same numbers for any number of them
     resources:
         mem_mb=growing(4000),
         runtime=growing(240),
     params:
-        spec=lambda w: show(PARAMS.shadows[w.shadows]),
+        spec=lambda w: show(jobs.shadow_models(PARAMS, w.shadows)),
         code=code("shadows"),
     shell:
         "OMP_NUM_THREADS=1 confide shadows --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
-        "--processes {threads} --output {output} 2>&1 | tee {log}"
+        "--processes {threads} --checkpoint .checkpoints/shadows-{wildcards.dataset}-{wildcards.shadows} "
+        "--output {output} 2>&1 | tee {log}"
 
 
 def ledger_file(wildcards):

@@ -190,6 +190,16 @@ def pretrained_files(wildcards):
     )
 
 
+def shadow_base(wildcards):
+    """The pretrained model that shadow models are adapters of, if it is made here."""
+    return packaged(jobs.shadow_base(PARAMS, wildcards.shadows))
+
+
+def shadow_threads(wildcards):
+    """Adapters are trained in one process: each would hold the whole model."""
+    return 4 if PARAMS.shadows[wildcards.shadows].model is None else 1
+
+
 def plant_files(wildcards):
     """Points of the corpus, and the tokenizer whose words or new tokens canaries are made of, if they are."""
     source = jobs.source_of(DATASETS[wildcards.dataset])

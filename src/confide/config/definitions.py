@@ -12,7 +12,15 @@ from typing import Any
 from confide.config import jobs
 from confide.config.layers import Problem
 from confide.report.published import sources
-from confide.specs import AuditCanarySpec, CanarySpec, LiraSpec, Params, PolicySpec
+from confide.specs import (
+    AuditCanarySpec,
+    CanarySpec,
+    CausalLMSpec,
+    LiraSpec,
+    Params,
+    PolicySpec,
+    ShadowsSpec,
+)
 from confide.text.planted import NEW_TOKEN
 
 # fmt: off
@@ -49,6 +57,7 @@ REFERENCES = (  # block, field, block that must define the value
     ("attacks", "reference", "runs"),
     ("attacks", "judges", "policies"),
     ("attacks", "shadows", "shadows"),
+    ("shadows", "model", "models"),
     ("studies", "runs", "runs"),
 )
 
@@ -83,7 +92,9 @@ def undefined(params: Params, path: tuple[str, ...], used: Any, target: str) -> 
     else:
         places = {} if used is None else {path: used}
     for place, name in places.items():
-        if name not in defined:
+        if not isinstance(name, str):
+            yield Problem(place, None, f"expected a name of {target}")
+        elif name not in defined:
             known = ", ".join(defined) or "nothing is"
             yield Problem(place, name, f"is not defined under {target}: {known}")
 
@@ -144,7 +155,10 @@ def policies(params: Params) -> Iterator[Problem]:
 
 
 def shadows(params: Params) -> Iterator[Problem]:
-    """Attacks by likelihood ratios that attack other secrets than their shadow models know."""
+    """Shadow models that nobody can train, and attacks on other secrets than they know."""
+    for name, spec in params.shadows.items():
+        for key, message in shadowless(params, spec):
+            yield Problem(("shadows", name, key), getattr(spec, key), message)
     for name, attack in params.attacks.items():
         if not isinstance(attack, LiraSpec):
             continue
@@ -154,6 +168,20 @@ def shadows(params: Params) -> Iterator[Problem]:
             if value != theirs:
                 message = f"shadows.{attack.shadows} has {theirs!r}"
                 yield Problem(("attacks", name, key), value, message)
+
+
+def shadowless(params: Params, spec: ShadowsSpec) -> Iterator[tuple[str, str]]:
+    """Why shadow models of a pretrained model cannot be what is meant: keys, and what is wrong."""
+    if spec.model is None:
+        return
+    model = params.models[str(spec.model)]
+    if not isinstance(model, CausalLMSpec) or model.adapter is None:
+        yield "model", "needs a model of kind causal_lm with an adapter: only that is trained anew"
+    for key in ("embedding", "hidden"):
+        if key in spec.model_fields_set:
+            yield key, f"is of LSTMs: these are adapters of {spec.model}"
+    if "lr" not in spec.model_fields_set:
+        yield "lr", "is for LSTMs: say what adapters learn at, such as 0.002"
 
 
 def privacy(params: Params) -> Iterator[Problem]:

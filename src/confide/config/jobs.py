@@ -28,6 +28,7 @@ from confide.specs import (
     RecallSpec,
     RedactSpec,
     RunSpec,
+    ShadowsSpec,
     SplitSpec,
     TextSpec,
     TrainSpec,
@@ -361,6 +362,18 @@ def shadows(params: Params, run: Run, attack: str) -> str | None:
     """File, below data/work, of the shadow models that an attack on a run reads, if it does."""
     name = getattr(params.attacks[attack], "shadows", None)
     return f"{run.row.dataset}/shadows-{name}.safetensors" if name is not None else None
+
+
+def shadow_models(params: Params, name: str) -> ShadowsSpec:
+    """Shadow models, with the model that they are adapters of in place of its name."""
+    spec = params.shadows[name]
+    model = None if spec.model is None else params.models[str(spec.model)]
+    return spec.model_copy(update={"model": model})
+
+
+def shadow_base(params: Params, name: str) -> str | None:
+    """The pretrained model that shadow models are adapters of, if they are."""
+    return getattr(shadow_models(params, name).model, "pretrained", None)
 
 
 def attack(params: Params, run: Run, name: str) -> AttackJobSpec:

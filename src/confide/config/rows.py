@@ -120,6 +120,8 @@ def attacks(params: Params, row: RunSpec, field: str) -> Iterator[Problem]:
         elif kind in CANARIES and params.canaries[planted].kind != CANARIES[kind]:
             message = f"needs canaries of {CANARIES[kind]}: {planted} are others"
             yield Problem((field, index), name, message)
+        if (problem := foreign_shadows(params, row, name)) is not None:
+            yield Problem((field, index), name, problem)
         if field == "trajectory" and kind in FINAL:
             yield Problem((field, index), name, f"{FINAL[kind]}: for the final model alone")
     specs = [params.attacks[name] for name in listed]
@@ -134,6 +136,19 @@ def attacks(params: Params, row: RunSpec, field: str) -> Iterator[Problem]:
     if field == "trajectory" and len(compared_with) > 1:
         shown = ", ".join(run.name for run in compared_with)
         yield Problem((field,), listed, f"has several reference models: {shown}")
+
+
+def foreign_shadows(params: Params, row: RunSpec, attack: str) -> str | None:
+    """What is wrong with shadow models that would read a row's tokens as those of another model."""
+    name = getattr(params.attacks[attack], "shadows", None)
+    if name is None or (chosen := params.shadows[name].model) is None:
+        return None
+    source = getattr(params.models[str(chosen)], "pretrained", None)
+    tokenizer = params.datasets[row.dataset].tokenizer
+    own = params.tokenizers[tokenizer]
+    if own.kind == "pretrained" and own.source == source:
+        return None
+    return f"shadows.{name} are of {chosen}, which has other tokens than the tokenizer {tokenizer}"
 
 
 def warm_starts(params: Params) -> Iterator[Problem]:

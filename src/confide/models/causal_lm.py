@@ -187,6 +187,23 @@ class CausalLM(LanguageModel):
         return self if self.spec.adapter is None else copy.deepcopy(self).merged()
 
     @torch.no_grad()
+    def renew(self) -> None:
+        """Adapters and the rows of new tokens as in a model that was just built.
+
+        Adapters come from torch's global generator: seed it first.
+        """
+        from peft.tuners.lora import LoraLayer
+
+        for module in self.network.modules():
+            if isinstance(module, LoraLayer):
+                module.reset_lora_parameters("default", True)
+        if self.head.more is not None:
+            extended = cast(NewRows, self.network.get_input_embeddings())
+            extended.new.weight.copy_(extended.known.weight.float().mean(0))
+            if self.head.more.weight is not extended.new.weight:
+                self.head.more.weight.copy_(self.head.weight.float().mean(0))
+
+    @torch.no_grad()
     def _check_causal(self) -> None:
         """InputError unless a position sees what stands before it in its own text, and no more.
 

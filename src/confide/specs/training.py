@@ -262,20 +262,24 @@ class MembershipSpec(Spec):
 
 
 class ShadowsSpec(Spec):
-    """Shadow models of the likelihood-ratio attack: small LSTMs, each trained on a random half of
-    the candidates' points.
+    """Shadow models of the likelihood-ratio attack.
+
+    Each is trained on a random half of the candidates' points. They are small LSTMs, or with
+    `model` adapters of a pretrained model: in params.yaml its name under models, in a job the model
+    itself.
     """
 
+    model: str | CausalLMSpec | None = None
     # kind of gold secret; label, limit and seed draw the candidates, as those of the attacks do
     label: str = "address"
     limit: Natural = 1000  # members and non-members each
     models: Annotated[int, Field(ge=4, multiple_of=2)] = (
         32  # in pairs: what one model has seen, the other has not
     )
-    embedding: Natural = 32
+    embedding: Natural = 32  # of the LSTMs
     hidden: Natural = 32
     epochs: Natural = 6
-    lr: Positive = 0.02
+    lr: Positive = 0.02  # for LSTMs: adapters need one of their own
     batch_size: Natural = 8
     background: Fraction = 0.3  # share of all other training points, which every model sees
     seed: int = 0

@@ -3,16 +3,21 @@
 They are what an attacker with data of the same kind trains at home (Carlini et al. 2022): on the
 text as it was, without redaction and without noise, whatever was done for the model under attack.
 So they depend on dataset, tokenizer and specification alone, and serve every run of the dataset.
-Only their scores are kept, not their weights.
+Only their scores are kept, not their weights. They are small LSTMs, or adapters of the pretrained
+model that the attacked ones start from, too: then a killed job goes on after the last adapter.
 """
 
-from dataclasses import replace
+import hashlib
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.random import Generator, default_rng
 
+from confide import models
 from confide.attacks.membership.members import choose, first_occurrences, tokens_of
 from confide.attacks.membership.membership import FEWEST
 from confide.attacks.membership.scores import secret_log_probs
@@ -20,21 +25,51 @@ from confide.attacks.membership.shadows import Shadows, assignment, first_lines,
 from confide.attacks.statistics.scoring import view_of
 from confide.dp.mechanism.sampling import generator
 from confide.errors import InputError
+from confide.files.io import sha256
+from confide.models.causal_lm import CausalLM
 from confide.models.lstm import LSTMModel
 from confide.models.stacked import StackedLSTM, fit
 from confide.output.escaping import warn
 from confide.runtime.memory import keep_pages
-from confide.specs import LSTMSpec, ShadowsSpec
+from confide.specs import CausalLMSpec, LSTMSpec, ShadowsSpec
 from confide.text.tokenizer import Tokenizer
 from confide.text.tokenizer import load as load_tokenizer
+from confide.train import checkpoint as checkpoints
+from confide.train.adapters import fit_adapter
 from confide.train.job import device_of
 from confide.types import View
 
 
+class Lesson(NamedTuple):
+    """What K shadow models learn from, and what they are asked afterwards."""
+
+    view: View  # N texts
+    learns: np.ndarray  # (K, N) bool: which model learns which
+    candidates: View  # M texts, their secrets private
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What K trained models say of M candidates."""
+
+    total: np.ndarray  # (K, M) float64: log-probability of the secret's tokens, nats
+    count: np.ndarray  # (M,) int64: how many tokens that are
+    loss: np.ndarray  # (epochs, K): mean losses of training, nats per token
+
+
 def shadows(
-    spec: ShadowsSpec, *, points: Path, tokenizer: Path, output: Path, processes: int = 1
+    spec: ShadowsSpec,
+    *,
+    points: Path,
+    tokenizer: Path,
+    output: Path,
+    checkpoint: Path | None = None,
+    processes: int = 1,
 ) -> None:
     """Train the shadow models and write their scores of every candidate.
+
+    `checkpoint`: a folder in which adapters' scores are kept until all are there. `processes` are
+    for LSTMs.
 
     Guarantees: the output holds numbers alone, no secret and no text.
     """
@@ -50,26 +85,29 @@ def shadows(
     texts, learns = training_set(
         list(holders(points, spec.label, chosen)), seen, spec.background, rng
     )
-    total, count, loss = trained(
+    view = view_of([ids for ids, _ in words.encode_batch(texts)])
+    lesson = Lesson(view, learns, tokens_of(chosen, words))
+    if spec.model is None:
+        found = trained(spec, words, lesson, processes)
+    else:
+        model = base_of(spec, words)
+        spec = spec.model_copy(update={"model": model.spec})  # with the digest of its files
+        inputs = [spec.model_dump_json(), sha256(points), sha256(tokenizer)]
+        fingerprint = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
+        with nullcontext() if checkpoint is None else checkpoints.exclusive(checkpoint):
+            found = adapted(spec, model, lesson, checkpoint, fingerprint)
+    made = Shadows(
         spec,
-        words=words,
-        view=view_of([ids for ids, _ in words.encode_batch(texts)]),
-        learns=learns,
-        candidates=tokens_of(chosen, words),
-        processes=processes,
+        seen=seen,
+        total=found.total,
+        count=found.count,
+        member=member,
+        line=first_lines(points, spec.label, chosen),
+        loss=found.loss,
     )
-    write(
-        Shadows(
-            spec,
-            seen=seen,
-            total=total,
-            count=count,
-            member=member,
-            line=first_lines(points, spec.label, chosen),
-            loss=loss,
-        ),
-        output,
-    )
+    write(made, output)
+    if checkpoint is not None:
+        checkpoints.clear(checkpoint)
 
 
 def training_set(
@@ -111,16 +149,9 @@ def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
     )
 
 
-def trained(
-    spec: ShadowsSpec,
-    words: Tokenizer,
-    view: View,
-    learns: np.ndarray,
-    candidates: View,
-    processes: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores (K, M) and token counts (M,) of the candidates, and losses of training (epochs, K)."""
-    (view, candidates), bos, size = compact([view, candidates], words.bos_id)
+def trained(spec: ShadowsSpec, words: Tokenizer, lesson: Lesson, processes: int) -> Scores:
+    """Small LSTMs, and what they say of the candidates."""
+    (view, candidates), bos, size = compact([lesson.view, lesson.candidates], words.bos_id)
     torch.manual_seed(spec.seed)
     like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
@@ -128,7 +159,7 @@ def trained(
     losses = fit(
         stack,
         view,
-        learns,
+        lesson.learns,
         epochs=spec.epochs,
         lr=spec.lr,
         batch_size=spec.batch_size,
@@ -136,10 +167,77 @@ def trained(
         source=generator(spec.seed, "shadows"),
         processes=processes,
     )
+    check_losses(spec, losses)
+    say_losses(losses, len(view))
+    shadow_models = (stack.model(number, fresh[0]).eval() for number in range(len(stack)))
+    scores = [secret_log_probs(model, candidates) for model in shadow_models]
+    return Scores(np.stack([total for total, _ in scores]), scores[0][1], losses)
+
+
+def base_of(spec: ShadowsSpec, words: Tokenizer) -> CausalLM:
+    """The pretrained model with an adapter, read once for all shadow models.
+
+    InputError where the specification names none.
+    """
+    if not isinstance(spec.model, CausalLMSpec) or spec.model.adapter is None:
+        message = "needs a model of kind causal_lm with an adapter: only that is trained anew"
+        raise InputError(message, key="model")
+    model = models.build(spec.model, words.vocab_size, words.bos_id)
+    assert isinstance(model, CausalLM)
+    return model.to(device_of(spec.device))
+
+
+def adapted(
+    spec: ShadowsSpec,
+    model: CausalLM,
+    lesson: Lesson,
+    checkpoint: Path | None,
+    fingerprint: str,
+) -> Scores:
+    """Adapters of a model, one after another, and what they say of the candidates.
+
+    The attacks read a model whose adapters are merged, in float32; so are these asked.
+    """
+    totals: list[torch.Tensor] = []
+    losses: list[torch.Tensor] = []
+    saved = None if checkpoint is None else checkpoints.read(checkpoint, fingerprint)
+    if saved is not None:
+        totals += saved["shadows"]["total"].unbind()
+        losses += saved["shadows"]["loss"].unbind()
+    for number in range(len(totals), spec.models):
+        loss = fit_adapter(
+            model,
+            lesson.view,
+            lesson.learns[number],
+            epochs=spec.epochs,
+            lr=spec.lr,
+            batch_size=spec.batch_size,
+            seed=generator(spec.seed, f"shadow {number}").initial_seed(),
+            title=f"shadow {number + 1} of {spec.models}",
+        )
+        check_losses(spec, loss)
+        total, _ = secret_log_probs(model.as_used(), lesson.candidates)
+        if not np.isfinite(total).all():
+            raise InputError("training diverged: a score is not finite", key="lr", value=spec.lr)
+        totals.append(torch.from_numpy(total))
+        losses.append(torch.from_numpy(loss))
+        if checkpoint is not None:
+            state = {"total": torch.stack(totals), "loss": torch.stack(losses)}
+            checkpoints.write(checkpoint, fingerprint, {"shadows": state})
+    found = torch.stack(losses, 1).numpy()
+    say_losses(found, len(lesson.view))
+    starts = lesson.candidates.starts
+    count = np.add.reduceat(lesson.candidates.private.astype(np.int64), starts[:-1])
+    return Scores(torch.stack(totals).numpy(), count, found)
+
+
+def check_losses(spec: ShadowsSpec, losses: np.ndarray) -> None:
+    """InputError where training diverged."""
     if not np.isfinite(losses).all():
         raise InputError("training diverged: a loss is not finite", key="lr", value=spec.lr)
+
+
+def say_losses(losses: np.ndarray, texts: int) -> None:
+    """One line on losses (epochs, K) of training on so many texts."""
     first, last = (f"{loss.mean():.3f}" for loss in losses[[0, -1]])
-    warn(f"shadows: {len(stack)} models, {len(view)} texts, loss {first} to {last}")
-    models = (stack.model(number, fresh[0]).eval() for number in range(len(stack)))
-    scores = [secret_log_probs(model, candidates) for model in models]
-    return np.stack([total for total, _ in scores]), scores[0][1], losses
+    warn(f"shadows: {losses.shape[1]} models, {texts} texts, loss {first} to {last}")
