@@ -15,12 +15,14 @@ from confide.dp.mechanism import clipping
 from confide.dp.mechanism.clipping import PerExampleClipper, normalised
 from confide.dp.mechanism.update import per_example
 from confide.errors import InputError
+from confide.models import generation
 from confide.models.batches import Batch
-from confide.models.generation import ending, generate, uniforms
+from confide.models.generation import CausalReader, ending, generate, uniforms
 from confide.models.head import IGNORE
 from confide.specs import AdapterSpec, CausalLMSpec, SamplingSpec
 from confide.text.tokenizer import from_folder
 from tests.families import END, FAMILIES, folder_of
+from tests.models.test_generation import naive
 
 WAYS = ("full", "adapter")
 LENGTHS = (9, 4, 6, 1)
@@ -160,6 +162,43 @@ def test_texts_do_not_depend_on_their_company(family, build):
     for place, prompt in enumerate(prompts):
         alone = generate(model, [prompt], numbers[place : place + 1], spec, ending(words))
         assert alone[0] == together[place]
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "opt", "gemma3_text"])
+def test_texts_are_those_of_a_naive_loop(family, build, monkeypatch):
+    """Each token from a forward pass over all that stands before it; some end early."""
+    model, words = build(family, "adapter")
+    model = model.merged().eval()
+    spec = SamplingSpec(max_new_tokens=9, temperature=1.5, top_k=30)
+    prompts = [words.encode("my code is 47"), words.encode("I"), []]
+    numbers = uniforms(3, 4, spec, torch.Generator().manual_seed(1))
+    until = ending(words, [words.decode([token]) for token in range(40, 90, 4)])
+    monkeypatch.setattr(generation, "ROWS", 5)
+    found = generate(model, prompts, numbers, spec, until)
+    lengths = {len(one.ids) for row in found for one in row}
+    assert len(lengths) > 3
+    for prompt, row, own in zip(prompts, found, numbers, strict=True):
+        assert [(one.ids, one.text) for one in row] == [
+            naive(model, prompt, each, spec, until) for each in own
+        ]
+
+
+def test_what_was_read_is_not_copied_for_each_token(build):
+    model, words = build("llama", "full")
+    ids = torch.randint(0, words.vocab_size, (3, 4))
+    reader = CausalReader(model, ids, torch.tensor([4, 2, 3]), torch.tensor([0, 0, 2]), 5)
+    layer = reader.cache.layers[0]
+    places = [part.data_ptr() for part in (layer.keys, layer.values)]
+    with torch.inference_mode():
+        for _ in range(2):
+            reader.read(torch.tensor([5, 6, 7]))
+        assert [part.data_ptr() for part in (layer.keys, layer.values)] == places
+        assert layer.keys.shape[2] == 6
+        reader.keep(torch.tensor([2]))
+        for _ in range(3):
+            reader.read(torch.tensor([5]))
+        with pytest.raises(RuntimeError):  # there was room for five
+            reader.read(torch.tensor([5]))
 
 
 def test_dropout_is_on_where_it_is_asked_for(build):

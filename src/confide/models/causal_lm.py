@@ -22,7 +22,7 @@ from confide.models.pretrained import KEY
 from confide.specs import AdapterSpec, CausalLMSpec
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import Cache, PreTrainedModel
 
 # Keys and values of each layer, (n, heads, t, d / heads), after t tokens.
 State = Sequence[tuple[Tensor, Tensor]]
@@ -141,19 +141,29 @@ class CausalLM(LanguageModel):
         mask (n, t + L) is 0 where a context, of t tokens so far, has padding.
         """
         from transformers import DynamicCache
+        from transformers.cache_utils import DynamicLayer
 
         cache = DynamicCache()
-        for layer, (keys, values) in enumerate(contexts):
-            cache.update(keys, values, layer)
-        hidden = self.body(
+        for keys, values in contexts:
+            layer = DynamicLayer()
+            layer.lazy_initialization(keys, values)
+            layer.keys, layer.values = keys, values  # `update` would copy them first
+            cache.layers.append(layer)
+        hidden = self.read_into(cache, tokens, positions, mask)
+        layers: list[Any] = cache.layers
+        return hidden, [(layer.keys, layer.values) for layer in layers]
+
+    def read_into(
+        self, cache: "Cache", tokens: Tensor, positions: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        """Read tokens (n, L) into a cache of transformers: hidden states (n, L, d)."""
+        return self.body(
             input_ids=tokens,
             position_ids=positions,
             attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
         ).last_hidden_state
-        layers: list[Any] = cache.layers
-        return hidden, [(layer.keys, layer.values) for layer in layers]
 
     def merged(self) -> "CausalLM":
         """This model with its adapters added to the weights, all in float32.

@@ -5,7 +5,8 @@ There are top-k and nucleus sampling, stop strings, and banned tokens.
 Every token is drawn by inverting the distribution function at a uniform number of its own, so that
 a text depends on its prompt and its numbers and not on what is generated beside it. Contexts of
 similar length share a batch, a prompt is read once for all its samples, and what ends leaves the
-batch. GPT-2 keeps keys and values of what it has read, the LSTM its state.
+batch. GPT-2 keeps keys and values of what it has read, and so do models of transformers, in memory
+that has room for all new tokens; the LSTM keeps its state.
 
 Shapes: P prompts, S samples of each, T new tokens at most, n contexts in a batch, V vocabulary.
 """
@@ -245,29 +246,36 @@ class CausalReader:
     models that look back a fixed number of tokens need it.
     """
 
-    def __init__(self, model: CausalLM, ids: Tensor, lengths: Tensor, rows: Tensor):
+    def __init__(self, model: CausalLM, ids: Tensor, lengths: Tensor, rows: Tensor, new: int):
+        from confide.models.roomy import with_room
+
         self.model = model
+        self.room = new
         width = ids.shape[1]
         behind = width - lengths.to(ids.device)[:, None]  # (p, 1): how far a prompt moves
         places = torch.arange(width, device=ids.device) - behind
         self.mask = (places >= 0).long()
         places = places.clamp(min=0)
-        hidden, self.state = model.read(ids.gather(1, places), places, self.mask)
+        hidden, state = model.read(ids.gather(1, places), places, self.mask)
         self.hidden = hidden[:, -1][rows]
-        self.positions = lengths.to(ids.device)
-        self.keep(rows)
+        self.positions = lengths.to(ids.device)[rows]
+        self.mask = self.mask[rows]
+        self.cache = with_room(model.take(state, rows), new)
 
     def read(self, tokens: Tensor) -> Tensor:
         """One token (n,) more in each context -> hidden (n, d)."""
         self.mask = F.pad(self.mask, (0, 1), value=1)
         positions = self.positions[:, None]
-        hidden, self.state = self.model.read(tokens[:, None], positions, self.mask, self.state)
+        hidden = self.model.read_into(self.cache, tokens[:, None], positions, self.mask)
         self.positions = self.positions + 1
+        self.room = self.room - 1
         return hidden[:, 0]
 
     def keep(self, rows: Tensor) -> None:
         """Only these contexts."""
-        self.state = self.model.take(self.state, rows)
+        from confide.models.roomy import state_of, with_room
+
+        self.cache = with_room(self.model.take(state_of(self.cache), rows), self.room)
         self.mask = self.mask[rows]
         self.positions = self.positions[rows]
 
@@ -284,7 +292,7 @@ def reader_of(
     if isinstance(model, LSTMModel):
         return LSTMReader(model, ids, lengths, rows)
     if isinstance(model, CausalLM):
-        return CausalReader(model, ids, lengths, rows)
+        return CausalReader(model, ids, lengths, rows, new)
     raise TypeError(f"there is no reader for {type(model).__name__}")
 
 
@@ -336,7 +344,9 @@ def _batch(model: LanguageModel, longest: int, samples: int, new: int) -> int:
     """How many contexts go together; all samples of a prompt, where there are not too many."""
     size = ROWS
     if model.cache_bytes:
-        size = max(1, min(ROWS, BYTES // (model.cache_bytes * (longest // samples + new))))
+        # a GPT-2's reader keeps a prompt once for all its samples
+        own = longest // samples if isinstance(model, GPT2Model) else longest
+        size = max(1, min(ROWS, BYTES // (model.cache_bytes * (own + new))))
     return size - size % samples if size > samples else size
 
 
