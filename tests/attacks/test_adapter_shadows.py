@@ -203,7 +203,9 @@ def laid_over(*, shadow: dict[str, Any], model: str = "smollm2", dataset: str = 
     definitions: dict[str, Any] = {
         "shadows": {"mine": shadow | {"model": model}},
         "attacks": {"mine": {"kind": "lira", "shadows": "mine"}},
-        "runs": {"llm_nonprivate": {"attacks": ["mine"], "trajectory": [], "dataset": dataset}},
+        "runs": {
+            "llm_nonprivate": {"attacks": ["mine"], "trajectory": ["exposure"], "dataset": dataset}
+        },
     }
     check_layers([*own_layers(), Layer("mine", None, definitions)])
 

@@ -10,7 +10,13 @@ import torch
 from planted_words import WORDS, no_word_of, point, sentence, word_tokenizer
 from scipy.sparse import csr_matrix
 
-from confide.attacks.authorship.author_inference import last_states, token_counts
+from confide.attacks.authorship.author_inference import (
+    Labelled,
+    blind_features,
+    last_states,
+    token_counts,
+    told,
+)
 from confide.attacks.registry import ATTACKS
 from confide.attacks.statistics.probe import choose, fit, hits
 from confide.attacks.target import Target
@@ -203,3 +209,19 @@ def test_a_diverged_model_is_a_reason(tokenizer, make_model, tmp_path):
     model = make_model("lstm", tokenizer, scale=float("nan"))
     found = ATTACKS["author_inference"](SPEC, Target(model, tokenizer, tmp_path / "points.jsonl"))
     assert found["accuracy"] is None and "finite" in found["reason"] and found["blind"] > 0.9
+
+
+def test_tokens_that_no_training_text_has_change_nothing():
+    """The classifier of all counts is that of the counts that are left."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 12, 60)
+    ids = np.concatenate(
+        [rng.integers(20 * (n % 3), 20 * (n % 3) + 40, size) for n, size in enumerate(lengths)]
+    )
+    split = np.repeat([0, 1, 2], [36, 12, 12])
+    view = View(ids.astype(np.int32), np.cumsum([0, *lengths]), np.zeros(len(ids), bool))
+    texts = Labelled(view, np.arange(60) % 3, split, authors=3, untrained=0)
+    few = blind_features(texts, 5000)
+    assert few.shape[1] == len(np.unique(ids[: lengths[:36].sum()])) < 80
+    whole, ours = (told(found, texts, SPEC, "") for found in (token_counts(view, 5000), few))
+    assert whole == pytest.approx(ours) and ours["accuracy"] > 0.4

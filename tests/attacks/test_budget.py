@@ -14,11 +14,14 @@ from scipy.stats import binomtest, rankdata
 from torch import nn
 
 from confide import models
-from confide.attacks.exposure import budget, tree
+from confide.attacks.exposure import budget, sequence_samples, sequence_search, tree
 from confide.attacks.exposure.budget import Space, affordable, clopper_pearson, estimated, ranking
 from confide.attacks.exposure.candidates import Sentence
 from confide.attacks.exposure.ranking import MARGIN, Census
+from confide.attacks.exposure.sequence_search import search
+from confide.attacks.exposure.words import Space as Words
 from confide.attacks.registry import ATTACKS
+from confide.attacks.statistics.scoring import row_log_probs
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_json
@@ -243,3 +246,30 @@ def test_a_game_within_a_budget_says_so(
     assert found["game_auc"] == 1 and "game_exposure_in_mean" not in found
     whole = ATTACKS["game"](GameSpec(kind="game"), Target(model, digit_tokenizer, tmp_path, path))
     assert whole["game_exact"] and whole["game_exposure_in_mean"] > 10
+
+
+def test_states_that_grow_are_held_in_bounded_memory(
+    llama: tuple[nn.Module, Tokenizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a context keeps of each token, one level has no more than it may."""
+    model, _ = llama
+    most = 20 * 5 * model.cache_bytes
+    monkeypatch.setattr(sequence_search, "STATE_BYTES", most)
+    monkeypatch.setattr(sequence_samples, "STATE_BYTES", most)
+    held = []
+    advance = model.advance
+
+    def watched(state: Any, tokens: torch.Tensor) -> Any:
+        hidden, after = advance(state, tokens)
+        held.append(sum(part.nbytes for layer in after for part in layer))
+        return hidden, after
+
+    space = Words(np.arange(20, 32), np.arange(40, 52), 4)
+    targets = row_log_probs(model, space.tokens(np.array([[1, 2, 3, 4]])))
+    free = search(model, space, targets, chunk=4096, budget=np.inf)
+    monkeypatch.setattr(model, "advance", watched)
+    found = search(model, space, targets, chunk=4096, budget=np.inf)
+    assert (found.ranks == free.ranks).all() and 0 < max(held) <= most
+    held.clear()
+    sequence_samples.draw(model, space, count=300, chunk=4096, seed=0)
+    assert 0 < max(held) <= most

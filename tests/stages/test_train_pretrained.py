@@ -70,7 +70,7 @@ def test_killed_job_resumes_to_the_same_bytes(
     vocabulary: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wanted = pretrained(folder, "crt", **options)
+    wanted = pretrained(folder, "crt", **options).model_copy(update={"every_epoch": True})
     whole = run(tmp_path / "whole", vocabulary, wanted)
     step = Job.run
 
@@ -85,8 +85,13 @@ def test_killed_job_resumes_to_the_same_bytes(
     monkeypatch.setattr(Job, "run", step)
     torch.manual_seed(12345)
     resumed = run(tmp_path / "killed", vocabulary, wanted)
-    for name in ("model", "ledger", "config"):
+    for name in ("model", "ledger", "config", "epochs"):
         assert resumed[name].read_bytes() == whole[name].read_bytes()
+    final = load_file(whole["model"])
+    epochs = load_file(whole["epochs"])
+    last = max(int(name.partition("/")[0]) for name in epochs)
+    assert len(epochs) == last * len(final) > 0
+    assert all(torch.equal(epochs[f"{last}/{name}"], value) for name, value in final.items())
 
 
 def test_another_base_than_the_one_that_was_trained_on_is_refused(

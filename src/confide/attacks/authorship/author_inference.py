@@ -100,6 +100,15 @@ def token_counts(view: View, vocab_size: int) -> Features:
     return counts.log1p()
 
 
+def blind_features(texts: Labelled, vocab_size: int) -> Features:
+    """Counts of the tokens that occur in training texts, (N, d) sparse.
+
+    Others would have weight 0: large vocabularies are mostly these.
+    """
+    counts = token_counts(texts.view, vocab_size)
+    return counts[:, np.flatnonzero(counts[texts.of("train")].getnnz(0))]
+
+
 def told(
     features: Features, texts: Labelled, spec: AuthorInferenceSpec, prefix: str
 ) -> dict[str, float]:
@@ -141,7 +150,7 @@ def author_inference(spec: AuthorInferenceSpec, target: Target) -> dict[str, Any
         "among": AMONG,
         "majority": float((test == np.bincount(train).argmax()).mean()),
     }
-    metrics |= told(token_counts(texts.view, target.tokenizer.vocab_size), texts, spec, "blind_")
+    metrics |= told(blind_features(texts, target.tokenizer.vocab_size), texts, spec, "blind_")
     metrics["blind"] = metrics["blind_accuracy"]
     states = last_states(target.model, texts.view)
     if not np.isfinite(states).all():

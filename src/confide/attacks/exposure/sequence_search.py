@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from confide.attacks.exposure.tree import STATE_BYTES, Evaluations, Spent, read
+from confide.attacks.exposure.tree import STATE_BYTES, Evaluations, Roots, Spent, read
 from confide.attacks.exposure.words import Space
 from confide.attacks.statistics.scoring import word_log_probs
 from confide.models import LanguageModel
@@ -64,11 +64,14 @@ def count_above(
 
     False beside the counts: that took more than `budget` states.
     """
-    root = read(model, (model.bos,), {})
+    roots: Roots = {}
+    root = read(model, (model.bos,), roots)
+    path = space.tokens(np.zeros((1, space.length), dtype=np.int64))[0, :-1]
+    deepest = read(model, (model.bos, *path.tolist()), roots)
     counts = Counts(targets, floor)
     evaluations = Evaluations(budget)
     words = space.words(root.hidden.device)
-    chunk = max(1, min(chunk, CELLS // len(space.first), STATE_BYTES // root.size))
+    chunk = max(1, min(chunk, CELLS // len(space.first), STATE_BYTES // deepest.size))
 
     def visit(depth: int, hidden: Tensor, state: Any, score: Tensor) -> None:
         """Count what lies below prefixes (k,) of `depth` words."""
