@@ -157,21 +157,32 @@ def test_memorised_secrets_are_exact_in_a_few_evaluations(
 
 
 def test_intervals_hold_what_they_say() -> None:
-    """Scores of ten thousand candidates with ties and near misses, drawn from a thousand times."""
+    """Scores of ten thousand candidates with ties and near misses, drawn from a thousand times: of
+    one secret, and of several together.
+    """
     rng = np.random.default_rng(0)
     size = 10_000
     scores = rng.integers(0, 4000, size) * (MARGIN / 3)
     secrets = np.concatenate([(-scores).argsort()[[0, 3, 100]], rng.integers(size, size=5)])
     true = rankdata(-scores)[secrets]
     held = np.zeros(len(secrets))
+    together = 0
     values = []
     runs = 1000
     for _ in range(runs):
         drawn = rng.integers(size, size=300)
         found = estimated(scores[drawn], drawn, secrets, scores[secrets], size)
-        held += (found.low <= true) & (true <= found.high)
+        covers = (found.low <= true) & (true <= found.high)
+        together += int(covers.all())
+        alone = [
+            estimated(scores[drawn], drawn, secrets[i : i + 1], scores[secrets[i : i + 1]], size)
+            for i in range(len(secrets))
+        ]
+        held += [one.low[0] <= rank <= one.high[0] for one, rank in zip(alone, true, strict=True)]
         values.append(found.rank)
-    assert (held / runs > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)).all()
+    least = 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
+    assert together / runs > least and (held / runs > least).all()
+    assert (held / runs).min() < 0.995  # they are not wide for nothing
     assert np.mean(values, 0) == pytest.approx((300 * true + size) / 301, rel=0.1)
 
 
@@ -194,9 +205,11 @@ def test_an_estimate_is_no_better_than_its_draws() -> None:
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 7), (3, 7), (7, 7), (12, 5000)])
 def test_interval_is_that_of_clopper_and_pearson(hits: int, count: int) -> None:
-    theirs = binomtest(hits, count).proportion_ci(0.95, "exact")
-    assert clopper_pearson(hits, count) == pytest.approx((theirs.low, theirs.high))
-    assert clopper_pearson(0, 0) == (0, 1)
+    for level in (0.95, 0.999):
+        theirs = binomtest(hits, count).proportion_ci(level, "exact")
+        found = clopper_pearson(hits, count, (1 - level) / 2)
+        assert found == pytest.approx((theirs.low, theirs.high))
+    assert clopper_pearson(0, 0, 0.025) == (0, 1)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

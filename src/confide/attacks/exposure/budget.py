@@ -4,10 +4,11 @@ Where the whole prefix tree is within the budget, it is searched as ever (rankin
 the budget goes into branch and bound from the likeliest secret down: a log-probability only falls
 as tokens are added, so that all candidates that beat a secret lie below prefixes that are likelier
 than it. Secrets that this reaches have exact ranks. The others are estimated from candidates that
-are drawn uniformly, with replacement: how many of them beat a secret is binomial, whose interval
-(Clopper and Pearson 1934) holds at least 95 % for each secret, whatever the model. The rank itself
-is estimated by (k + 1) / (n + 1), as that of a Monte Carlo test: it is never better than n draws
-can show.
+are drawn uniformly, with replacement: how many of them beat a secret is binomial. The intervals
+(Clopper and Pearson 1934, each at 5 % divided by the number of estimates) hold all together with at
+least 95 %, whatever the model, and so do those of means and maxima that are made of their ends. The
+rank itself is estimated by (k + 1) / (n + 1), as that of a Monte Carlo test: it is never better
+than n draws can show.
 """
 
 from collections import Counter
@@ -38,7 +39,7 @@ DRAWS = 0x72616E6B  # a stream of its own, apart from the one that canaries were
 class Ranking(NamedTuple):
     """Ranks of S secrets among all candidates, the likeliest 1.
 
-    low and high are an interval of 95 % for each estimate, and equal what is exact.
+    low and high are intervals of estimates, which hold together with 95 %, and equal what is exact.
     """
 
     rank: np.ndarray  # (S,) float64
@@ -49,7 +50,7 @@ class Ranking(NamedTuple):
     @classmethod
     def of(cls, ranks: np.ndarray) -> "Ranking":
         """Of exact ranks."""
-        return cls(ranks, ranks, ranks, np.ones(len(ranks), dtype=bool))
+        return cls(ranks.copy(), ranks.copy(), ranks.copy(), np.ones(len(ranks), dtype=bool))
 
     def part(self, group: slice) -> "Ranking":
         """Of some of the secrets."""
@@ -170,15 +171,13 @@ def within(
     scores = space.apart(drawn)
     if not np.isfinite(scores).all():
         return None
-    guess = estimated(scores, drawn, secrets, apart, space.size)
-    # none of these can be likelier than a secret that is likelier than they are
-    better = apart[None, exact] > apart[:, None] + MARGIN
-    ahead = np.where(better, ranks[exact], 1.0).max(1, initial=1.0)
-    low, high, rank = (
-        np.where(exact, ranks, np.maximum(values, ahead))
-        for values in (guess.low, guess.high, guess.rank)
-    )
-    return Ranking(rank, low, high, exact)
+    guess = estimated(scores, drawn, secrets[~exact], apart[~exact], space.size)
+    # none of these can rank before a secret that is likelier
+    likelier = apart[None, exact] > apart[~exact, None] + MARGIN
+    ahead = np.where(likelier, ranks[exact], 1.0).max(1, initial=1.0)
+    for values, estimates in zip(found[:3], guess[:3], strict=True):
+        values[~exact] = np.maximum(estimates, ahead)
+    return found._replace(exact=exact)
 
 
 def settled(space: Space, secrets: np.ndarray, apart: np.ndarray) -> np.ndarray | None:
@@ -232,13 +231,14 @@ def estimated(
     scores (n,) are those of candidates drawn (n,), uniformly with replacement. A candidate within
     MARGIN of a secret may be on either side of it: the interval allows for both.
     """
+    tail = TAILS[0] / max(1, len(secrets))
     ordered = np.sort(scores)
     repeats = (drawn[:, None] == secrets).sum(0)
     above = len(scores) - np.searchsorted(ordered, apart + MARGIN, side="right")
     not_below = len(scores) - np.searchsorted(ordered, apart - MARGIN) - repeats
     middle = (above + not_below) / 2
-    low = 1 + size * np.array([clopper_pearson(k, len(scores))[0] for k in above])
-    high = 1 + size * np.array([clopper_pearson(k, len(scores))[1] for k in not_below])
+    low = 1 + size * np.array([clopper_pearson(k, len(scores), tail)[0] for k in above])
+    high = 1 + size * np.array([clopper_pearson(k, len(scores), tail)[1] for k in not_below])
     rank = (middle + 1) / (len(scores) + 1) * size
     return Ranking(
         np.clip(rank, low, np.minimum(high, size)),
@@ -248,13 +248,16 @@ def estimated(
     )
 
 
-def clopper_pearson(hits: int, count: int) -> tuple[float, float]:
-    """Two-sided interval of 95 % of a probability that gave so many hits; (0, 1) of none asked."""
+def clopper_pearson(hits: int, count: int, tail: float) -> tuple[float, float]:
+    """Interval of a probability that gave so many hits, which leaves out `tail` on each side.
+
+    (0, 1) where nothing was asked.
+    """
     from scipy.special import betaincinv
 
     low, high = 0.0, 1.0
     if hits > 0:
-        low = float(betaincinv(hits, count - hits + 1, TAILS[0]))
+        low = float(betaincinv(hits, count - hits + 1, tail))
     if hits < count:
-        high = float(betaincinv(hits + 1, count - hits, TAILS[1]))
+        high = float(betaincinv(hits + 1, count - hits, 1 - tail))
     return low, high
