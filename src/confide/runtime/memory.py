@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 class Rows(Protocol):
     """What can be cut into pieces along its examples."""
 
+    @property
+    def length(self) -> int: ...
+
     def __len__(self) -> int: ...
 
     def split(self, size: int) -> list[Self]: ...
@@ -57,13 +60,19 @@ def out_of_memory(error: RuntimeError) -> bool:
 
 
 class Budget:
-    """How many examples one pass may hold.
+    """How much one pass may hold: so many examples, or so many tokens, padding included.
 
-    It starts at `size` and is halved, with a message, whenever memory runs out.
+    It starts at `size` examples, or at `tokens` tokens if these are given, and is halved, with a
+    message, whenever memory runs out.
     """
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, tokens: int | None = None):
         self.size = size
+        self.tokens = tokens
+
+    def examples(self, length: int) -> int:
+        """How many examples of so many tokens one pass may hold: at least one."""
+        return self.size if self.tokens is None else max(1, self.tokens // length)
 
     def run(self, function: Callable[[Piece], Result], batch: Piece) -> list[Result]:
         """Results of a function on consecutive pieces of a batch.
@@ -71,7 +80,7 @@ class Budget:
         InputError if a single example does not fit.
         """
         results = []
-        waiting = batch.split(self.size)
+        waiting = batch.split(self.examples(batch.length))
         while waiting:
             try:
                 results.append(function(waiting[0]))
@@ -80,11 +89,21 @@ class Budget:
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
-            if self.size == 1:
-                raise InputError(
-                    "one example alone does not fit into memory", key="recipe.physical_batch_size"
-                )
-            self.size = (min(self.size, len(waiting[0])) + 1) // 2
-            warn(f"out of memory: physical batches of at most {self.size} examples from here on")
-            waiting = [half for piece in waiting for half in piece.split(self.size)]
+            self._halve(len(waiting[0]), waiting[0].length)
+            waiting = [
+                half for piece in waiting for half in piece.split(self.examples(piece.length))
+            ]
         return results
+
+    def _halve(self, count: int, length: int) -> None:
+        """Allow half of what did not fit: `count` examples of `length` tokens."""
+        key = "recipe.physical_batch_size" if self.tokens is None else "recipe.physical_tokens"
+        if self.examples(length) == 1:
+            raise InputError("one example alone does not fit into memory", key=key)
+        if self.tokens is None:
+            self.size = (min(self.size, count) + 1) // 2
+            most = f"{self.size} examples"
+        else:
+            self.tokens = (min(self.tokens, count * length) + 1) // 2
+            most = f"{self.tokens} tokens"
+        warn(f"out of memory: physical batches of at most {most} from here on")

@@ -81,7 +81,8 @@ class Batches:
     def pieces(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
         """This process's part of a batch, in pieces that are read in one go."""
         view = self.view(step)
-        size = 1 if step.noisy and discrete(self.spec) else self.budget.size
+        alone = step.noisy and discrete(self.spec)
+        size = 1 if alone else self.budget.examples
         counts = self._counts(step)
         part = self.group.part
         if step.unit == "author":

@@ -61,7 +61,7 @@ class Job:
             partition,
             bos=model.bos,
             noise_seed=noise_seed,
-            budget=Budget(spec.recipe.physical_batch_size),
+            budget=Budget(spec.recipe.physical_batch_size, spec.recipe.physical_tokens),
             group=group,
         )
         self.states = HandedOn(

@@ -96,8 +96,12 @@ def noisy_gradient(
     stream: it is in the sum once.
     """
     clipper.reset()
+
+    def add(piece: Batch) -> None:
+        clipped(clipper, piece, budget.examples(piece.length), half)
+
     for batch in batches:
-        budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)
+        budget.run(add, batch)
     group.sum([clipper.flat])
     clipper.finish(noise_multiplier, expected_batch_size, noise)
 
