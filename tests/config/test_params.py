@@ -65,6 +65,12 @@ WRONG = [  # a place in the tiny file, what it becomes, the key that the error n
         "recipes.pretrain.physical_tokens = 64",
         "leave out one of them",
     ),
+    (
+        "epochs: 1",
+        "epochs: 1, gradient_checkpointing: true",
+        "runs.public.model = 'lstm'",
+        "has no blocks",
+    ),
     ("count: 3", "count: .nan", "canaries.id3x4.count = nan", "finite"),
     (
         "reader: customersim",

@@ -1,4 +1,4 @@
-"""Settings that decide how large a model fits, and nothing else: pieces by tokens."""
+"""Settings that decide how large a model fits, and nothing else."""
 
 from typing import Any
 
@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from confide import models
+from confide.models.recompute import recompute
 from confide.runtime.parallel import ALONE
-from confide.specs import LSTMSpec, RecipeSpec, TrainSpec, parse
+from confide.specs import GPT2Spec, LSTMSpec, RecipeSpec, TrainSpec, parse
 from confide.train.job import Job, sizes_of
 from confide.train.planning import enumerate_steps
 from confide.types import Partition
@@ -28,6 +29,8 @@ def run(spec: TrainSpec, data: Partition) -> tuple[Job, list[Tensor]]:
     """A finished job in float64, and the gradients of its updates."""
     torch.manual_seed(0)
     model = models.build(spec.model, 270, 1).double().train()
+    if spec.recipe.gradient_checkpointing:
+        recompute(model)
     steps = [step for epoch in enumerate_steps(spec, sizes_of(spec, data)) for step in epoch]
     noisy = sum(step.noisy for step in steps)
     job = Job(
@@ -56,9 +59,22 @@ def test_tokens_or_examples_give_the_same_updates_and_ledger(name: str, most: in
     assert one.history.ledger.dump() == two.history.ledger.dump()
 
 
+def test_recomputed_blocks_give_the_same_updates_and_ledger() -> None:
+    model = GPT2Spec(kind="gpt2", layers=2, width=8, heads=2, positions=16, dropout=0.2)
+    found = []
+    for again in (False, True):
+        spec, data = asked("crt", gradient_checkpointing=again, epochs=1)
+        found.append(run(spec.model_copy(update={"model": model}), data))
+    (one, expected), (two, grads) = found
+    for ours, theirs in zip(grads, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-11)
+    assert one.history.ledger.dump() == two.history.ledger.dump()
+
+
 def test_a_recipe_without_it_is_written_as_before() -> None:
     usual = RecipeSpec().model_dump()
-    assert "physical_tokens" not in usual and usual["physical_batch_size"] == 256
+    assert not {"physical_tokens", "gradient_checkpointing"} & set(usual)
+    assert usual["physical_batch_size"] == 256
     tokens = RecipeSpec(physical_tokens=64)
     assert "physical_batch_size" not in tokens.model_dump()
     assert parse(RecipeSpec, tokens.model_dump()) == tokens

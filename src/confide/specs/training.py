@@ -141,6 +141,8 @@ class RecipeSpec(Spec):
     # the same in tokens, padding included, instead of physical_batch_size; one example alone may
     # have more
     physical_tokens: Natural | None = None
+    # recompute each block of a transformer in the backward pass: less memory, a third more time
+    gradient_checkpointing: bool = False
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
@@ -149,9 +151,10 @@ class RecipeSpec(Spec):
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what is off, so that digests of settings stay what they were."""
         found = usual(self)
-        unused = "physical_tokens" if self.physical_tokens is None else "physical_batch_size"
-        found.pop(unused, None)
-        return found
+        unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
+        if not self.gradient_checkpointing:
+            unused.append("gradient_checkpointing")
+        return {key: value for key, value in found.items() if key not in unused}
 
 
 class DataSpec(TextSpec):

@@ -23,6 +23,7 @@ from confide.data.partition_files import check_vocabulary, load_partition, withi
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import atomic, sha256, write_jsonl
+from confide.models.recompute import recompute
 from confide.output.escaping import terminal
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
@@ -196,6 +197,8 @@ def prepare(
     network = models.build(spec.model, words.vocab_size, words.bos_id)
     if init is not None:
         models.load_weights(network, init)
+    if spec.recipe.gradient_checkpointing:
+        recompute(network)
     steps = [step for steps in epochs for step in steps]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         kinds = {step.regulariser for step in steps}

@@ -20,6 +20,7 @@ from confide.dp.mechanism.randomness import Noise
 from confide.errors import InputError
 from confide.models import LanguageModel, trainable
 from confide.models.head import Head
+from confide.models.recompute import Block, Reading
 from confide.models.recurrence import LSTMLayer, Recurrent
 
 Gradients = dict[nn.Parameter, Formed | Factored]
@@ -102,7 +103,11 @@ class PerExampleClipper:
         self.parameters = trainable(model)
         self.names: dict[nn.Module, str] = {}
         self.records: list[tuple[Layer, Tensor, Tensor]] = []
+        self.outside: list[tuple[Layer, Tensor, Tensor]] = []  # while a block is recomputed
         self.recording = False
+        self.blocks: list[Block] = getattr(model, "blocks_recomputed", [])
+        self.entrances: list[Tensor] = []  # what blocks read, where nothing before is trained
+        self.of_blocks: Gradients = {}  # of those that have been recomputed
         for name, module in model.named_modules():
             if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
                 if not supported(module):
@@ -165,7 +170,8 @@ class PerExampleClipper:
         examples are here: norms (A,). Nothing is added where this raises.
         """
         values, grads = self._backward(losses)
-        gradients = self._collect(grads, len(values))
+        gradients = self._collect(grads, len(values)) | self.of_blocks
+        self.of_blocks = {}
         together = None if units is None else units_of(units)
         squares = [found.squares(together) for found in gradients.values()]
         norms = torch.stack([found.norms for found in squares]).sum(0).sqrt()
@@ -213,17 +219,51 @@ class PerExampleClipper:
         Parameters need no gradient.
         """
         self.records.clear()
+        self.of_blocks.clear()
         self._switch(True)
         try:
             with torch.enable_grad():
                 values = losses()
                 outputs = [output for _, _, output in self.records]
-                return values, list(torch.autograd.grad(values.sum(), outputs))
+                grads = torch.autograd.grad(values.sum(), outputs + self.entrances)
+                return values, list(grads[: len(outputs)])
         finally:
             self._switch(False)
 
+    def entered(self, hidden: Tensor) -> Tensor:
+        """See Watcher: a place for autograd to go to, through all blocks."""
+        hidden = hidden.detach().requires_grad_()
+        self.entrances.append(hidden)
+        return hidden
+
+    def first(self, reading: Reading, hidden: Tensor) -> Tensor:
+        """See Watcher: nothing is recorded."""
+        self.recording = False
+        made = reading(hidden)
+        self.recording = True
+        return made
+
+    def second(self, reading: Reading, hidden: Tensor) -> Tensor:
+        """See Watcher: what layers do is recorded apart from what those outside of blocks did."""
+        self.outside, self.records = self.records, []
+        return reading(hidden)
+
+    def gradient(self, made: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
+        """See Watcher: what was recorded becomes the gradients of the block's weights."""
+        outputs = [output for _, _, output in self.records]
+        of_hidden, *grads = torch.autograd.grad(made, [hidden, *outputs], grad)
+        found = self._collect(grads, len(hidden))
+        if any(parameter in self.of_blocks for parameter in found):
+            raise InputError("shares weights between blocks", key="recipe.gradient_checkpointing")
+        self.of_blocks |= found
+        self.records = self.outside
+        return of_hidden
+
     def _switch(self, recording: bool) -> None:
         self.recording = recording
+        self.entrances = []
+        for block in self.blocks:
+            block.watcher = self if recording else None
         for parameter in self.parameters:
             parameter.requires_grad_(not recording)
         for module in self.model.modules():
