@@ -3,6 +3,7 @@
 Nothing is unpickled.
 """
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
 from confide.models.language_model import LanguageModel
 from confide.models.lstm import LSTMModel
+from confide.models.pretrained import headers, located
 from confide.specs import CausalLMSpec, GPT2Spec, LSTMSpec, ModelSpec, parse
 from confide.specs.files import ConfigFile
 
@@ -42,6 +44,17 @@ SPECS: dict[str, type[LSTMSpec] | type[GPT2Spec] | type[CausalLMSpec]] = {
 def trainable(model: nn.Module) -> list[nn.Parameter]:
     """The parameters that training moves."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def weight_bytes(spec: ModelSpec, vocab_size: int, bos: int) -> int:
+    """Bytes of a model's weights while it is built, in float32; nothing of them is allocated."""
+    folder = getattr(spec, "pretrained", None)
+    if folder is not None:
+        stored = headers(located(folder)).values()
+        return 4 * sum(math.prod(tensor.shape) for tensor in stored)
+    with torch.device("meta"), Undrawn():
+        model = build(spec, vocab_size, bos)
+    return sum(parameter.nbytes for parameter in model.parameters())
 
 
 def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:

@@ -27,13 +27,14 @@ from confide.models.recompute import recompute
 from confide.output.escaping import terminal
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
-from confide.runtime.memory import keep_pages
+from confide.runtime.memory import advised, free, keep_pages
 from confide.runtime.parallel import Group, joined
 from confide.specs import TrainSpec
 from confide.text.tokenizer import load as load_tokenizer
 from confide.train import checkpoint as checkpoints
 from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
+from confide.train.forecast import amount, announce, savings
 from confide.train.job import Job, device_of, sizes_of
 from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
@@ -67,6 +68,7 @@ def train(
     with (
         joined(device_of(spec.device)) as group,
         checkpoints.exclusive(checkpoint) if group.first else nullcontext(),
+        advised(savings(spec)),
     ):
         group.wait()
         partition = load_partition(original, redacted)
@@ -95,6 +97,7 @@ def train(
             job.history.ledger.packed(**asdict(packing))
         if saved is not None:
             job.restore(saved)
+        announce(job, plan)
         run(job, plan, checkpoint, fingerprint)
         # whoever saw one output of a job that is then killed gets no second noise to compare
         job.save(checkpoint, fingerprint)
@@ -191,14 +194,17 @@ def prepare(
     sizes: of what these steps draw from, and of nothing else. noise_multiplier: of a job that goes
     on; None: for exactly these steps.
     """
-    torch.manual_seed(spec.seed)
     device = device_of(spec.device)
     words = load_tokenizer(tokenizer)
+    needed = models.weight_bytes(spec.model, words.vocab_size, words.bos_id)
+    check_fits(needed, free("cpu"), spec)
+    torch.manual_seed(spec.seed)
     network = models.build(spec.model, words.vocab_size, words.bos_id)
     if init is not None:
         models.load_weights(network, init)
     if spec.recipe.gradient_checkpointing:
         recompute(network)
+    check_fits(sum(weight.nbytes for weight in network.parameters()), free(device), spec)
     steps = [step for steps in epochs for step in steps]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         kinds = {step.regulariser for step in steps}
@@ -227,6 +233,14 @@ def prepare(
         text = init_ledger.read_text()
         job.history.ledger.init(spec.init, public=spec.init_public, ledger=text)
     return job
+
+
+def check_fits(weights: int, available: int | None, spec: TrainSpec) -> None:
+    """InputError where a model's weights alone, so many bytes, are more than there is."""
+    if available is not None and weights > available:
+        of_model = f"a model of kind {spec.model.kind}"
+        message = f"{of_model} has weights of {amount(weights)}"
+        raise InputError(f"{message}, and {amount(available)} are free", key="model")
 
 
 def check_start(init: Path, init_ledger: Path) -> None:
