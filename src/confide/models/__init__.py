@@ -6,7 +6,7 @@ Nothing is unpickled.
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -62,18 +62,32 @@ def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:
     return MODELS[spec.kind](spec, vocab_size, bos)
 
 
-def save(model: LanguageModel, weights: Path, config: Path) -> None:
-    """Write both files atomically. Tied tensors are stored once."""
+def save(
+    model: LanguageModel, weights: Path, config: Path, stored: dict[str, Tensor] | None = None
+) -> None:
+    """Write both files atomically. Tied tensors are stored once.
+
+    `stored` are the weights, where they have been put together before.
+    """
     with atomic(weights) as temporary:
-        save_file(weights_of(model), temporary)
+        save_file(weights_of(model) if stored is None else stored, temporary)
     write_json(
         config, {"spec": model.spec.model_dump(), "vocab_size": model.vocab_size, "bos": model.bos}
     )
 
 
 def weights_of(model: LanguageModel) -> dict[str, Tensor]:
-    """Parameters that are stored, each once, on the CPU."""
+    """Parameters that are stored, each once, on the CPU.
+
+    Where processes keep a part each, all of them must ask.
+    """
     stored = model.stored()
+    shards = model.shards
+    if shards is not None:
+        stored = {
+            name: shards.whole(shards.part_of(weight), weight)
+            for name, weight in cast(dict[str, nn.Parameter], stored).items()
+        }
     return {name: parameter.detach().cpu().contiguous() for name, parameter in stored.items()}
 
 

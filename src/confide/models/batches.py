@@ -87,6 +87,11 @@ def padded(view: View, points: np.ndarray, bos: int) -> Batch:
     return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
 
+def nothing(bos: int) -> Batch:
+    """A piece of which nothing is scored: its gradient is zero."""
+    return Batch(torch.full((1, 1), bos), torch.full((1, 1), IGNORE))
+
+
 def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: Sequence[int]) -> Tensor:
     """Which targets (B, L) of a padded batch are marked in a token mask (T,) of the view.
 

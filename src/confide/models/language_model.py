@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from confide.models.head import Head
 from confide.models.recompute import Block
+from confide.models.sharding import Shards
 from confide.specs import ModelSpec
 
 # What a model has read so far in n contexts. Each kind of model has a form of its own; whoever asks
@@ -37,6 +38,7 @@ class LanguageModel(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.blocks_recomputed: list[Block] = []
+        self.shards: Shards | None = None
 
     @property
     def positions(self) -> float:

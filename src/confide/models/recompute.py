@@ -17,6 +17,7 @@ from confide.errors import InputError
 
 if TYPE_CHECKING:
     from confide.models.language_model import LanguageModel
+    from confide.models.sharding import Shards
 
 KEY = "recipe.gradient_checkpointing"
 Reading = Callable[[Tensor], Tensor]  # hidden states (B, L, d) that a block makes of others
@@ -44,6 +45,7 @@ class Block:
     def __init__(self, module: nn.Module) -> None:
         self.module = module
         self.watcher: Watcher | None = None
+        self.shards: Shards | None = None
 
     def __call__(self, function: Callable[..., Tensor], hidden: Tensor, *rest: Any) -> Tensor:
         """What `function`, the block's own forward, makes of hidden states and what has none."""
@@ -52,6 +54,8 @@ class Block:
         if self.watcher is not None and not hidden.requires_grad:
             hidden = self.watcher.entered(hidden)
         weights = [weight for weight in self.module.parameters() if weight.requires_grad]
+        if self.watcher is not None:
+            weights = []
         return Recomputed.apply(self, lambda read: function(read, *rest), hidden, *weights)
 
 
@@ -78,8 +82,14 @@ class Recomputed(torch.autograd.Function):
             made = ctx.reading(hidden) if watcher is None else watcher.second(ctx.reading, hidden)
         if watcher is not None:
             return None, None, watcher.gradient(made, hidden, grad)
-        found = torch.autograd.grad(made, [hidden, *ctx.weights], grad, allow_unused=True)
-        return None, None, *found
+        of_hidden, *found = torch.autograd.grad(
+            made, [hidden, *ctx.weights], grad, allow_unused=True
+        )
+        shards = ctx.block.shards
+        if shards is not None and shards.of_blocks[ctx.block]:
+            shards.collect(ctx.block, found)
+            return None, None, of_hidden, *(None for _ in found)
+        return None, None, of_hidden, *found
 
 
 class Circumstances:

@@ -189,12 +189,13 @@ class Budget:
     """How much one pass may hold: so many examples, or so many tokens, padding included.
 
     It starts at `size` examples, or at `tokens` tokens if these are given, and is halved, with a
-    message, whenever memory runs out.
+    message, whenever memory runs out; unless `halves` is False, where others read as many pieces.
     """
 
-    def __init__(self, size: int, tokens: int | None = None):
+    def __init__(self, size: int, tokens: int | None = None, *, halves: bool = True):
         self.size = size
         self.tokens = tokens
+        self.halves = halves
 
     def examples(self, length: int) -> int:
         """How many examples of so many tokens one pass may hold: at least one."""
@@ -213,7 +214,7 @@ class Budget:
                 waiting.pop(0)
                 continue
             except RuntimeError as error:
-                if not out_of_memory(error):
+                if not (self.halves and out_of_memory(error)):
                     raise
             self._halve(len(waiting[0]), waiting[0].length)
             waiting = [

@@ -143,6 +143,9 @@ class RecipeSpec(Spec):
     physical_tokens: Natural | None = None
     # recompute each block of a transformer in the backward pass: less memory, a third more time
     gradient_checkpointing: bool = False
+    # of several processes each keeps a part of the blocks' weights (causal_lm); blocks are
+    # recomputed
+    shard: bool = False
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
@@ -152,8 +155,7 @@ class RecipeSpec(Spec):
         """Without what is off, so that digests of settings stay what they were."""
         found = usual(self)
         unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
-        if not self.gradient_checkpointing:
-            unused.append("gradient_checkpointing")
+        unused += [key for key in ("gradient_checkpointing", "shard") if not getattr(self, key)]
         return {key: value for key, value in found.items() if key not in unused}
 
 

@@ -24,6 +24,7 @@ from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import atomic, sha256, write_jsonl
 from confide.models.recompute import recompute
+from confide.models.sharding import Shards
 from confide.output.escaping import terminal
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
@@ -101,11 +102,12 @@ def train(
         run(job, plan, checkpoint, fingerprint)
         # whoever saw one output of a job that is then killed gets no second noise to compare
         job.save(checkpoint, fingerprint)
-        group.check(job.model.parameters(), job.history.ledger.head)
+        job.check()
+        stored = models.weights_of(job.model)
         if not group.first:
             return
         snapshots.join(checkpoint, len(plan) if spec.every_epoch else 0, epochs)
-        models.save(job.model, model, config)
+        models.save(job.model, model, config, stored)
         job.history.ledger.end(weights=sha256(model))
         write_jsonl(metrics, job.metrics.rows)
         with atomic(ledger) as temporary:
@@ -135,9 +137,10 @@ def run(job: Job, epochs: Epochs, checkpoint: Path, fingerprint: str) -> None:
             before += len(steps)
             if number > len(job.metrics.rows):
                 end_epoch(job, epochs[:number], watch)
+                stored = models.weights_of(job.model) if job.spec.every_epoch else None
                 if job.group.first:
                     if job.spec.every_epoch:
-                        snapshots.write(checkpoint, number, job.model)
+                        snapshots.write(checkpoint, number, job.model, stored)
                     line = f"{job.spec.run}: {progress(job.metrics.rows[-1], len(epochs))}"
                     tqdm.write(terminal(line), file=sys.stderr)
 
@@ -202,9 +205,12 @@ def prepare(
     network = models.build(spec.model, words.vocab_size, words.bos_id)
     if init is not None:
         models.load_weights(network, init)
-    if spec.recipe.gradient_checkpointing:
+    if spec.recipe.gradient_checkpointing or spec.recipe.shard:
         recompute(network)
-    check_fits(sum(weight.nbytes for weight in network.parameters()), free(device), spec)
+    if spec.recipe.shard and group.size > 1:
+        network.shards = Shards(network, group)
+    else:
+        check_fits(sum(weight.nbytes for weight in network.parameters()), free(device), spec)
     steps = [step for steps in epochs for step in steps]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         kinds = {step.regulariser for step in steps}

@@ -16,6 +16,7 @@ import torch
 from confide.dp.mechanism.update import per_example, summed
 from confide.models import trainable
 from confide.models.batches import Batch
+from confide.models.sharding import in_memory, is_divided, moved
 from confide.output.escaping import warn
 from confide.runtime.memory import free, out_of_memory, taken
 from confide.specs import TrainSpec
@@ -90,14 +91,17 @@ def announce(job: Job, epochs: Epochs) -> None:
 def forecast(job: Job, epochs: Epochs) -> Forecast:
     """What the steps of a job, which is at its start, will take."""
     model = job.model
-    steps = {step for steps in epochs for step in steps}
+    # in this order, which every process has
+    steps = list(dict.fromkeys(step for steps in epochs for step in steps))
     pieces = [(largest(job, step), step) for step in steps]
     (count, length), _ = max(pieces, key=lambda one: (one[0][0] * one[0][1], one[0]))
     devices = [torch.device(job.device)] if job.device.startswith("cuda") else []
     with torch.random.fork_rng(devices):
         piece = max(passed(job, step, *shape) for shape, step in pieces)
         evaluation = evaluated(job)
-    of_weights = sum(parameter.nbytes for parameter in trainable(model))
+    of_weights = sum(part.nbytes for part in moved(model))
+    blocks = [block.module for block in model.blocks_recomputed] if model.shards else []
+    whole = [sum(weight.nbytes for weight in block.parameters()) for block in blocks]
     kinds = {step.noisy for step in steps}
     states = of_weights * len(kinds) * STATES[job.spec.recipe.optimizer]
     if False in kinds:
@@ -105,7 +109,8 @@ def forecast(job: Job, epochs: Epochs) -> Forecast:
     clipper = job.gradients.clipper
     sums = 0 if clipper is None else clipper.flat.nbytes + clipper.spare.nbytes
     return Forecast(
-        weights=sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers())),
+        weights=sum(map(in_memory, (*model.parameters(), *model.buffers())))
+        + max(whole, default=0),
         sums=sums,
         states=states,
         piece=piece,
@@ -137,7 +142,11 @@ def passed(job: Job, step: Step, count: int, length: int) -> int:
     half = job.gradients.half
     model = job.model
     if not step.noisy:
-        return scaled(partial(summed, model, trainable(model), half=half), job, count, length)
+        weights = [weight for weight in trainable(model) if not is_divided(weight)]
+        found = scaled(partial(summed, model, weights, half=half), job, count, length)
+        for part in moved(model):
+            part.grad = None
+        return found
     clipper = job.gradients.clips()
     refused = clipper.nonfinite.clone()
     found = scaled(
@@ -185,7 +194,7 @@ def savings(spec: TrainSpec) -> list[str]:
         found = [f"a smaller recipe.physical_tokens (now {recipe.physical_tokens})"]
     else:
         found = [f"a smaller recipe.physical_batch_size (now {recipe.physical_batch_size})"]
-    if model.kind != "lstm" and not recipe.gradient_checkpointing:
+    if model.kind != "lstm" and not (recipe.gradient_checkpointing or recipe.shard):
         found.append("recipe.gradient_checkpointing: true")
     if model.kind == "causal_lm":
         if model.adapter is None:
@@ -195,6 +204,8 @@ def savings(spec: TrainSpec) -> list[str]:
                 found.append("model.frozen_dtype: bfloat16")
             if model.adapter.rank > 1:
                 found.append(f"a smaller model.adapter.rank (now {model.adapter.rank})")
+        if not recipe.shard:
+            found.append("recipe.shard: true, in several processes")
     return found
 
 
