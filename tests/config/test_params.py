@@ -59,6 +59,18 @@ WRONG = [  # a place in the tiny file, what it becomes, the key that the error n
     ),
     ("epochs: 1", "epochs: 0", "recipes.pretrain.epochs = 0", "greater than or equal to 1"),
     ("epochs: 1", "epoch: 1", "recipes.pretrain.epoch = 1", "unknown key"),
+    (
+        "epochs: 1",
+        "epochs: 1, physical_batch_size: 8, physical_tokens: 64",
+        "recipes.pretrain.physical_tokens = 64",
+        "leave out one of them",
+    ),
+    (
+        "epochs: 1",
+        "epochs: 1, gradient_checkpointing: true",
+        "runs.public.model = 'lstm'",
+        "has no blocks",
+    ),
     ("count: 3", "count: .nan", "canaries.id3x4.count = nan", "finite"),
     (
         "reader: customersim",

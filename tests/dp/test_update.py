@@ -153,6 +153,28 @@ def test_a_batch_that_does_not_fit_is_halved_and_gives_the_same_gradient(
     assert "at most 3 examples" in capsys.readouterr().err
 
 
+def test_tokens_that_do_not_fit_are_halved(
+    model: nn.Module, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    losses = update.token_losses
+    exact_gradient(model, [batch()], None, Budget(6))
+    expected = gradients(model).clone()
+    seen = []
+
+    def scarce(model: nn.Module, batch: Batch, half: bool) -> Tensor:
+        seen.append(len(batch))
+        if len(batch) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return losses(model, batch, half)
+
+    monkeypatch.setattr(update, "token_losses", scarce)
+    budget = Budget(1, tokens=100)
+    exact_gradient(model, [batch()], None, budget)
+    torch.testing.assert_close(gradients(model), expected, rtol=1e-4, atol=1e-6)
+    assert seen == [6, 3, 1, 1, 1, 1, 1, 1] and budget.tokens == 11
+    assert "at most 21 tokens" in capsys.readouterr().err
+
+
 def test_a_single_example_that_does_not_fit_is_one_clear_error(
     model: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:

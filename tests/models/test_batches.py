@@ -3,13 +3,16 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
+from confide.dp.mechanism.authors import packed
 from confide.dp.mechanism.update import exact_gradient
 from confide.models import build
 from confide.models.batches import (
     Batch,
+    by_length,
     padded,
     private_positions,
     public_counts,
@@ -138,6 +141,37 @@ def test_public_counts_and_marked_points_are_those_of_a_loop() -> None:
         assert some.marked().tolist() == [
             bool(some.private[a:b].any()) for a, b in pairwise(starts)
         ]
+
+
+@pytest.mark.parametrize("most", [1, 9, 14, 40, 1000])
+def test_pieces_hold_so_many_tokens_after_padding(most: int) -> None:
+    source = np.random.default_rng(1)
+    lengths = source.integers(0, 12, 50)
+    starts = np.concatenate([[0], lengths.cumsum()]).astype(np.int64)
+    text = View(np.full(starts[-1], 4, np.int32), starts, np.zeros(starts[-1], bool))
+    points = source.permutation(50)[:40]
+    budget = Budget(7, tokens=most)
+    pieces = list(by_length(text, points, budget.examples))
+    assert sorted(np.concatenate(pieces).tolist()) == sorted(points.tolist())
+    shapes = [padded(text, piece, BOS).inputs.shape for piece in pieces]
+    assert all(count * length <= most or count == 1 for count, length in shapes)
+    for (count, _), (_, length) in pairwise(shapes):  # the next one would not have fitted
+        assert (count + 1) * length > most
+
+
+def test_pieces_of_tokens_keep_authors_whole() -> None:
+    source = np.random.default_rng(0)
+    authors = np.split(source.permutation(40), [3, 4, 10, 12, 24, 25, 26])
+    lengths = source.integers(1, 9, 40)
+    budget = Budget(7, tokens=30)
+    found = []
+    for points, units in packed(authors, lengths, budget.examples):
+        longest = int(lengths[points].max()) + 1
+        assert len(points) * longest <= 30 or int(units.max()) == 0
+        found += [
+            tuple(points[units.numpy() == unit].tolist()) for unit in sorted(set(units.tolist()))
+        ]
+    assert sorted(found) == sorted(tuple(points.tolist()) for points in authors)
 
 
 def test_points_without_a_chosen_position_are_scored_nowhere() -> None:

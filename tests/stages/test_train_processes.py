@@ -204,7 +204,7 @@ def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(
     ]
     os.kill(int(children[ranks.index("RANK=1")]), signal.SIGKILL)
     errors = [
-        line for line in job.communicate()[1].splitlines() if not line.startswith("a/g0-s0: epoch")
+        line for line in job.communicate()[1].splitlines() if not line.startswith("a/g0-s0: ")
     ]
     assert job.returncode != 0 and not (tmp_path / "model.safetensors").exists()
     assert errors[-1] == "confide: error: process 1 was ended by SIGKILL" and not any(
@@ -233,7 +233,8 @@ def test_a_user_s_error_is_one_line(processes: str, tmp_path: Path, vocabulary: 
         if processes == "2"
         else "processes = 0: is not a number"
     )
-    assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1 and said in ran.stderr
+    errors = [line for line in ran.stderr.splitlines() if "needs about" not in line]
+    assert ran.returncode == 2 and len(errors) == 1 and said in errors[0]
 
 
 FAULTY = """

@@ -191,6 +191,14 @@ def privacy(params: Params) -> Iterator[Problem]:
             yield Problem(("privacy", name), None, "needs either epsilon or noise_multiplier")
 
 
+def recipes(params: Params) -> Iterator[Problem]:
+    """Recipes that bound a pass in two ways."""
+    for name, recipe in params.recipes.items():
+        if {"physical_batch_size", "physical_tokens"} <= recipe.model_fields_set:
+            message = "bounds what physical_batch_size bounds, too: leave out one of them"
+            yield Problem(("recipes", name, "physical_tokens"), recipe.physical_tokens, message)
+
+
 def publicity(params: Params) -> Iterator[Problem]:
     """Text that one dataset declares public and another one does not."""
     declared: dict[str, tuple[str, bool]] = {}

@@ -85,6 +85,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     definitions.policies,
     definitions.shadows,
     definitions.privacy,
+    definitions.recipes,
     definitions.publicity,
     rows.rows,
     rows.warm_starts,

@@ -78,6 +78,9 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
         yield Problem(("domains",), ", ".join(row.domains), SOME_DOMAINS)
     if row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("privacy",), None, f"is missing: {row.method} adds noise")
+    if recipe.gradient_checkpointing and params.models[row.model].kind == "lstm":
+        message = f"has no blocks, which recipes.{row.recipe}.gradient_checkpointing recomputes"
+        yield Problem(("model",), row.model, message)
     is_regularised = any(step.regulariser != "none" for step in steps)
     if is_regularised and RegularisedOptions.of(recipe).regulariser_weight is None:
         message = f"has no regulariser_weight, which {row.method} needs"

@@ -3,9 +3,10 @@
 Nothing is unpickled.
 """
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,6 +21,7 @@ from confide.models.gpt2 import GPT2Model
 from confide.models.kernels import settle
 from confide.models.language_model import LanguageModel
 from confide.models.lstm import LSTMModel
+from confide.models.pretrained import headers, located
 from confide.specs import CausalLMSpec, GPT2Spec, LSTMSpec, ModelSpec, parse
 from confide.specs.files import ConfigFile
 
@@ -47,23 +49,48 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
+def weight_bytes(spec: ModelSpec, vocab_size: int, bos: int) -> int:
+    """Bytes of a model's weights while it is built, in float32; nothing of them is allocated."""
+    folder = getattr(spec, "pretrained", None)
+    if folder is not None:
+        stored = headers(located(folder)).values()
+        return 4 * sum(math.prod(tensor.shape) for tensor in stored)
+    with torch.device("meta"), Undrawn():
+        model = build(spec, vocab_size, bos)
+    return sum(parameter.nbytes for parameter in model.parameters())
+
+
 def build(spec: ModelSpec, vocab_size: int, bos: int) -> LanguageModel:
     """A fresh model (weights from torch's global generator: seed it first)."""
     return MODELS[spec.kind](spec, vocab_size, bos)
 
 
-def save(model: LanguageModel, weights: Path, config: Path) -> None:
-    """Write both files atomically. Tied tensors are stored once."""
+def save(
+    model: LanguageModel, weights: Path, config: Path, stored: dict[str, Tensor] | None = None
+) -> None:
+    """Write both files atomically. Tied tensors are stored once.
+
+    `stored` are the weights, where they have been put together before.
+    """
     with atomic(weights) as temporary:
-        save_file(weights_of(model), temporary)
+        save_file(weights_of(model) if stored is None else stored, temporary)
     write_json(
         config, {"spec": model.spec.model_dump(), "vocab_size": model.vocab_size, "bos": model.bos}
     )
 
 
 def weights_of(model: LanguageModel) -> dict[str, Tensor]:
-    """Parameters that are stored, each once, on the CPU."""
+    """Parameters that are stored, each once, on the CPU.
+
+    Where processes keep a part each, all of them must ask.
+    """
     stored = model.stored()
+    shards = model.shards
+    if shards is not None:
+        stored = {
+            name: shards.whole(shards.part_of(weight), weight)
+            for name, weight in cast(dict[str, nn.Parameter], stored).items()
+        }
     return {name: parameter.detach().cpu().contiguous() for name, parameter in stored.items()}
 
 

@@ -4,7 +4,7 @@ The input of a point is [bos, t1..tn], its target [t1..tn, bos].
 Shapes: B points, L = longest of them + 1, P scored positions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Literal
@@ -37,6 +37,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    @property
+    def length(self) -> int:
+        """L: tokens of an example, padding included."""
+        return self.inputs.shape[1]
 
     def __getitem__(self, part: slice) -> "Batch":
         return self._each(lambda tensor: tensor[part])
@@ -80,6 +85,11 @@ def padded(view: View, points: np.ndarray, bos: int) -> Batch:
         inputs[row, 1 : length + 1] = targets[row, :length] = view[point]
         targets[row, length] = bos
     return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+
+def nothing(bos: int) -> Batch:
+    """A piece of which nothing is scored: its gradient is zero."""
+    return Batch(torch.full((1, 1), bos), torch.full((1, 1), IGNORE))
 
 
 def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: Sequence[int]) -> Tensor:
@@ -158,19 +168,36 @@ def selected(
 def by_length(
     view: View,
     points: np.ndarray,
-    size: int,
+    size: int | Callable[[int], int],
     counts: np.ndarray | None = None,
     part: slice = slice(None),
 ) -> Iterator[np.ndarray]:
     """The points in pieces of at most `size`, of which each has points of similar length.
 
-    So little is padding. counts (N,): what to go by instead of the lengths. part: which of the
+    So little is padding. size: a number of points, or what makes one of their tokens, padding and
+    begin token included. counts (N,): what to go by instead of the lengths. part: which of the
     points, in order of length.
     """
     lengths = view.starts[points + 1] - view.starts[points] if counts is None else counts[points]
-    points = points[np.argsort(lengths, kind="stable")][part]
-    for start in range(0, len(points), size):
-        yield points[start : start + size]
+    order = np.argsort(lengths, kind="stable")[part]
+    fits = size if callable(size) else lambda _: size
+    for start, end in edges((lengths[order] + 1).tolist(), fits):
+        yield points[order[start:end]]
+
+
+def edges(lengths: Iterable[int], fits: Callable[[int], int]) -> Iterator[tuple[int, int]]:
+    """Where pieces of a row start and end, of which each holds as many as fit of its longest.
+
+    `lengths` ascend.
+    """
+    start = end = 0
+    for place, length in enumerate(lengths):
+        if place > start and place - start >= fits(length):
+            yield start, place
+            start = place
+        end = place + 1
+    if end:
+        yield start, end
 
 
 def ends_of(batch: Batch) -> Tensor:

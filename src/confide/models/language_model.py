@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from confide.models.head import Head
+from confide.models.recompute import Block
+from confide.models.sharding import Shards
 from confide.specs import ModelSpec
 
 # What a model has read so far in n contexts. Each kind of model has a form of its own; whoever asks
@@ -32,6 +34,11 @@ class LanguageModel(nn.Module):
     # whether layers may read (B L, d) instead of (B, L, d): all positions of the first example,
     # then all of the second, and so on
     flattens: bool = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks_recomputed: list[Block] = []
+        self.shards: Shards | None = None
 
     @property
     def positions(self) -> float:

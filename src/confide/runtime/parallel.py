@@ -51,6 +51,11 @@ class Group:
         """
         return slice(self.rank, None, self.size)
 
+    @property
+    def parts(self) -> list[slice]:
+        """The parts of all processes, in their order."""
+        return [slice(rank, None, self.size) for rank in range(self.size)]
+
     def sum(self, tensors: Iterable[Tensor]) -> None:
         """Replace tensors by their sums over all processes, in every process the same bits."""
         if self.size == 1:
@@ -63,6 +68,20 @@ class Group:
         for tensor, sent in pairs:
             if sent is not tensor:
                 tensor.copy_(sent)
+
+    def scattered(self, rows: Tensor) -> Tensor:
+        """This process's share of the rows (n size, ...) of a sum over all processes: (n, ...)."""
+        own = rows.new_empty(len(rows) // self.size, *rows.shape[1:])
+        with _together():
+            torch.distributed.reduce_scatter_tensor(own, rows.contiguous())
+        return own
+
+    def gathered(self, rows: Tensor) -> Tensor:
+        """The rows (n, ...) of every process, one after the other: (n size, ...)."""
+        parts = [torch.empty_like(rows) for _ in range(self.size)]
+        with _together():
+            torch.distributed.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
 
     def same(self, number: int) -> int:
         """The first process's number, of at most 128 bits."""

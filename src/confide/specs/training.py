@@ -138,9 +138,25 @@ class RecipeSpec(Spec):
     physical_batch_size: Natural = (
         256  # memory bound: examples in one forward pass; halved where they do not fit
     )
+    # the same in tokens, padding included, instead of physical_batch_size; one example alone may
+    # have more
+    physical_tokens: Natural | None = None
+    # recompute each block of a transformer in the backward pass: less memory, a third more time
+    gradient_checkpointing: bool = False
+    # of several processes each keeps a part of the blocks' weights (causal_lm); blocks are
+    # recomputed
+    shard: bool = False
     precision: Literal["float32", "bfloat16"] = (
         "float32"  # of matrix products; weights stay float32, norms and noise float64
     )
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what is off, so that digests of settings stay what they were."""
+        found = usual(self)
+        unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
+        unused += [key for key in ("gradient_checkpointing", "shard") if not getattr(self, key)]
+        return {key: value for key, value in found.items() if key not in unused}
 
 
 class DataSpec(TextSpec):

@@ -23,16 +23,19 @@ from confide.data.partition_files import check_vocabulary, load_partition, withi
 from confide.dp.ledger import Ledger, settings_digest
 from confide.errors import InputError
 from confide.files.io import atomic, sha256, write_jsonl
+from confide.models.recompute import recompute
+from confide.models.sharding import Shards
 from confide.output.escaping import terminal
 from confide.provenance.code_hash import code_hash
 from confide.provenance.terms import read_before
-from confide.runtime.memory import keep_pages
+from confide.runtime.memory import advised, free, keep_pages
 from confide.runtime.parallel import Group, joined
 from confide.specs import TrainSpec
 from confide.text.tokenizer import load as load_tokenizer
 from confide.train import checkpoint as checkpoints
 from confide.train import snapshots
 from confide.train.evaluation import evaluate_points
+from confide.train.forecast import amount, announce, savings
 from confide.train.job import Job, device_of, sizes_of
 from confide.train.metrics import Watch, passes, progress
 from confide.train.packing import pack
@@ -66,6 +69,7 @@ def train(
     with (
         joined(device_of(spec.device)) as group,
         checkpoints.exclusive(checkpoint) if group.first else nullcontext(),
+        advised(savings(spec)),
     ):
         group.wait()
         partition = load_partition(original, redacted)
@@ -94,14 +98,16 @@ def train(
             job.history.ledger.packed(**asdict(packing))
         if saved is not None:
             job.restore(saved)
+        announce(job, plan)
         run(job, plan, checkpoint, fingerprint)
         # whoever saw one output of a job that is then killed gets no second noise to compare
         job.save(checkpoint, fingerprint)
-        group.check(job.model.parameters(), job.history.ledger.head)
+        job.check()
+        stored = models.weights_of(job.model)
         if not group.first:
             return
         snapshots.join(checkpoint, len(plan) if spec.every_epoch else 0, epochs)
-        models.save(job.model, model, config)
+        models.save(job.model, model, config, stored)
         job.history.ledger.end(weights=sha256(model))
         write_jsonl(metrics, job.metrics.rows)
         with atomic(ledger) as temporary:
@@ -131,9 +137,10 @@ def run(job: Job, epochs: Epochs, checkpoint: Path, fingerprint: str) -> None:
             before += len(steps)
             if number > len(job.metrics.rows):
                 end_epoch(job, epochs[:number], watch)
+                stored = models.weights_of(job.model) if job.spec.every_epoch else None
                 if job.group.first:
                     if job.spec.every_epoch:
-                        snapshots.write(checkpoint, number, job.model)
+                        snapshots.write(checkpoint, number, job.model, stored)
                     line = f"{job.spec.run}: {progress(job.metrics.rows[-1], len(epochs))}"
                     tqdm.write(terminal(line), file=sys.stderr)
 
@@ -190,12 +197,20 @@ def prepare(
     sizes: of what these steps draw from, and of nothing else. noise_multiplier: of a job that goes
     on; None: for exactly these steps.
     """
-    torch.manual_seed(spec.seed)
     device = device_of(spec.device)
     words = load_tokenizer(tokenizer)
+    needed = models.weight_bytes(spec.model, words.vocab_size, words.bos_id)
+    check_fits(needed, free("cpu"), spec)
+    torch.manual_seed(spec.seed)
     network = models.build(spec.model, words.vocab_size, words.bos_id)
     if init is not None:
         models.load_weights(network, init)
+    if spec.recipe.gradient_checkpointing or spec.recipe.shard:
+        recompute(network)
+    if spec.recipe.shard and group.size > 1:
+        network.shards = Shards(network, group)
+    else:
+        check_fits(sum(weight.nbytes for weight in network.parameters()), free(device), spec)
     steps = [step for steps in epochs for step in steps]
     with redirect_stderr(sys.stderr if group.first else io.StringIO()):
         kinds = {step.regulariser for step in steps}
@@ -224,6 +239,14 @@ def prepare(
         text = init_ledger.read_text()
         job.history.ledger.init(spec.init, public=spec.init_public, ledger=text)
     return job
+
+
+def check_fits(weights: int, available: int | None, spec: TrainSpec) -> None:
+    """InputError where a model's weights alone, so many bytes, are more than there is."""
+    if available is not None and weights > available:
+        of_model = f"a model of kind {spec.model.kind}"
+        message = f"{of_model} has weights of {amount(weights)}"
+        raise InputError(f"{message}, and {amount(available)} are free", key="model")
 
 
 def check_start(init: Path, init_ledger: Path) -> None:

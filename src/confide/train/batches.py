@@ -5,6 +5,7 @@ The generators are part of the checkpoint, as are the batches that are left of a
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,15 @@ from torch import Tensor
 from confide.dp.mechanism.authors import authors_of, drawn, packed, protects_authors
 from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.sampling import by_author, generator, poisson, shuffled
-from confide.models.batches import Batch, by_length, padded, public_counts, selected, unmasked
+from confide.models.batches import (
+    Batch,
+    by_length,
+    nothing,
+    padded,
+    public_counts,
+    selected,
+    unmasked,
+)
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import Group
 from confide.specs import TrainSpec
@@ -43,6 +52,8 @@ class Batches:
         self.bos = bos
         self.budget = budget
         self.group = group
+        # whether all processes must read as many pieces: they put together what they read with
+        self.in_step = spec.recipe.shard and group.size > 1
         self.pools: dict[PoolName, np.ndarray] = {name: partition.pool(name) for name in POOLS}
         self.authors = authors_of(partition) if protects_authors(spec) else {}
         self.shuffle = generator(spec.seed, "public batches")
@@ -81,7 +92,8 @@ class Batches:
     def pieces(self, step: Step, chosen: Tensor) -> Iterator[Batch]:
         """This process's part of a batch, in pieces that are read in one go."""
         view = self.view(step)
-        size = 1 if step.noisy and discrete(self.spec) else self.budget.size
+        alone = step.noisy and discrete(self.spec)
+        size = 1 if alone else self.budget.examples
         counts = self._counts(step)
         part = self.group.part
         if step.unit == "author":
@@ -89,8 +101,16 @@ class Batches:
             given = drawn(self.authors[step.pool], chosen, most, self.sampler)
             whole = packed(given, counts, size, part)
             return (replace(self._batch(step, view, own), units=units) for own, units in whole)
-        pieces = by_length(view, self.points(step, chosen), size, counts, part)
-        return (self._batch(step, view, piece) for piece in pieces)
+        points = self.points(step, chosen)
+        pieces = by_length(view, points, size, counts, part)
+        made = (self._batch(step, view, piece) for piece in pieces)
+        if not self.in_step:
+            return made
+        of_each = [
+            len(list(by_length(view, points, size, counts, one))) for one in self.group.parts
+        ]
+        missing = max(of_each) - of_each[self.group.rank]
+        return chain(made, repeat(nothing(self.bos), missing))
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from confide.models.batches import by_length, losses_of, padded
+from confide.models.batches import Batch, by_length, losses_of, padded
 from confide.models.head import IGNORE
 from confide.models.language_model import LanguageModel
 from confide.types import View
@@ -43,6 +44,18 @@ class Scores(NamedTuple):
         return Scores(*(part[chosen] for part in self))
 
 
+def at_once(model: LanguageModel, length: int) -> int:
+    """How many points of so many tokens are scored in one pass."""
+    return max(1, min(BATCH, LOGITS // (length * model.vocab_size)))
+
+
+@torch.no_grad()
+def read(model: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Losses (B, L) in nats of a batch's targets, and whether the most likely token is right."""
+    logits = model(batch.inputs)
+    return losses_of(logits, batch.targets), logits.argmax(-1) == batch.targets
+
+
 @torch.no_grad()
 def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "cpu") -> Scores:
     """Score all tokens of the given points, without dropout, in one pass."""
@@ -50,14 +63,12 @@ def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "c
     found = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
     model.eval()
     longest = int(np.diff(view.starts)[points].max(initial=0)) + 1
-    fitting = max(1, min(BATCH, LOGITS // (longest * model.vocab_size)))
-    for piece in by_length(view, points, fitting):
+    for piece in by_length(view, points, at_once(model, longest)):
         batch = padded(view, piece, model.bos).to(torch.device(device))
-        logits = model(batch.inputs)
-        targets = batch.targets
-        real = targets != IGNORE
-        losses = losses_of(logits, targets)[real].double().cpu().numpy()
-        hits = (logits.argmax(-1) == targets)[real].cpu().numpy()
+        real = batch.targets != IGNORE
+        of_all = read(model, batch)
+        losses = of_all[0][real].double().cpu().numpy()
+        hits = of_all[1][real].cpu().numpy()
         counts = view.starts[piece + 1] - view.starts[piece] + 1  # a row's tokens, then its end
         ends = counts.cumsum()
         places = np.arange(ends[-1]) + np.repeat(view.starts[piece] - ends + counts, counts)

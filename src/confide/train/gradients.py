@@ -164,7 +164,7 @@ class Gradients:
         view = self.batches.view(step)
         pieces = [
             self.regulariser.rows(view, piece, self.batches.bos)
-            for piece in by_length(view, self.batches.points(step, chosen), self.budget.size)
+            for piece in by_length(view, self.batches.points(step, chosen), self.budget.examples)
         ]
         training = Training(
             self.model,

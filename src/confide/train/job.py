@@ -4,12 +4,16 @@ stages/train.py is the story around it.
 """
 
 from pathlib import Path
+from typing import cast
 
 import torch
+from torch import nn
 
 from confide.dp.mechanism.authors import authors_of, protects_authors
 from confide.dp.mechanism.randomness import fresh_seed
+from confide.models import trainable, weights_of
 from confide.models.language_model import LanguageModel
+from confide.models.sharding import is_divided
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 from confide.specs import TrainSpec
@@ -61,7 +65,11 @@ class Job:
             partition,
             bos=model.bos,
             noise_seed=noise_seed,
-            budget=Budget(spec.recipe.physical_batch_size),
+            budget=Budget(
+                spec.recipe.physical_batch_size,
+                spec.recipe.physical_tokens,
+                halves=model.shards is None,
+            ),
             group=group,
         )
         self.states = HandedOn(
@@ -77,7 +85,7 @@ class Job:
             updates=updates,
             device=device,
         )
-        self.optimizers = Optimizers(spec.recipe, model.parameters(), updates)
+        self.optimizers = Optimizers(spec.recipe, model, updates)
         self.history = History(self.batches, self.gradients)
         self.metrics = Metrics()
 
@@ -95,21 +103,35 @@ class Job:
         """Write the checkpoint, one for all processes; InputError where these no longer have the
         same weights.
         """
-        self.group.check(self.model.parameters(), self.history.ledger.head)
+        self.check()
         states = {name: part.state() for name, part in self._parts().items()}
+        states["model"] = weights_of(self.model)
         if not self.group.first:
             return
-        states["model"] = self.model.stored()
         states["job"] = {
             "done": self.done,
             "noise_multiplier": self.gradients.noise_multiplier,
         }
         checkpoint.write(folder, fingerprint, states)
 
+    def check(self) -> None:
+        """InputError where processes no longer have the same trained weights, or another ledger.
+
+        Of what is divided each has its own part.
+        """
+        weights = [weight for weight in trainable(self.model) if not is_divided(weight)]
+        self.group.check(weights, self.history.ledger.head)
+
     def restore(self, states: dict[str, checkpoint.State]) -> None:
         """Continue where a checkpoint left off."""
-        for name, parameter in self.model.stored().items():
-            parameter.data.copy_(states["model"][name])
+        shards = self.model.shards
+        for name, weight in self.model.stored().items():
+            whole = states["model"][name]
+            if shards is None:
+                weight.data.copy_(whole)
+            else:
+                parameter = cast(nn.Parameter, weight)
+                shards.part_of(parameter).data.copy_(shards.own(whole, parameter))
         for name, part in self._parts().items():
             part.restore(states[name])
         self.done = states["job"]["done"]

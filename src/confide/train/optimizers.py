@@ -1,11 +1,13 @@
 """One optimizer for exact and one for noisy updates, each with its learning rates."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from confide.models import trainable
+from confide.models.language_model import LanguageModel
+from confide.models.sharding import moved
 from confide.specs import RecipeSpec
 from confide.train.checkpoint import load_optimizer, optimizer_tensors
 
@@ -17,17 +19,16 @@ LEAST = 0.05  # share of the learning rate that it falls to
 class Optimizers:
     """Move the weights along the gradient in .grad. Keys: whether an update is noisy."""
 
-    def __init__(
-        self, recipe: RecipeSpec, parameters: Iterable[nn.Parameter], updates: dict[bool, int]
-    ) -> None:
+    def __init__(self, recipe: RecipeSpec, model: LanguageModel, updates: dict[bool, int]) -> None:
         """`updates`: how many of each kind there will be."""
-        trainable = [parameter for parameter in parameters if parameter.requires_grad]
+        self.weights = trainable(model)
+        self.shards = model.shards
         self.linear = recipe.schedule == "linear"
         self.updates = updates
         self.rates = {False: recipe.lr, True: recipe.noisy_lr or recipe.lr}
         self.each: dict[bool, torch.optim.Optimizer] = {
             noisy: KINDS[recipe.optimizer](
-                trainable, lr=rate, weight_decay=recipe.weight_decay, fused=True
+                moved(model), lr=rate, weight_decay=recipe.weight_decay, fused=True
             )
             for noisy, rate in self.rates.items()
         }
@@ -46,17 +47,31 @@ class Optimizers:
         self.counts = {False: done, True: done}
 
     def state(self) -> dict[str, Any]:
-        """State for a checkpoint."""
+        """State for a checkpoint, as of a model that no process keeps a part of."""
         found: dict[str, Any] = {"counts": [self.counts[False], self.counts[True]]}
         for noisy, optimizer in self.each.items():
-            found |= optimizer_tensors(optimizer, _name(noisy))
+            for name, value in optimizer_tensors(optimizer, _name(noisy)).items():
+                found[name] = value
+                if self.shards is not None and value.dim():
+                    found[name] = self.shards.whole(value, self._weight(name))
         return found
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's state."""
+        if self.shards is not None:
+            state = {
+                name: self.shards.own(value, self._weight(name))
+                if isinstance(value, Tensor) and value.dim()
+                else value
+                for name, value in state.items()
+            }
         for noisy, optimizer in self.each.items():
             load_optimizer(optimizer, _name(noisy), state)
         self.counts = dict(zip((False, True), state["counts"], strict=True))
+
+    def _weight(self, name: str) -> nn.Parameter:
+        """The weight that a tensor of an optimizer's state belongs to."""
+        return self.weights[int(name.split(".")[1])]
 
     def _factor(self, noisy: bool) -> float:
         if not self.linear:

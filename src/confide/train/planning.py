@@ -96,8 +96,26 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     if discrete(spec) and any(step.state in ("noise", "published") for step in kinds):
         message = "is for gradients alone, and these settings add noise to recurrent states, too"
         raise InputError(message, key="privacy.noise", value=spec.protection.noise)
+    if recipe.shard and (why := undivided(spec, kinds)) is not None:
+        raise InputError(f"is not there for {why}", key="recipe.shard", value=True)
     check_pools(kinds, sizes.pools, recipe.noisy_batch_size, sizes.authors)
     return epochs
+
+
+def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
+    """For what of a job weights cannot be divided among processes; None if they can.
+
+    All processes must read as many pieces as any of them, which only these reckon with.
+    """
+    if spec.model.kind != "causal_lm":
+        return f"a model of kind {spec.model.kind}, only for causal_lm"
+    if spec.privacy is not None and spec.privacy.unit == "author":
+        return "noise that protects authors (privacy.unit: author)"
+    if discrete(spec):
+        return "discrete noise (privacy.noise: discrete_gaussian)"
+    if any(step.regulariser != "none" for step in kinds):
+        return f"regularisers (method: {spec.method})"
+    return None
 
 
 AUTHORS_DEDUPLICATED = (

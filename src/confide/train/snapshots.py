@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from confide.errors import InputError
 from confide.files.io import atomic
@@ -18,12 +19,13 @@ from confide.models import weights_of
 from confide.models.language_model import LanguageModel
 
 
-def write(folder: Path, epoch: int, model: LanguageModel) -> None:
-    """Keep the weights after this epoch (from 1)."""
+def write(
+    folder: Path, epoch: int, model: LanguageModel, stored: dict[str, Tensor] | None = None
+) -> None:
+    """Keep the weights after this epoch (from 1); `stored` if they were put together before."""
+    weights = weights_of(model) if stored is None else stored
     with atomic(_place(folder, epoch)) as temporary:
-        save_file(
-            {f"{epoch}/{name}": value for name, value in weights_of(model).items()}, temporary
-        )
+        save_file({f"{epoch}/{name}": value for name, value in weights.items()}, temporary)
 
 
 def join(folder: Path, epochs: int, output: Path) -> None:

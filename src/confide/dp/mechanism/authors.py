@@ -7,7 +7,7 @@ their own, points of nobody would make a claim about all points of a person fals
 them without being named.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -62,21 +62,31 @@ def drawn(
 
 
 def packed(
-    authors: Sequence[np.ndarray], lengths: np.ndarray, size: int, part: slice = slice(None)
+    authors: Sequence[np.ndarray],
+    lengths: np.ndarray,
+    size: int | Callable[[int], int],
+    part: slice = slice(None),
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     """Points (B,) of whole authors, and whose they are (B,), numbered from 0.
 
-    They are at most `size`, unless one author has more. Authors of few points come together, those
-    with as many points of similar lengths (N,), since the clipper pads both. Others come alone: the
-    norm of k points of length L without a pass of their own takes the inner products of k L
-    positions. part: of these authors, in that order.
+    They are at most `size`, unless one author has more: a number of points, or what makes one of
+    the tokens of the longest of them, begin token included. Authors of few points come together,
+    those with as many points of similar lengths (N,), since the clipper pads both. Others come
+    alone: the norm of k points of length L without a pass of their own takes the inner products of
+    k L positions. part: of these authors, in that order.
     """
+    fits = size if callable(size) else lambda _: size
     waiting: list[np.ndarray] = []
+    longest = 0
     for points in sorted(authors, key=lambda own: (len(own), int(lengths[own].max())))[part]:
-        if waiting and (len(points) > TOGETHER or sum(map(len, waiting)) + len(points) > size):
+        width = int(lengths[points].max()) + 1
+        together = sum(map(len, waiting)) + len(points)
+        if waiting and (len(points) > TOGETHER or together > fits(max(longest, width))):
             yield _joined(waiting)
             waiting = []
+            longest = 0
         waiting.append(points)
+        longest = max(longest, width)
     if waiting:
         yield _joined(waiting)
 

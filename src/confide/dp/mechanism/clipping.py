@@ -9,18 +9,22 @@ as one).
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from confide.dp.mechanism.gradients import Factored, Formed, Use, gradients_of, units_of
-from confide.dp.mechanism.randomness import Noise
+from confide.dp.mechanism.randomness import BLOCK, Noise
 from confide.errors import InputError
 from confide.models import LanguageModel, trainable
 from confide.models.head import Head
+from confide.models.recompute import Block, Reading
 from confide.models.recurrence import LSTMLayer, Recurrent
+from confide.models.sharding import Shards, is_divided, moved
+from confide.runtime.parallel import Group
 
 Gradients = dict[nn.Parameter, Formed | Factored]
 PART = 1 << 20  # numbers turned into float64 at once
@@ -57,9 +61,11 @@ def is_rms_norm(module: nn.Module) -> bool:
     if [name for name, _ in module.named_parameters()] != ["weight"]:
         return False
     weight: Tensor = cast(Layer, module).weight.detach()
+    if is_divided(weight):
+        weight = cast(Any, weight).full_tensor()
     probe = torch.linspace(-1, 2, weight.numel(), dtype=weight.dtype, device=weight.device)
     with torch.no_grad():
-        made = module(probe.view(1, 1, -1)).flatten()
+        made = functional_call(module, {"weight": weight}, (probe.view(1, 1, -1),)).flatten()
     normal = normalised(module, probe)
     return any(torch.allclose(made, normal * (weight + more), rtol=1e-3) for more in (0, 1))
 
@@ -100,16 +106,28 @@ class PerExampleClipper:
         self.flattens = getattr(model, "flattens", False)
         self.max_grad_norm = max_grad_norm
         self.parameters = trainable(model)
+        self.shards: Shards | None = getattr(model, "shards", None)
+        self.moved = self.parameters if self.shards is None else moved(model)
         self.names: dict[nn.Module, str] = {}
+        self.places: dict[nn.Module, dict[str, nn.Parameter]] = {}  # weights by their names there
         self.records: list[tuple[Layer, Tensor, Tensor]] = []
+        self.outside: list[tuple[Layer, Tensor, Tensor]] = []  # while a block is recomputed
         self.recording = False
-        for name, module in model.named_modules():
+        self.blocks: list[Block] = getattr(model, "blocks_recomputed", [])
+        self.entrances: list[Tensor] = []  # what blocks read, where nothing before is trained
+        self.of_blocks: Gradients = {}  # of those that have been recomputed
+        for label, module in model.named_modules():
             if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
                 if not supported(module):
-                    layer = f"layer {name or 'model'} of type {type(module).__name__}"
+                    layer = f"layer {label or 'model'} of type {type(module).__name__}"
                     message = f"{layer} is trainable, but its per-example gradient is not known"
                     raise InputError(message, key="model")
-                self.names[module] = name or "model"
+                self.names[module] = label or "model"
+                self.places[module] = {
+                    name: weight
+                    for name, weight in module.named_parameters(recurse=False)
+                    if weight.requires_grad
+                }
                 module.register_forward_hook(self._record, with_kwargs=True)
         kinds = {parameter.dtype for parameter in self.parameters}
         if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
@@ -122,12 +140,11 @@ class PerExampleClipper:
 
     def _buffer(self, kind: torch.dtype) -> tuple[Tensor, list[Tensor]]:
         """One contiguous run of zeros, and its views in the shapes of the parameters."""
-        size = sum(parameter.numel() for parameter in self.parameters)
-        flat = torch.zeros(size, dtype=kind, device=self.parameters[0].device)
-        pieces = flat.split([parameter.numel() for parameter in self.parameters])
+        size = sum(parameter.numel() for parameter in self.moved)
+        flat = torch.zeros(size, dtype=kind, device=self.moved[0].device)
+        pieces = flat.split([parameter.numel() for parameter in self.moved])
         return flat, [
-            piece.view_as(parameter)
-            for piece, parameter in zip(pieces, self.parameters, strict=True)
+            piece.view_as(parameter) for piece, parameter in zip(pieces, self.moved, strict=True)
         ]
 
     def _record(
@@ -165,7 +182,8 @@ class PerExampleClipper:
         examples are here: norms (A,). Nothing is added where this raises.
         """
         values, grads = self._backward(losses)
-        gradients = self._collect(grads, len(values))
+        gradients = self._collect(grads, len(values)) | self.of_blocks
+        self.of_blocks = {}
         together = None if units is None else units_of(units)
         squares = [found.squares(together) for found in gradients.values()]
         norms = torch.stack([found.norms for found in squares]).sum(0).sqrt()
@@ -201,11 +219,58 @@ class PerExampleClipper:
         together.
         """
         if noise_multiplier > 0:
-            noise.add(self.flat, noise_multiplier * self.max_grad_norm)
+            self._add(noise, noise_multiplier * self.max_grad_norm)
         self.flat.div_(expected_batch_size)
         self.spare.copy_(self.flat)
-        for parameter, released in zip(self.parameters, self.piece, strict=True):
+        for parameter, released in zip(self.moved, self.piece, strict=True):
             parameter.grad = released
+
+    def sum_over(self, group: Group) -> None:
+        """Add up what the processes of a group have summed; divided weights have been, before."""
+        if self.shards is None:
+            group.sum([self.flat])
+            return
+        pairs = zip(self.parameters, self.total, strict=True)
+        group.sum([total for weight, total in pairs if not is_divided(weight)])
+
+    def _add(self, noise: Noise, deviation: float) -> None:
+        """Add noise to `flat`: of each weight the same that one process alone would have drawn.
+
+        So all of it is drawn in every process, and each keeps what its parts need.
+        """
+        if self.shards is None:
+            noise.add(self.flat, deviation)
+            return
+        places = self._places()
+        drawn = torch.zeros(BLOCK, dtype=torch.float64, device=self.flat.device)
+        size = sum(weight.numel() for weight in self.parameters)
+        for start in range(0, size, BLOCK):
+            block = drawn[: min(BLOCK, size - start)].zero_()
+            inside = [
+                (max(first, start), min(first + count, start + len(block)), here - first)
+                for first, here, count in places
+                if first < start + len(block) and first + count > start
+            ]
+            for first, end, shift in inside:
+                block[first - start : end - start] = self.flat[first + shift : end + shift]
+            noise.add(block, deviation)
+            for first, end, shift in inside:
+                self.flat[first + shift : end + shift] = block[first - start : end - start]
+
+    def _places(self) -> list[tuple[int, int, int]]:
+        """Runs of numbers that this process keeps: where they begin in one process alone, where
+        here, and how many.
+        """
+        found = []
+        first = here = 0
+        for weight, part in zip(self.parameters, self.moved, strict=True):
+            before = 0
+            if self.shards is not None and is_divided(weight):
+                before = self.shards.rows(weight).start * (weight.numel() // len(weight))
+            found.append((first + before, here, part.numel()))
+            first += weight.numel()
+            here += part.numel()
+        return found
 
     def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, list[Tensor]]:
         """Losses (B,), and the gradients of their sum at the recorded outputs.
@@ -213,17 +278,51 @@ class PerExampleClipper:
         Parameters need no gradient.
         """
         self.records.clear()
+        self.of_blocks.clear()
         self._switch(True)
         try:
             with torch.enable_grad():
                 values = losses()
                 outputs = [output for _, _, output in self.records]
-                return values, list(torch.autograd.grad(values.sum(), outputs))
+                grads = torch.autograd.grad(values.sum(), outputs + self.entrances)
+                return values, list(grads[: len(outputs)])
         finally:
             self._switch(False)
 
+    def entered(self, hidden: Tensor) -> Tensor:
+        """See Watcher: a place for autograd to go to, through all blocks."""
+        hidden = hidden.detach().requires_grad_()
+        self.entrances.append(hidden)
+        return hidden
+
+    def first(self, reading: Reading, hidden: Tensor) -> Tensor:
+        """See Watcher: nothing is recorded."""
+        self.recording = False
+        made = reading(hidden)
+        self.recording = True
+        return made
+
+    def second(self, reading: Reading, hidden: Tensor) -> Tensor:
+        """See Watcher: what layers do is recorded apart from what those outside of blocks did."""
+        self.outside, self.records = self.records, []
+        return reading(hidden)
+
+    def gradient(self, made: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
+        """See Watcher: what was recorded becomes the gradients of the block's weights."""
+        outputs = [output for _, _, output in self.records]
+        of_hidden, *grads = torch.autograd.grad(made, [hidden, *outputs], grad)
+        found = self._collect(grads, len(hidden))
+        if any(parameter in self.of_blocks for parameter in found):
+            raise InputError("shares weights between blocks", key="recipe.gradient_checkpointing")
+        self.of_blocks |= found
+        self.records = self.outside
+        return of_hidden
+
     def _switch(self, recording: bool) -> None:
         self.recording = recording
+        self.entrances = []
+        for block in self.blocks:
+            block.watcher = self if recording else None
         for parameter in self.parameters:
             parameter.requires_grad_(not recording)
         for module in self.model.modules():
@@ -235,7 +334,11 @@ class PerExampleClipper:
 
         Records and grads are emptied on the way.
         """
-        trainable = set(self.parameters)
+        known = {  # a block that has been put together has other objects
+            module._parameters[name]: weight
+            for module in {module for module, _, _ in self.records}
+            for name, weight in self.places[module].items()
+        }
         found: Gradients = {}
         uses: dict[nn.Parameter, list[Use]] = {}
         left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
@@ -253,16 +356,17 @@ class PerExampleClipper:
             grad = grad.detach().to(self.spare.dtype)
             grad = grad.reshape(batch, -1, grad.shape[-1]).contiguous()
             for parameter, vector in vectors_of(module, inputs, grad):
-                if parameter in trainable:
-                    before = found.get(parameter)
+                if parameter in known:
+                    before = found.get(known[parameter])
                     if isinstance(before, Formed):
                         vector = before.grads + vector
-                    found[parameter] = Formed(vector)
-            if module.weight in trainable and not is_norm(module):
+                    found[known[parameter]] = Formed(vector)
+            if module.weight in known and not is_norm(module):
                 uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))
             left[module.weight] -= 1
             if not left[module.weight] and module.weight in uses:
-                found[module.weight] = gradients_of(module.weight.shape, uses.pop(module.weight))
+                weight = known[module.weight]
+                found[weight] = gradients_of(module.weight.shape, uses.pop(module.weight))
         return found
 
     def _scale(self, norms: Tensor) -> Tensor:
@@ -282,10 +386,20 @@ class PerExampleClipper:
         # on a GPU nobody waits for the answer
         clean = scale.device.type == "cpu" and bool((scale > 0).all())
         self.spare.zero_()
+        divided = []
         for parameter, view in zip(self.parameters, self.piece, strict=True):
-            if parameter in gradients:
+            if self.shards is not None and is_divided(parameter):
+                whole = torch.zeros(parameter.shape, dtype=view.dtype, device=view.device)
+                if parameter in gradients:
+                    gradients[parameter].add_weighted(whole, scale, clean)
+                divided.append(self.shards.summed(whole.double(), parameter))
+            elif parameter in gradients:
                 gradients[parameter].add_weighted(view, scale, clean)
         self.flat.add_(self.spare)
+        pairs = zip(self.parameters, self.total, strict=True)
+        totals = [total for weight, total in pairs if is_divided(weight)]
+        for total, own in zip(totals, divided, strict=True):
+            total.add_(own)
 
 
 def vectors_of(

@@ -16,6 +16,7 @@ from confide.dp.mechanism.randomness import Noise, Stream
 from confide.models import LanguageModel, trainable
 from confide.models.batches import Batch, token_losses
 from confide.models.head import IGNORE
+from confide.models.sharding import is_divided, moved
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import ALONE, Group
 
@@ -36,8 +37,10 @@ def exact_gradient(
     Returned is the mean loss () in nats per token, on the device. batches: this process's part,
     which may be nothing.
     """
-    parameters = trainable(model)
-    model.zero_grad(set_to_none=True)
+    parameters = [weight for weight in trainable(model) if not is_divided(weight)]
+    of_all = moved(model)
+    for parameter in of_all:
+        parameter.grad = None
     losses = []
     counts = []
     for batch in batches:
@@ -51,16 +54,32 @@ def exact_gradient(
     if not losses:
         losses = [parameters[0].new_zeros(())]
         counts = [parameters[0].new_zeros((), dtype=torch.int64)]
-        no_gradient(parameters)
+        no_gradient(of_all)
     grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
     loss = torch.stack(losses).sum()
     tokens = torch.stack(counts).sum()
     group.sum([*grads, loss, tokens])
     tokens.clamp_(min=1)  # none: a batch without a public position
-    torch._foreach_div_(grads, tokens)
+    everywhere = [parameter.grad for parameter in of_all if parameter.grad is not None]
+    torch._foreach_div_(everywhere, tokens)
     if max_norm is not None:
-        torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+        norm = torch.nn.utils.get_total_norm(grads)
+        if len(everywhere) > len(grads):
+            norm = norm_of_parts(model, norm)
+        torch.nn.utils.clip_grads_with_norm_(of_all, max_norm, norm)
     return loss / tokens
+
+
+def norm_of_parts(model: LanguageModel, norm: Tensor) -> Tensor:
+    """The norm () of a gradient some of whose parts lie in other processes; `norm` is that of what
+    every process has.
+    """
+    if model.shards is None:
+        return norm
+    parts = [part.grad for part in model.shards.parts.values() if part.grad is not None]
+    squared = torch.nn.utils.get_total_norm(parts).square()
+    model.shards.group.sum([squared])
+    return (squared + norm.square()).sqrt()
 
 
 def no_gradient(parameters: Iterable[nn.Parameter]) -> None:
@@ -96,9 +115,13 @@ def noisy_gradient(
     stream: it is in the sum once.
     """
     clipper.reset()
+
+    def add(piece: Batch) -> None:
+        clipped(clipper, piece, budget.examples(piece.length), half)
+
     for batch in batches:
-        budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)
-    group.sum([clipper.flat])
+        budget.run(add, batch)
+    clipper.sum_over(group)
     clipper.finish(noise_multiplier, expected_batch_size, noise)
 
 

@@ -73,7 +73,7 @@ class Adversarial:
         if (
             len(pieces) > 1
             or group.size > 1
-            or any(len(rows) > training.budget.size for rows in pieces)
+            or any(len(rows) > training.budget.examples(rows.length) for rows in pieces)
         ):
             own = training.own(pieces)
             authors = [pieces[0].authors[:0], *(rows.authors for rows in own)]

@@ -34,6 +34,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self.batch)
 
+    @property
+    def length(self) -> int:
+        """Tokens of a point, or of a partner, padding included."""
+        partners = 0 if self.partners is None else self.partners.length
+        return max(self.batch.length, partners)
+
     def __getitem__(self, part: slice) -> "Rows":
         if self.partners is None or self.others is None:
             return Rows(self.batch[part], self.authors[part])
