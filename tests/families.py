@@ -1,5 +1,6 @@
 """Tiny models of every family with random weights, in folders as transformers saves them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
-def vocabulary(folder: Path) -> int:
-    """Write tokenizer.json of a byte-level BPE with single digits; how many tokens it has."""
+def vocabulary(folder: Path, special: Sequence[str] = (), **options: Any) -> int:
+    """Write tokenizer.json of a byte-level BPE with single digits; how many tokens it has.
+
+    `options`: of the tokenizer in transformers, such as chat_template.
+    """
     backend = Tokenizer(models.BPE())
     digits = pre_tokenizers.Split(Regex(r"\p{N}"), "isolated")
     words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -48,19 +52,25 @@ def vocabulary(folder: Path) -> int:
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=300,
-        special_tokens=[END],
+        special_tokens=[END, *special],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     backend.train_from_iterator(TEXT, trainer)
-    PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=END).save_pretrained(folder)
+    options = {"eos_token": END} | options
+    PreTrainedTokenizerFast(tokenizer_object=backend, **options).save_pretrained(folder)
     return backend.get_vocab_size()
 
 
-def folder_of(family: str, folder: Path, **changes: Any) -> Path:
-    """A folder with a tiny model of a family; its weights are larger than a fresh model's."""
+def folder_of(
+    family: str, folder: Path, words: dict[str, Any] | None = None, **changes: Any
+) -> Path:
+    """A folder with a tiny model of a family; its weights are larger than a fresh model's.
+
+    `words`: options of `vocabulary`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    tokens = vocabulary(folder)
+    tokens = vocabulary(folder, **(words or {}))
     sizes = {**FAMILIES[family], "vocab_size": tokens, "bos_token_id": 0, "eos_token_id": 0}
     config = CONFIG_MAPPING[family](**(sizes | changes))
     torch.manual_seed(7)

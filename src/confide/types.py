@@ -30,6 +30,8 @@ class Record:
     domain: str | None = None
     spans: tuple[Span, ...] = ()  # gold secrets
     split: SplitName = "train"
+    # of a conversation, the ranges of its assistants' turns
+    answers: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Point:
     owner: str | None = None
     gold: tuple[Span, ...] = ()
     canary: int | None = None  # index into the planted canaries
+    # of a conversation, the ranges of its assistants' turns; files leave it out where it is None
+    answers: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
