@@ -143,6 +143,9 @@ def conversations(params: Params) -> Iterator[Problem]:
     for name, dataset in params.datasets.items():
         corpus = chats.get(dataset.corpus)
         if corpus is None:
+            if dataset.learn != "all":
+                message = f"needs a corpus of the reader messages: {dataset.corpus} is another"
+                yield Problem(("datasets", name, "learn"), dataset.learn, message)
             continue
         if dataset.point != "dialogue":
             message = "cuts conversations; a chat template writes them whole: dialogue"

@@ -1,12 +1,21 @@
 """Corpora, and the stages from raw text to a partition; policies have a module of their own."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from confide.spec_base import Fraction, Natural, Spec
 from confide.specs.authored import AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.policies import PolicySpec
+
+# Tokens that training and evaluation score: all of them, or those of assistants' turns.
+Learn = Literal["all", "assistant"]
+USUAL = {"learn": "all"}  # what specifications leave out, so that digests stay what they were
+
+
+def without_usual(written: dict[str, Any]) -> dict[str, Any]:
+    """A specification as it is written: without what is as USUAL."""
+    return {name: value for name, value in written.items() if USUAL.get(name) != value}
 
 
 class Sizes(Spec):
@@ -300,6 +309,11 @@ class PartitionSpec(Spec):
     scope: Literal["private", "all"] = (
         "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
     )
+    learn: Learn = "all"
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_usual(usual(self))
 
 
 class NeighboursSpec(Spec):

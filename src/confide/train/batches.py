@@ -14,7 +14,15 @@ from torch import Tensor
 from confide.dp.mechanism.authors import authors_of, drawn, packed, protects_authors
 from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.sampling import by_author, generator, poisson, shuffled
-from confide.models.batches import Batch, by_length, padded, public_counts, selected, unmasked
+from confide.models.batches import (
+    Batch,
+    answers_only,
+    by_length,
+    padded,
+    public_counts,
+    selected,
+    unmasked,
+)
 from confide.runtime.memory import Budget
 from confide.runtime.parallel import Group
 from confide.specs import TrainSpec
@@ -117,9 +125,9 @@ class Batches:
 
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
         if step.tokens == "all":
-            return padded(view, points, self.bos)
+            return answers_only(view, points, padded(view, points, self.bos))
         if step.tokens == "unmasked":
-            return unmasked(view, points, self.bos)
+            return answers_only(view, points, unmasked(view, points, self.bos))
         return selected(view, points, self.bos, step.tokens, step.state)
 
     def _counts(self, step: Step) -> np.ndarray:
