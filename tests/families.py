@@ -40,8 +40,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
-def vocabulary(folder: Path, texts: Sequence[str] = TEXT) -> int:
-    """Write tokenizer.json of a byte-level BPE with single digits; how many tokens it has."""
+def vocabulary(
+    folder: Path, texts: Sequence[str] = TEXT, special: Sequence[str] = (), **options: Any
+) -> int:
+    """Write tokenizer.json of a byte-level BPE with single digits; how many tokens it has.
+
+    It is made of `texts`. `options`: of the tokenizer in transformers, such as chat_template.
+    """
     backend = Tokenizer(models.BPE())
     digits = pre_tokenizers.Split(Regex(r"\p{N}"), "isolated")
     words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -49,22 +54,29 @@ def vocabulary(folder: Path, texts: Sequence[str] = TEXT) -> int:
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=300,
-        special_tokens=[END],
+        special_tokens=[END, *special],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     backend.train_from_iterator(texts, trainer)
-    PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=END).save_pretrained(folder)
+    options = {"eos_token": END} | options
+    PreTrainedTokenizerFast(tokenizer_object=backend, **options).save_pretrained(folder)
     return backend.get_vocab_size()
 
 
-def folder_of(family: str, folder: Path, texts: Sequence[str] = TEXT, **changes: Any) -> Path:
+def folder_of(
+    family: str,
+    folder: Path,
+    texts: Sequence[str] = TEXT,
+    words: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Path:
     """A folder with a tiny model of a family; its weights are larger than a fresh model's.
 
-    Its vocabulary is made of `texts`.
+    Its vocabulary is made of `texts`. `words`: further options of `vocabulary`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tokens = vocabulary(folder, texts)
+    tokens = vocabulary(folder, texts, **(words or {}))
     sizes = {**FAMILIES[family], "vocab_size": tokens, "bos_token_id": 0, "eos_token_id": 0}
     config = CONFIG_MAPPING[family](**(sizes | changes))
     torch.manual_seed(7)

@@ -30,6 +30,8 @@ class Record:
     domain: str | None = None
     spans: tuple[Span, ...] = ()  # gold secrets
     split: SplitName = "train"
+    # of a conversation, the ranges of its assistants' turns
+    answers: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Point:
     owner: str | None = None
     gold: tuple[Span, ...] = ()
     canary: int | None = None  # index into the planted canaries
+    # of a conversation, the ranges of its assistants' turns; files leave it out where it is None
+    answers: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,26 @@ class View:
     ids: np.ndarray  # (T,) int32
     starts: np.ndarray  # (N + 1,) int64
     private: np.ndarray  # (T,) bool: token overlaps a span of the policy, or is <MASK>
+    # (T,) bool: tokens that are scored, where only assistants' turns are; None: all, and the ends
+    learned: np.ndarray | None = None
 
     def __getitem__(self, point: int) -> np.ndarray:
         return self.ids[self.starts[point] : self.starts[point + 1]]
 
     def __len__(self) -> int:
         return len(self.starts) - 1
+
+    def scored(self, point: int) -> np.ndarray:
+        """(n + 1,) bool: which tokens of a point are scored, and last its end.
+
+        The end is where every token is, so that an assistant's turn does not teach another end than
+        the one that its template writes.
+        """
+        size = int(self.starts[point + 1] - self.starts[point])
+        if self.learned is None:
+            return np.ones(size + 1, bool)
+        marks = self.learned[self.starts[point] : self.starts[point + 1]]
+        return np.append(marks, marks.all())
 
     def marked(self) -> np.ndarray:
         """(N,) bool: points that hold a private token."""

@@ -11,7 +11,7 @@ from hostile_corpora import SECRET
 from confide.corpora import dialog_files, mail_text, speeches
 from confide.policies import masks, merged_masks, redacted_text, utterances
 from confide.policies.keyword import finder
-from confide.policies.limits import limited
+from confide.runtime.limits import limited
 from confide.scan import markup
 from confide.scan.search import Searcher
 from confide.stages.split import CUTS, pieces

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from confide.data.redaction import finder_of
 from confide.errors import InputError
 from confide.policies import detector, policy
-from confide.policies.limits import limited, repeats
+from confide.runtime.limits import limited, repeats
 from confide.specs import RedactSpec, RegexPolicySpec
 
 HARMLESS = {"kind": "regex", "patterns": {"x": "never"}}
@@ -25,7 +25,7 @@ def spec(pattern):
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr("confide.policies.limits.TICKS", 1)
+    monkeypatch.setattr("confide.runtime.limits.TICKS", 1)
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(?:a|aa)+$", r"(\w*)*\d", r"(a)\1*(a+)+$"])
@@ -169,7 +169,5 @@ def test_patterns_that_do_not_compile_are_named(pattern):
 
 def test_a_process_that_used_the_clock_ends_well():
     """No tick may come after Python's last handler is gone."""
-    script = (
-        "from confide.policies.limits import limited; limited(len)('x'); sum(range(30_000_000))"
-    )
+    script = "from confide.runtime.limits import limited; limited(len)('x'); sum(range(30_000_000))"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

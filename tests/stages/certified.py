@@ -137,7 +137,10 @@ def measured_on(name, ledger):
         (TEXT, ("policy",)) if name == "recall" else ((*TEXT, *PARTITION), ("tokenizer", "policy"))
     )
     reads = [line for line in reads_of(ledger) if line["stage"] in stages]
-    return {"terms": {key: data["terms"][key] for key in keys}, "reads": reads}
+    return {
+        "terms": {key: data["terms"][key] for key in keys if key in data["terms"]},
+        "reads": reads,
+    }
 
 
 def by_author(ledger):

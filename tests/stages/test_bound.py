@@ -29,6 +29,7 @@ PROCESSED = {
     "dedup": {"dedup": False},
     "scope": {"scope": "all"},
     "merge_masks": {"merge_masks": True},
+    "learn": {"learn": "assistant"},
 }
 
 

@@ -32,6 +32,7 @@ rule pretrained:
 
 rule split:
     input:
+        unpack(lambda w: packaged(getattr(SOURCES[w.source].corpus, "template", None))),
         raw=lambda w: raw_file(SOURCES[w.source].corpus),
     output:
         "data/work/{source}/points.jsonl",

@@ -32,6 +32,7 @@ from confide.files.io import number, read_file, sha256
 from confide.files.jsons import JsonObject
 from confide.provenance.terms import PARTITION, TEXT
 from confide.specs import CertifySpec, PrivacySpec
+from confide.specs.data import USUAL
 from confide.specs.files import NeighboursFile, RecallFile
 from confide.types import AnyRelease, Packing, Release
 
@@ -321,13 +322,14 @@ def bound(
     Measurements of another run say nothing.
     """
     (data,) = ran.events("data")
-    terms = found.get("terms") or {}
+    terms = USUAL | (found.get("terms") or {})
+    ledgers = USUAL | data["terms"]
     for key in keys:
         if key not in terms:
             raise InputError(
                 "is missing: nothing says on what this was measured", file=path, key=f"terms.{key}"
             )
-        if terms[key] != data["terms"][key]:
+        if terms[key] != ledgers[key]:
             message = (
                 "is not what the ledger says, so this was not measured on what the run was "
                 "trained on"

@@ -17,6 +17,7 @@ from confide.specs import (
     CanarySpec,
     CausalLMSpec,
     LiraSpec,
+    MessagesSpec,
     Params,
     PolicySpec,
     ShadowsSpec,
@@ -132,9 +133,41 @@ def tokenizers(params: Params) -> Iterator[Problem]:
         if tokenizer.new_tokens and not is_bpe:
             message = f"{pointless}: its vocabulary is as published"
             yield Problem(("tokenizers", name, "new_tokens"), tokenizer.new_tokens, message)
+        if tokenizer.control == "template" and tokenizer.kind != "pretrained":
+            yield Problem(("tokenizers", name, "control"), tokenizer.control, pointless)
         if getattr(tokenizer, needed) is None:
             message = f"is missing: kind {tokenizer.kind} needs it"
             yield Problem(("tokenizers", name, needed), None, message)
+
+
+def conversations(params: Params) -> Iterator[Problem]:
+    """Corpora of conversations that are cut, or whose tokenizer is not that of their template."""
+    chats = {
+        name: corpus for name, corpus in params.corpora.items() if isinstance(corpus, MessagesSpec)
+    }
+    for name, dataset in params.datasets.items():
+        corpus = chats.get(dataset.corpus)
+        if corpus is None:
+            if dataset.learn != "all":
+                message = f"needs a corpus of the reader messages: {dataset.corpus} is another"
+                yield Problem(("datasets", name, "learn"), dataset.learn, message)
+            continue
+        if dataset.point != "dialogue":
+            message = "cuts conversations; a chat template writes them whole: dialogue"
+            yield Problem(("datasets", name, "point"), dataset.point, message)
+        tokenizer = params.tokenizers[dataset.tokenizer]
+        if (tokenizer.source, tokenizer.control) != (corpus.template, "template"):
+            message = (
+                f"is not that of the chat template of {dataset.corpus}: kind pretrained, "
+                f"source {corpus.template}, control template"
+            )
+            yield Problem(("datasets", name, "tokenizer"), dataset.tokenizer, message)
+    readers = (("tokenizers", "corpus"), ("pipelines", "entities"), ("domain_policies", "corpus"))
+    for block, field in readers:
+        for name, spec in getattr(params, block).items():
+            if (given := getattr(spec, field, None)) in chats:
+                message = "is of conversations, which only datasets read"
+                yield Problem((block, name, field), given, message)
 
 
 def policies(params: Params) -> Iterator[Problem]:

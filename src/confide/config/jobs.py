@@ -175,7 +175,9 @@ def redaction(params: Params, dataset: str, gamma: float) -> RedactSpec:
 def partition(params: Params, dataset: str, dedup: bool) -> PartitionSpec:
     """How a dataset is parted into public and private."""
     spec = params.datasets[dataset]
-    return PartitionSpec(dedup=dedup, scope=spec.scope, merge_masks=spec.merge_masks)
+    return PartitionSpec(
+        dedup=dedup, scope=spec.scope, merge_masks=spec.merge_masks, learn=spec.learn
+    )
 
 
 def text(params: Params, name: str) -> TextSpec:

@@ -20,6 +20,7 @@ from confide.train.planning import (
     CHUNKS_DEDUPLICATED,
     SOME_DOMAINS,
     relies_on_policies,
+    scores_all,
 )
 from confide.types import StateName
 
@@ -76,6 +77,10 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
         yield Problem(("domains",), None, f"are missing: {row.method} needs some")
     if row.domains is not None and any(map(relies_on_policies, steps)):
         yield Problem(("domains",), ", ".join(row.domains), SOME_DOMAINS)
+    dataset = params.datasets[row.dataset]
+    if dataset.learn != "all" and (why := scores_all(steps, dataset.pack)) is not None:
+        message = f"datasets.{row.dataset}.learn is {dataset.learn}: {why}"
+        yield Problem(("dataset",), row.dataset, message)
     if row.privacy is None and any(step.noisy for step in steps):
         yield Problem(("privacy",), None, f"is missing: {row.method} adds noise")
     if recipe.gradient_checkpointing and params.models[row.model].kind == "lstm":

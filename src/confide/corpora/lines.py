@@ -25,17 +25,19 @@ from confide.files import jsons
 from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
 from confide.files.io import Range, count_lines, read_lines, size_of
 from confide.files.shards import scatter, shards
-from confide.specs import LinesSpec
+from confide.specs import OwnSpec
 from confide.text.deduplication import digest
 from confide.types import SPLITS, Record, Span, SplitName
 
 KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
+LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
 JSON = (".jsonl", ".json", ".ndjson")
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
+Ranges = tuple[tuple[int, int], ...]  # half-open, in characters
 # Number of a line, its document, author and split.
 Note = tuple[int, str, str | None, SplitName | None]
 
@@ -59,6 +61,22 @@ class Line(NamedTuple):
         return InputError(message, file=self.file, line=self.number, key=key)
 
 
+class Body(NamedTuple):
+    """What is read of a line: its text, the gold spans in it, and what assistants say in it."""
+
+    text: str
+    spans: tuple[Span, ...]
+    answers: Ranges | None = None
+
+
+class Form(NamedTuple):
+    """How a line is read. `parse` looks at its keys, `body` at its text."""
+
+    parse: Callable[[Line], Row]
+    body: Callable[[Line, Row], Body]
+    plain: bool = False  # whether a file may be plain text
+
+
 def _raw_lines(shard: Shard) -> Iterator[Line]:
     """Non-blank lines without line ends."""
     for number, (_, line) in enumerate(read_lines(shard.range), shard.number):
@@ -67,7 +85,7 @@ def _raw_lines(shard: Shard) -> Iterator[Line]:
             yield Line(shard.range.path, number, line)
 
 
-def _plain(spec: LinesSpec, shard: Shard) -> Iterator[Record]:
+def _plain(spec: OwnSpec, shard: Shard) -> Iterator[Record]:
     """Each line of a text file is a document."""
     for line in _raw_lines(shard):
         try:
@@ -77,8 +95,8 @@ def _plain(spec: LinesSpec, shard: Shard) -> Iterator[Record]:
         yield Record(text, f"{AUTOMATIC}{line.number}", split=_hashed(spec, f"l{line.number}"))
 
 
-def _parse(line: Line) -> Row:
-    """A line's JSON object with known keys of the right types.
+def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
+    """A line's JSON object with known keys of the right types; `body` is the one that it must have.
 
     `orjson` refuses bad UTF-8 and lone surrogates.
     """
@@ -89,18 +107,21 @@ def _parse(line: Line) -> Row:
     if not isinstance(row, dict):
         raise line.refused("expected a JSON object")
     for key, value in row.items():
-        if key not in KEYS:
-            raise line.refused(f"unknown key: one of {', '.join(sorted(KEYS))}", key)
-        if key != "spans" and not isinstance(value, str) and (value is not None or key == "text"):
+        if key not in keys:
+            hint = "; the reader messages takes it" if key == "messages" else ""
+            raise line.refused(f"unknown key: one of {', '.join(sorted(keys))}{hint}", key)
+        if key in LISTS:
+            continue
+        if not isinstance(value, str) and (value is not None or key == body):
             raise line.refused("expected a string", key)
-    if "text" not in row:
-        raise line.refused("missing", "text")
+    if body not in row:
+        raise line.refused("missing", body)
     if row.get("split") is not None and row["split"] not in SPLITS:
         raise line.refused(f"expected one of {', '.join(SPLITS)}", "split")
     return row
 
 
-def _check_keys(line: Line) -> None:
+def check_keys(line: Line, keys: frozenset[str] = KEYS) -> None:
     """InputError where a key stands twice.
 
     The last one would win, and gold secrets could be gone.
@@ -108,30 +129,41 @@ def _check_keys(line: Line) -> None:
     try:
         jsons.check_keys(line.content)
     except jsons.Repeated as error:
-        raise line.refused(str(error), error.key if error.key in KEYS else None) from None
+        raise line.refused(str(error), error.key if error.key in keys else None) from None
 
 
-def _spans(line: Line, row: Row) -> tuple[Span, ...]:
-    """Gold spans in order. InputError where one is malformed, out of range or overlaps another."""
-    given = row.get("spans")
+def gold(line: Line, given: Any, text: str, key: str = "spans") -> tuple[Span, ...]:
+    """Gold spans of a text, in order.
+
+    InputError where one is malformed, out of range or overlaps another; `key`: where they stand.
+    """
     if given is None:
         return ()
     if not isinstance(given, list) or not all(map(_is_span, given)):
-        raise line.refused("expected a list of [start, end, label]", "spans")
-    length = len(row["text"])
+        raise line.refused("expected a list of [start, end, label]", key)
+    length = len(text)
     for start, end, _ in given:
         if not 0 <= start < end <= length:
             message = f"[{start}, {end}) is not a range within the {length} characters of the text"
-            raise line.refused(message, "spans")
+            raise line.refused(message, key)
     spans = tuple(Span(*span) for span in sorted(given))
     if any(left.end > right.start for left, right in pairwise(spans)):
-        raise line.refused("spans overlap", "spans")
+        raise line.refused("spans overlap", key)
     return spans
 
 
 def _is_span(span: Any) -> bool:
     """Whether it is [start, end, label], of two integers and a string that is not empty."""
     return isinstance(span, list) and [*map(type, span)] == [int, int, str] and span[2] != ""
+
+
+def _body(line: Line, row: Row) -> Body:
+    if not jsons.in_order(line.content, len(row)):
+        check_keys(line)
+    return Body(row["text"], gold(line, row.get("spans"), row["text"]))
+
+
+TEXTS = Form(parsed, _body, plain=True)
 
 
 @dataclass(slots=True)
@@ -176,7 +208,7 @@ class Places:
         return Places(ChainMap({}, self.fixed), ChainMap({}, self.parent))
 
 
-def _hashed(spec: LinesSpec, group: str) -> SplitName:
+def _hashed(spec: OwnSpec, group: str) -> SplitName:
     """Split of a group by a keyed hash: the same for any order of the file."""
     digest = hashlib.blake2b(
         group.encode(), digest_size=8, salt=(spec.seed % 2**64).to_bytes(8)
@@ -185,7 +217,7 @@ def _hashed(spec: LinesSpec, group: str) -> SplitName:
     return "test" if share < spec.test else "valid" if share < spec.test + spec.valid else "train"
 
 
-def _record(spec: LinesSpec, places: Places, line: Line, row: Row) -> Record:
+def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> Record:
     given = row.get("doc")
     author = row.get("author")
     doc = f"{AUTOMATIC}{line.number}"
@@ -199,12 +231,13 @@ def _record(spec: LinesSpec, places: Places, line: Line, row: Row) -> Record:
         node = "a" + author
     split = split or _hashed(spec, places.group(node))
     return Record(
-        row["text"],
+        body.text,
         doc=doc,
         author=author,
         domain=row.get("domain"),
-        spans=_spans(line, row),
+        spans=body.spans,
         split=split,
+        answers=body.answers,
     )
 
 
@@ -215,11 +248,12 @@ def _name(given: str) -> str:
 class Plan(NamedTuple):
     """What must be known of the whole corpus to read one of its shards."""
 
-    spec: LinesSpec
+    spec: OwnSpec
     places: Places
     # digests of the names of documents that stand in several shards
     returning: frozenset[bytes] = frozenset()
     digested: Callable[[bytes], bytes] = bytes
+    form: Form = TEXTS
 
     def returns(self, doc: str) -> bool:
         """Whether a document stands in several shards."""
@@ -227,7 +261,7 @@ class Plan(NamedTuple):
         return named and self.digested(doc.encode()) in self.returning
 
 
-def parts(spec: LinesSpec) -> Iterator[Shard]:
+def parts(spec: OwnSpec) -> Iterator[Shard]:
     """The shards of the corpus."""
     number = 1
     for shard in shards(Path(spec.path)):
@@ -235,7 +269,7 @@ def parts(spec: LinesSpec) -> Iterator[Shard]:
         number += 0 if shard.end is None else count_lines(shard.path, shard.start, shard.end)
 
 
-def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
+def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
     """First passes, over lines that name a document.
 
     Memory: documents in several shards, and those of several authors.
@@ -243,11 +277,11 @@ def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
     path = Path(spec.path)
     places = Places()
     digested = digest("hmac-sha1")
-    if path.suffix not in JSON:
-        return Plan(spec, places)
+    if form.plain and path.suffix not in JSON:
+        return Plan(spec, places, form=form)
     buckets = Buckets(folder, size_of(path), KEYED)
     for first, _ in scatter(
-        lambda: partial(apart, partial(_names, digested)), parts(spec), threads
+        lambda: partial(apart, partial(_names, digested, form)), parts(spec), threads
     ):
         buckets.add(first)
     # numpy gives strings without the zeros that they end in
@@ -256,23 +290,25 @@ def plan(spec: LinesSpec, folder: Path, threads: int) -> Plan:
         for piece in buckets.each(later, threads)
         for name in piece["digest"].tolist()
     )
-    ready = Plan(spec, places, frozenset(names), digested)
+    ready = Plan(spec, places, frozenset(names), digested, form)
     for notes in scatter(lambda: partial(_shared, ready), parts(spec), threads):
         for note in notes:
             places.note(path, *note)
     return ready
 
 
-def _names(digested: Callable[[bytes], bytes], shard: Shard) -> Iterator[tuple[int, bytes]]:
+def _names(
+    digested: Callable[[bytes], bytes], form: Form, shard: Shard
+) -> Iterator[tuple[int, bytes]]:
     """Numbers of the lines that name a document, and digests of the names."""
     for line in _raw_lines(shard):
         if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
             continue
-        if (given := _parse(line).get("doc")) is not None:
+        if (given := form.parse(line).get("doc")) is not None:
             yield line.number, digested(_name(given).encode())
 
 
-def _notes(shard: Shard) -> Iterator[Note]:
+def _notes(form: Form, shard: Shard) -> Iterator[Note]:
     """What lines say of documents.
 
     Only lines that name one beside an author or a split are parsed.
@@ -280,7 +316,7 @@ def _notes(shard: Shard) -> Iterator[Note]:
     for line in _raw_lines(shard):
         says_more = b'"author"' in line.content or b'"split"' in line.content
         if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
-            row = _parse(line)
+            row = form.parse(line)
             if row.get("doc") is not None:
                 yield line.number, row["doc"], row.get("author"), row.get("split")
 
@@ -290,7 +326,7 @@ def _shared(plan: Plan, shard: Shard) -> list[Note]:
 
     These are notes of documents that return, or that join authors.
     """
-    notes = list(_notes(shard))
+    notes = list(_notes(plan.form, shard))
     authors = defaultdict(set)
     for _, doc, author, _ in notes:
         authors[doc].add(author)
@@ -306,23 +342,21 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     path = shard.range.path
     spec = plan.spec
     check_train(spec.valid, spec.test)
-    if path.suffix not in JSON:
+    if plan.form.plain and path.suffix not in JSON:
         yield from _plain(spec, shard)
         return
     places = plan.places.beneath()
-    for note in _notes(shard):
+    for note in _notes(plan.form, shard):
         places.note(path, *note)
     for line in _raw_lines(shard):
-        row = _parse(line)
-        if not jsons.in_order(line.content, len(row)):
-            _check_keys(line)
-        yield _record(spec, places, line, row)
+        row = plan.form.parse(line)
+        yield _record(spec, places, line, row, plan.form.body(line, row))
 
 
-def read(spec: LinesSpec, raw: Path | None = None) -> Iterator[Record]:
+def read(spec: OwnSpec, raw: Path | None = None, form: Form = TEXTS) -> Iterator[Record]:
     """All records; `raw` is not used: the spec names the file. InputError if there are none."""
     empty = True
-    for record in records(Plan(spec, Places()), Shard(Range(Path(spec.path)))):
+    for record in records(Plan(spec, Places(), form=form), Shard(Range(Path(spec.path)))):
         empty = False
         yield record
     if empty:

@@ -20,6 +20,7 @@ from confide.data.partitioning import Raw, build, rows
 from confide.data.redaction import Finding
 from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
+from confide.policies import moved
 from confide.specs import PartitionSpec
 from confide.text.deduplication import copies, digest
 from confide.text.planted import is_planted
@@ -92,9 +93,8 @@ def process_of(
         findings = [
             Found(point.key, **finding) for point in points if (finding := find(point.text))
         ]
-        return build(
-            tokenizer, rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
-        )
+        joined = rows(spec, points, Join(Copy, rows=copied), Join(Found, rows=findings))
+        return build(tokenizer, joined, spec.learn)
 
     return process
 
@@ -105,7 +105,7 @@ def secrets_of(points: Iterable[Raw]) -> Iterator[Secret]:
     One without a character cannot be masked and is left out. A span that is named twice is one
     secret: else whoever repeats those that are found would make misses look rare.
     """
-    for key, text, split, _, _, gold in points:
+    for key, text, split, _, _, gold, _ in points:
         if split == "train":
             for start, end, label in dict.fromkeys(tuple(span[:3]) for span in gold):
                 if start < end:
@@ -177,15 +177,27 @@ def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list
     copies, so that only the point of the secret itself changes.
     """
     alone = not copies_masked or MASK in secret.text
-    texts = iter([secret.masked])
-    hits = (
-        point.key == secret.key if alone else point.split == "train" and point.text == secret.text
-        for point in points
-    )
-    return [
-        point._replace(text=next(texts, MASK), gold=[]) if hit else point
-        for point, hit in zip(points, hits, strict=True)
-    ]
+    found = []
+    first = True
+    for point in points:
+        same = point.split == "train" and point.text == secret.text
+        if not (point.key == secret.key if alone else same):
+            found.append(point)
+        elif first:
+            found.append(masked(point, secret))
+            first = False
+        else:
+            answers = None if point.answers is None else ()
+            found.append(point._replace(text=MASK, gold=[], answers=answers))
+    return found
+
+
+def masked(point: Raw, secret: Secret) -> Raw:
+    """The point with the secret masked; the assistants' turns stay around what they were."""
+    answers = point.answers
+    if answers is not None:
+        answers = moved(answers, [(secret.start, secret.end)])
+    return point._replace(text=secret.masked, gold=[], answers=answers)
 
 
 def compare(first: Partition, second: Partition) -> Outcome:
@@ -201,6 +213,7 @@ def compare(first: Partition, second: Partition) -> Outcome:
         flags |= getattr(first, name) != getattr(second, name)
     texts = [
         not np.array_equal(first.redacted[point], second.redacted[point])
+        or not np.array_equal(first.redacted.scored(point), second.redacted.scored(point))
         for point in range(len(flags))
     ]
     changed = flags | np.array(texts, bool)

@@ -6,6 +6,7 @@ the text as it was and the gold secrets, for other methods and for evaluation. N
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ REDACTED = {
     "domain": np.int32,
     "owner": np.int32,
 }
+LEARNED = {"learned": np.bool_}  # of both files, where some tokens alone are scored
 
 
 def write_partition(partition: Partition, original: Path, redacted: Path) -> None:
@@ -41,17 +43,22 @@ def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path)
     The last part names all domains.
     Guarantees: redacted.safetensors depends on the redacted views alone, byte for byte.
     """
-    first = Columns(original, ORIGINAL)
-    second = Columns(redacted, REDACTED)
+    parts = iter(parts)
+    head = list(islice(parts, 1))
+    more = LEARNED if any(part.original.learned is not None for part in head) else {}
+    first = Columns(original, ORIGINAL | more)
+    second = Columns(redacted, REDACTED | more)
     domains: tuple[str, ...] = ()
     tokens = [0, 0]  # so far, of either view
     for columns in (first, second):
         columns.add(starts=np.zeros(1, np.int64))
-    for part in parts:
+    for part in chain(head, parts):
         views = (part.original, part.redacted)
         domains = part.domains
         for columns, view, before in zip((first, second), views, tokens, strict=True):
             columns.add(ids=view.ids, starts=view.starts[1:] + before)
+            if view.learned is not None:
+                columns.add(learned=view.learned)
         first.add(private=part.original.private, secret=part.secret)
         fields = ("private", "copy", "split", "domain", "owner")
         second.add(
@@ -64,9 +71,15 @@ def write_partitions(parts: Iterable[Partition], original: Path, redacted: Path)
 
 def load_partition(original: Path, redacted: Path) -> Partition:
     """Read both files; InputError if one is corrupt, or if their shapes do not fit together."""
-    first, _ = _load(original, ORIGINAL)
-    second, metadata = _load(redacted, REDACTED)
+    first, _ = _load(original, ORIGINAL, LEARNED)
+    second, metadata = _load(redacted, REDACTED, LEARNED)
     count = len(second["starts"]) - 1
+    _require(
+        ("learned" in first) == ("learned" in second),
+        redacted,
+        "learned",
+        "is in one of the two files alone",
+    )
     _require(
         len(first["starts"]) - 1 == count,
         original,
@@ -126,12 +139,18 @@ def within(partition: Partition, domains: Sequence[str], file: Path) -> Partitio
     return replace(partition, split=np.where(chosen, partition.split, len(SPLITS)).astype(np.uint8))
 
 
-def _load(path: Path, types: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The arrays that `types` names, one-dimensional and of these types, and the metadata."""
+def _load(
+    path: Path, types: dict[str, Any], optional: dict[str, Any]
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays that `types` names, one-dimensional and of these types, and the metadata.
+
+    Those of `optional` are among them where the file has them.
+    """
     try:
         with safe_open(path, "numpy") as file:
             names = set(file.keys())
             metadata = file.metadata() or {}
+            types = types | {name: kind for name, kind in optional.items() if name in names}
             arrays = {name: file.get_tensor(name) for name in types if name in names}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
@@ -156,7 +175,8 @@ def _view(path: Path, arrays: dict[str, np.ndarray], private: str) -> View:
     )
     _require(bool(ordered), path, "starts", "does not cut the token ids into points")
     _require(not len(ids) or int(ids.min()) >= 0, path, "ids", "a token has no number below 0")
-    return View(ids, starts, _same_length(path, arrays, private))
+    learned = _same_length(path, arrays, "learned") if "learned" in arrays else None
+    return View(ids, starts, _same_length(path, arrays, private), learned)
 
 
 def _same_length(path: Path, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:

@@ -17,8 +17,9 @@ import numpy as np
 
 from confide.errors import InputError
 from confide.files.rows import Copy, Found, Join
-from confide.policies import merged_masks, redacted_text
+from confide.policies import hidden, merged_masks, merged_ranges, moved, redacted_text
 from confide.specs import PartitionSpec
+from confide.specs.data import Learn
 from confide.text.planted import is_planted_key
 from confide.text.tokenizer import Tokenizer
 from confide.types import MASK, SPLITS, Partition, View
@@ -33,6 +34,7 @@ SPLIT = {name: index for index, name in enumerate(SPLITS)}
 ALONE = re.compile(r"(?<=[!-~])\n(?=[!-~])")
 
 Spans = Sequence[Sequence[Any]]  # of one text: start, end, perhaps a label and more
+Ranges = Sequence[tuple[int, int]]
 Encode = Callable[[str], bytes]  # packed token ids
 
 
@@ -45,6 +47,8 @@ class Raw(NamedTuple):
     domain: str | None
     owner: str | None
     gold: Spans  # within the text
+    # of a conversation, ranges of its assistants' turns; None: nothing is said of any
+    answers: Ranges | None = None
 
 
 class Row(NamedTuple):
@@ -59,6 +63,8 @@ class Row(NamedTuple):
     domain: str | None
     owner: str | None
     planted: bool = False  # by the tool: its text may hold new tokens
+    learned: Ranges = ()  # of the original text: what is scored, where not all of it is
+    shown: Ranges = ()  # the same of the redacted text
 
 
 class Chunk(NamedTuple):
@@ -74,6 +80,8 @@ class Chunk(NamedTuple):
     split: np.ndarray  # (N,) uint8
     domain: np.ndarray  # (N,) int32
     owner: np.ndarray  # (N,) int32
+    learned: np.ndarray  # (T,) bool: overlaps what is scored
+    shown: np.ndarray  # (R,) bool: the same of the redacted texts
 
 
 def rows(
@@ -88,7 +96,7 @@ def rows(
     `file` holds the points, for errors.
     """
     fast = tuple.__new__  # a third of the time of a call of Row
-    for key, text, split, domain, owner, gold in points:
+    for key, text, split, domain, owner, gold, answers in points:
         # Keys are compared here first, as most points have neither.
         copy = copied.take(key) if key == copied.key else None
         finding = found.take(key) if key == found.key else None
@@ -104,20 +112,39 @@ def rows(
             )
         private = masked or finding is not None
         number = SPLIT[split]
+        size = len(text)
+        learned: Ranges = ()
+        if spec.learn == "assistant":
+            if answers is None and not planted:
+                message = "says nothing of an assistant's turns, which alone are to be learned"
+                raise InputError(message, file=file, key=key)
+            # what audits plant is learned whole
+            learned = [(0, size)] if answers is None else answers
+            if any(not 0 <= start <= end <= size for start, end in learned):
+                message = "an assistant's turn reaches beyond the text"
+                raise InputError(message, file=file, key=key)
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
-            yield fast(Row, (MASK, MASK, (), (), True, number, domain, owner, planted))
+            kept = [(0, len(MASK))] if learned and answers is None else ()
+            yield fast(Row, (MASK, MASK, (), (), True, number, domain, owner, planted, kept, kept))
             continue
         if not private:
-            yield fast(Row, (text, text, (), gold, False, number, domain, owner, planted))
+            yield fast(
+                Row,
+                (text, text, (), gold, False, number, domain, owner, planted, learned, learned),
+            )
             continue
         spans = finding.spans if finding else ()
-        size = len(text)
         for span in spans:
             if span[1] > size:
                 raise InputError("a span reaches beyond its text", file=found.path, key=key)
         shown = redacted_text(text, spans)
-        shown = merged_masks(shown) if spec.merge_masks else shown
-        yield fast(Row, (text, shown, spans, gold, True, number, domain, owner, planted))
+        kept = moved(learned, hidden(text, spans)) if learned else ()
+        if spec.merge_masks:
+            kept = merged_ranges(shown, kept) if kept else ()
+            shown = merged_masks(shown)
+        yield fast(
+            Row, (text, shown, spans, gold, True, number, domain, owner, planted, learned, kept)
+        )
     copied.finish()
     found.finish()
 
@@ -132,17 +159,17 @@ class Part(NamedTuple):
     owners: tuple[str, ...]
 
 
-def builder(tokenizer: Tokenizer) -> Callable[[Iterator[Row]], Part]:
+def builder(tokenizer: Tokenizer, learn: Learn = "all") -> Callable[[Iterator[Row]], Part]:
     """A function that tokenizes rows into a part.
 
     It holds arrays of numbers, not texts, and remembers what repeats.
     """
-    return partial(_part, tokenizer, _remembering(tokenizer))
+    return partial(_part, tokenizer, _remembering(tokenizer), learn)
 
 
-def build(tokenizer: Tokenizer, rows: Iterator[Row]) -> Partition:
+def build(tokenizer: Tokenizer, rows: Iterator[Row], learn: Learn = "all") -> Partition:
     """All rows as one partition."""
-    return builder(tokenizer)(rows).partition
+    return builder(tokenizer, learn)(rows).partition
 
 
 def joined(parts: Iterable[Part]) -> Iterator[Partition]:
@@ -165,7 +192,7 @@ def _renumbered(numbers: np.ndarray, names: tuple[str, ...], known: dict[str, in
     return np.array([*places, -1], np.int32)[numbers]
 
 
-def _part(tokenizer: Tokenizer, encode: Encode, rows: Iterator[Row]) -> Part:
+def _part(tokenizer: Tokenizer, encode: Encode, learn: Learn, rows: Iterator[Row]) -> Part:
     domains: dict[str | None, int] = {None: -1}
     owners: dict[str | None, int] = {None: -1}
     chunks = []
@@ -174,11 +201,20 @@ def _part(tokenizer: Tokenizer, encode: Encode, rows: Iterator[Row]) -> Part:
     if not chunks:
         chunks.append(_chunk(tokenizer, encode, [], domains, owners))
     whole = Chunk(*(np.concatenate(arrays) for arrays in zip(*chunks, strict=True)))
+    some = learn != "all"
     redacted = View(
-        whole.redacted_ids, _starts(whole.redacted_counts), whole.redacted_ids == tokenizer.mask_id
+        whole.redacted_ids,
+        _starts(whole.redacted_counts),
+        private=whole.redacted_ids == tokenizer.mask_id,
+        learned=whole.shown if some else None,
     )
     partition = Partition(
-        original=View(whole.ids, _starts(whole.counts), whole.flagged),
+        original=View(
+            whole.ids,
+            _starts(whole.counts),
+            private=whole.flagged,
+            learned=whole.learned if some else None,
+        ),
         redacted=redacted,
         secret=whole.secret,
         private=whole.private,
@@ -199,7 +235,7 @@ def _chunk(
     owners: dict[str | None, int],
 ) -> Chunk:
     columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
-    texts, redacted, spans, gold, private, split, domain, owner, planted = columns
+    texts, redacted, spans, gold, private, split, domain, owner, planted, learned, kept = columns
     # Short texts with secrets seldom repeat: they are not remembered.
     tokens = [
         tokenizer.packed(text) if within and len(text) <= CACHE_LENGTH else encode(text)
@@ -216,6 +252,13 @@ def _chunk(
     edges = _edges(tokenizer, ids)
     bases = edges[_starts(counts)[:-1]]
     redacted_ids, redacted_counts = _flat(shown)
+    scored = np.zeros(len(ids), bool)
+    scored_shown = np.zeros(len(redacted_ids), bool)
+    if any(learned):
+        scored = _covered(edges, bases, learned, texts)
+        redacted_edges = _edges(tokenizer, redacted_ids)
+        redacted_bases = redacted_edges[_starts(redacted_counts)[:-1]]
+        scored_shown = _covered(redacted_edges, redacted_bases, kept, redacted)
     return Chunk(
         ids=ids,
         counts=counts,
@@ -227,6 +270,8 @@ def _chunk(
         split=np.array(split, np.uint8),
         domain=np.array([domains.setdefault(name, len(domains) - 1) for name in domain], np.int32),
         owner=np.array([owners.setdefault(name, len(owners) - 1) for name in owner], np.int32),
+        learned=scored,
+        shown=scored_shown,
     )
 
 

@@ -23,7 +23,10 @@ FIELDS: dict[str, Any] = {
     **dict.fromkeys(("domain", "owner"), str | None),
     "gold": Spans,
     "canary": int | None,
+    "answers": list[tuple[int, int]] | None,
 }
+# Fields that only some points have, and what they are elsewhere.
+OPTIONAL: dict[str, Any] = {"answers": None}
 # Of msgspec's messages, which quote no values.
 MISSING = re.compile(r"missing required field `(\w+)`\Z")
 PLACE = re.compile(r"`\$\.(\w+)")
@@ -68,7 +71,13 @@ def read_rows(source: Path | Range, *fields: str) -> Iterator[Any]:
 
 @cache
 def _kind(fields: tuple[str, ...]) -> type[Struct]:
-    return defstruct("Row", [(name, FIELDS.get(name, Any)) for name in fields], gc=False)
+    types = [(name, FIELDS.get(name, Any)) for name in fields]
+    return defstruct(
+        "Row",
+        [(*field, OPTIONAL[field[0]]) if field[0] in OPTIONAL else field for field in types],
+        gc=False,
+        kw_only=True,
+    )
 
 
 def _decoded(source: Path | Range, kind: type[Struct]) -> Iterator[tuple[int, Any]]:

@@ -92,6 +92,20 @@ def nothing(bos: int) -> Batch:
     return Batch(torch.full((1, 1), bos), torch.full((1, 1), IGNORE))
 
 
+def answers_only(view: View, points: np.ndarray, batch: Batch) -> Batch:
+    """A padded batch of these points that scores what their view says is learned, if it says so.
+
+    Guarantees: which targets of a point count is a function of that point alone.
+    """
+    if view.learned is None:
+        return batch
+    scored = np.zeros(batch.targets.shape, dtype=bool)
+    for row, point in enumerate(points):
+        own = view.scored(point)
+        scored[row, : len(own)] = own
+    return replace(batch, targets=batch.targets.masked_fill(~torch.from_numpy(scored), IGNORE))
+
+
 def token_masks(view: View, mask: np.ndarray, points: np.ndarray, shape: Sequence[int]) -> Tensor:
     """Which targets (B, L) of a padded batch are marked in a token mask (T,) of the view.
 

@@ -18,7 +18,18 @@ from confide.policies.ner import ner
 from confide.policies.presidio import presidio
 from confide.policies.regex import detector as regex_detector
 from confide.policies.regex import regex
-from confide.policies.spans import Policy, covered, masks, merge, merged_masks, redacted_text, union
+from confide.policies.spans import (
+    Policy,
+    covered,
+    hidden,
+    masks,
+    merge,
+    merged_masks,
+    merged_ranges,
+    moved,
+    redacted_text,
+    union,
+)
 from confide.specs import PolicySpec, UnionPolicySpec
 
 
@@ -77,9 +88,12 @@ __all__ = [
     "covered",
     "detector",
     "has_batches",
+    "hidden",
     "masks",
     "merge",
     "merged_masks",
+    "merged_ranges",
+    "moved",
     "policy",
     "redacted_text",
     "union",

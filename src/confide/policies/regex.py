@@ -12,8 +12,8 @@ from collections.abc import Callable
 from itertools import takewhile
 
 from confide.errors import InputError
-from confide.policies.limits import REPEATS, limited, repeats
 from confide.policies.spans import Policy, merge
+from confide.runtime.limits import REPEATS, limited, repeats
 from confide.specs import RegexPolicySpec
 from confide.types import Span
 

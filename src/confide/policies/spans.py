@@ -6,12 +6,14 @@ section 3.2); nothing here looks at more than one text.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from confide.types import MASK, Span
 
 ADJOINING = re.compile(rf"{MASK}(?:\s*{MASK})+")
+Range = tuple[int, int]  # half-open, in characters
 Policy = Callable[[str], list[Span]]  # sorted, non-overlapping spans of one text
 
 
@@ -72,14 +74,54 @@ def redacted_text(text: str, spans: Iterable[Sequence[Any]]) -> str:
     Guarantees: neither the length nor the number of adjoining secrets shows, so a secret that was
     masked in the raw text and one that the policy found leave the same result.
     """
-    if MASK in text:
-        spans = [*spans, *masks(text)]
     parts: list[str] = []
     position = 0
-    last = -1
-    for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):
-        if start > last:
-            parts += (text[position:start], MASK)
-        position = last = max(last, end)
+    for start, end in hidden(text, spans):
+        parts += (text[position:start], MASK)
+        position = end
     parts.append(text[position:])
     return "".join(parts)
+
+
+def hidden(text: str, spans: Iterable[Sequence[Any]]) -> list[Range]:
+    """The runs of touching or overlapping spans, a literal <MASK> among them, in order."""
+    if MASK in text:
+        spans = [*spans, *masks(text)]
+    runs: list[Range] = []
+    for start, end in sorted([(span[0], span[1]) for span in spans if span[0] < span[1]]):
+        if runs and start <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(runs[-1][1], end))
+        else:
+            runs.append((start, end))
+    return runs
+
+
+def moved(ranges: Iterable[Sequence[int]], replaced: Sequence[Range]) -> list[Range]:
+    """Ranges of a text as ranges of the text in which others, in order, became <MASK>.
+
+    A mask is in a range if a character of what it hides was.
+    """
+    starts = [start for start, _ in replaced]
+    ends = [end for _, end in replaced]
+    shifts = [0]
+    for start, end in replaced:
+        shifts.append(shifts[-1] + len(MASK) - (end - start))
+
+    def first(place: int) -> int:
+        """Where a range begins: at the mask that hides its first character, if one does."""
+        before = bisect_right(ends, place)
+        within = before < len(starts) and starts[before] < place
+        return (starts[before] if within else place) + shifts[before]
+
+    def last(place: int) -> int:
+        """Where a range ends: behind the mask that hides its last character, if one does."""
+        before = bisect_left(starts, place)
+        within = before > 0 and place < ends[before - 1]
+        return (ends[before - 1] if within else place) + shifts[before]
+
+    return [(first(start), last(end)) for start, end in ranges if start < end]
+
+
+def merged_ranges(text: str, ranges: Iterable[Sequence[int]]) -> list[Range]:
+    """Ranges of a text as ranges of `merged_masks` of it."""
+    return moved(ranges, [match.span() for match in ADJOINING.finditer(text)])

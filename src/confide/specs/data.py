@@ -1,12 +1,21 @@
 """Corpora, and the stages from raw text to a partition; policies have a module of their own."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from confide.spec_base import Fraction, Natural, Spec
 from confide.specs.authored import AuthorsSpec, MailSpec, RedditSpec, SpeechesSpec
 from confide.specs.policies import PolicySpec
+
+# Tokens that training and evaluation score: all of them, or those of assistants' turns.
+Learn = Literal["all", "assistant"]
+USUAL = {"learn": "all"}  # what specifications leave out, so that digests stay what they were
+
+
+def without_usual(written: dict[str, Any]) -> dict[str, Any]:
+    """A specification as it is written: without what is as USUAL."""
+    return {name: value for name, value in written.items() if USUAL.get(name) != value}
 
 
 class Sizes(Spec):
@@ -42,16 +51,32 @@ class DialogFilesSpec(Spec):
     sizes: Sizes | None = None  # None: all; else the first so many by number
 
 
-class LinesSpec(Spec):
+class OwnSpec(Spec):
+    """What readers of the user's own files of lines have in common."""
+
+    path: str
+    valid: Fraction = 0.1  # share of documents where lines carry no split
+    test: Fraction = 0.1
+    seed: int = 0
+
+
+class LinesSpec(OwnSpec):
     """The user's own corpus: JSONL (text; optional doc, author, domain, split, spans) or plain
     text, a document a line.
     """
 
     reader: Literal["lines"]
-    path: str
-    valid: Fraction = 0.1  # share of documents where lines carry no split
-    test: Fraction = 0.1
-    seed: int = 0
+
+
+class MessagesSpec(OwnSpec):
+    """The user's own conversations: JSONL (messages of role, content and optional spans; optional
+    doc, author, domain, split).
+    """
+
+    reader: Literal["messages"]
+    # folder of a pretrained model, or the name of one of the hub that is in its cache: its chat
+    # template makes a text of a conversation
+    template: str
 
 
 class WikiTextSpec(Spec):
@@ -173,6 +198,7 @@ CorpusSpec = Annotated[
     CustomerSimSpec
     | DialogFilesSpec
     | LinesSpec
+    | MessagesSpec
     | WikiTextSpec
     | TreebankSpec
     | MultiDogoSpec
@@ -269,9 +295,9 @@ class TokenizerSpec(Spec):
         None
     )
     public: bool = False
-    control: list[
-        Annotated[str, Field(min_length=1)]
-    ] = []  # strings that are one token each wherever they stand in a text
+    # strings that are one token each wherever they stand in a text; template (kind pretrained):
+    # those that the model's chat template writes
+    control: list[Annotated[str, Field(min_length=1)]] | Literal["template"] = []
     # bpe: tokens that no text gives, for audit canaries with a slot {token}; vocab_size counts
     # them, too
     new_tokens: Annotated[int, Field(ge=0, le=65_534)] = 0
@@ -283,6 +309,11 @@ class PartitionSpec(Spec):
     scope: Literal["private", "all"] = (
         "private"  # which copies are masked; all = CRT Algorithm 1 to the letter
     )
+    learn: Learn = "all"
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_usual(usual(self))
 
 
 class NeighboursSpec(Spec):

@@ -9,6 +9,7 @@ from confide.specs.canaries import AnyCanarySpec
 from confide.specs.data import (
     CorpusSpec,
     DedupSpec,
+    Learn,
     PartitionSpec,
     RedactSpec,
     TokenizerSpec,
@@ -137,6 +138,9 @@ class DatasetSpec(Spec):
     conservative: str
     miss_seed: int = 0
     tokenizer: str
+    # of a corpus of conversations, the tokens that training and evaluation score: all of them, or
+    # those of assistants' turns. What is protected is a whole conversation either way
+    learn: Learn = "all"
 
 
 class RunSpec(Spec):

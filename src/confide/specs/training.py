@@ -8,7 +8,7 @@ from confide.errors import InputError
 from confide.methods import with_options
 from confide.spec_base import Count, Fraction, Natural, Positive, Spec
 from confide.specs.audits import GameSpec, GradientsSpec
-from confide.specs.data import ReadSpec, TextSpec
+from confide.specs.data import Learn, ReadSpec, TextSpec, without_usual
 from confide.specs.policies import PolicySpec
 
 
@@ -175,6 +175,11 @@ class DataSpec(TextSpec):
     dedup: bool = True
     scope: Literal["private", "all"] = "private"
     merge_masks: bool = False
+    learn: Learn = "all"
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_usual(usual(self))
 
 
 class TrainSpec(Spec):

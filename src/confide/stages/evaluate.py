@@ -81,6 +81,7 @@ def evaluate(
         "marked_share": share_of(original_view, train),
         "ppl_marked": ppl_marked,
         "ppl_marked_backoff": backoff(masked, int(marked.sum()), size),
+        **({} if original_view.learned is None else {"scored": "assistant"}),
         "domains": {},
         "ppl_train": seen["ppl"],
         "authors": by_author(scores, partition.owner, real),
@@ -95,9 +96,15 @@ def evaluate(
 def described(points: Path, partition: Partition) -> tuple[np.ndarray, np.ndarray]:
     """Which points (N,) bool were planted, by their documents' names, and their characters (N,).
 
+    Where assistants' turns alone are scored, their characters alone are counted.
+
     InputError unless the file has the partition's points.
     """
-    rows = [(is_planted(doc), len(text)) for doc, text in read_rows(points, "doc", "text")]
+    whole = partition.original.learned is None
+    rows = []
+    for doc, text, answers in read_rows(points, "doc", "text", "answers"):
+        size = len(text) if whole or answers is None else sum(end - start for start, end in answers)
+        rows.append((is_planted(doc), size))
     if len(rows) != len(partition.split):
         raise InputError(
             f"has {len(rows)} points, the partition {len(partition.split)}", file=points

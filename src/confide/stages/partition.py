@@ -44,7 +44,7 @@ def part_in(
     spec: PartitionSpec, copies: Path, spans: Path, tokenizer: Path
 ) -> Callable[[Range], Part]:
     """A function from a shard of the points to a part of the partition."""
-    build = builder(load(tokenizer))
+    build = builder(load(tokenizer), spec.learn)
 
     def part(shard: Range) -> Part:
         copied = Join(Copy, stretch(copies, shard))

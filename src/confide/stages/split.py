@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from confide.corpora import READERS, lines
+from confide.corpora import READERS, lines, messages
 from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
 from confide.files.io import dump_lines, write_pieces
 from confide.files.shards import scatter
-from confide.specs import LinesSpec, SplitSpec
+from confide.specs import MessagesSpec, OwnSpec, SplitSpec
 from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
@@ -132,6 +132,7 @@ def points(
     `counts`: points so far of documents that may come again; `seen`: of each split.
     """
     first = counts.get(record.doc, 0)
+    more = answers(spec, record)
     rows = [
         {
             "key": f"{record.doc}:{number}",
@@ -142,6 +143,7 @@ def points(
             "owner": record.author,
             "gold": [tuple(span) for span in spans] if spans else (),
             "canary": None,
+            **more,
         }
         for number, (text, spans) in enumerate(pieces(record, spec.point, spec.window), first)
     ]
@@ -149,6 +151,23 @@ def points(
         counts[record.doc] = first + len(rows)
     seen[record.split] += len(rows)
     return rows
+
+
+def answers(spec: SplitSpec, record: Record) -> dict[str, list[Range]]:
+    """What a point says of the assistants' turns in it, if its record is a conversation.
+
+    InputError where conversations are to be cut: a piece of one is no text that a template writes.
+    """
+    if record.answers is None:
+        return {}
+    if spec.point != "dialogue":
+        message = "cuts conversations; a chat template writes them whole: dialogue"
+        raise InputError(message, key="point", value=spec.point)
+    text = record.text
+    first = len(text) - len(text.lstrip())
+    last = len(text.rstrip())
+    within = [(max(first, start), min(last, end)) for start, end in record.answers]
+    return {"answers": [(start - first, end - first) for start, end in within if start < end]}
 
 
 def cut(
@@ -178,10 +197,13 @@ def cuts(
 
     Any other corpus is read from one end to the other.
     """
-    if not isinstance(spec.corpus, LinesSpec):
+    if not isinstance(spec.corpus, OwnSpec):
         yield READERS[spec.corpus.reader](spec.corpus, raw), Counter()
         return
-    plan = lines.plan(spec.corpus, folder, threads)
+    form = lines.TEXTS
+    if isinstance(spec.corpus, MessagesSpec):
+        form = messages.form_of(spec.corpus)
+    plan = lines.plan(spec.corpus, folder, threads, form)
     yield from scatter(lambda: partial(cut, spec, plan), lines.parts(spec.corpus), threads)
 
 

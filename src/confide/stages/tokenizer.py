@@ -6,6 +6,7 @@ training text).
 
 from pathlib import Path
 
+from confide.corpora.messages import template_of
 from confide.errors import InputError
 from confide.files.io import read_bytes
 from confide.files.rows import read_rows
@@ -35,7 +36,15 @@ def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
     if points is None:
         raise InputError("kind bpe needs the points of a public corpus", key="points")
     texts = (text for text, split in read_rows(points, "text", "split") if split == "train")
-    return train_bpe(texts, spec.vocab_size, spec.control, spec.new_tokens)
+    return train_bpe(texts, spec.vocab_size, listed(spec), spec.new_tokens)
+
+
+def listed(spec: TokenizerSpec) -> list[str]:
+    """Control strings by name; InputError where they are to be those of a chat template."""
+    if isinstance(spec.control, str):
+        message = "is for kind pretrained, whose model has a chat template"
+        raise InputError(message, key="control", value=spec.control)
+    return spec.control
 
 
 def _pretrained(spec: TokenizerSpec) -> Tokenizer:
@@ -43,7 +52,11 @@ def _pretrained(spec: TokenizerSpec) -> Tokenizer:
         raise InputError("kind pretrained needs a source: a folder, or a hub name", key="source")
     from confide.models.pretrained import located
 
-    return from_folder(located(spec.source), source=spec.source, control=spec.control)
+    folder = located(spec.source)
+    control = spec.control
+    if control == "template":
+        control = template_of(str(folder), "source").control
+    return from_folder(folder, source=spec.source, control=control)
 
 
 def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
@@ -51,6 +64,7 @@ def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
         raise InputError(
             'kind gpt2 needs a source: "archive", a folder, or a hub name', key="source"
         )
+    control = listed(spec)
     if spec.source == "archive":
         if archive is None:
             raise InputError("source archive needs the packed files", key="archive")
@@ -63,7 +77,7 @@ def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
     else:
         source = Path(spec.source)
         if not source.is_dir():
-            return from_hub(spec.source, spec.control)
+            return from_hub(spec.source, control)
         vocab, merges = (read_bytes(source / name) for name in FILES)
     text = merges.decode("utf-8", "replace")
-    return from_files(vocab, text, source=source, control=spec.control)
+    return from_files(vocab, text, source=source, control=control)

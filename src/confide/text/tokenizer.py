@@ -160,10 +160,13 @@ def train_bpe(
     return _build(model["vocab"], model["merges"], _ours(), control)
 
 
-def check_control(control: Sequence[str]) -> None:
-    """InputError for control strings that could not be told apart, or that the specials are."""
+def check_control(control: Sequence[str], reserved: Sequence[str] = (*SPECIALS, END)) -> None:
+    """InputError for control strings that could not be told apart from others or what is reserved.
+
+    A pretrained model's own end token is no less a control string than others.
+    """
     for number, string in enumerate(control):
-        others = [*SPECIALS, END, *control[:number], *control[number + 1 :]]
+        others = [*reserved, *control[:number], *control[number + 1 :]]
         if any(string in other or other in string for other in others):
             message = "is part of another token, or has one in it"
             raise InputError(message, key="control", value=string)
@@ -221,7 +224,7 @@ def from_folder(folder: Path, *, source: str, control: Sequence[str] = ()) -> To
     begin and end. Its other special tokens are ordinary text where a text has them, and its
     normalizer is left out, so that every byte of a text is in the tokens.
     """
-    check_control(control)
+    check_control(control, reserved=(MASK, PAD))
     place = folder / "tokenizer.json"
     described = described_in(folder)
     model = described["model"]
@@ -242,7 +245,9 @@ def from_folder(folder: Path, *, source: str, control: Sequence[str] = ()) -> To
     if end not in vocab:
         raise InputError("has no end token", file=folder / "tokenizer_config.json", key="eos_token")
     words = [
-        added for added in described["added_tokens"] if not added["special"] and added["content"]
+        added
+        for added in described["added_tokens"]
+        if not added["special"] and added["content"] and added["content"] not in control
     ]
     for token in (*pre_tokenizers.ByteLevel.alphabet(), MASK, PAD, *control):
         vocab.setdefault(token, len(vocab))

@@ -17,6 +17,7 @@ from confide.dp.mechanism.randomness import Stream
 from confide.dp.mechanism.sampling import by_author, generator, poisson, shuffled
 from confide.models.batches import (
     Batch,
+    answers_only,
     by_length,
     nothing,
     padded,
@@ -137,9 +138,9 @@ class Batches:
 
     def _batch(self, step: Step, view: View, points: np.ndarray) -> Batch:
         if step.tokens == "all":
-            return padded(view, points, self.bos)
+            return answers_only(view, points, padded(view, points, self.bos))
         if step.tokens == "unmasked":
-            return unmasked(view, points, self.bos)
+            return answers_only(view, points, unmasked(view, points, self.bos))
         return selected(view, points, self.bos, step.tokens, step.state)
 
     def _counts(self, step: Step) -> np.ndarray:

@@ -24,7 +24,10 @@ LOGITS = 1 << 28  # of one pass, as many numbers
 
 
 class Scores(NamedTuple):
-    """Every target of some points, S in all; the last of a point is its end."""
+    """Every target of some points, S in all; the last of a point is its end.
+
+    Where a view says what is learned, those are left out that are not.
+    """
 
     point: np.ndarray  # (S,) int64
     place: (
@@ -58,7 +61,7 @@ def read(model: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "cpu") -> Scores:
-    """Score all tokens of the given points, without dropout, in one pass."""
+    """Score the tokens of the given points, without dropout, in one pass."""
     training = model.training
     found = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
     model.eval()
@@ -73,7 +76,10 @@ def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "c
         ends = counts.cumsum()
         places = np.arange(ends[-1]) + np.repeat(view.starts[piece] - ends + counts, counts)
         places[ends - 1] = -1
-        found.append(Scores(np.repeat(piece, counts), places, losses, hits))
+        scores = Scores(np.repeat(piece, counts), places, losses, hits)
+        if view.learned is not None:
+            scores = scores.of(np.concatenate([view.scored(point) for point in piece]))
+        found.append(scores)
     model.train(training)
     return Scores(*map(np.concatenate, zip(*found, strict=True)))
 
@@ -184,27 +190,32 @@ def reference_points(
     counted: View | None = None,
 ) -> dict[str, float | None]:
     """Perplexity of the given points by a uniform guess, and by the frequency of tokens in the
-    points `train` (each once more).
+    points `train` (each once more). Both look at what is learned alone, where a view says so.
 
     Every point ends with the token `end`, which is never private, as in training. `counted`: the
     view that is counted.
     """
+    source = view if counted is None else counted
     counts = np.ones(vocab_size)
     for point in train:
-        np.add.at(counts, (view if counted is None else counted)[point], 1)
-    counts[end] += len(train)
+        scored = source.scored(point)
+        np.add.at(counts, source[point][scored[:-1]], 1)
+        counts[end] += scored[-1]
     surprise = -np.log(counts / counts.sum())
     # public, private
     loss = np.zeros(2)
     tokens = np.zeros(2)
+    ends = 0
     for point in points:
-        ids = view[point]
-        private = mask[view.starts[point] : view.starts[point + 1]]
+        scored = view.scored(point)
+        ids = view[point][scored[:-1]]
+        private = mask[view.starts[point] : view.starts[point + 1]][scored[:-1]]
+        ends += int(scored[-1])
         for side, chosen in enumerate((ids[~private], ids[private])):
             loss[side] += surprise[chosen].sum()
             tokens[side] += len(chosen)
-    loss[0] += len(points) * surprise[end]
-    tokens[0] += len(points)
+    loss[0] += ends * surprise[end]
+    tokens[0] += ends
     found: dict[str, float | None] = {"ppl_uniform": float(vocab_size)}
     for suffix, spent, count in (
         ("", loss.sum(), tokens.sum()),

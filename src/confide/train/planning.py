@@ -83,6 +83,8 @@ def enumerate_steps(spec: TrainSpec, sizes: Sizes) -> list[list[Step]]:
     kinds = {step for steps in epochs for step in steps}
     if spec.domains is not None and any(map(relies_on_policies, kinds)):
         raise InputError(SOME_DOMAINS, key="domains", value=", ".join(spec.domains))
+    if spec.data.learn != "all" and (why := scores_all(kinds, spec.pack)) is not None:
+        raise InputError(f"cannot be: {why}", key="learn", value=spec.data.learn)
     tells_apart = any(step.tokens in ("public", "private") for step in kinds)
     if tells_apart and spec.model.kind != "lstm":
         raise InputError(
@@ -115,6 +117,17 @@ def undivided(spec: TrainSpec, kinds: Iterable[Step]) -> str | None:
         return "discrete noise (privacy.noise: discrete_gaussian)"
     if any(step.regulariser != "none" for step in kinds):
         return f"regularisers (method: {spec.method})"
+    return None
+
+
+def scores_all(steps: Iterable[Step], pack: int | None) -> str | None:
+    """Why updates cannot score assistants' turns alone; None if they can."""
+    if pack is not None:
+        return "chunks have no turns (pack)"
+    if any(step.tokens in ("public", "private") for step in steps):
+        return "this method scores public and private tokens apart"
+    if any(step.regulariser != "none" for step in steps):
+        return "its regulariser reads whole points"
     return None
 
 

@@ -1,4 +1,4 @@
-"""How long a search may take with one text.
+"""How long a search may take with one text, and how much memory.
 
 A pattern that tries every way to fail, such as `(a+)+$`, must stop no job. Python's `re` has no
 time limit, but it answers signals while it matches. One timer ticks for the whole process, in
@@ -11,9 +11,11 @@ bounded by refusing such patterns.
 import atexit
 import math
 import re
+import resource
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 TICK = 0.25  # seconds of processor time
@@ -77,6 +79,27 @@ def _tick(*_: object) -> None:
     _Clock.left -= passed
     if _Clock.left < 0:
         raise TimeoutError("a search takes too long")
+
+
+def little_memory(run: Callable[[Any], Any], most: int) -> Callable[[Any], Any]:
+    """A function of one argument that raises MemoryError where it takes more than `most` bytes.
+
+    They are of addresses, and of the whole process: it is for a process of one thread.
+    """
+
+    def within(given: Any) -> Any:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        wanted = pages * resource.getpagesize() + most
+        if soft != resource.RLIM_INFINITY:
+            wanted = min(wanted, soft)
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+        try:
+            return run(given)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+    return within
 
 
 def repeats(pattern: str) -> int:

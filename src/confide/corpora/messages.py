@@ -1,0 +1,117 @@
+"""The user's own conversations: JSON lines with messages of a role and a content.
+
+The keys of a line are "messages", "doc", "author", "domain" and "split", as the reader `lines` has
+them; those of a message are "role", "content" and "spans", the gold spans of its content. A
+conversation is a document. The chat template of a pretrained model makes its text, in which spans
+and the assistants' turns are found again.
+"""
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from confide.corpora import lines
+from confide.corpora.lines import Body, Form, Line, Row
+from confide.errors import InputError
+from confide.provenance.artefacts import place_of
+from confide.runtime.limits import limited, little_memory
+from confide.specs import MessagesSpec
+from confide.text.chat_template import ChatTemplate, Conversation, Message, Placed, Refused
+from confide.types import Record, Span
+
+KEYS = frozenset(("messages", "doc", "author", "domain", "split"))
+OF_MESSAGE = frozenset(("role", "content", "spans"))
+ROLE = re.compile(r"[A-Za-z_]{1,32}")
+MEMORY = 1 << 29  # bytes that rendering a conversation may take
+
+
+def read(spec: MessagesSpec, raw: Path | None = None) -> Iterator[Record]:
+    """All conversations; `raw` is not used: the spec names the file. InputError if there is none.
+
+    Errors: InputError names file, line and key, never the text.
+    """
+    yield from lines.read(spec, raw, form_of(spec))
+
+
+def form_of(spec: MessagesSpec) -> Form:
+    """How a line is read. The template is opened once in each process, when it is first needed."""
+    parse = partial(lines.parsed, keys=KEYS, body="messages")
+    return Form(parse, partial(body, cache(partial(renderer, spec))))
+
+
+def renderer(spec: MessagesSpec) -> Callable[[Sequence[Message]], Conversation]:
+    """What makes a text of a conversation, within bounds of time and memory."""
+    template = template_of(spec.template, "corpus.template")
+    return limited(little_memory(template.rendered, MEMORY))
+
+
+def template_of(name: str, key: str) -> ChatTemplate:
+    """The chat template of a pretrained model's folder, or of a model of the hub's cache.
+
+    InputError where there is none, or it takes too long; `key`: what named it.
+    """
+    place = place_of(name)
+    if place is None or not place.is_dir():
+        raise InputError("is no folder of a pretrained model", key=key, value=name)
+    importlib.import_module("transformers.utils.chat_template_utils")  # not in the bounds below
+    try:
+        return limited(little_memory(ChatTemplate, MEMORY))(place)
+    except (TimeoutError, MemoryError):
+        message = "has a chat template that takes too much time or memory"
+        raise InputError(message, key=key, value=name) from None
+
+
+def body(render: Callable[[], Callable[[Any], Conversation]], line: Line, row: Row) -> Body:
+    """The text of a line's conversation, with its gold spans and its assistants' turns."""
+    lines.check_keys(line, KEYS | OF_MESSAGE)
+    messages = checked(line, row["messages"])
+    try:
+        found = render()(messages)
+    except Refused as refused:
+        key = "messages" if refused.message is None else f"messages.{refused.message}.content"
+        raise line.refused(str(refused), key) from None
+    except TimeoutError:
+        raise line.refused("takes the chat template too long", "messages") from None
+    spans: list[Span] = []
+    for number, (message, place) in enumerate(zip(messages, found.places, strict=True)):
+        key = f"messages.{number}.spans"
+        own = lines.gold(line, row["messages"][number].get("spans"), message.content, key)
+        spans += shifted(line, own, place, key)
+    return Body(found.text, tuple(sorted(spans)), tuple(found.answers))
+
+
+def checked(line: Line, given: Any) -> list[Message]:
+    """The messages of a line; InputError where one is malformed."""
+    if not isinstance(given, list) or not given:
+        raise line.refused("expected a list of messages, one at least", "messages")
+    found = []
+    for number, message in enumerate(given):
+        key = f"messages.{number}"
+        if not isinstance(message, dict):
+            raise line.refused("expected an object with role and content", key)
+        for name in message:
+            if name not in OF_MESSAGE:
+                known = ", ".join(sorted(OF_MESSAGE))
+                raise line.refused(f"unknown key in a message: one of {known}", key)
+        for name in ("role", "content"):
+            if not isinstance(message.get(name), str):
+                raise line.refused("expected a string", f"{key}.{name}")
+        if not ROLE.fullmatch(message["role"]):
+            said = "expected a word such as system, user or assistant"
+            raise line.refused(said, f"{key}.role")
+        found.append(Message(message["role"], message["content"]))
+    return found
+
+
+def shifted(line: Line, spans: Sequence[Span], place: Placed, key: str) -> Iterator[Span]:
+    """Spans of a content as spans of the text that it stands in, without the blanks it lost."""
+    shift = place.start - place.dropped
+    for span in spans:
+        start = max(place.start, span.start + shift)
+        end = min(place.end, span.end + shift)
+        if start >= end:
+            raise line.refused("has nothing but blanks, which the chat template drops", key)
+        yield span._replace(start=start, end=end)
