@@ -30,7 +30,7 @@ from confide.text import tokenizer as tokenizers
 from confide.train.evaluation import evaluate_points, reference_points
 from confide.types import Partition, View
 from tests.stages.test_train import files, partition, run, spec
-from tests.test_chat_tokens import chats
+from tests.text.test_chat_tokens import chats
 
 VOCAB = 40
 BOS = 1

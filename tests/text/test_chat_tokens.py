@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.test_params import TINY
 from transformers import PreTrainedTokenizerFast
 
 from confide.config.params import check
@@ -17,6 +16,7 @@ from confide.stages.tokenizer import tokenizer
 from confide.text.chat_template import ChatTemplate, Message
 from confide.text.tokenizer import Tokenizer, load
 from tests.chat_templates import CHATS, chat_folder
+from tests.config.test_params import TINY
 
 TALK = [
     Message("user", "my code is 4711 and é😀\n  I wait"),
