@@ -5,6 +5,7 @@ python benchmarks/table.py
 """
 
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,40 @@ def steps(name: str, heading: str, command: str) -> Iterator[str]:
             median = f"{row['milliseconds']:,.0f} ms" if "milliseconds" in row else "–"
             lines.append((label, median, times(row.get("ratio")), f"{row['peak_mib']:,.0f} MiB"))
         yield from table(("step", "median", "ratio", "peak memory"), lines)
+
+
+def pretrained() -> Iterator[str]:
+    """Updates of a pretrained model, with adapters and whole, and its texts."""
+    found = load("pretrained")
+    if found is None:
+        return
+    case = found["case"]
+    yield from (
+        "## A pretrained model",
+        "",
+        f"`python benchmarks/pretrained.py`. {hardware(found)}",
+        "",
+        f"{case['folder']}, batch {case['batch']}, length {case['length']}:",
+        "",
+    )
+    header = ("update", "median", "ratio", "peak memory")
+    lines = []
+    for way in ("adapters", "whole"):
+        for name, row in sorted(
+            found["cases"][way].items(), key=lambda item: item[1].get("ratio", inf)
+        ):
+            if "refused" in row:
+                lines.append((f"{way}, {name}", "refuses", "", ""))
+                continue
+            median = f"{row['milliseconds']:,.0f} ms"
+            memory = f"{row['peak_mib']:,.0f} MiB"
+            lines.append((f"{way}, {name}", median, times(row["ratio"]), memory))
+    yield from table(header, lines)
+    rows = [
+        (f"texts, {name}", f"{row['milliseconds']:,.0f} ms", times(row["ratio"]))
+        for name, row in found["cases"]["texts"].items()
+    ]
+    yield from table(("eight texts of 32 tokens", "median", "ratio"), rows)
 
 
 def selective() -> Iterator[str]:
@@ -173,6 +208,7 @@ def page() -> str:
         *steps(
             "clipping_gpu", "The same on a GPU", "python benchmarks/clipping.py --case gpt2-small"
         ),
+        *pretrained(),
         *selective(),
         *data_stages(),
     ]

@@ -72,6 +72,12 @@ WRONG = [  # a place in the tiny file, what it becomes, the key that the error n
         "runs.public.model = 'lstm'",
         "has no blocks",
     ),
+    (
+        "epochs: 1",
+        "epochs: 1, shard: true",
+        "runs.public.model = 'lstm'",
+        "is no causal_lm, which recipes.pretrain.shard needs",
+    ),
     ("count: 3", "count: .nan", "canaries.id3x4.count = nan", "finite"),
     (
         "reader: customersim",

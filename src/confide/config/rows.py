@@ -86,6 +86,9 @@ def demands(params: Params, row: RunSpec) -> Iterator[Problem]:
     if recipe.gradient_checkpointing and params.models[row.model].kind == "lstm":
         message = f"has no blocks, which recipes.{row.recipe}.gradient_checkpointing recomputes"
         yield Problem(("model",), row.model, message)
+    if recipe.shard and params.models[row.model].kind != "causal_lm":
+        message = f"is no causal_lm, which recipes.{row.recipe}.shard needs"
+        yield Problem(("model",), row.model, message)
     is_regularised = any(step.regulariser != "none" for step in steps)
     if is_regularised and RegularisedOptions.of(recipe).regulariser_weight is None:
         message = f"has no regulariser_weight, which {row.method} needs"
