@@ -102,6 +102,42 @@ def test_killed_jobs_resume_to_the_same_bytes(way: str, method: str, done: Path)
         assert whole[file].read_bytes() == again[file].read_bytes()
 
 
+ENDING = """
+import os, signal, sys
+from pathlib import Path
+from confide.runtime.parallel import joined
+from confide.train.job import sizes_of
+from confide.train.planning import enumerate_steps
+from tests.stages.shard_worker import job_of, partition, wanted
+with joined("cpu") as group:
+    job = job_of(wanted(Path(sys.argv[1]), "full", "crt"), group)
+    step = enumerate_steps(job.spec, sizes_of(job.spec, partition()))[0][0]
+    job.run(step)
+    if group.rank == 1:
+        os._exit(3)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of torchrun, to see what happens without it
+    job.run(step)
+"""
+
+
+@pytest.mark.nightly
+def test_a_process_whose_other_has_gone_ends_without_a_traceback(
+    base: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "ending.py"
+    script.write_text(ENDING)
+    ran = subprocess.run(
+        [*TOGETHER, str(script), str(base)],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1 and "Connection" not in ran.stderr
+    assert "exitcode  : 2" in ran.stderr and "exitcode  : 3" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

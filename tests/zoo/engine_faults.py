@@ -174,8 +174,9 @@ FAULTS = [
         edit(
             "confide.runtime.memory:Budget.run",
             (
-                "[half for piece in waiting for half in piece.split(self.size)]",
-                "[half for piece in [waiting[0], *waiting] for half in piece.split(self.size)]",
+                "[half for piece in waiting for half in piece.split(self.examples(piece.length))]",
+                "[half for piece in [waiting[0], *waiting] "
+                "for half in piece.split(self.examples(piece.length))]",
             ),
         ),
     ),
@@ -255,7 +256,7 @@ FAULTS = [
             "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             ("self.flat.div_(expected_batch_size)", ""),
             (
-                "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
+                "self._add(noise, noise_multiplier * self.max_grad_norm)",
                 "noise.add(self.flat.div_(expected_batch_size), noise_multiplier * "
                 "self.max_grad_norm)",
             ),
@@ -323,9 +324,9 @@ FAULTS = [
         edit(
             "confide.dp.mechanism.update:noisy_gradient",
             (
-                "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)",
+                "budget.run(add, batch)",
                 (
-                    "budget.run(lambda piece: clipped(clipper, piece, budget.size, half), batch)\n"
+                    "budget.run(add, batch)\n"
                     "noise.add(clipper.flat, noise_multiplier * clipper.max_grad_norm)"
                 ),
             ),
@@ -338,7 +339,7 @@ FAULTS = [
         edit(
             "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             (
-                "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
+                "self._add(noise, noise_multiplier * self.max_grad_norm)",
                 "noise.add(self.flat[:9], noise_multiplier * self.max_grad_norm)",
             ),
         ),
@@ -350,7 +351,7 @@ FAULTS = [
         edit(
             "confide.dp.mechanism.clipping:PerExampleClipper.finish",
             (
-                "noise.add(self.flat, noise_multiplier * self.max_grad_norm)",
+                "self._add(noise, noise_multiplier * self.max_grad_norm)",
                 "self.flat.add_(noise.add(self.flat.new_zeros(1), noise_multiplier * "
                 "self.max_grad_norm))",
             ),

@@ -75,7 +75,7 @@ class Group:
         """This process's share of the rows (n size, ...) of a sum over all processes: (n, ...)."""
         own = rows.new_empty(len(rows) // self.size, *rows.shape[1:])
         with _together():
-            torch.distributed.reduce_scatter_tensor(own, rows.contiguous())
+            torch.distributed.reduce_scatter(own, list(rows.contiguous().chunk(self.size)))
         return own
 
     def gathered(self, rows: Tensor) -> Tensor:
