@@ -74,7 +74,7 @@ shapes = st.sampled_from(sorted(SHAPES))
 @example(shape="mistral", text="▁ ▁")
 @example(shape="always", text=f"{MASK} {MASK}a")
 @example(shape="gemma", text="  <0x41><0x42>")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_nothing_of_a_text_is_lost(shape: str, text: str, words: dict[str, Tokenizer]) -> None:
     own = words[shape]
     ids = np.array(own.encode(text), np.int64)
@@ -99,7 +99,7 @@ def test_nothing_of_a_text_is_lost(shape: str, text: str, words: dict[str, Token
 
 
 @given(shape=shapes, text=ordinary)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_tokens_are_those_of_transformers(
     shape: str, text: str, words: dict[str, Tokenizer], folders: dict[str, Path]
 ) -> None:
@@ -144,7 +144,7 @@ def test_saved_and_exported(shape: str, words: dict[str, Tokenizer], tmp_path: P
 
 
 @given(shape=shapes, text=texts, data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_spans_are_found(shape: str, text: str, data: Any, words: dict[str, Tokenizer]) -> None:
     """A token is marked if it has a byte of a span, in whatever company its text is tokenized."""
     place = st.integers(0, len(text))
