@@ -78,7 +78,7 @@ def test_text_is_that_of_transformers_and_answers_are_found(
         max_size=6,
     ).filter(lambda texts: len(texts) % 2 == 0),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_content_is_found_again(
     name: str, contents: list[str], folders: dict[str, Path]
 ) -> None:
@@ -229,6 +229,14 @@ TEMPLATES = {
         TALK,
         "too long|too much time",
     ),
+    "a power": ("chatml", "{{ 9**9**9**9 }}", TALK, "SecurityError"),
+    "products": (
+        "chatml",
+        "{% set ns = namespace(x=9) %}{% for a in range(99) %}{% set ns.x = ns.x * ns.x %}"
+        "{% endfor %}",
+        TALK,
+        "SecurityError",
+    ),
     "much memory": (
         "chatml",
         "{% set a = messages[0].content.ljust(9000000000) %}",
@@ -248,7 +256,7 @@ TEMPLATES = {
 def test_templates_that_refuse_or_rewrite(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("confide.runtime.limits.TICKS", 2)
+    monkeypatch.setattr("confide.runtime.limits.TICKS", 1)
     name, template, talk, message = TEMPLATES[case]
     folder = chat_folder(name, tmp_path / "model", template)
     with pytest.raises(InputError, match=message) as caught:

@@ -241,7 +241,7 @@ def test_a_norm_of_another_kind_is_none(monkeypatch):
         ("config.json", {"hidden_size": 48}, "has the shape"),
         ("config.json", {"num_attention_heads": "many"}, "no model that can be built"),
         ("tokenizer_config.json", {"eos_token": "nowhere"}, "end token"),
-        ("tokenizer.json", {"model": {"type": "Unigram", "vocab": {}}}, "no byte-level BPE"),
+        ("tokenizer.json", {"model": {"type": "Unigram", "vocab": {}}}, "no BPE of bytes"),
     ],
 )
 def test_a_folder_that_does_not_fit_is_one_line(file, change, said, tmp_path):

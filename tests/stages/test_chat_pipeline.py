@@ -59,7 +59,9 @@ def row(number: int) -> dict[str, Any]:
 
 
 def test_from_messages_to_a_model(tmp_path: Path) -> None:
-    model = folder_of("llama", tmp_path / "m", chat_words("chatml"), max_position_embeddings=160)
+    model = folder_of(
+        "llama", tmp_path / "m", words=chat_words("chatml"), max_position_embeddings=160
+    )
     rows = [row(number) for number in range(48)]
     (tmp_path / "chats.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in rows))
     at = {

@@ -78,7 +78,7 @@ def slow(
 
 
 @given(cases(), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_turns_move_with_the_text(case: Any, merge: bool) -> None:
     text, spans, turns = case
     redacted, marks = slow(text, spans, turns, merge)
@@ -124,7 +124,7 @@ def naive(text: str, inside: np.ndarray) -> list[bool]:
 
 
 @given(st.lists(cases(), max_size=4), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_marks_of_tokens(tmp_path_factory: Any, given_cases: Any, merge: bool) -> None:
     points = [
         point(f"d:{index}", text, answers=turns)
@@ -187,7 +187,7 @@ REDACT = RedactSpec(
 
 
 @given(cases(), st.sampled_from(["345", "678"]), st.integers(0, 40), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_a_secret_that_is_caught_leaves_no_trace_in_what_is_learned(
     case: Any, secret: str, place: int, merge: bool
 ) -> None:

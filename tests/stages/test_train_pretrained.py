@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoTokenizer
 
 from confide import models
 from confide.commands.generate import generate
@@ -15,10 +16,12 @@ from confide.dp.ledger import Ledger
 from confide.errors import InputError
 from confide.files.io import read_json, read_jsonl
 from confide.methods import METHODS
+from confide.models.export import export
 from confide.specs import CausalLMSpec, TrainSpec
 from confide.text import tokenizer as tokenizers
 from confide.train.job import Job
 from tests.families import folder_of
+from tests.sentencepieces import sentencepiece_folder
 from tests.stages.test_train import run, spec
 
 ADAPTER = {"adapter": {"rank": 2, "dropout": 0.1}}
@@ -92,6 +95,31 @@ def test_killed_job_resumes_to_the_same_bytes(
     last = max(int(name.partition("/")[0]) for name in epochs)
     assert len(epochs) == last * len(final) > 0
     assert all(torch.equal(epochs[f"{last}/{name}"], value) for name, value in final.items())
+
+
+@pytest.mark.parametrize(("family", "shape"), [("gemma3_text", "gemma"), ("phi3", "llama")])
+def test_vocabularies_of_sentencepiece_train_and_write(
+    family: str, shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = folder_of(family, tmp_path / "base", vocab_size=420)
+    sentencepiece_folder(shape, base)
+    words = tokenizers.from_folder(base, source=family)
+    place = tmp_path / "tokenizer.json"
+    tokenizers.save(words, place)
+    made = run(tmp_path / "run", place, pretrained(base, "dpsgd", **ADAPTER))
+    assert list(read_jsonl(made["metrics"]))[-1]["valid_ppl"] > 1
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("my code\n")
+    generate(
+        tmp_path / "run", tokenizer=place, prompts=prompts, output=tmp_path / "a", max_new_tokens=9
+    )
+    (row,) = read_jsonl(tmp_path / "a")
+    assert isinstance(row["text"], str) and "▁" not in row["text"]
+    files = export(tmp_path / "run", words, tmp_path / "out")
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "out")
+    text = "please tell me what the price is"
+    assert theirs(text)["input_ids"] == [words.bos_id, *words.encode(text)]
+    assert theirs.decode(words.encode(text)) == text and files
 
 
 def test_another_base_than_the_one_that_was_trained_on_is_refused(

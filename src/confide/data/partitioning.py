@@ -249,14 +249,14 @@ def _chunk(
         tokens[index] = tokenizer.packed_planted(texts[index])
         shown[index] = tokenizer.packed_planted(redacted[index])
     ids, counts = _flat(tokens)
-    edges = _edges(tokenizer, ids)
+    edges = _edges(tokenizer, ids, _starts(counts))
     bases = edges[_starts(counts)[:-1]]
     redacted_ids, redacted_counts = _flat(shown)
     scored = np.zeros(len(ids), bool)
     scored_shown = np.zeros(len(redacted_ids), bool)
     if any(learned):
         scored = _covered(edges, bases, learned, texts)
-        redacted_edges = _edges(tokenizer, redacted_ids)
+        redacted_edges = _edges(tokenizer, redacted_ids, _starts(redacted_counts))
         redacted_bases = redacted_edges[_starts(redacted_counts)[:-1]]
         scored_shown = _covered(redacted_edges, redacted_bases, kept, redacted)
     return Chunk(
@@ -305,12 +305,13 @@ def _starts(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
-def _edges(tokenizer: Tokenizer, ids: np.ndarray) -> np.ndarray:
-    """The byte at which each token starts (T + 1,), all texts laid end to end.
+def _edges(tokenizer: Tokenizer, ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The byte at which each token starts (T + 1,), all texts, of tokens from starts on (N + 1,),
+    laid end to end.
 
-    Byte-level tokens tile their text.
+    Tokens tile their text.
     """
-    return _starts(tokenizer.lengths[ids])
+    return _starts(tokenizer.sizes(ids, starts))
 
 
 def _covered(

@@ -71,10 +71,12 @@ def ending(tokenizer: Tokenizer, strings: Sequence[str] = ()) -> Ending:
 
 
 def pieces(tokenizer: Tokenizer) -> list[bytes]:
-    """The bytes of each token of a byte-level vocabulary.
+    """The bytes of each token.
 
-    It spells bytes that are not printable by the letters from U+0100 on.
+    A byte-level vocabulary spells bytes that are not printable by the letters from U+0100 on.
     """
+    if tokenizer.sentences is not None:
+        return tokenizer.sentences.spelled
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = (byte for byte in range(256) if byte not in printable)
     spelled = {chr(byte): byte for byte in printable} | {

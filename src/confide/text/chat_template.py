@@ -10,12 +10,13 @@ roles with marks in place of contents. What stands between the marks is the temp
 text is taken only if it is these parts with the contents between them.
 """
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confide.errors import InputError
 from confide.files.io import read_bytes, read_object
@@ -26,6 +27,8 @@ KEY = "chat_template"
 LONGEST = 1 << 18  # characters of a template
 ADDED = 1 << 20  # characters that a template may add to a conversation
 DAY = datetime(2024, 7, 26)  # what a template that asks for the day is told
+LARGEST = 1 << 64  # factor of a product of two such numbers
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"*": operator.mul, "**": operator.pow}
 ASSISTANT = "assistant"
 ROLES = (
     ("user", ASSISTANT),
@@ -212,8 +215,11 @@ def compiled(source: str, file: Path) -> Callable[[list[dict[str, str]], dict[st
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
+    sandbox = _compile_jinja_template("").environment
+    # of constants, too, which would else be computed when the template is compiled
+    sandbox.intercepted_binops = frozenset(ARITHMETIC)
+    sandbox.call_binop = _arithmetic
     try:
-        sandbox = _compile_jinja_template(source).environment
         template = sandbox.from_string(source, {"strftime_now": DAY.strftime})
     except (TemplateError, RecursionError) as error:
         raise InputError(
@@ -228,6 +234,19 @@ def compiled(source: str, file: Path) -> Callable[[list[dict[str, str]], dict[st
         )
 
     return render
+
+
+def _arithmetic(context: object, sign: str, left: Any, right: Any) -> Any:
+    """The result of an operator; SecurityError for numbers that would keep one step busy for long.
+
+    No limit of time is heard within a step.
+    """
+    from jinja2.sandbox import SecurityError
+
+    numbers = [number for number in (left, right) if isinstance(number, int)]
+    if sign == "**" or sum(abs(number) > LARGEST for number in numbers) == 2:
+        raise SecurityError("numbers are too large")
+    return ARITHMETIC[sign](left, right)
 
 
 def filled(text: str, parts: list[str], contents: list[str]) -> tuple[int, list[Placed]]:

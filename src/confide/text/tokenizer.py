@@ -5,6 +5,9 @@ redaction took out give the same tokens; so do control strings that a tokenizer 
 dialogues: <_soc_>, USR:). Any other special string in a text (<bos>, <pad>, <|endoftext|>) is
 ordinary text. A token covers a known number of bytes, from which spans are found.
 
+A pretrained model may bring a vocabulary of SentencePiece instead (`sentencepiece.py`), whose
+tokens cover a known number of bytes, too, once it is known which of them begin with a lead.
+
 New tokens are for sentences that audits plant: nothing but `encode_planted` and `packed_planted`
 makes them, of no other text.
 """
@@ -25,6 +28,14 @@ from confide.errors import InputError
 from confide.files import jsons
 from confide.files.io import atomic, read_bytes, read_object
 from confide.text.planted import NEW_TOKEN, NEW_TOKENS
+from confide.text.sentencepiece import (
+    BYTES,
+    Sentences,
+    as_it_is,
+    check_vocabulary,
+    lead_of,
+    readers,
+)
 from confide.types import MASK
 
 PAD = "<pad>"
@@ -80,6 +91,7 @@ class Tokenizer:
     borders: re.Pattern[str]  # finds what is matched whole
     # by the characters that stand for them in planted text
     new_tokens: dict[str, int] = field(default_factory=dict)
+    sentences: Sentences | None = None  # of a vocabulary of SentencePiece
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; <MASK> becomes mask_id."""
@@ -87,6 +99,8 @@ class Tokenizer:
 
     def packed(self, text: str) -> bytes:
         """Token ids of a text, packed: for many texts, several times as fast."""
+        if self.sentences is not None:
+            return self.sentences.packed(text)
         if self.pattern is None or not text.isascii():
             return packed(self.backend.encode(text, add_special_tokens=False).ids)
         if not self.borders.search(text):
@@ -114,8 +128,36 @@ class Tokenizer:
 
         A token inside a character has the whole of it.
         """
+        if self.sentences is not None:
+            return [self._located(text) for text in texts]
         encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
         return [(encoding.ids, encoding.offsets) for encoding in encodings]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text."""
+        if self.sentences is not None:
+            return [self.encode(text) for text in texts]
+        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def sizes(self, ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Bytes of text (T,) int64 that tokens (T,) cover, of texts that begin at starts (N + 1,).
+
+        They tile their texts: a lead is no byte of one.
+        """
+        covered = self.lengths[ids]
+        return covered if self.sentences is None else covered - self.sentences.led(ids, starts)
+
+    def _located(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Token ids of a text with their character offsets."""
+        ids = np.frombuffer(self.packed(text), np.int32)
+        edges = np.append(0, self.sizes(ids, np.array([0, len(ids)])).cumsum())
+        widths = np.array([len(character.encode()) for character in text], np.int64)
+        ends = widths.cumsum()
+        first = np.searchsorted(ends, edges[:-1], side="right")
+        last = np.searchsorted(ends - widths, edges[1:], side="left")
+        last = np.where(edges[1:] > edges[:-1], last, first)
+        return ids.tolist(), list(zip(first.tolist(), last.tolist(), strict=True))
 
     def token(self, index: int) -> str:
         """A token as the vocabulary spells it."""
@@ -126,6 +168,8 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; special tokens are spelled out."""
+        if self.sentences is not None:
+            return self.sentences.decoded(ids)
         return self.backend.decode([int(token) for token in ids], skip_special_tokens=False)
 
 
@@ -218,58 +262,72 @@ def from_vocab(
 
 
 def from_folder(folder: Path, *, source: str, control: Sequence[str] = ()) -> Tokenizer:
-    """A pretrained model's own byte-level BPE; what is new follows its own tokens.
+    """A pretrained model's own BPE, of bytes or of SentencePiece; what is new follows its tokens.
 
     These are bytes that it lacks, <MASK>, <pad> and the control strings. Its end token serves as
-    begin and end. Its other special tokens are ordinary text where a text has them, and its
-    normalizer is left out, so that every byte of a text is in the tokens.
+    begin and end. Its other special tokens are ordinary text where a text has them. A normalizer is
+    left out but for SentencePiece's spelling of blanks, and no token takes blanks beside it, so
+    that every byte of a text is in the tokens.
     """
     check_control(control, reserved=(MASK, PAD))
     place = folder / "tokenizer.json"
     described = described_in(folder)
-    model = described["model"]
-    cut = described.get("pre_tokenizer") or {}
-    parts = cut.get("pretokenizers", [cut])
-    last = parts[-1] if isinstance(parts, list) and parts else {}
-    if model.get("type") != "BPE" or model.get("byte_fallback") or last.get("type") != "ByteLevel":
-        raise InputError(
-            "is no byte-level BPE; vocabularies of SentencePiece are not read",
-            file=place,
-            key="model.type",
-            value=model.get("type"),
-        )
-    if any(part.get("add_prefix_space") for part in parts):
-        raise InputError("puts a space before every text", file=place, key="add_prefix_space")
+    reading = _reading(described, place)
+    is_bytes = reading["decoder"]["type"] == "ByteLevel"
     vocab = vocabulary_of(folder)
     end = end_token(folder)
     if end not in vocab:
         raise InputError("has no end token", file=folder / "tokenizer_config.json", key="eos_token")
     words = [
-        added
+        added["content"]
         for added in described["added_tokens"]
-        if not added["special"] and added["content"] and added["content"] not in control
+        if not added["special"] and added["content"] and (is_bytes or as_it_is(added["content"]))
     ]
-    for token in (*pre_tokenizers.ByteLevel.alphabet(), MASK, PAD, *control):
+    alphabet = pre_tokenizers.ByteLevel.alphabet() if is_bytes else BYTES
+    for token in (*alphabet, MASK, PAD, *control):
         vocab.setdefault(token, len(vocab))
     rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
-    described["added_tokens"] = words + [
+    described["added_tokens"] = [
         {"content": token, "id": vocab[token]} | dict.fromkeys(rest, False)
-        for token in (MASK, *control)
+        for token in dict.fromkeys([*words, MASK, *control])
     ]
     described["model"] |= {"vocab": vocab, "dropout": None, "unk_token": None}
-    described |= {"normalizer": None, "truncation": None, "padding": None}
-    described["decoder"] = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": True,
-    }
+    described |= reading | {"truncation": None, "padding": None}
     described["post_processor"] = _ending_in(vocab[end])
     try:
         return _wrap(backend_of(orjson.dumps(described).decode()))
     except Exception as error:  # the backend has no exception type of its own
         reason = str(error).partition("\n")[0][:200]
         raise InputError(f"is no tokenizer that can be read: {reason}", file=place) from None
+
+
+def _reading(described: dict[str, Any], place: Path) -> dict[str, Any]:
+    """What becomes of a text before its merges, and of tokens to be read.
+
+    InputError names a vocabulary in which a text would lose something.
+    """
+    model = described["model"]
+    if model.get("type") == "BPE" and model.get("byte_fallback"):
+        check_vocabulary(model, place)
+        return readers(lead_of(described, place))
+    cut = described.get("pre_tokenizer") or {}
+    parts = cut.get("pretokenizers", [cut])
+    last = parts[-1] if isinstance(parts, list) and parts else {}
+    if model.get("type") != "BPE" or last.get("type") != "ByteLevel":
+        raise InputError(
+            "is no BPE of bytes, nor one of SentencePiece with byte_fallback",
+            file=place,
+            key="model.type",
+            value=model.get("type"),
+        )
+    if any(part.get("add_prefix_space") for part in parts):
+        raise InputError("puts a space before every text", file=place, key="add_prefix_space")
+    decoder = {"type": "ByteLevel", "add_prefix_space": False}
+    return {
+        "normalizer": None,
+        "pre_tokenizer": cut,
+        "decoder": decoder | {"trim_offsets": True, "use_regex": True},
+    }
 
 
 def described_in(folder: Path) -> dict[str, Any]:
@@ -398,8 +456,9 @@ def _spell(pattern: str, *, letters: str, digits: str) -> str:
 
 
 def _borders(whole: Iterable[str]) -> re.Pattern[str]:
-    """Finds any of some strings, of which none is part of another."""
-    return re.compile(f"({'|'.join(map(re.escape, whole))})")
+    """Finds any of some strings, of several at one place the longest."""
+    longest = sorted(whole, key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, longest))})")
 
 
 def _build(
@@ -429,9 +488,13 @@ def _wrap(backend: Backend) -> Tokenizer:
     whole = {added["content"]: added["id"] for added in described["added_tokens"]}
     gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     end = None
+    sentences = None
     if described["post_processor"] is not None:
         end = described["post_processor"]["special_tokens"]["<end>"]["ids"][0]
         pattern = None
+        if described["model"]["byte_fallback"]:
+            lead = lead_of(described, Path("tokenizer.json"))
+            sentences = Sentences(backend, lead, whole, _borders(whole))
     elif gpt2.items() <= kind.items():
         pattern = GPT2
     elif kind == orjson.loads(_probe()):
@@ -453,6 +516,8 @@ def _wrap(backend: Backend) -> Tokenizer:
     for token, index in vocab.items():
         # each byte is spelled as one character, but for what is matched whole
         lengths[index] = len(token.encode()) if token in whole or token in new else len(token)
+    if sentences is not None:
+        lengths = np.array(list(map(len, sentences.spelled)), np.int64)
     return Tokenizer(
         backend=backend,
         pad_id=vocab[PAD],
@@ -465,6 +530,7 @@ def _wrap(backend: Backend) -> Tokenizer:
         borders=_borders(whole),
         new_tokens=new,
         pattern=cut,
+        sentences=sentences,
     )
 
 

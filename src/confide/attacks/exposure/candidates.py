@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.attacks.exposure.tree import PAD, Tree, regular_tree, tree_of
+from confide.text.sentencepiece import SPELLED
 from confide.text.tokenizer import Tokenizer
 
 BLOCK = 6  # digits of a block: 10^6 candidates
@@ -88,14 +89,16 @@ def distinct_tree(bos: int, sequences: np.ndarray) -> Tree:
 
 def encode(tokenizer: Tokenizer, batch: list[str], suffix: int) -> np.ndarray:
     """Token ids (n, L), padded with -1, without tokens wholly in the last `suffix` bytes."""
-    encodings = tokenizer.backend.encode_batch_fast(batch, add_special_tokens=False)
-    rows = [encoding.ids for encoding in encodings]
+    rows = tokenizer.encode_all(batch)
     counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ids = np.full((len(rows), int(counts.max())), PAD, dtype=np.int32)
     real = np.arange(ids.shape[1]) < counts[:, None]
-    ids[real] = np.fromiter(chain.from_iterable(rows), np.int32, int(counts.sum()))
+    flat = np.fromiter(chain.from_iterable(rows), np.int32, int(counts.sum()))
+    ids[real] = flat
     # a token covers a known number of bytes: those at and after each token tell where it begins
-    following = np.where(real, tokenizer.lengths[ids], 0)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    sizes = np.zeros(ids.shape, np.int64)
+    sizes[real] = tokenizer.sizes(flat, np.append(0, counts.cumsum()))
+    following = sizes[:, ::-1].cumsum(axis=1)[:, ::-1]
     ids[following <= suffix] = PAD
     return ids
 
@@ -109,7 +112,9 @@ def _single_digits(
     confirms it in context.
     """
     vocab = tokenizer.backend.get_vocab()
-    joined = any(len(token) > 1 and not DIGITS.isdisjoint(token) for token in vocab)
+    joined = any(
+        len(token) > 1 and not DIGITS.isdisjoint(token) and token not in SPELLED for token in vocab
+    )
     if joined or not vocab.keys() >= DIGITS:
         return None
     tokens = np.array([vocab[digit] for digit in sorted(DIGITS)])
