@@ -41,8 +41,6 @@ class Forecast:
     states: int  # of optimizers, and gradients that wait for them
     piece: int  # one forward and backward pass
     evaluation: int  # one pass over held-out text
-    count: int  # examples of the piece
-    length: int  # their tokens
 
     @property
     def most(self) -> int:
@@ -55,11 +53,11 @@ class Forecast:
         return self.most - self.weights - self.sums
 
     def line(self, available: int | None) -> str:
-        """One line for the reader."""
+        """One line for the reader, which does not say how long a text is."""
         parts = {
             "weights": self.weights,
             "gradients and optimizer": self.sums + self.states,
-            f"a pass of {self.count} x {self.length} tokens": self.piece,
+            "a pass": self.piece,
             "an evaluation": self.evaluation,
         }
         shown = ", ".join(f"{name} {amount(size)}" for name, size in parts.items())
@@ -94,7 +92,6 @@ def forecast(job: Job, epochs: Epochs) -> Forecast:
     # in this order, which every process has
     steps = list(dict.fromkeys(step for steps in epochs for step in steps))
     pieces = [(largest(job, step), step) for step in steps]
-    (count, length), _ = max(pieces, key=lambda one: (one[0][0] * one[0][1], one[0]))
     devices = [torch.device(job.device)] if job.device.startswith("cuda") else []
     with torch.random.fork_rng(devices):
         piece = max(passed(job, step, *shape) for shape, step in pieces)
@@ -115,8 +112,6 @@ def forecast(job: Job, epochs: Epochs) -> Forecast:
         states=states,
         piece=piece,
         evaluation=evaluation,
-        count=count,
-        length=length,
     )
 
 
