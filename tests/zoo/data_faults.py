@@ -38,10 +38,7 @@ FAULTS = [
         CAUGHT,
         edit(
             "confide.policies.spans:redacted_text",
-            (
-                "position = last = max(last, end)",
-                "position, last = (max(last, end) - 1, max(last, end))",
-            ),
+            ("position = end", "position = end - 1"),
         ),
     ),
     Fault(

@@ -374,7 +374,7 @@ FAULTS = [
         "The certificate takes what another policy misses, or what was measured on another text, "
         "for its own.",
         INFINITE,
-        edit("confide.certify.certificate:bound", ('terms[key] != data["terms"][key]', "False")),
+        edit("confide.certify.certificate:bound", ("terms[key] != ledgers[key]", "False")),
     ),
     Fault(
         "measured with another model",
