@@ -144,7 +144,9 @@ def opacus(case: Case) -> Callable[[], None]:
 
     keep_pages()
     torch.manual_seed(0)
-    network = AutoModelForCausalLM.from_pretrained(case.folder, dtype=torch.float32)
+    network = AutoModelForCausalLM.from_pretrained(
+        case.folder, dtype=torch.float32, use_safetensors=True
+    )
     config = peft.LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
     adapted = peft.get_peft_model(network, config).to(case.device).train()
     model = prepare_module(adapted, "hooks", batch_first=True, loss_reduction="mean")
