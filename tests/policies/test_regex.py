@@ -3,6 +3,7 @@ single turns.
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,15 @@ from confide.types import Span
 ROOT = Path(__file__).parents[2]
 
 
+@cache
+def tables():
+    """Policies of params.yaml and of the files that it includes."""
+    return load(ROOT / "params.yaml").policies
+
+
 def table(name: str):
-    """A policy of params.yaml or of a file that it includes."""
-    return policy(load(ROOT / "params.yaml").policies[name])
+    """One of them."""
+    return policy(tables()[name])
 
 
 def regex(**patterns: str):
