@@ -79,7 +79,11 @@ def test_an_attack_with_prompts_of_one_domain_asks_for_all_others_at_once(result
     assert questions(results) == [AIR, Question("MEDIA", ("AIRLINE", "INSURANCE"))]
     assert judges(results) == ["keywords", "classifier", "gold"]
     one = results[0].attacks["leak AIRLINE"]
-    assert rate(results[0], AIR, "gold") == (one["gold_rate"], one["gold_low"], one["gold_high"])
+    assert rate(results[0], AIR, "gold").numbers == (
+        one["gold_rate"],
+        one["gold_low"],
+        one["gold_high"],
+    )
     assert rate(results[0], Question("INSURANCE", ("MEDIA",)), "gold") is None
 
 
@@ -101,7 +105,7 @@ def test_an_attack_with_prompts_of_several_domains_is_asked_pair_by_pair(results
         for pair in pairs
         if (pair["prompt"], pair["target"], pair["judge"]) == ("MEDIA", "AIRLINE", "keywords")
     ]
-    assert rate(whole, Question("MEDIA", ("AIRLINE",)), "keywords") == (
+    assert rate(whole, Question("MEDIA", ("AIRLINE",)), "keywords").numbers == (
         pair["rate"],
         pair["low"],
         pair["high"],
@@ -188,8 +192,8 @@ def test_runs_without_a_perplexity_of_the_domain_or_an_answer_are_left_out(resul
     lost = replace(own[0], evaluation=own[0].evaluation | {"domains": {}})
     mute = changed(own[1], "leak AIRLINE", lambda metrics: metrics.update(gold_rate=None))
     x, y = point([lost, own[1]], AIR, "gold", "AIRLINE")
-    assert x.value == own[1].evaluation["domains"]["AIRLINE"]["ppl"] and y == rate(
-        own[1], AIR, "gold"
+    assert x.value == own[1].evaluation["domains"]["AIRLINE"]["ppl"] and (
+        y.numbers == rate(own[1], AIR, "gold").numbers
     )
     assert (
         point([lost], AIR, "gold", "AIRLINE") is None and point([mute], AIR, "gold", None) is None

@@ -93,7 +93,7 @@ def gate(params: Params, name: str) -> GateSpec:
             runs += [GateRun(run=run.run, audit=audit) for audit in audits]
             if not audits:
                 runs.append(GateRun(run=run.run, audit=None))
-    return GateSpec(study=name, runs=runs)
+    return GateSpec(study=name, runs=list(dict.fromkeys(runs)))  # two rows may share a job
 
 
 def tables(params: Params, name: str) -> list[str]:

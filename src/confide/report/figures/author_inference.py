@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 
 from confide.report.figures import style
 from confide.report.figures.frame import INTERVALS, Drawn, Shown, figure
-from confide.report.figures.series import Estimate, Series, mark, name_rows, over_runs, row_heights
+from confide.report.figures.series import Series, mark, name_rows, over_runs, row_heights
 from confide.report.figures.style import BOX, DARK, DOTTED, FAINT, INK
 from confide.report.results import Result
+from confide.report.seeds import Estimate
 
 KIND = "author_inference"
 WORDS = {

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.report.figures.levels import Moment
-from confide.report.figures.series import Estimate
 from confide.report.results import Json, Result
+from confide.report.seeds import Estimate
 
 REPEATS = 2000
 CONFIDENCE = 0.95

@@ -52,7 +52,7 @@ def domain_epsilon(shown: Shown) -> Drawn:
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, domain: str | None) -> list[Track]:
-    """Final models, at the mean and range of perplexity over the seeds."""
+    """Final models, at the mean of perplexity over the seeds, with its interval."""
     found = []
     for series in drawn:
         runs = series.at(gamma)

@@ -15,9 +15,10 @@ from confide.output.escaping import figure as shown_words
 from confide.report.figures import style
 from confide.report.figures.domains import judges
 from confide.report.figures.frame import Drawn, Nothing, Shown, figure
-from confide.report.figures.series import Estimate, Series, group, pooled
+from confide.report.figures.series import Series, group, pooled
 from confide.report.figures.style import BOX, FAINT, INK
 from confide.report.results import Json, Result
+from confide.report.seeds import Estimate
 
 KIND = "domain_lira"
 GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}

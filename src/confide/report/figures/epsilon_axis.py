@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from confide.report.figures.series import Estimate, Series, Value, over_runs, whisker
+from confide.report.figures.series import Series, Value, each_seed, over_runs, whisker
 from confide.report.figures.style import panels, plain_log
 from confide.report.results import Meaning, Result
+from confide.report.seeds import Estimate
 
 APART = (0, math.inf)  # epsilons with no place on the axis
 CAUGHT = "secret_caught"  # name of the claim
@@ -143,6 +144,7 @@ def _aside(axes: Axes, tracks: list[Track]) -> None:
     for track in tracks:
         x = (labels.index(track.series.label) - (len(labels) - 1) / 2) * step
         whisker(axes, track.series, x, track.last.ppl.ends, linewidth=1.2)
+        each_seed(axes, track.series, x, track.last.ppl)
         _final(axes, track, x)
 
 
@@ -153,6 +155,7 @@ def _path(axes: Axes, track: Track) -> None:
         whisker(axes, track.series, point.epsilon, point.ppl.ends, linewidth=1)
     marks = track.series.marks(markersize=4, markevery=list(range(len(points) - 1)), **small)
     axes.plot([p.epsilon for p in points], [p.ppl.value for p in points], **marks)
+    each_seed(axes, track.series, track.last.epsilon, track.last.ppl)
     _final(axes, track, track.last.epsilon)
 
 

@@ -3,6 +3,7 @@
 A figure is declared with its heading and with what a run must have to be in it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -16,7 +17,8 @@ from confide.report.figures.series import Series, by_corpus, chosen_gamma, group
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
-RANGE = "Mean over {} seeds; whiskers: their range."
+SEEDS = "Mean over {} seeds; whiskers: 95 % interval (Student's t); small dots: the seeds."
+ONE_SEED = "One seed (n = 1), so no interval over seeds."
 INTERVALS = "Means over {} seeds, of the intervals too."
 AUTHORS = "An author is the mean over {} seeds."
 NOTHING = "no run of this study has these measurements"
@@ -58,10 +60,14 @@ class Shown:
         """Legend entries of the series of all corpora."""
         return [series.handle(**more) for series in group(self.results)]
 
-    def averaged(self, words: str = RANGE, alone: str = "One seed.") -> str:
-        """What a caption says of seeds: `words`, with their number, where there are several."""
-        seeds = len({result.run.seed for result in self.results})
-        return alone if seeds == 1 else words.format(seeds)
+    def averaged(self, words: str = SEEDS, alone: str = ONE_SEED) -> str:
+        """What a caption says of seeds: `words`, with their number, where there are several.
+
+        Where rows have different numbers of seeds, the least and the most.
+        """
+        counts = Counter((result.run.name, result.run.gamma) for result in self.results).values()
+        least, most = min(counts, default=1), max(counts, default=1)
+        return alone if most == 1 else words.format(most if least == most else f"{least} to {most}")
 
     def each(self, kind: str, name: str) -> str:
         """The values of a number of an attack, each once, for captions."""

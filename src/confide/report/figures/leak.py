@@ -21,9 +21,10 @@ from confide.report.figures.domains import (
     real_text,
 )
 from confide.report.figures.frame import Drawn, Shown, figure
-from confide.report.figures.series import Estimate, Series, group, mark, over_seeds, pooled
+from confide.report.figures.series import Series, group, mark, pooled
 from confide.report.figures.style import INK, NULL
 from confide.report.results import Result
+from confide.report.seeds import Estimate, over_seeds
 
 REAL = (0, (6, 2))
 
@@ -67,7 +68,7 @@ def point(
 ) -> tuple[Estimate, Estimate] | None:
     """Perplexity and leak rate over the runs that have both.
 
-    Of the perplexity mean and range, of the leak rate means of rate and interval's ends.
+    Of the perplexity mean and interval, of the leak rate means of rate and interval's ends.
     """
     both = [
         (x, y)
@@ -76,7 +77,7 @@ def point(
     ]
     if not both:
         return None
-    return over_seeds(x for x, _ in both), pooled(y for _, y in both)
+    return over_seeds([x for x, _ in both]), pooled(y for _, y in both)
 
 
 def _panel(
@@ -131,7 +132,8 @@ def _each(known: list[Result], name: str) -> str:
 
 def _caption(shown: Shown) -> str:
     each = partial(_each, shown.results)
-    seeds = "Means over {} seeds, of the intervals too; horizontal whiskers: their range."
+    seeds = "Means over {} seeds (small dots); horizontal whiskers: 95 % interval (Student's t), "
+    seeds += "vertical ones: means of the seeds' own."
     return (
         "Lower left is better. Leak rate: share of a model's continuations of held-out prompts of "
         "one domain in which a judge finds text of another, of those that are not empty "

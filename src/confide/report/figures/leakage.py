@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from confide.report.figures import style
-from confide.report.figures.frame import NOTHING, RANGE, Drawn, Shown, figure
+from confide.report.figures.frame import NOTHING, SEEDS, Drawn, Shown, figure
 from confide.report.figures.series import (
     BUTT,
     Series,
@@ -87,7 +87,7 @@ def _membership(shown: Shown, prefix: str) -> Drawn:
     whom = f"{listed('label')} secrets"
     if prefix:
         whom = f"disjoint groups of {listed('group')} {whom} (scores summed)"
-    seeds = shown.averaged(RANGE, alone="One seed; whiskers: 95 % bootstrap interval.")
+    seeds = shown.averaged(SEEDS, alone="One seed (n = 1); whiskers: 95 % bootstrap interval.")
     caption = (
         f"{listed('groups' if prefix else 'members')} member and as many non-member {whom}; "
         f"{asked(result.attacks['membership'] for result in shown.results)}. Balanced accuracy: "

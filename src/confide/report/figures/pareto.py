@@ -14,9 +14,10 @@ from matplotlib.axes import Axes
 
 from confide.report.figures import style
 from confide.report.figures.frame import Drawn, Shown, figure
-from confide.report.figures.series import Estimate, Series, Value, over_seeds, whisker
+from confide.report.figures.series import Series, Value, each_seed, whisker
 from confide.report.figures.style import FAINT, INK, NULL
 from confide.report.results import Result
+from confide.report.seeds import Estimate, over_seeds
 
 UTILITY = "ppl_public"
 STEPS: dict[str, Any] = {"color": INK, "linewidth": 1.1, "alpha": 0.75, "zorder": 1}
@@ -120,9 +121,11 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
         axes.axhspan(*band, color=NULL, zorder=0, linewidth=0)
     best = unbeaten([(model.x.value, model.counts) for model in models])
     for place, model in enumerate(models):
-        y, low, high = (min(end, top) for end in model.y)
+        y, low, high = (min(end, top) for end in model.y.numbers)
         whisker(axes, model.series, model.x.ends, y, linewidth=1.2)
         whisker(axes, model.series, model.x.value, (low, high), linewidth=1.2)
+        seen = tuple(min(value, top) for value in model.y.each)
+        each_seed(axes, model.series, model.x, model.y._replace(each=seen))
         face = BEST if place in best else {"markersize": 7, "alpha": 0.75}
         axes.plot([model.x.value], [y], **model.series.marks(linestyle="", **face))
     corners = [models[place] for place in best]

@@ -102,7 +102,7 @@ def _gap(axes: Axes, place: int, series: Series, authors: list[Change]) -> None:
     most, least = ends(authors)
     gap = difference(most, least)
     mark(axes, series, gap, place)
-    value, low, high = map(_short, gap)
+    value, low, high = map(_short, gap.numbers)
     axes.annotate(
         f"{value} [{low}, {high}]",
         (1, place),

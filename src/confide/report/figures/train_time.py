@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 from confide.report.figures import style
 from confide.report.figures.authors import baseline
 from confide.report.figures.frame import Drawn, Nothing, Shown, figure
-from confide.report.figures.series import Estimate, Series, mark, name_rows, row_heights, whisker
+from confide.report.figures.series import Series, mark, name_rows, row_heights, whisker
 from confide.report.figures.style import FAINT, INK
 from confide.report.results import Result
+from confide.report.seeds import Estimate
 
 CPU: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 2, "linestyle": ""}
 

@@ -7,7 +7,7 @@ from itertools import product
 from typing import NamedTuple
 
 from confide.report.figures.domains import Question, false_alarms, judges, questions, rate
-from confide.report.figures.series import Estimate
+from confide.report.seeds import Estimate
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from confide.report.figures.series import Estimate
 from confide.report.results import Result
+from confide.report.seeds import Estimate
 from confide.report.tables.table import Row, groups, rows, show
 from confide.specs import ReportSpec
 
@@ -75,7 +75,8 @@ class Study:
 
     def estimate(self, name: str, column: str) -> Estimate:
         """Means over the seeds of a column of table.csv and of its interval's ends."""
-        return Estimate(*(self.number(name, f"{column}{end}") for end in ("", "_low", "_high")))
+        value, low, high = (self.number(name, f"{column}{end}") for end in ("", "_low", "_high"))
+        return Estimate(value, low=low, high=high)
 
     def metric(self, name: str, kind: str, key: str, gamma: float | None = None) -> float:
         """Mean over the seeds of a number of an attack; NotMeasured where none of them has it."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
 from confide.report.figures.levels import moments
-from confide.report.figures.series import Estimate
 from confide.report.figures.tab import rate
 from confide.report.figures.train_time import ratio
+from confide.report.seeds import Estimate
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
@@ -52,7 +52,9 @@ def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
 def extracted(study: Study, name: str, level: float) -> Estimate:
     """Share of canaries that the tab attack brings back at a validation perplexity, per cent."""
     found = rate(moments(study.runs(name), level, "tab"), "canaries", "greedy")
-    return Estimate(*(100 * (end or 0.0) for end in found)) if found else mean_over([])
+    if found is None:
+        return mean_over([])
+    return Estimate(found.value, low=found.low or 0.0, high=found.high or 0.0).times(100)
 
 
 def less_exposed(study: Study, prefix: str) -> Verdict:
@@ -145,9 +147,7 @@ def hidden(study: Study, prefix: str) -> Verdict:
     """
     names = ("nonprivate", *KINDS)
     found = {name: study.estimate(f"{prefix}_{name}", "author_inference") for name in names}
-    words = ", ".join(
-        f"{name} {words_of(Estimate(*(100 * end for end in one)))}" for name, one in found.items()
-    )
+    words = ", ".join(f"{name} {words_of(one.times(100))}" for name, one in found.items())
     return decide(
         all(found[kind].high < found["nonprivate"].low for kind in KINDS),
         f"per cent of held-out texts: {words}",
