@@ -3,6 +3,7 @@
 The corpora are simulated authors and tiny Shakespeare.
 """
 
+import math
 from collections.abc import Callable
 
 from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
@@ -13,13 +14,16 @@ from confide.report.seeds import Estimate
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
+    FAR,
     HOLDS,
     OPEN,
     PUBLISHED,
     Study,
     Verdict,
+    below,
     decide,
     mean,
+    ratios,
 )
 
 Measure = Callable[[Study, str, float], Estimate]  # of a row, at a validation perplexity
@@ -160,4 +164,5 @@ def equal_utility(study: Study, prefix: str) -> Verdict:
     words = "after equal epochs " + ", ".join(
         f"{show(value)} ({name})" for name, value in ppl.items()
     )
-    return decide(all(ppl[kind] <= 1.1 * ppl["nonprivate"] for kind in KINDS), words)
+    logs = [ratios(study, (f"{prefix}_{kind}", f"{prefix}_nonprivate")) for kind in KINDS]
+    return below([[value - math.log(1.1) for value in one] for one in logs], words, far=FAR)
