@@ -35,7 +35,7 @@ def test_curves_are_means_and_shades_ranges_of_the_files(study, results):
                 (values[:, 2].min(), values[:, 2].max())
             )
     assert "Lines: mean over 2 seeds; shaded: from the least to the largest" in " ".join(
-        figure.get_supxlabel().split()
+        figure.caption.split()
     )
 
 

@@ -96,7 +96,7 @@ def dots(drawn) -> list[tuple[list[float], list[float]]]:
 def test_figures_show_every_seed_and_say_how_many(study, results, settings, name, metric):
     spec = study[1]
     drawn = FIGURES[name](spec, results)
-    assert "2 seeds" in " ".join(drawn.get_supxlabel().split())
+    assert "2 seeds" in " ".join(drawn.caption.split())
     places = dots(drawn)
     assert places and all(len(x) == 2 for x, _ in places)
     if metric == "ppl":
@@ -108,9 +108,9 @@ def test_figures_show_every_seed_and_say_how_many(study, results, settings, name
         assert any(set(x) == own for x, _ in places)
     one = [result for result in results if result.run.seed == 0]
     drawn = FIGURES[name](spec, one)
-    assert not dots(drawn) and "n = 1" in " ".join(drawn.get_supxlabel().split())
+    assert not dots(drawn) and "n = 1" in " ".join(drawn.caption.split())
 
 
 def test_captions_tell_rows_with_fewer_seeds(study, results, settings):
     fewer = [r for r in results if r.run.name != "dpsgd" or r.run.seed == 0]
-    assert "1 to 2 seeds" in " ".join(FIGURES["utility"](study[1], fewer).get_supxlabel().split())
+    assert "1 to 2 seeds" in " ".join(FIGURES["utility"](study[1], fewer).caption.split())

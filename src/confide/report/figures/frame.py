@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 
 from matplotlib.artist import Artist
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from confide.report.figures import style
 from confide.report.figures.series import Series, by_corpus, chosen_gamma, group
+from confide.report.figures.style import Drawing
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
@@ -22,8 +22,8 @@ ONE_SEED = "One seed (n = 1), so no interval over seeds."
 INTERVALS = "Means over {} seeds, of the intervals too."
 AUTHORS = "An author is the mean over {} seeds."
 NOTHING = "no run of this study has these measurements"
-Drawn = tuple[Figure, str, Sequence[Artist]]  # with its caption and legend
-Draw = Callable[[ReportSpec, list[Result]], Figure]
+Drawn = tuple[Drawing, str, Sequence[Artist]]  # with its caption and legend
+Draw = Callable[[ReportSpec, list[Result]], Drawing]
 
 
 class Nothing(Exception):
@@ -81,15 +81,17 @@ def figure(
 
     def declared(draw: Callable[[Shown], Drawn]) -> Draw:
         @wraps(draw)
-        def made(spec: ReportSpec, results: list[Result]) -> Figure:
+        def made(spec: ReportSpec, results: list[Result]) -> Drawing:
             known = [result for result in results if having is None or having(result)]
+            title = f"{heading} — {spec.title}"
             try:
                 if having and not known:
                     raise Nothing
                 drawn, caption, legend = draw(Shown(spec, known))
             except Nothing as reason:
-                return style.blank(str(reason) or empty)
-            return style.finish(drawn, f"{heading} — {spec.title}", caption, legend)
+                words = str(reason) or empty
+                return style.finish(style.blank(words), title, words)
+            return style.finish(drawn, title, caption, legend)
 
         return made
 

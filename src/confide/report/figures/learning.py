@@ -27,7 +27,7 @@ LINES = "Lines: mean over {} seeds; shaded: from the least to the largest."
 def learning(shown: Shown) -> Drawn:
     """One row per corpus, a panel per share of the tokens, a curve per row of the sample sheet."""
     rows = shown.series
-    drawn, grid = style.panels(12.4, 1.6 + 3.3 * len(rows), len(rows), len(PANELS))
+    drawn, grid = style.panels(style.WIDTH, 0.2 + 2.9 * len(rows), len(rows), len(PANELS))
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         for axes, (field, words) in zip(line, PANELS.items(), strict=True):
             _panel(axes, row, shown.gamma, field)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from confide.output.escaping import visible
-from confide.report.figures.style import FILLS, Look, entry, look, tinted
+from confide.report.figures.style import FILLS, TINTS, Look, entry, look, tinted
 from confide.report.results import Result
 from confide.report.seeds import Estimate, mean_of, over_seeds
 from confide.specs import ReportRun
@@ -134,11 +134,12 @@ def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
         label = _label(run, models)
         seen = labels.setdefault(run.method, {})
         seen.setdefault(label)
-        place = list(seen).index(label) % len(FILLS)
+        place = list(seen).index(label)
         members = tuple(result for result in runs if corpus in (None, result.corpus))
         if members:
-            own = tinted(look(run.method), place)
-            found.append(Series(label=label, look=own, fill=FILLS[place], results=members))
+            own = tinted(look(run.method), (place + place // len(FILLS)) % len(TINTS))
+            fill = FILLS[place % len(FILLS)]
+            found.append(Series(label=label, look=own, fill=fill, results=members))
     return found
 
 
@@ -265,5 +266,5 @@ def against_gamma(
             axes.axhline(level.value, **series.marks(marker="", linewidth=1.3))
             x = [1.0]
             place = {"transform": axes.get_yaxis_transform(), "clip_on": False}
-        line = {"linewidth": 1.2} | BUTT | place
+        line = {"linewidth": 1.0, "alpha": 0.55} | BUTT | place
         joined(axes, series, x, points.values(), line, **place)

@@ -51,7 +51,7 @@ def subgroups(shown: Shown) -> Drawn:
     if not rows:
         raise Nothing
     height = 2.2 + sum(1.1 + max(2.2, 0.36 * len(compared)) for compared in rows.values())
-    drawn, grid = style.panels(13.2, height, len(rows), 3)
+    drawn, grid = style.panels(style.WIDTH, height, len(rows), 3)
     for (left, middle, right), (name, compared) in zip(grid, rows.items(), strict=True):
         places = range(len(compared), 0, -1)
         for place, (series, authors) in zip(places, compared, strict=True):

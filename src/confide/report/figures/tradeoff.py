@@ -36,7 +36,7 @@ def tradeoff(shown: Shown) -> Drawn:
         for meaning in finite_meanings((result.bayesian_epsilon, result.meaning) for result in own)
         for quality, words in QUALITIES.items()
     ]
-    drawn, _ = rows_of(1.75 + 3.1 * len(rows), rows)
+    drawn, _ = rows_of(0.2 + 2.6 * len(rows), rows)
     condition = "only if the policy\nmisses nothing"
     legend = [
         *(_handle(series) for series in group(shown.results)),

@@ -35,7 +35,7 @@ def train_time(shown: Shown) -> Drawn:
         raise Nothing
     heights = row_heights(rows.values())
     height = 2.1 + sum(0.9 + 0.36 * height for height in heights)
-    drawn, grid = style.panels(10.8, height, len(rows), height_ratios=heights)
+    drawn, grid = style.panels(style.WIDTH, height, len(rows), height_ratios=heights)
     for axes, (name, timed) in zip(grid[:, 0], rows.items(), strict=True):
         places = name_rows(axes, [series.label for series, _ in timed])
         for place, (series, wall) in zip(places, timed, strict=True):
