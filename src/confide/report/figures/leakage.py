@@ -183,7 +183,7 @@ def _grid(shown: Shown, panels_of: Callable[[list[Result]], list[Panel]]) -> sty
         return style.blank(NOTHING)
     rows = _rows(shown.results)
     panels = {name: panels_of(own) for name, own in shown.corpora.items()}
-    heights = [0.27 * max(3, len(own)) + 0.6 if rows else 2.6 for own in shown.series.values()]
+    heights = [0.27 * max(3, len(own)) + 0.6 if rows else 2.9 for own in shown.series.values()]
     most = max(map(len, panels.values()))
     drawn, grid = style.panels(
         style.WIDTH, 0.2 + sum(heights), len(panels), most, height_ratios=heights

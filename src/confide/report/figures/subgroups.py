@@ -127,7 +127,7 @@ def _fifths(axes: Axes, series: Series, authors: list[Change], shift: float) -> 
     means = [mean_over([one.percent for one in part]) for part in parts]
     joined(axes, series, x, means, {"linewidth": 1.1} | BUTT, markersize=5.5)
     labels = [f"{part[0].train_points}–{part[-1].train_points}" for part in parts]
-    axes.set_xticks(numbers, labels, fontsize=7.5)
+    axes.set_xticks(numbers, labels, fontsize=7.5, rotation=30)
 
 
 def _label(left: Axes, middle: Axes, right: Axes, names: list[str]) -> None:
