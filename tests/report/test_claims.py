@@ -211,3 +211,33 @@ def test_transformers_against_lstms_on_one_text(base, results):
 def test_amplification_is_published_for_adding_a_record(base):
     found = crt.amplified(base)
     assert found.word == PUBLISHED and "0.116" in found.evidence
+
+
+def test_what_is_tested_over_seeds_needs_no_seeds_of_other_rows(base, results):
+    """A row that a claim does not look at may have one seed."""
+    fewer = [r for r in results if r.run.name != "selective" or r.run.seed == 0]
+    study = of(base, fewer)
+    assert study.seeds == 1
+    assert claim_of("canaries").judge({"crt_customersim": study}).word == HOLDS
+
+
+def test_seeds_are_compared_in_pairs(base, results):
+    """Seeds that differ by far more than two methods do: paired, the difference is certain."""
+    hard = {0: 1.0, 1: 3.0}
+    own = [
+        replace(
+            r,
+            evaluation=r.evaluation
+            | {"ppl": hard[r.run.seed] * (5.0 if r.run.name == "crt" else 5.5)},
+        )
+        for r in results
+    ]
+    found = crt.utility(of(base, own), "", "ppl")
+    assert found.word == HOLDS and found.p < 1e-6
+    crossed = [
+        replace(r, run=r.run.model_copy(update={"seed": 1 - r.run.seed}))
+        if r.run.name == "crt"
+        else r
+        for r in own
+    ]
+    assert crt.utility(of(base, crossed), "", "ppl").p > 0.5

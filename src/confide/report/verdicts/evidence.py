@@ -238,7 +238,8 @@ class Claim(NamedTuple):
         except NotMeasured as missing:
             return Verdict(UNKNOWN, str(missing))
         single = min(study.seeds for study in asked) == 1
-        if self.needs == "seeds" and single and found.word in (HOLDS, PUBLISHED):
+        untested = found.p is None and found.word in (HOLDS, PUBLISHED)
+        if self.needs == "seeds" and single and untested:
             return found._replace(word=ONE_SEED)
         return found
 
