@@ -114,7 +114,7 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
     band = _band(own, side)
     floor = band[1] if band else -math.inf
     models = [model for series in drawn if (model := _model(series, side, gamma, floor))]
-    axes.set_xlabel("test perplexity, public tokens (log scale)")
+    axes.set_xlabel("test perplexity, public tokens")
     axes.set_ylabel(side.label)
     if not models:
         style.say(axes, "not measured")

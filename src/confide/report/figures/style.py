@@ -36,7 +36,8 @@ DOTTED = (0, (1, 1.5))
 # behind words that lie on lines
 BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 ENTRY = 0.2  # inches of a line of the legend
-LETTER = 0.075  # inches that a letter of it takes in the mean
+LETTER = 0.075  # inches that a letter of a heading takes in the mean
+ENTRY_LETTER = 0.068  # of the legend
 HANDLE = 0.75  # inches before a label and behind it
 # tells a second model, variant or ablation of one method; "none": conditional
 FILLS = ("full", "left", "bottom", "right", "top")
@@ -199,7 +200,7 @@ def legend(drawn: Figure, handles: Sequence[Artist]) -> None:
     unique = {str(handle.get_label()): handle for handle in handles}
     letters = max(len(line) for label in unique for line in label.split("\n"))
     width = drawn.get_figwidth()
-    columns = max(1, min(len(unique), int(width / (LETTER * letters + HANDLE))))
+    columns = max(1, min(len(unique), int(width / (ENTRY_LETTER * letters + HANDLE))))
     rows = -(-len(unique) // columns)
     most = max(1 + label.count("\n") for label in unique)
     drawn.set_figheight(drawn.get_figheight() + ENTRY * rows * most + 0.1)
@@ -257,7 +258,7 @@ def fit(drawn: Figure) -> None:
             if len(words) > letters:
                 axes.set_title(textwrap.fill(words, letters), loc=side)
         lines = axes.get_xlabel().split("\n")
-        axes.set_xlabel("\n".join(textwrap.fill(line, letters + 2) for line in lines))
+        axes.set_xlabel("\n".join(textwrap.fill(line, letters + 4) for line in lines))
 
 
 def settle(drawn: Figure) -> None:
