@@ -17,6 +17,7 @@ from confide.report.verdicts.evidence import (
     OPEN,
     PUBLISHED,
     UNKNOWN,
+    NotMeasured,
     Verdict,
     settled,
 )
@@ -241,3 +242,14 @@ def test_seeds_are_compared_in_pairs(base, results):
         for r in own
     ]
     assert crt.utility(of(base, crossed), "", "ppl").p > 0.5
+
+
+def test_estimated_exposures_judge_no_claim(base):
+    rows = [row | {"exposure_estimated": 0.5} for row in base.rows("crt", 0.1)]
+    base.table["crt", 0.1], kept = rows, base.table["crt", 0.1]
+    try:
+        with pytest.raises(NotMeasured):
+            base.each("crt", "exposure_max", 0.1)
+        assert set(base.each("crt", "ppl", 0.1)) == {0, 1}
+    finally:
+        base.table["crt", 0.1] = kept

@@ -86,11 +86,13 @@ class Study:
         return min(len({row["seed"] for row in rows}) for rows in self.table.values())
 
     def each(self, name: str, column: str, gamma: float | None = None) -> dict[int, float]:
-        """The same by seed; NotMeasured where none has it."""
+        """The same by seed; NotMeasured where none has it. Estimated exposures judge no claim."""
+        exposures = column.startswith("exposure_")
         known = {
             row["seed"]: float(value)
             for row in self.rows(name, gamma)
             if (value := row.get(column)) is not None
+            and not (exposures and row.get("exposure_estimated") is not None)
         }
         if not known:
             raise NotMeasured(f"{self.spec.study}: {name}.{column} was not measured")
