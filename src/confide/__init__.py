@@ -7,7 +7,7 @@ they are first asked for, so that no stage depends on them.
 import importlib
 from typing import Any
 
-FUNCTIONS = ("generate", "load", "price", "verify")
+FUNCTIONS = ("generate", "load", "load_results", "price", "verify")
 
 
 def __getattr__(name: str) -> Any:

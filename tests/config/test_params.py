@@ -386,7 +386,7 @@ def test_partitions_differ_where_data_do(params):
     run = jobs.of_row(params, "redacted")[2]
     assert run.partition == "sim/g0.05-dedup"
     assert (
-        jobs.Run("x", run.row.model_copy(update={"dedup": False}), 0.0, 0).partition
+        jobs.Run("x", run.row.model_copy(update={"dedup": False}), 0.0, 0, "x").partition
         == "sim/g0-nodedup"
     )
 

@@ -25,6 +25,17 @@ def changed(results, name, **values):
     ]
 
 
+def one_seed(results):
+    """The runs of seed 0 alone."""
+    return [result for result in results if result.run.seed == 0]
+
+
+def with_headline(result, **values):
+    """A run with other numbers in the headline of its certificate."""
+    headline = result.certificate["headline"] | values
+    return replace(result, certificate=result.certificate | {"headline": headline})
+
+
 def attacked(results, name, kind, **values):
     """Runs of a row with other numbers of an attack."""
     return [

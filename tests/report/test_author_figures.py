@@ -147,7 +147,7 @@ def test_bootstrap_intervals_are_those_of_the_normal_law_for_many_authors():
     )  # of two groups that are drawn apart: wider by sqrt 2
     assert both.value == pytest.approx(1.0)
     assert (both.high - both.low) == pytest.approx(2 * half * math.sqrt(2), rel=0.08)
-    assert mean_over([5.0] * 5) == (5.0, 5.0, 5.0)
+    assert mean_over([5.0] * 5).numbers == (5.0, 5.0, 5.0)
 
 
 def test_null_band_is_that_of_a_mean_of_exponentials():
@@ -221,7 +221,7 @@ def test_time_is_over_the_median_epoch_of_the_non_private_run(found, author_stud
         [np.array(wall["dp", seed]) / np.median(wall["plain", seed]) for seed in (0, 1)]
     )
     own = ratio(of(found, "dp"), found, "seconds")
-    assert own == pytest.approx(tuple(np.quantile(expected, [0.5, 0.25, 0.75])))
+    assert own.numbers == pytest.approx(tuple(np.quantile(expected, [0.5, 0.25, 0.75])))
     assert own.value == pytest.approx(SECONDS["dp"][0] / SECONDS["plain"][0], rel=0.1)
     bare = [
         replace(r, epochs=tuple(epoch._replace(cpu_seconds=None) for epoch in r.epochs))
@@ -307,7 +307,7 @@ def test_subgroups_leave_out_the_run_that_they_compare_with(spec, found):
         [text.get_text().strip("]").replace(" [", ", ").split(", ") for text in second.texts], float
     )
     assert marks == pytest.approx([one.value for one in gaps]) and np.allclose(
-        written, gaps, rtol=4e-3, atol=0.051
+        written, [one.numbers for one in gaps], rtol=4e-3, atol=0.051
     )
     line = next(line for line in third.lines if len(line.get_xdata()) == 5)
     parts = quantiles(changes(of(found, "dp"), found))

@@ -4,19 +4,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from edited import attacked, changed, of
+from edited import attacked, changed, of, one_seed, renamed, with_headline
 
 from confide.config.params import load as load_params
 from confide.report.verdicts import crt
 from confide.report.verdicts.claims import CLAIMS
-from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, UNKNOWN
+from confide.report.verdicts.evidence import (
+    APART,
+    FAILS,
+    HOLDS,
+    ONE_SEED,
+    OPEN,
+    PUBLISHED,
+    UNKNOWN,
+    NotMeasured,
+    Verdict,
+    settled,
+)
 
 PARAMS = load_params(Path(__file__).parents[2] / "params.yaml")
 
 
 def test_every_claim_names_studies_and_a_figure_of_the_sample_sheet():
-    assert len(CLAIMS) > 50 and len(set(claim[:3] for claim in CLAIMS)) == len(CLAIMS)
+    assert len(CLAIMS) > 50 and len(set(claim[:4] for claim in CLAIMS)) == len(CLAIMS)
     for claim in CLAIMS:
+        assert claim.section and claim.needs in ("", "seeds")
         assert set(claim.studies) <= set(PARAMS.papers)
         assert claim.figure in PARAMS.studies[claim.studies[0]].figures
 
@@ -27,6 +39,41 @@ def test_what_was_not_measured_is_said(base, results):
     found = claim.judge({"crt_customersim": of(base, bare)})
     assert found.word == UNKNOWN and "exposure_mean" in found.evidence
     assert claim.judge({}) is None
+
+
+def test_a_claim_that_needs_seeds_never_holds_with_one(base, results):
+    alone = {"crt_customersim": of(base, one_seed(results))}
+    for claim in CLAIMS:
+        found = claim.judge(alone)
+        if found is not None and claim.needs == "seeds":
+            assert found.word not in (HOLDS, PUBLISHED) and found.p is None
+    assert claim_of("canaries").judge(alone).word == ONE_SEED
+    assert claim_of("canaries").judge({"crt_customersim": base}).word == HOLDS
+    assert claim_of("missed").judge(alone).word == HOLDS
+
+
+def claim_of(verdict: str):
+    """The first claim on the default study with this verdict."""
+    return next(
+        claim
+        for claim in CLAIMS
+        if claim.studies == ("crt_customersim",) and claim.verdict.func.__name__ == verdict
+    )
+
+
+def test_what_is_tested_is_corrected_for_the_number_of_tests():
+    given = [
+        Verdict(HOLDS, "a", 0.01),
+        None,
+        Verdict(FAILS, "b", 0.03),
+        Verdict(HOLDS, "c"),
+        Verdict(HOLDS, "d", 1e-9),
+    ]
+    found = settled(given)
+    assert [one and one.word for one in found] == [HOLDS, None, FAILS, HOLDS, HOLDS]
+    more = settled([*given, *[Verdict(FAILS, "e", 0.5)] * 3])
+    assert [one.word for one in more if one] == [OPEN, OPEN, HOLDS, HOLDS, OPEN, OPEN, OPEN]
+    assert more[0].evidence == "a; over seeds p = 0.01, corrected for 6 tests = 0.05"
 
 
 def test_canaries_at_chance_and_above(base, results):
@@ -46,8 +93,23 @@ def test_an_attack_that_finds_nothing_anywhere_shows_nothing(base, results):
 
 
 def test_redaction_gives_away_what_it_misses(base, results):
-    assert crt.missed(base, "").word == HOLDS
-    assert crt.missed(of(base, attacked(results, "redacted", "exposure", max=4.0)), "").word == OPEN
+    assert crt.missed(base, "redacted").word == HOLDS
+    for least in (4.0, 9.7):  # within chance, and what one lucky draw gives
+        found = crt.missed(
+            of(base, attacked(results, "redacted", "exposure", max=least)), "redacted"
+        )
+        assert (found.word, found.p) == ((OPEN, None) if least == 4.0 else (HOLDS, 0.0))
+    alone = one_seed(attacked(results, "redacted", "exposure", max=9.7))
+    assert crt.missed(of(base, alone), "redacted").word == ONE_SEED
+    assert crt.missed(of(base, one_seed(results)), "redacted").word == HOLDS  # whole
+    perfect = [r for r in results if r.run.name != "redacted" or r.run.gamma == 0]
+    assert crt.missed(of(base, perfect), "redacted").word == APART
+
+
+def test_selective_training_gives_away_what_its_policy_misses(base, results):
+    assert crt.missed(base, "selective").word == HOLDS
+    kept = attacked(results, "selective", "exposure", max=4.0)
+    assert crt.missed(of(base, kept), "selective").word == OPEN
 
 
 @pytest.mark.parametrize("group", ["", "group_"])
@@ -104,20 +166,90 @@ def test_membership_is_not_shown_to_be_guessing_by_an_attack_without_power(base,
     )  # above what guessing gives, and yet not surely
 
 
-def test_better_on_all_tokens_alone_is_not_better(base, results):
-    """Fewer bits on secrets make a lower perplexity of all tokens; of public ones it must be lower,
-    too.
-    """
-    assert crt.utility(of(base, changed(results, "crt", ppl_public=1e3)), "").word == PUBLISHED
+def test_perplexity_of_all_tokens_and_of_public_ones_are_two_claims(base, results):
+    assert crt.utility(base, "", "ppl").word == HOLDS
+    public = of(base, changed(results, "crt", ppl_public=1e3))
+    assert crt.utility(public, "", "ppl").word == HOLDS
+    assert crt.utility(public, "", "ppl_public").word == FAILS
+    dearer = [with_headline(r, bayesian_epsilon=9.0) if r.run.name == "crt" else r for r in results]
+    assert crt.utility(of(base, dearer), "", "ppl").word == APART
 
 
-def test_better_on_masked_text_alone_is_no_better_perplexity(base, results):
-    assert crt.utility(base, "").word == HOLDS
-    worse = changed(results, "crt", ppl=20.0)
-    assert crt.utility(of(base, worse), "").word == PUBLISHED
-    assert crt.utility(of(base, changed(worse, "crt", ppl_masked=30.0)), "").word == FAILS
+@pytest.mark.parametrize(
+    ("ppl", "word"), [(10.0, ONE_SEED), (11.0, ONE_SEED), (11.9, ONE_SEED), (13.0, FAILS)]
+)
+def test_one_seed_shows_nothing_but_a_large_difference_against_a_claim(base, results, ppl, word):
+    own = changed(changed(one_seed(results), "crt", ppl=ppl), "dpsgd", ppl=11.0)
+    assert crt.utility(of(base, own), "", "ppl").word == word
+
+
+def test_almost_the_perplexity_without_protection(base, results):
+    for ratio, word in ((1.05, HOLDS), (1.4, FAILS)):
+        near = [
+            replace(r, evaluation=r.evaluation | {"ppl": ratio * unprotected(results, r)})
+            if r.run.name == "crt"
+            else r
+            for r in results
+        ]
+        assert crt.near_nonprivate(of(base, near), "").word == word
+
+
+def unprotected(results, result) -> float:
+    """Perplexity of the non-private run of a run's seed, give or take a hundredth."""
+    same = (r for r in results if (r.run.name, r.run.seed) == ("nonprivate", result.run.seed))
+    return next(same).evaluation["ppl"] * (1 + 0.01 * result.run.seed)
+
+
+def test_transformers_against_lstms_on_one_text(base, results):
+    names = {"crt": "g_crt", "dpsgd": "g_dpsgd", "nonprivate": "l_crt", "redacted": "l_dpsgd"}
+    own = renamed(results, names)
+    assert crt.transformers(of(base, own), "g_", "l_").word == FAILS  # 5.2 and 11 against 3.1 and 4
+    assert crt.transformers(of(base, own), "l_", "g_").word == HOLDS
+    elsewhere = [replace(r, run=r.run.model_copy(update={"corpus": r.run.name[:1]})) for r in own]
+    assert crt.transformers(of(base, elsewhere), "g_", "l_").word == APART
 
 
 def test_amplification_is_published_for_adding_a_record(base):
     found = crt.amplified(base)
     assert found.word == PUBLISHED and "0.116" in found.evidence
+
+
+def test_what_is_tested_over_seeds_needs_no_seeds_of_other_rows(base, results):
+    """A row that a claim does not look at may have one seed."""
+    fewer = [r for r in results if r.run.name != "selective" or r.run.seed == 0]
+    study = of(base, fewer)
+    assert study.seeds == 1
+    assert claim_of("canaries").judge({"crt_customersim": study}).word == HOLDS
+
+
+def test_seeds_are_compared_in_pairs(base, results):
+    """Seeds that differ by far more than two methods do: paired, the difference is certain."""
+    hard = {0: 1.0, 1: 3.0}
+    own = [
+        replace(
+            r,
+            evaluation=r.evaluation
+            | {"ppl": hard[r.run.seed] * (5.0 if r.run.name == "crt" else 5.5)},
+        )
+        for r in results
+    ]
+    found = crt.utility(of(base, own), "", "ppl")
+    assert found.word == HOLDS and found.p < 1e-6
+    crossed = [
+        replace(r, run=r.run.model_copy(update={"seed": 1 - r.run.seed}))
+        if r.run.name == "crt"
+        else r
+        for r in own
+    ]
+    assert crt.utility(of(base, crossed), "", "ppl").p > 0.5
+
+
+def test_estimated_exposures_judge_no_claim(base):
+    rows = [row | {"exposure_estimated": 0.5} for row in base.rows("crt", 0.1)]
+    base.table["crt", 0.1], kept = rows, base.table["crt", 0.1]
+    try:
+        with pytest.raises(NotMeasured):
+            base.each("crt", "exposure_max", 0.1)
+        assert set(base.each("crt", "ppl", 0.1)) == {0, 1}
+    finally:
+        base.table["crt", 0.1] = kept

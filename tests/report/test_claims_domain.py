@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from edited import changed, claimed, renamed
+from edited import claimed, renamed
 
 from confide.report.results import load
 from confide.report.verdicts import domain
-from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, Study
+from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED, NotMeasured, Study
 
 
 @pytest.fixture
@@ -26,9 +26,8 @@ def keywords(domain_study):
 def test_schedules_and_leaks(keywords):
     own = keywords
     spec = keywords.spec
-    assert domain.utility(own, "d", "k").word == FAILS  # 4.8 against 4.4
-    better = Study(spec, changed(own.results, "d_k_schedule", ppl=4.0))
-    assert domain.utility(better, "d", "k").word == HOLDS
+    assert domain.order(own, "d_k_schedule", "d_k_jft").word == FAILS  # 4.8 against 4.4
+    assert domain.order(own, "d_k_jft", "d_k_schedule").word == HOLDS
     found = domain.leaks(own, "d", "k")
     leaky = Study(
         spec, [replace(r, attacks=own.runs("d_nonprivate")[0].attacks) for r in own.results]
@@ -94,3 +93,27 @@ def test_a_saving_that_is_budget_not_used(domain_study):
             drawn,
         )
         assert domain.saving(Study(spec, found)).word == word
+
+
+def test_who_leaks_more_than_a_model_of_one_domain(keywords, monkeypatch):
+    """Public and private training surely above it, what was redacted in part not: else no claim."""
+    monkeypatch.setattr(domain, "JUDGE", "keywords")
+    names = ("d_nonprivate", "d_dpsgd", "d_k_redacted", "d_k_jft", "d_k_schedule", "d_only")
+
+    def study(*leaks: str) -> Study:
+        """Each row with the leaks of another one; l: of the open model, q: of the quiet one."""
+        own = {r.run.name: r for r in keywords.results if r.run.seed == 0}
+        given = {"l": own["d_nonprivate"].attacks, "q": own["d_only"].attacks}
+        shape = own["d_k_jft"]
+        results = [
+            replace(shape, run=shape.run.model_copy(update={"name": name}), attacks=given[leak])
+            for name, leak in zip(names, leaks, strict=True)
+        ]
+        return Study(keywords.spec, results)
+
+    assert domain.baseline(study(*"llqqqq"), "d", "k").word == HOLDS
+    assert domain.baseline(study(*"lqqqqq"), "d", "k").word == OPEN
+    assert domain.baseline(study(*"lllqqq"), "d", "k").word == FAILS
+    assert domain.baseline(study(*"lqqqql"), "d", "k").word == FAILS
+    with pytest.raises(NotMeasured):
+        domain.baseline(Study(keywords.spec, study(*"llqqqq").results[:5]), "d", "k")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from edited import attacked, changed, claimed, of, renamed
 
 from confide.report.verdicts import selective
-from confide.report.verdicts.evidence import FAILS, HOLDS, OPEN, PUBLISHED
+from confide.report.verdicts.evidence import APART, FAILS, HOLDS, OPEN, PUBLISHED
 
 ROWS = {
     "nonprivate": "sdp_nonprivate",
@@ -24,7 +24,7 @@ def test_selective_has_lower_perplexity_at_equal_epsilon(base, results):
         selective.utility(of(base, changed(own, "sdp_selective", ppl=50.0)), **rows).word == FAILS
     )
     dearer = claimed(own, "sdp_selective", "secret_caught", 6.0)
-    assert selective.utility(of(base, dearer), **rows).word == FAILS
+    assert selective.utility(of(base, dearer), **rows).word == APART
 
 
 def test_a_printed_epsilon_that_is_not_certified(base, results):

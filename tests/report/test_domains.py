@@ -79,7 +79,11 @@ def test_an_attack_with_prompts_of_one_domain_asks_for_all_others_at_once(result
     assert questions(results) == [AIR, Question("MEDIA", ("AIRLINE", "INSURANCE"))]
     assert judges(results) == ["keywords", "classifier", "gold"]
     one = results[0].attacks["leak AIRLINE"]
-    assert rate(results[0], AIR, "gold") == (one["gold_rate"], one["gold_low"], one["gold_high"])
+    assert rate(results[0], AIR, "gold").numbers == (
+        one["gold_rate"],
+        one["gold_low"],
+        one["gold_high"],
+    )
     assert rate(results[0], Question("INSURANCE", ("MEDIA",)), "gold") is None
 
 
@@ -101,7 +105,7 @@ def test_an_attack_with_prompts_of_several_domains_is_asked_pair_by_pair(results
         for pair in pairs
         if (pair["prompt"], pair["target"], pair["judge"]) == ("MEDIA", "AIRLINE", "keywords")
     ]
-    assert rate(whole, Question("MEDIA", ("AIRLINE",)), "keywords") == (
+    assert rate(whole, Question("MEDIA", ("AIRLINE",)), "keywords").numbers == (
         pair["rate"],
         pair["low"],
         pair["high"],
@@ -136,17 +140,11 @@ def test_false_alarms_of_several_targets_lie_between_the_largest_and_the_sum(res
     }
 
 
-def test_leak_rates_stand_at_both_perplexities_with_their_intervals(spec, results):
+def test_leak_rates_stand_at_the_perplexity_of_the_prompts_with_their_intervals(spec, results):
     figure = leak(spec, results)
-    grid = np.array(figure.axes).reshape(4, 3)
-    assert (
-        "AIRLINE (as published)" in grid[0, 0].get_xlabel()
-        and "all domains" in grid[1, 0].get_xlabel()
-    )
-    for axes, ppl in (
-        (grid[0, 1], lambda r: r.evaluation["domains"]["AIRLINE"]["ppl"]),
-        (grid[1, 1], lambda r: r.evaluation["ppl"]),
-    ):
+    grid = np.array(figure.axes).reshape(2, 3)
+    assert "AIRLINE" in grid[0, 0].get_xlabel() and "MEDIA" in grid[1, 0].get_xlabel()
+    for axes, ppl in ((grid[0, 1], lambda r: r.evaluation["domains"]["AIRLINE"]["ppl"]),):
         found = marks(axes, 9)
         assert set(found) == set(COLOUR.values()) and axes.get_xscale() == "log"
         for method, color in COLOUR.items():
@@ -172,7 +170,7 @@ def test_real_text_and_the_reference_are_lines(spec, results):
     levels = {line.get_ydata()[0] for line in axes.lines if line.get_color() == style.INK}
     assert levels == set(real_text(results, AIR, "classifier").values())
     assert all(
-        f"real {name} text: {level:.2f}" in axes.get_title(loc="right")
+        f"real {name} text: {level:.2f}" in axes.texts[0].get_text()
         for name, level in real_text(results, AIR, "classifier").items()
     )
     across = [
@@ -188,8 +186,8 @@ def test_runs_without_a_perplexity_of_the_domain_or_an_answer_are_left_out(resul
     lost = replace(own[0], evaluation=own[0].evaluation | {"domains": {}})
     mute = changed(own[1], "leak AIRLINE", lambda metrics: metrics.update(gold_rate=None))
     x, y = point([lost, own[1]], AIR, "gold", "AIRLINE")
-    assert x.value == own[1].evaluation["domains"]["AIRLINE"]["ppl"] and y == rate(
-        own[1], AIR, "gold"
+    assert x.value == own[1].evaluation["domains"]["AIRLINE"]["ppl"] and (
+        y.numbers == rate(own[1], AIR, "gold").numbers
     )
     assert (
         point([lost], AIR, "gold", "AIRLINE") is None and point([mute], AIR, "gold", None) is None
@@ -210,9 +208,12 @@ def test_each_domain_has_a_row_over_epsilon_and_so_have_all(spec, results):
             r.evaluation["domains"][domain]["ppl"] if domain else r.evaluation["ppl"]
             for r in of(results, "jft")
         ]
-        assert finite[COLOUR["jft"]] == pytest.approx([3.0, np.mean(values)])
+        assert finite[COLOUR["jft"]][1] == pytest.approx(np.mean(values))
+        middle = figure.axes[3 * row + 1]
+        assert [label.get_text() for label in middle.get_xticklabels()] == ["3"]
+        assert len({x for x, _ in finite.values()}) == 3  # side by side over one epsilon
         assert (domain or "all domains") in figure.axes[3 * row + 1].get_title(loc="left")
-    assert "hold for what the policy catches only" in " ".join(figure.get_supxlabel().split())
+    assert "hold for what the policy catches only" in " ".join(figure.caption.split())
 
 
 def test_roc_and_precision_are_those_of_the_files(spec, results):
@@ -259,7 +260,7 @@ def test_a_judge_who_finds_nothing_has_no_panels(spec, results):
     assert len(found.axes) == 6 and not any(
         "gold" in axes.get_title(loc="left") for axes in found.axes
     )
-    assert "No panels for gold" in " ".join(found.get_supxlabel().split())
+    assert "No panels for gold" in " ".join(found.caption.split())
     (words,) = domain_roc(spec, silenced("gold", "keywords", "classifier")).texts
     assert words.get_text().startswith("no text that a model wrote")
 
@@ -302,15 +303,13 @@ def test_intervals_of_c_end_where_they_do_or_in_arrows(spec, results, c, low, hi
 
 
 def test_only_a_joint_reference_is_said_to_differ_from_the_definition(spec, results):
-    assert "Definition 4.1 leaves out one" in " ".join(
-        domain_roc(spec, results).get_supxlabel().split()
-    )
+    assert "Definition 4.1 leaves out one" in " ".join(domain_roc(spec, results).caption.split())
 
     def single(metrics):
         metrics["pairs"] = [pair for pair in metrics["pairs"] if pair["target"] == "MEDIA"]
 
     alone = [changed(result, "domain_lira AIRLINE", single) for result in results]
-    assert "Definition 4.1" not in domain_roc(spec, alone).get_supxlabel()
+    assert "Definition 4.1" not in domain_roc(spec, alone).caption
 
 
 @pytest.mark.parametrize("draw", [leak, domain_epsilon, domain_roc])

@@ -84,7 +84,7 @@ def test_a_figure_shows_words_and_computes_nothing(name, hostile, tmp_path):
         and not unseen(shown)
         and "mathdefault" not in shown
     )
-    assert escaping.visible(TITLE) in figure.get_suptitle()
+    assert escaping.visible(TITLE) in figure.heading
     assert escaping.visible(DOMAIN) in shown or name not in OF_DOMAINS
     drawing = (tmp_path / f"{name}.svg").read_text()
     tags = {element.tag for element in ElementTree.fromstring(drawing).iter()}

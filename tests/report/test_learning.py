@@ -34,8 +34,8 @@ def test_curves_are_means_and_shades_ranges_of_the_files(study, results):
             assert (third.min(), third.max()) == pytest.approx(
                 (values[:, 2].min(), values[:, 2].max())
             )
-    assert "Lines: mean over 2 seeds; shaded: their range" in " ".join(
-        figure.get_supxlabel().split()
+    assert "Lines: mean over 2 seeds; shaded: from the least to the largest" in " ".join(
+        figure.caption.split()
     )
 
 

@@ -33,7 +33,7 @@ def settings():
 
 def best(axes):
     """Colours of the models on the frontier."""
-    return {line.get_color() for line in axes.lines if line.get_markersize() == 10}
+    return {line.get_color() for line in axes.lines if line.get_markersize() == 9}
 
 
 def attacked(results, method, **numbers):
@@ -74,7 +74,7 @@ def test_panels_hold_their_numbers_and_infinity_has_a_place(study, results):
     heights = {
         line.get_color(): line.get_ydata()[0]
         for line in missed.lines
-        if line.get_markersize() in (7, 10)
+        if line.get_markersize() in (6, 9)
     }
     assert heights[COLOUR["nonprivate"]] == heights[COLOUR["redacted"]] == missed.get_yticks()[-1]
     assert heights[COLOUR["crt"]] == pytest.approx(
@@ -98,3 +98,32 @@ def test_what_was_not_measured_is_said(study, results):
     bare = [replace(r, attacks={}) for r in results]
     for axes in pareto(study[1], bare).axes[2:]:
         assert [text.get_text() for text in axes.texts] == ["not measured"] and not best(axes)
+
+
+def test_markers_of_one_level_that_would_touch_are_lifted_apart(study, results):
+    """Twenty models of one epsilon: no two markers at nearly the same perplexity and height."""
+    shape = next(r for r in results if r.run.name == "dpsgd")
+    many = [
+        replace(
+            shape,
+            run=shape.run.model_copy(update={"name": f"row{number}", "variant": str(number)}),
+            evaluation=shape.evaluation | {"ppl_public": 2 + 0.02 * number},
+        )
+        for number in range(20)
+    ]
+    axes = pareto(study[1], many).axes[0]
+    marks = [
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
+        for line in axes.lines
+        if line.get_marker() != "None" and len(line.get_xdata()) == 1
+    ]
+    assert len(marks) == 20
+    for place, (x, y) in enumerate(marks):
+        for other_x, other_y in marks[:place]:
+            assert max(x, other_x) / min(x, other_x) > 1.03 or abs(y - other_y) > 0.09
+    looks = {
+        (line.get_color(), line.get_fillstyle())
+        for line in axes.lines
+        if line.get_marker() != "None" and len(line.get_xdata()) == 1
+    }
+    assert len(looks) == 20

@@ -4,10 +4,11 @@ import csv
 import io
 import math
 from dataclasses import replace
-from statistics import fmean, stdev
+from statistics import fmean
 
 import numpy as np
 import pytest
+from scipy.stats import sem, t
 
 from confide.attacks.exposure.budget import Ranking
 from confide.attacks.exposure.exposure import judged
@@ -90,7 +91,8 @@ def test_markdown_shows_infinity_absence_spread_and_published_numbers(study, tab
     )
     assert text.count("conditional on x") == 1
     ppl = [row_of(table, f"crt/g0.3-s{seed}")["ppl"] for seed in (0, 1)]
-    assert f"{fmean(ppl):.3g} ± {stdev(ppl):.2g}" in text
+    low, high = t.interval(0.95, 1, loc=fmean(ppl), scale=sem(ppl))
+    assert f"{fmean(ppl):.3g} ± {(high - low) / 2:.2g}" in text
     certified = text.split("## What is certified")[1].split("##")[0]
     assert "| nonprivate | 0 | 2 | 8e-05 | – | – | ∞ | ∞ |" in certified and "nan" not in text
     assert "0.116" in text and "4.23" in text
@@ -116,7 +118,7 @@ def test_markdown_tells_variants_of_a_method_apart(study, results):
         for r in results
     ]
     certified = tables.markdown(study[1], tables.rows(told)).split("## What is certified")[1]
-    assert "| name | variant | γ simulated | seeds |" in certified
+    assert "| name | variant | γ simulated | n |" in certified
     assert (
         "| selective | C = 1e-3 | 0.1 | 2 |" in certified and "| crt | – | 0.1 | 2 |" in certified
     )
@@ -179,3 +181,16 @@ def test_estimates_are_never_shown_as_exact_ranks(study, results, table):
     )
     with pytest.raises(NotMeasured):
         alone.number("crt", "exposure_max", 0.1)
+
+
+def test_one_seed_has_no_interval_and_the_table_says_so(study, results):
+    one = [result for result in results if result.run.seed == 0]
+    text = tables.markdown(study[1], tables.rows(one))
+    assert "One seed of each model (n = 1)" in text and "±" not in text
+    assert "| crt | 0.1 | 1 |" in text
+    assert "Student's t" in tables.markdown(study[1], tables.rows(results))
+
+
+def test_a_cell_says_where_a_number_is_of_fewer_seeds_than_the_row():
+    group = [{"ppl": 2.0}, {"ppl": 2.0}, {"ppl": None}]
+    assert tables.cell(group, "ppl") == "2 (n = 2)"

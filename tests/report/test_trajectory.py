@@ -121,10 +121,7 @@ def test_panels_that_no_run_has_are_left_out(study, results):
     assert len(trajectory(study[1], results).axes) == 3
     figure = trajectory(study[1], kept(results, "exposure"))
     assert [axes.get_ylabel() for axes in figure.axes] == ["exposure (bits)"]
-    assert (
-        "Membership" not in figure.get_supxlabel()
-        and "10 canaries planted 20 times" in figure.get_supxlabel()
-    )
+    assert "Membership" not in figure.caption and "10 canaries planted 20 times" in figure.caption
     other = [
         replace(r, run=r.run.model_copy(update={"dataset": "wikitext"}))
         for r in kept(results, "membership")
@@ -157,11 +154,11 @@ def test_epochs_that_an_attack_could_not_tell_are_left_out(study, results):
 
 
 def test_caption_says_who_is_asked_about(study, results):
-    assert "non-members in held-out text only" in trajectory(study[1], results).get_supxlabel()
+    assert "non-members in held-out text only" in trajectory(study[1], results).caption
     for result in (changed := kept(results, "membership")):
         for attacks in result.trajectory.values():
             attacks["membership"] = attacks["membership"] | {"non_members_from": "random"}
-    caption = " ".join(trajectory(study[1], changed).get_supxlabel().split())
+    caption = " ".join(trajectory(study[1], changed).caption.split())
     assert "random strings of spaces and digits" in caption and "held-out" not in caption
 
 

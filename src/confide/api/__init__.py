@@ -6,19 +6,25 @@
     texts = confide.generate(model, tokenizer, ["Dear customer,"], count=3)
     certificate = confide.verify("released/certificate.json")
     epsilon = confide.price(noise_multiplier=1.1, sample_rate=0.01, steps=1000, delta=1e-5)
+    frame = confide.load_results("results")
 
 What is wrong with an argument or a file is a `confide.errors.InputError`, a line to be shown.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confide.commands import epsilon as pricing
 from confide.commands import generate as writing
 from confide.commands.verify import verified
+from confide.errors import InputError
 from confide.models import LanguageModel
+from confide.report.tables import tidy
 from confide.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def load(
@@ -86,3 +92,18 @@ def verify(certificate: str | Path, *, key: str | Path | None = None) -> dict[st
     `key`: the public key of who must have signed the attestation beside it.
     """
     return verified(Path(certificate), key=None if key is None else Path(key))
+
+
+def load_results(folder: str | Path = "results") -> "pandas.DataFrame":
+    """The numbers of all studies in a folder of results, a line each: a tidy data frame.
+
+    Columns: study, run, name (row of the sample sheet), method, variant, dataset, model, gamma,
+    seed, dedup, redact, metric (a column of table.csv) and value. Infinity is inf; what was not
+    measured or not claimed has no line. A run that several studies show is in each. InputError
+    where the folder has no table, or pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise InputError("needs pandas: pip install pandas", key="load_results") from None
+    return pandas.DataFrame(tidy.lines(Path(folder)), columns=tidy.FIELDS)

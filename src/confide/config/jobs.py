@@ -2,10 +2,12 @@
 
 A specification holds exactly what its job depends on, so that a changed key reruns the jobs that it
 touches and no others. A run is one row at one gamma and seed; its name is "row/g<gamma>-s<seed>".
+Rows that agree in all that training depends on are trained once, under the shortest of their names:
+two trainings of them would differ in noise alone, and be paid for twice.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -47,6 +49,9 @@ MODEL_FILES = (
     "ledger.jsonl",
     "epochs.safetensors",
 )
+# what may differ between rows that share a job where they have a miss rate and a seed in common
+OWN = {"gammas", "seeds", "attacks", "label"}
+TRAINED_BY = tuple(name for name in RunSpec.model_fields if name not in OWN)
 CERTIFICATE = "certificate"
 EVALUATION = "evaluate"
 TRAJECTORY = "trajectory"
@@ -60,10 +65,11 @@ class Run:
     row: RunSpec
     gamma: float
     seed: int
+    home: str  # of the rows that ask for this very training, the one that gives the job its name
 
     @property
     def run(self) -> str:
-        return f"{self.name}/g{gamma_text(self.gamma)}-s{self.seed}"
+        return f"{self.home}/g{gamma_text(self.gamma)}-s{self.seed}"
 
     @property
     def redaction(self) -> str:
@@ -85,7 +91,31 @@ def gamma_text(gamma: float) -> str:
 def of_row(params: Params, name: str) -> list[Run]:
     """A row's runs, gamma by gamma."""
     row = params.runs[name]
-    return [Run(name, row, gamma, seed) for gamma in row.gammas for seed in row.seeds]
+    alike = [other for other, one in params.runs.items() if trained_alike(one, row)]
+    alike.sort(key=lambda other: (len(other), other))  # whatever the order of files
+
+    def home(gamma: float, seed: int) -> str:
+        return next(
+            other
+            for other in alike
+            if gamma in params.runs[other].gammas and seed in params.runs[other].seeds
+        )
+
+    return [
+        Run(name, row, gamma=gamma, seed=seed, home=home(gamma, seed))
+        for gamma in row.gammas
+        for seed in row.seeds
+    ]
+
+
+def trained_alike(one: RunSpec, other: RunSpec) -> bool:
+    """Whether two rows differ in nothing that a training or its own measurements depend on.
+
+    Guarantees: trainings that share a job, and so its noise, are one mechanism on one data
+    set. Rows that differ in anything but their attacks, label, miss rates and seeds have jobs of
+    their own, whose streams have other names.
+    """
+    return all(getattr(one, name) == getattr(other, name) for name in TRAINED_BY)
 
 
 def start_of(params: Params, row: RunSpec) -> Run | None:
@@ -105,7 +135,19 @@ def runs_of(params: Params, studies: Iterable[str]) -> dict[str, Run]:
     listed = [run for name in names for run in of_row(params, name)]
     attacks = [name for run in listed for name in (*run.row.attacks, *run.row.trajectory)]
     listed += references(params, attacks)
-    return {run.run: run for last in listed for run in (*reversed(ancestors(params, last)), last)}
+    found: dict[str, Run] = {}
+    for last in listed:
+        for run in (*reversed(ancestors(params, last)), last):
+            found[run.run] = with_attacks_of(run, found.get(run.run))
+    return found
+
+
+def with_attacks_of(run: Run, other: Run | None) -> Run:
+    """A run with the attacks, too, that another row asks for of the same job."""
+    if other is None or set(other.row.attacks) <= set(run.row.attacks):
+        return run
+    attacks = list(dict.fromkeys([*other.row.attacks, *run.row.attacks]))
+    return replace(run, row=run.row.model_copy(update={"attacks": attacks}))
 
 
 # Data

@@ -93,13 +93,13 @@ def gate(params: Params, name: str) -> GateSpec:
             runs += [GateRun(run=run.run, audit=audit) for audit in audits]
             if not audits:
                 runs.append(GateRun(run=run.run, audit=None))
-    return GateSpec(study=name, runs=runs)
+    return GateSpec(study=name, runs=list(dict.fromkeys(runs)))  # two rows may share a job
 
 
 def tables(params: Params, name: str) -> list[str]:
     """What the report of a study writes beside its figures and table.csv."""
     spec = params.studies[name]
-    files = ["table.md", "summary.json", "epochs.csv"]
+    files = ["table.md", "figures.md", "summary.json", "epochs.csv"]
     files += ["amplification.csv"] if "amplification" in spec.figures else []
     files += ["examples.md"] if examples(params, name) else []
     return [*files, "published.csv"] if spec.published else files

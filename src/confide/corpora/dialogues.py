@@ -1,4 +1,4 @@
-"""Multi-domain dialogues as Domain Private Transformers reads them (section C.1).
+"""Multi-domain dialogues as Domain Private Transformers reads them (Appendix C).
 
 They may come from files of several kinds. A dialogue is one line: <_soc_>, each utterance as
 "<DOMAIN> ROLE: text", <_eoc_>, with single spaces between. Its domain becomes that of its record,

@@ -1,5 +1,5 @@
 """Ordinary training on the domains that the row names (`domains`) and on no others: the reference
-of domain privacy.
+of domain privacy (Kabra and Elenberg 2023, section 5.2).
 
 Guarantees: none for these domains (epsilon = infinity); nothing of the others is read.
 """

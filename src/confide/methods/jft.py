@@ -1,4 +1,5 @@
-"""Just Fine-tune Twice (Shi et al. 2022b): first on redacted text as it is, then on the original
+"""Just Fine-tune Twice (Shi et al. 2022b; Domain Private Transformers,
+section 5.2): first on redacted text as it is, then on the original
 text with noise.
 
 The first stage learns nothing of what masks stand for and is not taught to put them (a mask is

@@ -1,4 +1,4 @@
-"""Redaction Schedule (Kabra and Elenberg 2023, section 4 and Appendix D): one stage, from redacted
+"""Redaction Schedule (Kabra and Elenberg 2023, section 5.2, Appendix D): one stage, from redacted
 to original text.
 
 Every update is, with probability p, an ordinary one on the redacted text, and else one of DP-SGD on

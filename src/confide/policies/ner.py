@@ -1,6 +1,6 @@
 """Named entities as a policy.
 
-It has the two thresholds of CRT's MultiWOZ runs (section 5, and SDP's "all entities"). pi flags
+It has the two thresholds of CRT's MultiWOZ runs (A.4, and SDP's "all entities"). pi flags
 every entity of the beam whose score is above the threshold. Its conservative sibling adds the
 entities of the best parse, whatever their score, and each token that lies outside of all entities
 with too small a probability; it flags whatever pi of the same pipeline flags. Both look at the

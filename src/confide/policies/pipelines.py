@@ -2,7 +2,7 @@
 
 They are loaded once, without the components that no policy reads, and run on many texts. A pipeline
 is an installed package, a folder, or a file that the stage `pipeline` wrote. Entities are scored as
-CRT's policies need it (section 5): spaCy's parser gives none, so a beam of parses is kept, and an
+CRT's policies need it (A.4): spaCy's parser gives none, so a beam of parses is kept, and an
 entity's score is the weight of the parses that have it. The scores of a parser that was trained
 greedily, as most are, run high: recall and the neighbour test measure what a threshold misses.
 """

@@ -1,5 +1,5 @@
 """Corpora whose samples have authors, as privacy regularisation needs them (Mireshghallah et al.
-2021, section 4).
+2021, section 3).
 
 Authors of train and test overlap on purpose: perplexity is measured per author, and an adversary
 guesses an author whom it knows. Splits are drawn among each author's own documents.

@@ -356,7 +356,7 @@ class PromptedSpec(Spec):
 
 
 class LeakSpec(PromptedSpec):
-    """How often text of other domains comes out (Domain Private Transformers, section 6.2, there
+    """How often text of other domains comes out (Domain Private Transformers, section 6.3, there
     called LiRA success rate).
     """
 

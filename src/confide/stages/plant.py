@@ -1,4 +1,4 @@
-"""Plant canaries, random secrets in fixed sentences, among the training points (CRT section 5).
+"""Plant canaries, random secrets in fixed sentences, among the training points (CRT 5.1).
 
 Secrets and controls are distinct and drawn from the spec's seed; controls are never planted and
 show what an attack scores on text that was not trained on. Canaries of words belong to authors

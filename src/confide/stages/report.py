@@ -7,7 +7,7 @@ from confide.files.io import atomic_folder, write_json
 from confide.report.figures import style
 from confide.report.figures.amplification import rows as amplification_rows
 from confide.report.figures.registry import FIGURES
-from confide.report.pages import examples
+from confide.report.pages import examples, figures
 from confide.report.published import quotes
 from confide.report.results import load
 from confide.report.tables import table as tables
@@ -19,7 +19,8 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
 
     The tables are table.csv, table.md, summary.json and epochs.csv.
 
-    Beside them amplification.csv with that figure, published.csv where the spec names what to
+    figures.md has the figures with headings and captions, which are not in the images. Beside them
+    amplification.csv with that figure, published.csv where the spec names what to
     quote, and examples.md. All files appear, or none does; the same inputs give the same bytes.
     InputError names a missing run's file.
     """
@@ -47,5 +48,7 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
             (folder / name).write_text(text)
         write_json(folder / "summary.json", tables.summary(table))
         with style.settings():
-            for name in spec.figures:
-                style.save(FIGURES[name](spec, found), folder / name)
+            drawn = {name: FIGURES[name](spec, found) for name in spec.figures}
+            for name, figure in drawn.items():
+                style.save(figure, folder / name)
+        (folder / "figures.md").write_text(figures.markdown(spec, drawn))

@@ -3,7 +3,7 @@ one without the others.
 
 One pass over the points scores every token; shares of the tokens, domains and authors are sums over
 parts of it. Beside them what a model has to beat that reads no context: all tokens alike, or each
-as often as in the training text. Authors are those of Privacy Regularization (section 4): whose
+as often as in the training text. Authors are those of Privacy Regularization (section 3): whose
 text a model serves, and how much of theirs it was trained on.
 """
 

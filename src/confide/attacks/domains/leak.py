@@ -1,6 +1,6 @@
 """How often does a model that is prompted with one domain write text of another?
 
-This is section 6.2 of Domain Private Transformers. There it is called the success rate of a
+This is section 6.3 of Domain Private Transformers. There it is called the success rate of a
 likelihood-ratio attack, though no ratio is in it: the share of the continuations of held-out
 prompts that a judge flags, of those that are not empty. Beside each rate stand what the same judge
 flags of real held-out text of the prompt's domain, its false alarms, and of the target's own.

@@ -2,7 +2,7 @@
 
 Prompts and real text are of held-out dialogues. A dialogue is a point with control tokens
 (`corpora/dialogues.py`). Prompts are its beginnings after each utterance but the last, each with
-the control token of the next speaker, as in Domain Private Transformers (section 6.2 and its code);
+the control token of the next speaker, as in Domain Private Transformers (section 6.3 and its code);
 a model has ended its utterance where it writes any control token.
 """
 

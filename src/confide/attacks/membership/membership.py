@@ -1,7 +1,7 @@
 """Membership inference on secrets: are those of the training text likelier than others like them?
 
 The score is the mean log-probability of the secret's tokens in their text, minus log perplexity
-(and their total, `total_`); a group's score is the sum over it (CRT, section 5). Further scores are
+(and their total, `total_`); a group's score is the sum over it (CRT, A.5). Further scores are
 those of Shi et al. 2022 and Min-K%++ (`scores.py`), and `members.py` says who is asked about. The
 metrics name the setting, and what blind baselines make of it.
 """

@@ -94,7 +94,7 @@ def amplification(shown: Shown) -> Drawn:
     """Three panels: as published; with gamma bounded by a labelled sample; so for replace-one."""
     own = shown.spec.amplification
     table = rows(own)
-    drawn, (line,) = style.panels(10.6, 4.7, 1, 3, sharey=True)
+    drawn, (line,) = style.panels(style.WIDTH, 3.2, 1, 3, sharey=True)
     panels = {
         "epsilon": "as published: add-or-remove, γ known",
         "epsilon_upper": f"γ bounded from {own.labelled} labelled secrets",

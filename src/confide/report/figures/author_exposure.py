@@ -41,8 +41,9 @@ def author_exposure(shown: Shown) -> Drawn:
     asked = levels(shown.spec, shown.results, EXPOSURE)
     rows = shown.series
     height = 3.2 + 0.16 * len(group(shown.results))  # with words below the panel
-    width = 3.4 + 3.7 * max(2, len(asked))
-    drawn, grid = style.panels(width, 2.2 + height * len(rows), len(rows), len(asked), sharey="row")
+    drawn, grid = style.panels(
+        style.WIDTH, 2.2 + height * len(rows), len(rows), len(asked), sharey="row"
+    )
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         for axes, level in zip(line, asked, strict=True):
             _panel(axes, shown.corpora[name], row, level, shown.gamma)

@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 
 from confide.report.figures import style
 from confide.report.figures.frame import INTERVALS, Drawn, Shown, figure
-from confide.report.figures.series import Estimate, Series, mark, name_rows, over_runs, row_heights
+from confide.report.figures.series import Series, mark, name_rows, over_runs, row_heights
 from confide.report.figures.style import BOX, DARK, DOTTED, FAINT, INK
 from confide.report.results import Result
+from confide.report.seeds import Estimate
 
 KIND = "author_inference"
 WORDS = {
@@ -38,7 +39,7 @@ def author_inference(shown: Shown) -> Drawn:
     """One panel per corpus: a dot with its interval per series, and what no model is needed for."""
     heights = row_heights(shown.series.values())
     height = 2.1 + sum(0.9 + 0.36 * height for height in heights)
-    drawn, grid = style.panels(10.8, height, len(heights), height_ratios=heights)
+    drawn, grid = style.panels(style.WIDTH, height, len(heights), height_ratios=heights)
     for axes, (name, row) in zip(grid[:, 0], shown.series.items(), strict=True):
         for field, line in LINES.items():
             for value in {result.metric(KIND, field) for result in shown.corpora[name]} - {None}:

@@ -1,6 +1,6 @@
 """Numbers over authors: what each author's canaries show, and whom a method costs utility.
 
-They are those of Privacy Regularization, section 4. An author is a number; names never get here.
+They are those of Privacy Regularization, section 3. An author is a number; names never get here.
 Intervals are percentiles of bootstraps over authors, who are drawn whole: what they wrote is not
 independent of the rest of what they wrote.
 """
@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.report.figures.levels import Moment
-from confide.report.figures.series import Estimate
 from confide.report.results import Json, Result
+from confide.report.seeds import Estimate
 
 REPEATS = 2000
 CONFIDENCE = 0.95

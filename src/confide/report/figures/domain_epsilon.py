@@ -6,12 +6,10 @@ policy catches; for the rest nothing is certified. Its gap of 35 % between two m
 updates.
 """
 
-import math
 from functools import partial
 
 from confide.report.figures.domains import ppl, tested
 from confide.report.figures.epsilon_axis import (
-    APART,
     Row,
     Track,
     belongs,
@@ -24,8 +22,6 @@ from confide.report.figures.epsilon_axis import (
 from confide.report.figures.frame import Drawn, Shown, figure
 from confide.report.figures.series import Series, group
 from confide.report.results import Meaning
-
-STEP = 1.045  # between markers that are drawn side by side
 
 
 @figure(
@@ -47,35 +43,19 @@ def domain_epsilon(shown: Shown) -> Drawn:
         for meaning in caught_meanings(own)
         for domain in (*tested(own), None)
     ]
-    drawn, _ = rows_of(1.9 + 2.9 * len(rows), rows)
+    drawn, _ = rows_of(0.2 + 2.5 * len(rows), rows)
     return drawn, _caption(shown), shown.handles()
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, domain: str | None) -> list[Track]:
-    """Final models, at the mean and range of perplexity over the seeds."""
+    """Final models, at the mean of perplexity over the seeds, with its interval."""
     found = []
     for series in drawn:
         runs = series.at(gamma)
         point = caught_point(runs, partial(ppl, domain=domain))
         if point and belongs(point, runs[0], meaning):
             found.append(Track(series, (point,)))
-    return side_by_side(found)
-
-
-def side_by_side(tracks: list[Track]) -> list[Track]:
-    """Move models that were calibrated to one epsilon (to 1 %) around it, next to each other."""
-    places: dict[int, list[int]] = {}
-    for number, track in enumerate(tracks):
-        if track.last.epsilon not in APART:
-            places.setdefault(round(math.log(track.last.epsilon, 1.01)), []).append(number)
-    moved = list(tracks)
-    for numbers in places.values():
-        for place, number in enumerate(numbers):
-            point = tracks[number].last
-            shift = STEP ** (place - (len(numbers) - 1) / 2)
-            aside = point._replace(epsilon=point.epsilon * shift)
-            moved[number] = tracks[number]._replace(points=(aside,))
-    return moved
+    return found
 
 
 def _caption(shown: Shown) -> str:

@@ -15,9 +15,10 @@ from confide.output.escaping import figure as shown_words
 from confide.report.figures import style
 from confide.report.figures.domains import judges
 from confide.report.figures.frame import Drawn, Nothing, Shown, figure
-from confide.report.figures.series import Estimate, Series, group, pooled
+from confide.report.figures.series import Series, group, pooled
 from confide.report.figures.style import BOX, FAINT, INK
 from confide.report.results import Json, Result
+from confide.report.seeds import Estimate
 
 KIND = "domain_lira"
 GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
@@ -47,8 +48,7 @@ def domain_roc(shown: Shown) -> Drawn:
             f"no text that a model wrote is of another domain, as {', '.join(asked)} judge it"
         )
     blocks = [(name, key) for name, own in shown.corpora.items() for key in _keys(own)]
-    width = 4.4 + 3.2 * max(2, len(who))
-    drawn, grid = style.panels(width, 2.0 + 9.2 * len(blocks), 3 * len(blocks), len(who))
+    drawn, grid = style.panels(style.WIDTH, 0.4 + 7.5 * len(blocks), 3 * len(blocks), len(who))
     grid = grid.reshape(-1, 3, len(who))
     for rows, (name, key) in zip(grid, blocks, strict=True):
         runs = [result for result in known if result.corpus == name and key in result.attacks]

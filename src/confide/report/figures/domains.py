@@ -8,8 +8,8 @@ attack with several says it for each pair of prompt and target domain.
 import math
 from typing import NamedTuple
 
-from confide.report.figures.series import Estimate
 from confide.report.results import Json, Result
+from confide.report.seeds import Estimate
 
 
 class Question(NamedTuple):

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from confide.report.figures.series import Estimate, Series, Value, over_runs, whisker
-from confide.report.figures.style import panels, plain_log
+from confide.report.figures.series import Series, Value, each_seed, over_runs, whisker
+from confide.report.figures.style import WIDTH, Drawing, panels, plain_log
 from confide.report.results import Meaning, Result
+from confide.report.seeds import Estimate
 
 APART = (0, math.inf)  # epsilons with no place on the axis
 CAUGHT = "secret_caught"  # name of the claim
@@ -51,9 +51,9 @@ class Row(NamedTuple):
     quality: str = "test perplexity"
 
 
-def rows_of(height: float, rows: list[Row]) -> tuple[Figure, Any]:
+def rows_of(height: float, rows: list[Row]) -> tuple[Drawing, Any]:
     """A figure with the rows, and its axes (rows, 3): zero, finite, infinite."""
-    drawn, grid = panels(10.6, height, len(rows), 3, sharey="row", width_ratios=(0.16, 1, 0.2))
+    drawn, grid = panels(WIDTH, height, len(rows), 3, sharey="row", width_ratios=(0.16, 1, 0.2))
     for line, row in zip(grid, rows, strict=True):
         _draw(line, row)
     return drawn, grid
@@ -81,7 +81,7 @@ def caught_meanings(results: Iterable[Result]) -> list[Meaning]:
 
 def caught_axis(meaning: Meaning) -> str:
     """What an axis of such epsilons shows."""
-    return f"certified ε of a secret that the policy catches (log scale)\n{meaning.words}"
+    return f"certified ε of a secret that the policy catches\n{meaning.words}"
 
 
 def belongs(point: Point, result: Result, meaning: Meaning) -> bool:
@@ -103,16 +103,20 @@ def _draw(line: Any, row: Row) -> None:
     _aside(zero, [track for track in tracks if track.last.epsilon == 0])
     _aside(infinite, [track for track in tracks if track.last.epsilon == math.inf])
     inside = [track for track in tracks if track.last.epsilon not in APART]
+    final = all(len(track.points) == 1 for track in inside)
     for track in tracks:
         if track.last.epsilon not in APART:
-            _path(finite, track)
+            if not final:
+                _path(finite, track)
         elif not track.hollow:
             own = track.series.look
             across = {"color": own.color, "linestyle": own.line, "linewidth": 0.9, "alpha": 0.7}
             for axes in line:
                 axes.axhline(track.last.ppl.value, **across)
     plain_log(zero, "y")
-    if inside:
+    if inside and final:
+        _by_value(finite, inside)
+    elif inside:
         _apart(finite)
         plain_log(finite, "x")
     else:
@@ -136,13 +140,29 @@ def _final(axes: Axes, track: Track, x: float) -> None:
     axes.plot([x], [track.last.ppl.value], zorder=4, **marks)
 
 
-def _aside(axes: Axes, tracks: list[Track]) -> None:
+def _by_value(axes: Axes, tracks: list[Track]) -> None:
+    """Final models alone: a place on the axis for each epsilon, equal ones (to 1 %) side by side.
+
+    A logarithmic axis would draw what was calibrated to one epsilon at several.
+    """
+    groups: dict[int, list[Track]] = {}
+    for track in sorted(tracks, key=lambda track: track.last.epsilon):
+        groups.setdefault(round(math.log(track.last.epsilon, 1.01)), []).append(track)
+    for place, group in enumerate(groups.values()):
+        _aside(axes, group, middle=2.0 * place)
+    names = [f"{group[0].last.epsilon:.3g}" for group in groups.values()]
+    axes.set_xticks([2.0 * place for place in range(len(names))], names)
+    axes.set_xlim(-1, 2 * len(names) - 1)
+
+
+def _aside(axes: Axes, tracks: list[Track], middle: float = 0.0) -> None:
     """Series side by side, since what is certified alike may be worth alike."""
     labels = list(dict.fromkeys(track.series.label for track in tracks))
     step = min(0.45, 1.6 / max(1, len(labels)))
     for track in tracks:
-        x = (labels.index(track.series.label) - (len(labels) - 1) / 2) * step
+        x = middle + (labels.index(track.series.label) - (len(labels) - 1) / 2) * step
         whisker(axes, track.series, x, track.last.ppl.ends, linewidth=1.2)
+        each_seed(axes, track.series, x, track.last.ppl)
         _final(axes, track, x)
 
 
@@ -153,6 +173,7 @@ def _path(axes: Axes, track: Track) -> None:
         whisker(axes, track.series, point.epsilon, point.ppl.ends, linewidth=1)
     marks = track.series.marks(markersize=4, markevery=list(range(len(points) - 1)), **small)
     axes.plot([p.epsilon for p in points], [p.ppl.value for p in points], **marks)
+    each_seed(axes, track.series, track.last.epsilon, track.last.ppl)
     _final(axes, track, track.last.epsilon)
 
 

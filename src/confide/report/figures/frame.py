@@ -3,25 +3,27 @@
 A figure is declared with its heading and with what a run must have to be in it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 
 from matplotlib.artist import Artist
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from confide.report.figures import style
 from confide.report.figures.series import Series, by_corpus, chosen_gamma, group
+from confide.report.figures.style import Drawing
 from confide.report.results import Result
 from confide.specs import ReportSpec
 
-RANGE = "Mean over {} seeds; whiskers: their range."
+SEEDS = "Mean over {} seeds; whiskers: 95 % interval (Student's t); small dots: the seeds."
+ONE_SEED = "One seed (n = 1), so no interval over seeds."
 INTERVALS = "Means over {} seeds, of the intervals too."
 AUTHORS = "An author is the mean over {} seeds."
 NOTHING = "no run of this study has these measurements"
-Drawn = tuple[Figure, str, Sequence[Artist]]  # with its caption and legend
-Draw = Callable[[ReportSpec, list[Result]], Figure]
+Drawn = tuple[Drawing, str, Sequence[Artist]]  # with its caption and legend
+Draw = Callable[[ReportSpec, list[Result]], Drawing]
 
 
 class Nothing(Exception):
@@ -58,10 +60,14 @@ class Shown:
         """Legend entries of the series of all corpora."""
         return [series.handle(**more) for series in group(self.results)]
 
-    def averaged(self, words: str = RANGE, alone: str = "One seed.") -> str:
-        """What a caption says of seeds: `words`, with their number, where there are several."""
-        seeds = len({result.run.seed for result in self.results})
-        return alone if seeds == 1 else words.format(seeds)
+    def averaged(self, words: str = SEEDS, alone: str = ONE_SEED) -> str:
+        """What a caption says of seeds: `words`, with their number, where there are several.
+
+        Where rows have different numbers of seeds, the least and the most.
+        """
+        counts = Counter((result.run.name, result.run.gamma) for result in self.results).values()
+        least, most = min(counts, default=1), max(counts, default=1)
+        return alone if most == 1 else words.format(most if least == most else f"{least} to {most}")
 
     def estimated(self) -> str:
         """What a caption says where the ranks of some canaries are no exact ones, else nothing."""
@@ -87,15 +93,17 @@ def figure(
 
     def declared(draw: Callable[[Shown], Drawn]) -> Draw:
         @wraps(draw)
-        def made(spec: ReportSpec, results: list[Result]) -> Figure:
+        def made(spec: ReportSpec, results: list[Result]) -> Drawing:
             known = [result for result in results if having is None or having(result)]
+            title = f"{heading} — {spec.title}"
             try:
                 if having and not known:
                     raise Nothing
                 drawn, caption, legend = draw(Shown(spec, known))
             except Nothing as reason:
-                return style.blank(str(reason) or empty)
-            return style.finish(drawn, f"{heading} — {spec.title}", caption, legend)
+                words = str(reason) or empty
+                return style.finish(style.blank(words), title, words)
+            return style.finish(drawn, title, caption, legend)
 
         return made
 

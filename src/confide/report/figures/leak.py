@@ -6,6 +6,7 @@ stands what it flags of real text: its false alarms, and what there is to be fou
 """
 
 from functools import partial
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -21,9 +22,10 @@ from confide.report.figures.domains import (
     real_text,
 )
 from confide.report.figures.frame import Drawn, Shown, figure
-from confide.report.figures.series import Estimate, Series, group, mark, over_seeds, pooled
+from confide.report.figures.series import Series, group, mark, pooled
 from confide.report.figures.style import INK, NULL
 from confide.report.results import Result
+from confide.report.seeds import Estimate, over_seeds
 
 REAL = (0, (6, 2))
 
@@ -34,25 +36,24 @@ REAL = (0, (6, 2))
     "no run of this study was prompted with one domain for text of another",
 )
 def leak(shown: Shown) -> Drawn:
-    """Two rows per corpus and question, over perplexity of the prompt's domain and of all domains.
-
-    There is a column per judge.
-    """
+    """A row per corpus and question over perplexity of the prompt's domain, a column per judge."""
     gamma = shown.gamma
     who = judges(shown.results)
     asked = [
         (name, own, question) for name, own in shown.corpora.items() for question in questions(own)
     ]
-    width = 4.4 + 3.1 * max(2, len(who))
-    height = 2.0 + 5.4 * len(asked)
-    drawn, grid = style.panels(width, height, 2 * len(asked), len(who), sharey="row")
-    for number, (name, own, question) in enumerate(asked):
+    drawn, grid = style.panels(
+        style.WIDTH, 0.3 + 2.3 * len(asked), len(asked), len(who), sharey="row"
+    )
+    for line, (name, own, question) in zip(grid, asked, strict=True):
         top = max(0.1, *(_top(own, question, judge, gamma) for judge in who))
-        for line, domain in zip(grid[2 * number :], (question.prompt, None), strict=False):
-            for axes, judge in zip(line, who, strict=True):
-                _panel(axes, own=own, question=question, judge=judge, domain=domain, gamma=gamma)
-            line[0].set_ylim(-0.06 * top, top)
-            line[0].set_ylabel(f"{name}: leak rate,\n{question.prompt} prompts")
+        for axes, judge in zip(line, who, strict=True):
+            _panel(axes, own=own, question=question, judge=judge, gamma=gamma)
+            axes.set_xlabel(f"test perplexity, {question.prompt}")
+        line[0].set_ylim(-0.06 * top, top)
+        line[0].set_ylabel(f"{name}: leak rate,\n{question.prompt} prompts")
+    for axes, judge in zip(grid[0], who, strict=True):
+        axes.set_title(f"judge: {judge}")
     false = "real text of the prompt's domain\n(false alarms of the judge), 95 %"
     legend = [
         *shown.handles(),
@@ -67,7 +68,7 @@ def point(
 ) -> tuple[Estimate, Estimate] | None:
     """Perplexity and leak rate over the runs that have both.
 
-    Of the perplexity mean and range, of the leak rate means of rate and interval's ends.
+    Of the perplexity mean and interval, of the leak rate means of rate and interval's ends.
     """
     both = [
         (x, y)
@@ -76,7 +77,7 @@ def point(
     ]
     if not both:
         return None
-    return over_seeds(x for x, _ in both), pooled(y for _, y in both)
+    return over_seeds([x for x, _ in both]), pooled(y for _, y in both)
 
 
 def _panel(
@@ -85,7 +86,6 @@ def _panel(
     own: list[Result],
     question: Question,
     judge: str,
-    domain: str | None,
     gamma: float,
 ) -> None:
     real = real_text(own, question, judge)
@@ -94,13 +94,12 @@ def _panel(
     for level in real.values():
         axes.axhline(level, color=INK, linestyle=REAL, linewidth=1, zorder=1)
     for series in group(own):
-        if (found := point(series.at(gamma), question, judge, domain)) is not None:
+        if (found := point(series.at(gamma), question, judge, question.prompt)) is not None:
             _mark(axes, series, *found)
     style.plain_log(axes, "x")
-    axes.set_xlabel(f"test perplexity, {f'{domain} (as published)' if domain else 'all domains'}")
-    axes.set_title(f"judge: {judge}")
     words = "\n".join(f"real {target} text: {share:.2f}" for target, share in real.items())
-    axes.set_title(words, loc="right", fontsize=6.8)
+    corner: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "top"}
+    axes.text(0.99, 0.985, words, fontsize=7.5, zorder=5, bbox=style.BOX, **corner)
 
 
 def _mark(axes: Axes, series: Series, x: Estimate, y: Estimate) -> None:
@@ -131,7 +130,8 @@ def _each(known: list[Result], name: str) -> str:
 
 def _caption(shown: Shown) -> str:
     each = partial(_each, shown.results)
-    seeds = "Means over {} seeds, of the intervals too; horizontal whiskers: their range."
+    seeds = "Means over {} seeds (small dots); horizontal whiskers: 95 % interval (Student's t), "
+    seeds += "vertical ones: means of the seeds' own."
     return (
         "Lower left is better. Leak rate: share of a model's continuations of held-out prompts of "
         "one domain in which a judge finds text of another, of those that are not empty "
@@ -142,10 +142,10 @@ def _caption(shown: Shown) -> str:
         "of the other domain alone, and not in the prompt. Vertical whiskers: 95 % interval, with "
         "dialogues as clusters. Grey: what the judge flags of real text of the prompt's domain (of "
         "several target domains, from the largest share of one to the sum of all): a rate within "
-        "it shows no leak. Dashed, and above each panel: what it flags of real text of a target "
+        "it shows no leak. Dashed, and in the corner: what it flags of real text of a target "
         "(the line may lie above the panel). Axes of perplexity are logarithmic. A model that was "
         "trained on one domain alone has a line, too: with prompts of its own domain it has "
-        "nothing to leak. Rows in turn: over the test perplexity of the prompt's domain, as "
-        "published, and of all domains. Methods that depend on the policy: simulated miss rate "
+        "nothing to leak. Perplexity is of the prompt's domain, as published (of all domains: in "
+        "the table). Methods that depend on the policy: simulated miss rate "
         f"γ = {shown.gamma:g}. {shown.averaged(seeds)}"
     )

@@ -12,10 +12,9 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from confide.report.figures import style
-from confide.report.figures.frame import NOTHING, RANGE, Drawn, Shown, figure
+from confide.report.figures.frame import NOTHING, SEEDS, Drawn, Shown, figure
 from confide.report.figures.series import (
     BUTT,
     Series,
@@ -58,7 +57,8 @@ def exposure(shown: Shown) -> Drawn:
         f"{_listed(shown, 'exposure', 'count')} canaries per run, each planted "
         f"{_listed(shown, 'exposure', 'copies')} times. Grey: 95 % band of canaries that the model "
         "never saw (their exposure is exponential with mean 1/ln 2 = 1.44 bits); 0 is not what "
-        "chance gives. The policy is made to miss a share γ of all secrets, canaries among them"
+        "chance gives: the thin line is. The policy is made to miss a share γ of all secrets, "
+        "canaries among them"
         f"{_throughout(shown)}. {shown.averaged()}{shown.estimated()}"
     )
     legend = [
@@ -87,7 +87,7 @@ def _membership(shown: Shown, prefix: str) -> Drawn:
     whom = f"{listed('label')} secrets"
     if prefix:
         whom = f"disjoint groups of {listed('group')} {whom} (scores summed)"
-    seeds = shown.averaged(RANGE, alone="One seed; whiskers: 95 % bootstrap interval.")
+    seeds = shown.averaged(SEEDS, alone="One seed (n = 1); whiskers: 95 % bootstrap interval.")
     caption = (
         f"{listed('groups' if prefix else 'members')} member and as many non-member {whom}; "
         f"{asked(result.attacks['membership'] for result in shown.results)}. Balanced accuracy: "
@@ -127,7 +127,7 @@ def _exposure(first: Result, statistic: str) -> Panel:
     ceiling = math.log2(first.metric("exposure", "candidates"))
     words = "mean" if statistic == "mean" else "maximum"
     return Panel(
-        title=f"{words} of {first.metric('exposure', 'count')} canaries (by chance {middle:.2f})",
+        title=f"{words} of {first.metric('exposure', 'count')} canaries",
         label="exposure (bits)",
         value=lambda result: result.metric("exposure", statistic),
         band=(low, high),
@@ -181,15 +181,17 @@ def _score(own: list[Result], kind: str, metric: str, blind: str = "") -> Panel:
 # --------------------------------------------------------------------------------------------------
 
 
-def _grid(shown: Shown, panels_of: Callable[[list[Result]], list[Panel]]) -> Figure:
+def _grid(shown: Shown, panels_of: Callable[[list[Result]], list[Panel]]) -> style.Drawing:
     """One row of panels per corpus: over gamma, or in rows of models where there is one gamma."""
     if not shown.results:
         return style.blank(NOTHING)
     rows = _rows(shown.results)
     panels = {name: panels_of(own) for name, own in shown.corpora.items()}
-    heights = [0.27 * max(3, len(own)) + 0.75 if rows else 2.75 for own in shown.series.values()]
+    heights = [0.27 * max(3, len(own)) + 0.6 if rows else 2.9 for own in shown.series.values()]
     most = max(map(len, panels.values()))
-    drawn, grid = style.panels(10.6, 1.9 + sum(heights), len(panels), most, height_ratios=heights)
+    drawn, grid = style.panels(
+        style.WIDTH, 0.2 + sum(heights), len(panels), most, height_ratios=heights
+    )
     draw = _in_rows if rows else _over_gamma
     for line, (name, measured) in zip(grid, panels.items(), strict=True):
         for axes, panel in zip(line, measured, strict=False):

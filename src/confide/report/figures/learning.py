@@ -9,8 +9,9 @@ from matplotlib.ticker import MaxNLocator
 
 from confide.report.figures import style
 from confide.report.figures.frame import Drawn, Shown, figure
-from confide.report.figures.series import Estimate, Series, over_seeds
+from confide.report.figures.series import Series
 from confide.report.results import Result
+from confide.report.seeds import mean_of
 
 PANELS = {  # field of an epoch -> what it is over
     "valid_ppl": "all tokens",
@@ -19,11 +20,14 @@ PANELS = {  # field of an epoch -> what it is over
 }
 
 
+LINES = "Lines: mean over {} seeds; shaded: from the least to the largest."
+
+
 @figure("Learning curves")
 def learning(shown: Shown) -> Drawn:
     """One row per corpus, a panel per share of the tokens, a curve per row of the sample sheet."""
     rows = shown.series
-    drawn, grid = style.panels(12.4, 1.6 + 3.3 * len(rows), len(rows), len(PANELS))
+    drawn, grid = style.panels(style.WIDTH, 0.2 + 2.9 * len(rows), len(rows), len(PANELS))
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         for axes, (field, words) in zip(line, PANELS.items(), strict=True):
             _panel(axes, row, shown.gamma, field)
@@ -34,7 +38,7 @@ def learning(shown: Shown) -> Drawn:
         "Perplexity of held-out original text, nothing masked, after each epoch; lower is better, "
         "and scales differ. Methods that depend on the screening policy: simulated miss rate "
         f"γ = {shown.gamma:g}, or the nearest that was run. "
-        f"{shown.averaged('Lines: mean over {} seeds; shaded: their range.')} An epoch is one "
+        f"{shown.averaged(LINES)} An epoch is one "
         "pass over what a method trains on, so that methods spend different numbers of updates on "
         "it. Low perplexity on private tokens can mean memorised secrets as well as learned "
         "formats; read it beside the attacks."
@@ -42,14 +46,14 @@ def learning(shown: Shown) -> Drawn:
     return drawn, caption, shown.handles()
 
 
-def curve(runs: list[Result], field: str) -> dict[int, Estimate]:
-    """Mean and range over seeds of a field, by epoch; epochs without a number are left out."""
+def curve(runs: list[Result], field: str) -> dict[int, list[float]]:
+    """The seeds' numbers of a field by epoch; epochs without a number are left out."""
     found: dict[int, list[float]] = {}
     for result in runs:
         for epoch in result.epochs:
             if (value := getattr(epoch, field)) is not None:
                 found.setdefault(epoch.epoch, []).append(value)
-    return {epoch: over_seeds(values) for epoch, values in sorted(found.items())}
+    return dict(sorted(found.items()))
 
 
 def _panel(axes: Axes, drawn: list[Series], gamma: float, field: str) -> None:
@@ -59,11 +63,11 @@ def _panel(axes: Axes, drawn: list[Series], gamma: float, field: str) -> None:
         if not points:
             continue
         epochs = list(points)
-        mean, low, high = zip(*points.values(), strict=True)
         every = max(1, len(epochs) // 6)
         marks = series.marks(markersize=5, markevery=(number % every, every))
+        low, high = (list(map(end, points.values())) for end in (min, max))
         axes.fill_between(epochs, low, high, color=series.look.color, alpha=0.18, linewidth=0)
-        axes.plot(epochs, mean, **marks)
+        axes.plot(epochs, list(map(mean_of, points.values())), **marks)
     if not axes.lines:
         style.say(axes, "no such tokens")
         return

@@ -2,7 +2,7 @@
 
 Equal utility is the epoch whose validation perplexity is nearest to a level, of those after which
 the model was attacked; a run that never comes within 10 % of the level is not compared, but drawn
-hollow. The paper (Privacy Regularization, section 4) compares at equal perplexity alone: there the
+hollow. The paper (Privacy Regularization, section 3) compares at equal perplexity alone: there the
 unmitigated model has seen the canaries less often than the others (copies x epochs), so the final
 models stand beside it.
 """

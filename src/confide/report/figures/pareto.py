@@ -14,13 +14,16 @@ from matplotlib.axes import Axes
 
 from confide.report.figures import style
 from confide.report.figures.frame import Drawn, Shown, figure
-from confide.report.figures.series import Estimate, Series, Value, over_seeds, whisker
+from confide.report.figures.series import Series, Value, each_seed, whisker
 from confide.report.figures.style import FAINT, INK, NULL
 from confide.report.results import Result
+from confide.report.seeds import Estimate, over_seeds
 
 UTILITY = "ppl_public"
 STEPS: dict[str, Any] = {"color": INK, "linewidth": 1.1, "alpha": 0.75, "zorder": 1}
-BEST: dict[str, Any] = {"markersize": 10, "markeredgecolor": "black", "zorder": 4}
+BEATEN: dict[str, Any] = {"markersize": 6, "alpha": 0.85}
+NEAR = 1.035  # ratio of perplexities below which markers would touch
+BEST: dict[str, Any] = {"markersize": 9, "markeredgecolor": "black", "zorder": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ class Model:
 def pareto(shown: Shown) -> Drawn:
     """Two rows of panels per corpus: certified and measured, over perplexity of public tokens."""
     rows = shown.series
-    drawn, grid = style.panels(10.6, 1.9 + 6.4 * len(rows), 2 * len(rows), 2)
+    drawn, grid = style.panels(style.WIDTH, 0.3 + 6.0 * len(rows), 2 * len(rows), 2)
     for line, (name, row) in zip(grid.reshape(-1, len(SIDES)), rows.items(), strict=True):
         for axes, side in zip(line, SIDES, strict=True):
             _panel(axes, side, row, shown.corpora[name], shown.gamma)
@@ -85,7 +88,8 @@ def pareto(shown: Shown) -> Drawn:
         "Final models; to the left and below is better. Horizontally test perplexity of public "
         "tokens: what is left for a user who is to learn no secrets. The line joins the models "
         "that no other one beats on both axes of a panel; they have a black edge. What is "
-        "certified may hold on a condition (see the table). What is measured counts from the upper "
+        "certified may hold on a condition (see the table); markers of one level that would touch "
+        "are lifted. What is measured counts from the upper "
         "end of the grey band, which holds 95 % of what models score that never saw the secrets: "
         "within it all are alike. A frontier is of these models, attacks and this corpus; a "
         "certificate holds for all. Methods that depend on the screening policy at simulated miss "
@@ -111,7 +115,7 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
     band = _band(own, side)
     floor = band[1] if band else -math.inf
     models = [model for series in drawn if (model := _model(series, side, gamma, floor))]
-    axes.set_xlabel("test perplexity, public tokens (log scale)")
+    axes.set_xlabel("test perplexity, public tokens")
     axes.set_ylabel(side.label)
     if not models:
         style.say(axes, "not measured")
@@ -119,13 +123,18 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
     top = _infinity(axes, models)
     if band is not None:
         axes.axhspan(*band, color=NULL, zorder=0, linewidth=0)
+    # what is certified alike lies on one level: there alone a marker may hide another
+    level = side.null is None
+    lifted = lifts(models, top) if level else [0.0] * len(models)
     best = unbeaten([(model.x.value, model.counts) for model in models])
     for place, model in enumerate(models):
-        y, low, high = (min(end, top) for end in model.y)
-        whisker(axes, model.series, model.x.ends, y, linewidth=1.2)
+        y, low, high = (min(end, top) for end in model.y.numbers)
+        whisker(axes, model.series, model.x.ends, y + lifted[place], linewidth=1.2)
         whisker(axes, model.series, model.x.value, (low, high), linewidth=1.2)
-        face = BEST if place in best else {"markersize": 7, "alpha": 0.75}
-        axes.plot([model.x.value], [y], **model.series.marks(linestyle="", **face))
+        seen = tuple(min(value, top) for value in model.y.each)
+        each_seed(axes, model.series, model.x, model.y._replace(each=seen))
+        face = BEST if place in best else BEATEN
+        axes.plot([model.x.value], [y + lifted[place]], **model.series.marks(linestyle="", **face))
     corners = [models[place] for place in best]
     heights = [min(model.y.value, top) for model in corners]
     axes.step([model.x.value for model in corners], heights, where="post", **STEPS)
@@ -133,6 +142,24 @@ def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma
     style.plain_log(axes, "x")
     if side.null is None:
         axes.set_ylim(-0.06 * axes.get_ylim()[1])
+
+
+def lifts(models: Sequence[Model], top: float) -> list[float]:
+    """How far to lift each marker of one level, so that none lies on one of nearly the same x.
+
+    A marker that is near others to its left goes above them, in steps of a thirtieth of the axis.
+    """
+    highest = max(min(model.y.value, top) for model in models) or 1.0
+    found = [0.0] * len(models)
+    placed: dict[float, list[tuple[float, int]]] = {}  # by level: x, and steps lifted
+    for place in sorted(range(len(models)), key=lambda place: (models[place].x.value, place)):
+        x = models[place].x.value
+        others = placed.setdefault(round(models[place].y.value, 2), [])
+        near = {steps for other, steps in others if x < NEAR * other}
+        steps = next(steps for steps in range(len(models) + 1) if steps not in near)
+        others.append((x, steps))
+        found[place] = steps * highest / 30
+    return found
 
 
 def _model(series: Series, side: Side, gamma: float, floor: float) -> Model | None:

@@ -54,7 +54,7 @@ def private_ppl(shown: Shown) -> Drawn:
         )
         for name, meaning in asked
     ]
-    drawn, grid = rows_of(1.9 + 3.3 * len(rows), rows)
+    drawn, grid = rows_of(0.2 + 2.4 * len(rows), rows)
     for line, (name, _) in zip(grid, asked, strict=True):
         for axes in line:
             _references(axes, shown.corpora[name])

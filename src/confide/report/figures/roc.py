@@ -28,13 +28,15 @@ GUESS: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 
 def roc(shown: Shown) -> Drawn:
     """One row per corpus; a panel for the likelihood ratio, one for the perplexity alone."""
     rows = shown.series
-    drawn, grid = style.panels(10.6, 1.8 + 3.5 * len(rows), len(rows), len(PANELS), sharey="row")
+    drawn, grid = style.panels(
+        style.WIDTH, 0.3 + 2.9 * len(rows), len(rows), len(PANELS), sharey="row"
+    )
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         bottom = 0.5 / max(result.metric("lira", "members") for result in shown.corpora[name])
         for axes, (prefix, words) in zip(line, PANELS.items(), strict=True):
             _panel(axes, row, shown.gamma, prefix, bottom)
             axes.set_title(f"{name}: {words}")
-        line[0].set_ylabel("true positive rate (members found)")
+        line[0].set_ylabel("true positive rate")
     guess = style.entry("guessing", **GUESS)
     legend = [*shown.handles(), guess, style.band("guessing, 95 %")]
     return drawn, _caption(shown), legend
@@ -77,7 +79,7 @@ def _panel(axes: Axes, drawn: list[Series], gamma: float, prefix: str, bottom: f
         axis.set_minor_formatter(NullFormatter())
     axes.set_xlim(first["fpr"][0], 1)
     axes.set_ylim(bottom, 1.15)
-    axes.set_xlabel("false positive rate (non-members called members)")
+    axes.set_xlabel("false positive rate")
 
 
 def _caption(shown: Shown) -> str:

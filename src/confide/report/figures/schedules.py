@@ -42,7 +42,7 @@ LINES: dict[ScheduleName, dict[str, Any]] = {
 @figure("Redaction schedules")
 def schedules(shown: Shown) -> Drawn:
     """One panel per temperature: probability of an update on redacted text, over T = 10 epochs."""
-    drawn, (grid,) = style.panels(10.6, 4.6, 1, len(TEMPERATURES), sharey=True)
+    drawn, (grid,) = style.panels(style.WIDTH, 3.0, 1, len(TEMPERATURES), sharey=True)
     for axes, (eta, whose) in zip(grid, TEMPERATURES.items(), strict=True):
         x = np.linspace(0, 1, 2001)
         for name, line in LINES.items():

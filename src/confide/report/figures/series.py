@@ -1,54 +1,49 @@
 """What a figure draws: a series for each row of the sample sheet, a point for each gamma.
 
-Numbers over seeds become means with their range.
+Numbers over seeds become means with an interval, and a small dot for each seed.
 """
 
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from confide.output.escaping import visible
-from confide.report.figures.style import FILLS, Look, entry, look, tinted
+from confide.report.figures.style import FILLS, TINTS, Look, entry, look, tinted
 from confide.report.results import Result
+from confide.report.seeds import Estimate, mean_of, over_seeds
 from confide.specs import ReportRun
 
 Value = Callable[[Result], float | None]
 WHISKER: dict[str, Any] = {"linewidth": 1.3}
+# one seed, over whiskers and below the mean's marker
+SEED: dict[str, Any] = {
+    "linestyle": "",
+    "marker": "o",
+    "markersize": 3,
+    "markerfacecolor": "white",
+    "markeredgewidth": 0.8,
+    "zorder": 2.5,
+}
 BUTT: dict[str, Any] = {"solid_capstyle": "butt"}
 
 
-class Estimate(NamedTuple):
-    """A number with an interval, or a mean over seeds with their range."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        return self.low, self.high
-
-
-def over_seeds(values: Iterable[float]) -> Estimate:
-    """Mean and range of at least one number."""
-    known = [float(value) for value in values]
-    return Estimate(sum(known) / len(known), min(known), max(known))
-
-
 def over_runs(runs: Iterable[Result], value: Value) -> Estimate | None:
-    """Mean and range of a number of the runs that have it; None where none has."""
+    """Mean and interval of a number over the runs that have it; None where none has."""
     known = [number for result in runs if (number := value(result)) is not None]
     return over_seeds(known) if known else None
 
 
 def pooled(estimates: Iterable[Estimate]) -> Estimate:
     """Mean of the values and means of the intervals' ends."""
-    columns = zip(*estimates, strict=True)
-    return Estimate(*(sum(column) / len(column) for column in columns))
+    known = list(estimates)
+    value, low, high = (
+        mean_of(column) for column in zip(*(one.numbers for one in known), strict=True)
+    )
+    return Estimate(value, low=low, high=high, each=tuple(one.value for one in known))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +78,9 @@ class Series:
     def spread(
         self, value: Value, bounds: tuple[Value, Value] | None = None
     ) -> dict[float, Estimate]:
-        """Mean and range over seeds at each gamma where the value exists.
+        """Mean and interval over seeds at each gamma where the value exists.
 
-        Where one seed has it, the ends are the given bounds instead of the range.
+        Where one seed has it, the ends are the given bounds.
         """
         found = {}
         for gamma in self.gammas:
@@ -139,11 +134,12 @@ def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
         label = _label(run, models)
         seen = labels.setdefault(run.method, {})
         seen.setdefault(label)
-        place = list(seen).index(label) % len(FILLS)
+        place = list(seen).index(label)
         members = tuple(result for result in runs if corpus in (None, result.corpus))
         if members:
-            own = tinted(look(run.method), place)
-            found.append(Series(label=label, look=own, fill=FILLS[place], results=members))
+            own = tinted(look(run.method), (place + place // len(FILLS)) % len(TINTS))
+            fill = FILLS[place % len(FILLS)]
+            found.append(Series(label=label, look=own, fill=fill, results=members))
     return found
 
 
@@ -203,7 +199,23 @@ def mark(
         whisker(axes, series, right, y.ends, **line)
     if isinstance(x, Estimate):
         whisker(axes, series, x.ends, up, **line)
+    each_seed(axes, series, x, y)
     axes.plot([right], [up], **series.marks(linestyle="", markersize=7) | more)
+
+
+def each_seed(
+    axes: Axes, series: Series, x: float | Estimate, y: float | Estimate, **more: Any
+) -> None:
+    """A small dot for each of several seeds; a coordinate that is no mean over them is shared."""
+    places = [
+        place.each or (place.value,) if isinstance(place, Estimate) else (place,)
+        for place in (x, y)
+    ]
+    seeds = max(map(len, places))
+    if seeds < 2:
+        return
+    right, up = (place if len(place) == seeds else place[:1] * seeds for place in places)
+    axes.plot(right, up, **SEED | {"markeredgecolor": series.look.color} | more)
 
 
 def joined(
@@ -216,8 +228,10 @@ def joined(
 ) -> None:
     """Points of a series with whiskers and a line from one to the next."""
     values = list(points)
+    edge = {name: line[name] for name in ("transform", "clip_on") if name in line}
     for place, point in zip(x, values, strict=True):
         whisker(axes, series, place, point.ends, **line)
+        each_seed(axes, series, place, point, **edge)
     axes.plot(x, [point.value for point in values], **series.marks(**marks))
 
 
@@ -237,7 +251,7 @@ def row_heights(rows: Iterable[Sized]) -> list[int]:
 def against_gamma(
     axes: Axes, drawn: list[Series], value: Value, bounds: tuple[Value, Value] | None = None
 ) -> None:
-    """Draw mean over seeds against gamma, with whiskers: the range over seeds.
+    """Draw mean over seeds against gamma, with the interval as whiskers, and each seed as a dot.
 
     Where there is one seed, whiskers are the given bounds. A method that ignores the policy is a
     horizontal line, with its marker and whisker at the right edge.
@@ -252,5 +266,5 @@ def against_gamma(
             axes.axhline(level.value, **series.marks(marker="", linewidth=1.3))
             x = [1.0]
             place = {"transform": axes.get_yaxis_transform(), "clip_on": False}
-        line = {"linewidth": 1.2} | BUTT | place
+        line = {"linewidth": 1.0, "alpha": 0.55} | BUTT | place
         joined(axes, series, x, points.values(), line, **place)

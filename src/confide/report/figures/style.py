@@ -2,6 +2,9 @@
 
 Colours stay apart for colour-blind readers (Okabe-Ito); markers and dashes alone are enough in
 grey. SVG and PNG bytes depend on the data only: fixed hash salt, no dates.
+
+A figure is as wide as two columns of a paper (6.9 inches), and its letters are as large as print's,
+so that it can still be read at the width of one column. Heading and caption stand beside it.
 """
 
 import textwrap
@@ -23,7 +26,8 @@ from matplotlib.text import Text
 
 from confide.output import escaping
 
-DPI = 170
+DPI = 250
+WIDTH = 6.9  # inches
 INK = "#222222"
 FAINT = "#8a8a8a"
 NULL = "#e4e4e4"
@@ -31,17 +35,22 @@ DARK = "#555555"
 DOTTED = (0, (1, 1.5))
 # behind words that lie on lines
 BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
-TITLE = 0.3  # inches at the top of a figure that are its heading's
+ENTRY = 0.2  # inches of a line of the legend
+LETTER = 0.075  # inches that a letter of a heading takes in the mean
+ENTRY_LETTER = 0.068  # of the legend
+HANDLE = 0.75  # inches before a label and behind it
 # tells a second model, variant or ablation of one method; "none": conditional
 FILLS = ("full", "left", "bottom", "right", "top")
 TINTS = (0.0, 0.45, -0.45, 0.7, -0.65)  # beside the fills: towards black, or white if negative
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
-    "font.size": 9,
+    "font.size": 9.5,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
-    "axes.labelsize": 9,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
     "axes.edgecolor": "#555555",
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
@@ -51,7 +60,7 @@ RC: dict[str, Any] = {
     "grid.color": "#ececec",
     "grid.linewidth": 0.7,
     "legend.frameon": False,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": 9,
     "legend.handlelength": 3.2,
     "text.parse_math": False,  # words are words, whatever dollars and backslashes are in them
     "lines.linewidth": 1.5,
@@ -107,24 +116,31 @@ def tinted(own: Look, place: int) -> Look:
     return own._replace(color=shade(own.color, TINTS[place])) if TINTS[place] else own
 
 
-def figure(width: float, height: float) -> Figure:
+class Drawing(Figure):
+    """A figure with the heading and the caption that stand beside it, outside of the image."""
+
+    heading = ""
+    caption = ""
+
+
+def figure(width: float, height: float) -> Drawing:
     """Empty figure with its own Agg canvas; needs no display and no pyplot state."""
-    drawn = Figure(figsize=(width, height), layout="constrained", dpi=DPI)
+    drawn = Drawing(figsize=(width, height), layout="constrained", dpi=DPI)
     FigureCanvasAgg(drawn)
     return drawn
 
 
 def panels(
     width: float, height: float, rows: int = 1, columns: int = 1, **more: Any
-) -> tuple[Figure, Any]:
+) -> tuple[Drawing, Any]:
     """A figure with a grid (rows, columns) of panels."""
     drawn = figure(width, height)
     return drawn, drawn.subplots(rows, columns, squeeze=False, **more)
 
 
-def blank(words: str) -> Figure:
+def blank(words: str) -> Drawing:
     """A figure of a study that measured nothing of what it would show, which says so."""
-    drawn = figure(10.6, 1.5)
+    drawn = figure(WIDTH, 0.8)
     drawn.text(0.5, 0.5, words, ha="center", color=FAINT)
     return drawn
 
@@ -139,8 +155,13 @@ def beside(
     axes: Axes, words: str, x: float, y: float, offset: tuple[float, float], **more: Any
 ) -> None:
     """Write words beside a point of a panel; `offset`: how far, in points of print."""
-    where = {"xytext": offset, "textcoords": "offset points"}
-    axes.annotate(words, (x, y), fontsize=7.8, color=INK, **where | more)
+    where: dict[str, Any] = {
+        "xytext": offset,
+        "textcoords": "offset points",
+        "fontsize": 8.5,
+        "color": INK,
+    }
+    axes.annotate(words, (x, y), **where | more)
 
 
 def entry(label: str, **line: Any) -> Line2D:
@@ -159,42 +180,37 @@ def band(label: str) -> Patch:
     return Patch(color=NULL, label=label)
 
 
-def finish(drawn: Figure, heading: str, caption: str, handles: Sequence[Artist] = ()) -> Figure:
-    """Give a figure its heading, its caption and a legend if it has one; returns the figure."""
-    title(drawn, heading, caption)
+def finish(drawn: Drawing, heading: str, caption: str, handles: Sequence[Artist] = ()) -> Drawing:
+    """Give a figure its heading, its caption and a legend if it has one; returns the figure.
+
+    The caption is what a reader must know to read the figure alone.
+    """
+    drawn.heading = escaping.visible(heading)
+    drawn.caption = escaping.visible(caption)
     if handles:
         legend(drawn, handles)
     return drawn
 
 
-def title(drawn: Figure, text: str, caption: str) -> None:
-    """Heading above on the left; below, what a reader must know to read the figure alone."""
-    drawn.suptitle(
-        escaping.visible(text), x=0.012, ha="left", fontsize=11.5, fontweight="bold", color=INK
-    )
-    drawn.supxlabel(
-        textwrap.fill(caption, 172),
-        x=0.012,
-        ha="left",
-        fontsize=7.8,
-        color="#444444",
-        linespacing=1.35,
-    )
-
-
 def legend(drawn: Figure, handles: Sequence[Artist]) -> None:
-    """Legend beside the data, with one entry per label.
+    """Legend below the data, with one entry per label.
 
-    It never lies on the data, on the heading or on the caption: the figure grows with it.
+    It never lies on the data: the figure grows with it.
     """
     unique = {str(handle.get_label()): handle for handle in handles}
-    lines = sum(1 + label.count("\n") for label in unique)
-    drawn.set_figheight(max(drawn.get_figheight(), 0.225 * lines + 0.8 + TITLE))
+    letters = max(len(line) for label in unique for line in label.split("\n"))
+    width = drawn.get_figwidth()
+    columns = max(1, min(len(unique), int(width / (ENTRY_LETTER * letters + HANDLE))))
+    rows = -(-len(unique) // columns)
+    most = max(1 + label.count("\n") for label in unique)
+    drawn.set_figheight(drawn.get_figheight() + ENTRY * rows * most + 0.1)
     drawn.legend(
         handles=list(unique.values()),
-        loc="outside right upper",
-        borderaxespad=0.2,
-        labelspacing=0.7,
+        loc="outside lower center",
+        ncols=columns,
+        borderaxespad=0.1,
+        labelspacing=0.4,
+        columnspacing=1.2,
     )
 
 
@@ -203,7 +219,7 @@ def plain_log(axes: Axes, which: str) -> None:
     axis = getattr(axes, f"{which}axis")
     getattr(axes, f"set_{which}scale")("log")
     low, high = getattr(axes, f"get_{which}lim")()
-    steps = (1, 2, 3, 5, 7) if high / low < 20 else (1, 2, 5) if high / low < 300 else (1,)
+    steps = (1, 2, 3, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 40 else (1,)
     base = 100.0 if high / low > 1e5 else 10.0  # labels of six digits would touch
     axis.set_major_locator(matplotlib.ticker.LogLocator(base, subs=steps, numticks=12))
     axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
@@ -232,17 +248,29 @@ def plain(drawn: Figure) -> None:
         text.set_text(escaping.figure(text.get_text()))
 
 
+def fit(drawn: Figure) -> None:
+    """Break titles and names of horizontal axes where they would reach into the next panel."""
+    for axes in drawn.axes:
+        width = axes.get_position().width * drawn.get_figwidth()
+        letters = max(10, int(round(width, 2) / LETTER))
+        for side in ("left", "center"):
+            words = axes.get_title(loc=side)
+            if len(words) > letters:
+                axes.set_title(textwrap.fill(words, letters), loc=side)
+        lines = axes.get_xlabel().split("\n")
+        axes.set_xlabel("\n".join(textwrap.fill(line, letters + 4) for line in lines))
+
+
 def settle(drawn: Figure) -> None:
-    """Lay out once and round, then lower the legend.
+    """Lay out once and round, with titles and names of axes in lines that fit their panels.
 
     The last digits of the solver depend on the order of objects in memory.
     """
     plain(drawn)
     drawn.draw_without_rendering()
+    fit(drawn)
+    drawn.draw_without_rendering()
     drawn.set_layout_engine("none")
-    # Not before: the solver keeps no room beside the panels for a legend that was given a place.
-    for beside in drawn.legends:
-        beside.set_bbox_to_anchor((0, 0, 1, 1 - TITLE / drawn.get_figheight()), drawn.transFigure)
     for axes in drawn.axes:
         left, bottom, width, height = (round(value, 4) for value in axes.get_position().bounds)
         axes.set_position((left, bottom, width, height))

@@ -51,7 +51,7 @@ def subgroups(shown: Shown) -> Drawn:
     if not rows:
         raise Nothing
     height = 2.2 + sum(1.1 + max(2.2, 0.36 * len(compared)) for compared in rows.values())
-    drawn, grid = style.panels(13.2, height, len(rows), 3)
+    drawn, grid = style.panels(style.WIDTH, height, len(rows), 3)
     for (left, middle, right), (name, compared) in zip(grid, rows.items(), strict=True):
         places = range(len(compared), 0, -1)
         for place, (series, authors) in zip(places, compared, strict=True):
@@ -102,7 +102,7 @@ def _gap(axes: Axes, place: int, series: Series, authors: list[Change]) -> None:
     most, least = ends(authors)
     gap = difference(most, least)
     mark(axes, series, gap, place)
-    value, low, high = map(_short, gap)
+    value, low, high = map(_short, gap.numbers)
     axes.annotate(
         f"{value} [{low}, {high}]",
         (1, place),
@@ -127,7 +127,7 @@ def _fifths(axes: Axes, series: Series, authors: list[Change], shift: float) -> 
     means = [mean_over([one.percent for one in part]) for part in parts]
     joined(axes, series, x, means, {"linewidth": 1.1} | BUTT, markersize=5.5)
     labels = [f"{part[0].train_points}–{part[-1].train_points}" for part in parts]
-    axes.set_xticks(numbers, labels, fontsize=7.5)
+    axes.set_xticks(numbers, labels, fontsize=7.5, rotation=30)
 
 
 def _label(left: Axes, middle: Axes, right: Axes, names: list[str]) -> None:

@@ -58,8 +58,9 @@ def tab(shown: Shown) -> Drawn:
     asked = levels(shown.spec, shown.results, KIND)
     rows = shown.series
     height = 0.7 + 0.52 * max(map(len, rows.values()))
-    width = 4.6 + 2.9 * max(2, len(asked))
-    drawn, grid = style.panels(width, 2.0 + height * len(rows), len(rows), len(asked), sharey="row")
+    drawn, grid = style.panels(
+        style.WIDTH, 2.0 + height * len(rows), len(rows), len(asked), sharey="row"
+    )
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         places = name_rows(line[0], [series.label for series in row])
         for axes, level in zip(line, asked, strict=True):

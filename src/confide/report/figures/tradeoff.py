@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 from confide.report.figures import style
 from confide.report.figures.epsilon_axis import APART, Point, Row, Track, finite_meanings, rows_of
 from confide.report.figures.frame import Drawn, Shown, figure
-from confide.report.figures.series import Series, group, over_seeds
+from confide.report.figures.series import Series, group
 from confide.report.results import Meaning, Result
+from confide.report.seeds import over_seeds
 
 # field of an epoch -> what it is over
 QUALITIES = {"valid_ppl": "all tokens", "valid_ppl_public": "public tokens"}
@@ -35,7 +36,7 @@ def tradeoff(shown: Shown) -> Drawn:
         for meaning in finite_meanings((result.bayesian_epsilon, result.meaning) for result in own)
         for quality, words in QUALITIES.items()
     ]
-    drawn, _ = rows_of(1.75 + 3.1 * len(rows), rows)
+    drawn, _ = rows_of(0.2 + 2.6 * len(rows), rows)
     condition = "only if the policy\nmisses nothing"
     legend = [
         *(_handle(series) for series in group(shown.results)),
@@ -68,7 +69,7 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -
 
 
 def _points(runs: list[Result], quality: str) -> tuple[Point, ...]:
-    """Epochs that every seed has, with the mean and range of validation perplexity."""
+    """Epochs that every seed has, with validation perplexity over the seeds."""
     found = []
     for epochs in zip(*(result.epochs for result in runs), strict=False):
         values = [value for epoch in epochs if (value := getattr(epoch, quality)) is not None]

@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 from confide.report.figures import style
 from confide.report.figures.authors import baseline
 from confide.report.figures.frame import Drawn, Nothing, Shown, figure
-from confide.report.figures.series import Estimate, Series, mark, name_rows, row_heights, whisker
+from confide.report.figures.series import Series, mark, name_rows, row_heights, whisker
 from confide.report.figures.style import FAINT, INK
 from confide.report.results import Result
+from confide.report.seeds import Estimate
 
 CPU: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 2, "linestyle": ""}
 
@@ -34,7 +35,7 @@ def train_time(shown: Shown) -> Drawn:
         raise Nothing
     heights = row_heights(rows.values())
     height = 2.1 + sum(0.9 + 0.36 * height for height in heights)
-    drawn, grid = style.panels(10.8, height, len(rows), height_ratios=heights)
+    drawn, grid = style.panels(style.WIDTH, height, len(rows), height_ratios=heights)
     for axes, (name, timed) in zip(grid[:, 0], rows.items(), strict=True):
         places = name_rows(axes, [series.label for series, _ in timed])
         for place, (series, wall) in zip(places, timed, strict=True):

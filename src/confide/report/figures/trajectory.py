@@ -52,8 +52,7 @@ def trajectory(shown: Shown) -> Drawn:
         panel for panel in PANELS if any(_measured(result, panel) for result in shown.results)
     ]
     rows = shown.corpora
-    width = 3.0 + 3.6 * max(2, len(panels))
-    drawn, grid = style.panels(width, 1.9 + 3.4 * len(rows), len(rows), len(panels))
+    drawn, grid = style.panels(style.WIDTH, 0.3 + 2.8 * len(rows), len(rows), len(panels))
     for line, (name, runs) in zip(grid, rows.items(), strict=True):
         for axes, panel in zip(line, panels, strict=True):
             own = [result for result in runs if _measured(result, panel)]

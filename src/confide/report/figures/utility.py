@@ -9,7 +9,7 @@ from confide.report.figures.series import Series, mark, name_rows, over_runs, ro
 PANELS = {  # field of an evaluation -> what it is over
     "ppl": "all tokens",
     "ppl_public": "public tokens",
-    "ppl_private": "private tokens (gold secrets)",
+    "ppl_private": "private tokens",
 }
 
 
@@ -18,17 +18,18 @@ def utility(shown: Shown) -> Drawn:
     """One dot per method and panel, whiskers over seeds; one row of panels per corpus."""
     rows = shown.series
     heights = row_heights(rows.values())
-    height = 1.7 + 0.42 * sum(heights) + 0.5 * len(rows)
-    drawn, grid = style.panels(10.6, height, len(rows), len(PANELS), height_ratios=heights)
+    height = 0.38 * sum(heights) + 0.9 * len(rows)
+    drawn, grid = style.panels(style.WIDTH, height, len(rows), len(PANELS), height_ratios=heights)
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         for axes, (field, words) in zip(line, PANELS.items(), strict=True):
             first = axes is line[0]
             _panel(axes, row, shown.gamma, field)
             axes.set_title(f"{name}: {words}" if first else words)
             axes.tick_params(axis="y", length=0, labelleft=first)
-            axes.set_xlabel("test perplexity (log scale)")
+        line[1].set_xlabel("test perplexity (log scale)")
     caption = (
-        "Held-out original text, nothing masked; lower is better. Methods that depend on the "
+        "Held-out original text, nothing masked; lower is better. Private tokens: gold secrets. "
+        "Methods that depend on the "
         f"screening policy at simulated miss rate γ = {shown.gamma:g} (or the nearest that was "
         f"run, then named). {shown.averaged()} Low perplexity on private tokens can mean memorised "
         "secrets as well as learned formats; read it beside the attacks."

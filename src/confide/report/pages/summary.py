@@ -9,20 +9,32 @@ from typing import NamedTuple
 
 from confide.output import templates
 from confide.report.pages.needs import HELP, choose
-from confide.report.tables.table import Row, cell, worse_than_unigram
+from confide.report.seeds import LEVEL, detectable
+from confide.report.tables.table import Row, cell, show, worse_than_unigram
 from confide.report.verdicts.claims import CLAIMS
 from confide.report.verdicts.evidence import (
+    APART,
     FAILS,
     HOLDS,
+    ONE_SEED,
     OPEN,
     PUBLISHED,
     UNKNOWN,
     Claim,
     Study,
     Verdict,
+    settled,
 )
 
-MARKS = {HOLDS: "✓", PUBLISHED: "◐", FAILS: "✗", OPEN: "?", UNKNOWN: "–"}
+MARKS = {
+    HOLDS: "✓",
+    PUBLISHED: "◐",
+    FAILS: "✗",
+    OPEN: "?",
+    ONE_SEED: "?",
+    APART: "≠",
+    UNKNOWN: "–",
+}
 OVERVIEW = {  # column of table.csv -> heading
     "epsilon_secret_caught": "ε, caught secret",
     "epsilon_secret_caught_literal": "ε, one copy of it",
@@ -61,9 +73,28 @@ class Judged(NamedTuple):
 
 
 def judge(studies: Iterable[Study]) -> list[Judged]:
-    """Every claim of the papers, against these studies."""
+    """Every claim of the papers, against these studies, corrected for the number of tests."""
     known = {study.spec.study: study for study in studies}
-    return [Judged(claim, claim.judge(known)) for claim in CLAIMS]
+    verdicts = settled(claim.judge(known) for claim in CLAIMS)
+    return [Judged(claim, verdict) for claim, verdict in zip(CLAIMS, verdicts, strict=True)]
+
+
+def power(judged: Iterable[Judged], studies: Iterable[Study]) -> str:
+    """What the tests over seeds could show, in a sentence; empty where there was none.
+
+    For the fewest seeds of a study that has several, and the strictest level that Holm's correction
+    asks for.
+    """
+    tests = sum(one.verdict is not None and one.verdict.p is not None for one in judged)
+    seeds = [study.seeds for study in studies if study.seeds > 1]
+    if not tests or not seeds:
+        return ""
+    few = min(seeds)
+    least = detectable(few, LEVEL / tests)
+    return (
+        f"With {few} seeds and {tests} tests, the strictest of these shows with a power of 80 % a "
+        f"difference of {show(least)} standard deviations over seeds."
+    )
 
 
 def claim_rows(judged: Iterable[Judged]) -> list[dict[str, str]]:
@@ -71,6 +102,7 @@ def claim_rows(judged: Iterable[Judged]) -> list[dict[str, str]]:
     return [
         {
             "paper": claim.paper,
+            "section": claim.section,
             "where": claim.where,
             "claim": claim.words,
             "verdict": verdict.word if verdict else "not run",
@@ -106,9 +138,17 @@ def page(studies: list[Study], judged: list[Judged]) -> str:
         "help": HELP,
         "papers": papers,
         "marks": MARKS,
+        "place": place,
+        "power": power(judged, studies),
         "untold": [one for one in judged if one.verdict is None],
     }
     return templates.filled(__file__, values)
+
+
+def place(claim: Claim) -> str:
+    """Where a claim stands in its paper."""
+    section = claim.section if claim.section[:1].isalpha() else f"section {claim.section}"
+    return f"{section}, {claim.where}" if claim.where else section
 
 
 def _shown(study: Study) -> list[str]:

@@ -14,6 +14,7 @@ from confide.output import templates
 from confide.output.escaping import table_of
 from confide.report.published import quotes
 from confide.report.results import Result
+from confide.report.seeds import half_width, mean_of
 from confide.report.tables import author_columns, domain_columns
 from confide.report.tables.columns import BLOCKS, COLUMNS, Column
 from confide.specs import ReportSpec
@@ -138,19 +139,20 @@ def heading(column: str) -> str:
 
 
 def cell(group: list[Row], column: str) -> str:
-    """The seeds of one experiment in a column: mean with spread, or an interval's mean ends."""
+    """The seeds of one experiment in a column: mean and interval, or the mean ends of their own."""
     rows = [row for row in group if row[column] is not None]
     if not rows:
         return "–"
     known = [row[column] for row in rows]
-    mean = sum(known) / len(known)
+    mean = mean_of(known)
     if column.endswith("_low"):
         high = sum(row[f"{column.removesuffix('low')}high"] for row in rows) / len(rows)
         return f"[{show(mean)}, {show(high)}]"
-    if len(known) == 1 or len(set(known)) == 1 or not math.isfinite(mean):
-        return show(mean)
-    spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1))
-    return f"{show(mean)} ± {spread:.2g}" if spread < 1000 else f"{show(mean)} ± {show(spread)}"
+    half = half_width(known)
+    fewer = f" (n = {len(known)})" if len(known) < len(group) else ""
+    if half == 0:
+        return show(mean) + fewer
+    return f"{show(mean)} ± {f'{half:.2g}' if half < 1000 else show(half)}{fewer}"
 
 
 def show(value: float) -> str:

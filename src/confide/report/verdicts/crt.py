@@ -3,20 +3,32 @@
 Each is put to the test on every corpus and model that was tried.
 """
 
+import math
+
 from confide.report.figures.amplification import PUBLISHED as PRINTED
 from confide.report.figures.amplification import rows as amplification
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
+    APART,
     FAILS,
+    FAR,
     HOLDS,
+    ONE_SEED,
     OPEN,
     PUBLISHED,
     Study,
     Verdict,
+    above_level,
+    below,
     between,
-    decide,
     guessing,
+    ratios,
 )
+
+UNLIKELY = 2.0  # bits above the band of chance: one seed contradicts from here on
+EXTRACTED = 0.5  # bits below full exposure: a canary that comes back whole needs no second seed
+SAME = 1.02  # "the same": a ratio of perplexities
+ALMOST = 1.1  # "almost the same"
 
 
 def canaries(study: Study, prefix: str) -> Verdict:
@@ -33,24 +45,36 @@ def canaries(study: Study, prefix: str) -> Verdict:
         f"{end} {between(each[end])} bits, by chance up to {show(high[end])}" for end in each
     )
     words = f"γ = {between(gammas)}: {words}; non-private {show(open_)}"
-    inside = all(max(each[end]) <= high[end] for end in each)
-    return Verdict(FAILS if not inside else HOLDS if open_ > high["max"] else OPEN, words)
+    samples = [
+        above_level(study, row, f"exposure_{end}", level=high[end], gamma=gamma)
+        for end in each
+        for gamma in gammas
+    ]
+    found = below(samples, words, far=UNLIKELY)
+    if open_ <= high["max"] and found.word in (HOLDS, ONE_SEED):
+        return Verdict(OPEN, words)
+    return found
 
 
-def missed(study: Study, prefix: str) -> Verdict:
-    """Whatever the policy misses can be extracted from training without noise.
+def missed(study: Study, row: str) -> Verdict:
+    """Whatever the policy misses can be extracted from a model, here at the largest miss rate.
 
-    What chance explains shows nothing.
+    One canary that comes back whole, in every seed, is enough. Less must lie above chance over
+    seeds.
     """
-    row = f"{prefix}redacted"
     gamma = max(study.gammas(row))
-    found = study.number(row, "exposure_max", gamma)
+    found = study.each(row, "exposure_max", gamma)
     chance = study.number(row, "exposure_null_max_high", gamma)
-    return decide(
-        found > chance,
-        f"γ = {gamma:g}: largest exposure {show(found)} bits, by chance up to {show(chance)}",
-        OPEN,
-    )
+    whole = math.log2(study.metric(row, "exposure", "candidates", gamma))
+    words = f"γ = {gamma:g}: largest exposure {between(found.values())} of {show(whole)} bits, "
+    words += f"by chance up to {show(chance)}"
+    if gamma == 0:
+        return Verdict(APART, f"{words}: the policy was made to miss nothing")
+    if min(found.values()) >= whole - EXTRACTED:
+        return Verdict(HOLDS, words)
+    samples = [[chance - value for value in found.values()]]
+    verdict = below(samples, words, far=math.inf)
+    return Verdict(OPEN, words) if verdict.word == FAILS else verdict
 
 
 def membership(study: Study, prefix: str, group: str = "") -> Verdict:
@@ -92,24 +116,47 @@ def _ignorant(study: Study, row: str, auc: str) -> float | None:
     )
 
 
-def utility(study: Study, prefix: str) -> Verdict:
-    """Perplexity and Bayesian epsilon at the paper's miss rate, against DP-SGD's."""
+def utility(study: Study, prefix: str, column: str) -> Verdict:
+    """Perplexity at the paper's miss rate: the same as DP-SGD's or lower, at a smaller epsilon.
+
+    `column`: which tokens. Of all tokens the paper speaks; of public ones alone CRT can learn.
+    Nothing is compared where CRT's Bayesian epsilon is not the smaller one.
+    """
     rows = f"{prefix}crt", f"{prefix}dpsgd"
-    spent = study.numbers(rows, "epsilon_bayesian")
-    kinds = {"all": "ppl", "public": "ppl_public", "masked": "ppl_masked"}
-    ppl = {name: study.numbers(rows, column) for name, column in kinds.items()}
-    better = {name: found[0] < found[1] for name, found in ppl.items()}
-    words = "; ".join(
-        f"{name} tokens {show(found[0])} against {show(found[1])}" for name, found in ppl.items()
-    )
-    words = f"Bayesian ε {show(spent[0])} against {show(spent[1])}; test perplexity, {words}"
-    if spent[0] < spent[1] and better["all"] and better["public"]:
-        return decide(True, words)
-    fair = spent[0] < spent[1] and better["masked"]
-    return Verdict(
-        PUBLISHED if fair else FAILS,
-        words + (": better where no secret is asked for" if fair else ""),
-    )
+    spent, allowed = study.numbers(rows, "epsilon_bayesian")
+    own, other = study.numbers(rows, column)
+    words = f"test perplexity {show(own)} against {show(other)}"
+    words += f" at a Bayesian ε of {show(spent)} and {show(allowed)}"
+    if spent >= allowed:
+        return Verdict(APART, words)
+    return below([_margin(ratios(study, rows, column), SAME)], words, far=FAR)
+
+
+def near_nonprivate(study: Study, prefix: str) -> Verdict:
+    """Perplexity at the paper's miss rate against training without protection; a tenth is near."""
+    rows = f"{prefix}crt", f"{prefix}nonprivate"
+    own, other = study.numbers(rows, "ppl")
+    public = study.numbers(rows, "ppl_public")
+    words = f"test perplexity {show(own)} against {show(other)} without protection, of public "
+    words += f"tokens {show(public[0])} against {show(public[1])}; a tenth more counts as near"
+    return below([_margin(ratios(study, rows), ALMOST)], words, far=FAR)
+
+
+def transformers(study: Study, gpt2: str, lstm: str) -> Verdict:
+    """CRT and DP-SGD with a GPT-2 against both with an LSTM, on the same text and tokens."""
+    rows = {prefix: [f"{prefix}{method}" for method in ("crt", "dpsgd")] for prefix in (gpt2, lstm)}
+    every = [*rows[gpt2], *rows[lstm]]
+    values = ", ".join(f"{row} {show(study.number(row, 'ppl'))}" for row in every)
+    words = f"test perplexity {values}"
+    if len({result.corpus for row in every for result in study.runs(row)}) > 1:
+        return Verdict(APART, f"{words}: on other texts or tokens")
+    samples = [ratios(study, (own, other)) for own in rows[gpt2] for other in rows[lstm]]
+    return below(samples, words, far=FAR)
+
+
+def _margin(logs: list[float], ratio: float) -> list[float]:
+    """Logarithms of ratios, less that of the largest ratio that a claim allows."""
+    return [value - math.log(ratio) for value in logs]
 
 
 def amplified(study: Study) -> Verdict:

@@ -7,20 +7,24 @@ from itertools import product
 from typing import NamedTuple
 
 from confide.report.figures.domains import Question, false_alarms, judges, questions, rate
-from confide.report.figures.series import Estimate
+from confide.report.seeds import Estimate
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
+    FAR,
     HOLDS,
     OPEN,
     PUBLISHED,
+    NotMeasured,
     Study,
     Verdict,
+    below,
     between,
     decide,
-    lower_perplexity,
+    ratios,
 )
 
+JUDGE = "classifier"  # where the paper has RoBERTa
 NOISED = ("redacted", "jft", "schedule")
 SAVED = 0.35  # of JFT's epsilon, as the paper has it
 
@@ -71,10 +75,43 @@ def _errs(study: Study, asked: Asked) -> float:
     return alarms[1] if alarms else 0.0
 
 
-def utility(study: Study, prefix: str, policy: str) -> Verdict:
-    """Test perplexities of schedule and JFT at equal epsilon."""
-    rows = f"{prefix}_{policy}_schedule", f"{prefix}_{policy}_jft"
-    return lower_perplexity(study, rows)
+def order(study: Study, lower: str, higher: str) -> Verdict:
+    """Test perplexities of two rows, whatever epsilon each has: so the paper compares them."""
+    own, other = study.numbers((lower, higher), "ppl")
+    words = f"test perplexity {show(own)} against {show(other)}"
+    return below([ratios(study, (lower, higher))], words, far=FAR)
+
+
+def baseline(study: Study, prefix: str, policy: str) -> Verdict:
+    """Which models leak more than one that was trained on the prompts' domain alone.
+
+    The paper says: Public and Private do, by the classifier, and what was redacted in part does
+    not. An interval must lie on its side of the baseline's; one on the other side is against it.
+    """
+    only = {
+        asked: one
+        for name in {name for name, _ in study.table if name.endswith("_only")}
+        for asked, one in rates(study, name).items()
+        if asked.judge == JUDGE
+    }
+    open_ = [f"{prefix}_nonprivate", f"{prefix}_dpsgd"]
+    redacted = [f"{prefix}_{policy}_{method}" for method in NOISED]
+    sides = {
+        name: [(one, only[asked]) for asked, one in rates(study, name).items() if asked in only]
+        for name in (*open_, *redacted)
+    }
+    if not only or not all(sides.values()):
+        raise NotMeasured(f"{study.spec.study}: leaks by the judge {JUDGE} of models of one domain")
+    above = {name: sum(one.low > own.high for one, own in pairs) for name, pairs in sides.items()}
+    under = {name: sum(one.high < own.low for one, own in pairs) for name, pairs in sides.items()}
+    words = f"judge {JUDGE}, leak rates in %, of one domain alone "
+    words += between(100 * one.value for one in only.values())
+    for name, pairs in sides.items():
+        values = between(100 * one.value for one, _ in pairs)
+        words += f"; {name} {values}, surely above it {above[name]} times of {len(pairs)}"
+    against = any(under[name] for name in open_) or any(above[name] for name in redacted)
+    told = all(above[name] == len(sides[name]) for name in open_)
+    return Verdict(FAILS if against else HOLDS if told else OPEN, words)
 
 
 def saving(study: Study) -> Verdict:

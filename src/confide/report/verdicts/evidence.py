@@ -1,16 +1,19 @@
 """What a claim is decided by: the runs of a study, and the verdict in a word.
 
 Nothing here knows an answer: a verdict is a function of measured numbers, and the sentence beside
-it says which.
+it says which. What may differ from seed to seed is shown by several seeds alone: by a t-test over
+them where numbers are compared, in pairs of equal seeds, with all tests of a page corrected for
+their number (`settled`).
 """
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from confide.report.figures.series import Estimate
 from confide.report.results import Result
+from confide.report.seeds import LEVEL, Estimate, all_below, holm, mean_of
 from confide.report.tables.table import Row, groups, rows, show
 from confide.specs import ReportSpec
 
@@ -18,9 +21,13 @@ HOLDS = "holds"
 PUBLISHED = "holds only as published"
 FAILS = "does not hold"
 OPEN = "not shown"
+ONE_SEED = "not shown (one seed)"
+APART = "not comparable"
 UNKNOWN = "not measured"
 # an attack to which guessing may look like a larger AUC than this tells nothing of guessing
 WIDEST = 0.65
+# perplexities move by about 3 % from seed to seed: one seed contradicts a claim from here on
+FAR = math.log(1.1)
 
 
 class NotMeasured(Exception):
@@ -28,10 +35,14 @@ class NotMeasured(Exception):
 
 
 class Verdict(NamedTuple):
-    """A word of those above, and the numbers that it rests on."""
+    """A word of those above, and the numbers that it rests on.
+
+    `p`: of the test over seeds without which the word would be OPEN; None where there is no such.
+    """
 
     word: str
     evidence: str
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,13 +86,32 @@ class Study:
         values = (row.get(column) for row in rows)
         return mean(values, f"{self.spec.study}: {name}.{column}")
 
+    @property
+    def seeds(self) -> int:
+        """How many seeds every row has at least."""
+        return min(len({row["seed"] for row in rows}) for rows in self.table.values())
+
+    def each(self, name: str, column: str, gamma: float | None = None) -> dict[int, float]:
+        """The same by seed; NotMeasured where none has it. Estimated exposures judge no claim."""
+        exposures = column.startswith("exposure_")
+        known = {
+            row["seed"]: float(value)
+            for row in self.rows(name, gamma)
+            if (value := row.get(column)) is not None
+            and not (exposures and row.get("exposure_estimated") is not None)
+        }
+        if not known:
+            raise NotMeasured(f"{self.spec.study}: {name}.{column} was not measured")
+        return known
+
     def numbers(self, names: Iterable[str], column: str, gamma: float | None = None) -> list[float]:
         """The same of several rows."""
         return [self.number(name, column, gamma) for name in names]
 
     def estimate(self, name: str, column: str) -> Estimate:
         """Means over the seeds of a column of table.csv and of its interval's ends."""
-        return Estimate(*(self.number(name, f"{column}{end}") for end in ("", "_low", "_high")))
+        value, low, high = (self.number(name, f"{column}{end}") for end in ("", "_low", "_high"))
+        return Estimate(value, low=low, high=high)
 
     def metric(self, name: str, kind: str, key: str, gamma: float | None = None) -> float:
         """Mean over the seeds of a number of an attack; NotMeasured where none of them has it."""
@@ -113,10 +143,51 @@ def decide(condition: bool, evidence: str, otherwise: str = FAILS) -> Verdict:
     return Verdict(HOLDS if condition else otherwise, evidence)
 
 
+def above_level(study: Study, name: str, column: str, level: float, gamma: float) -> list[float]:
+    """By how much each seed of a row lies above a level."""
+    return [value - level for value in study.each(name, column, gamma).values()]
+
+
+def log_ratios(own: dict[int, float], other: dict[int, float]) -> list[float]:
+    """Logarithms of the ratios of two rows' numbers, of the seeds that both have."""
+    pairs = sorted(own.keys() & other.keys())
+    if not pairs:
+        raise NotMeasured("the same seed of both rows was not run")
+    return [math.log(own[seed] / other[seed]) for seed in pairs]
+
+
+def ratios(study: Study, names: tuple[str, str], column: str = "ppl") -> list[float]:
+    """The same of a column of two rows of one study."""
+    own, other = (study.each(name, column) for name in names)
+    return log_ratios(own, other)
+
+
+def p_of(samples: Sequence[Sequence[float]]) -> float | None:
+    """Two-sided p-value that all samples lie on the side of 0 that their means say.
+
+    None where some have one seed, or an infinite number, and no test says anything.
+    """
+    if any(len(sample) < 2 or not all(map(math.isfinite, sample)) for sample in samples):
+        return None
+    return all_below(samples).p
+
+
+def below(samples: Sequence[Sequence[float]], evidence: str, far: float) -> Verdict:
+    """Whether all samples lie below 0 in the mean, with the test over seeds that shows it.
+
+    One seed shows nothing, unless it lies further above than `far`.
+    """
+    top = max(map(mean_of, samples))
+    if min(map(len, samples)) < 2:
+        return Verdict(FAILS if top > far else ONE_SEED, evidence)
+    p = p_of(samples)
+    return Verdict(OPEN if p is None else HOLDS if top < 0 else FAILS, evidence, p)
+
+
 def lower_perplexity(study: Study, names: tuple[str, str], of: str = "") -> Verdict:
     """Whether the first of two rows has lower test perplexity at equal epsilon of a caught secret.
 
-    `of`: what the sentence adds of this epsilon.
+    `of`: what the sentence adds of this epsilon. Where the first spends more, nothing is compared.
     """
     own, other = study.numbers(names, "ppl")
     spent, allowed = study.numbers(names, "epsilon_secret_caught")
@@ -124,7 +195,9 @@ def lower_perplexity(study: Study, names: tuple[str, str], of: str = "") -> Verd
         f"test perplexity {show(own)} against {show(other)} at ε = {show(spent)} and "
         f"{show(allowed)}{of}"
     )
-    return decide(own < other and spent <= 1.01 * allowed, words)
+    if spent > 1.01 * allowed:
+        return Verdict(APART, words)
+    return below([ratios(study, names)], words, far=FAR)
 
 
 def guessing(
@@ -149,11 +222,16 @@ def guessing(
 
 
 class Claim(NamedTuple):
-    """A claim of a paper: where it stands, what it says in our words, and what tests it."""
+    """A claim of a paper: where it stands, what it says in our words, and what tests it.
+
+    `needs`: "seeds" where one seed can only contradict it.
+    """
 
     paper: str
+    section: str
     where: str
     words: str
+    needs: str
     studies: tuple[str, ...]  # of params.yaml; all are needed
     figure: str  # of the first of them
     verdict: Callable[..., Verdict]  # of as many Study
@@ -162,7 +240,38 @@ class Claim(NamedTuple):
         """None where a study that it needs was not run."""
         if not all(name in studies for name in self.studies):
             return None
+        asked = [studies[name] for name in self.studies]
         try:
-            return self.verdict(*(studies[name] for name in self.studies))
+            found = self.verdict(*asked)
         except NotMeasured as missing:
             return Verdict(UNKNOWN, str(missing))
+        single = min(study.seeds for study in asked) == 1
+        untested = found.p is None and found.word in (HOLDS, PUBLISHED)
+        if self.needs == "seeds" and single and untested:
+            return found._replace(word=ONE_SEED)
+        return found
+
+
+def settled(verdicts: Iterable[Verdict | None]) -> list[Verdict | None]:
+    """Verdicts that rest on a test over seeds, corrected for the number of these tests (Holm).
+
+    Where the corrected p-value is not below 5 % the verdict is OPEN, whatever its side.
+    """
+    known = list(verdicts)
+    tested = [one for one in known if one is not None and one.p is not None]
+    corrected = iter(holm([one.p for one in tested if one.p is not None]))
+    return [
+        one if one is None or one.p is None else _settled(one, next(corrected), len(tested))
+        for one in known
+    ]
+
+
+def _settled(verdict: Verdict, p: float, tests: int) -> Verdict:
+    words = f"{verdict.evidence}; over seeds p {plain_p(verdict.p or 0.0)}"
+    words += f", corrected for {tests} tests {plain_p(p)}"
+    return verdict._replace(word=verdict.word if p < LEVEL else OPEN, evidence=words)
+
+
+def plain_p(p: float) -> str:
+    """A p-value for reading."""
+    return "< 0.001" if p < 0.001 else f"= {p:.2g}"

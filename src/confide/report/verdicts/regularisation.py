@@ -3,23 +3,27 @@
 The corpora are simulated authors and tiny Shakespeare.
 """
 
+import math
 from collections.abc import Callable
 
 from confide.report.figures.authors import EXPOSURE, by_copies, mean_over
 from confide.report.figures.levels import moments
-from confide.report.figures.series import Estimate
 from confide.report.figures.tab import rate
 from confide.report.figures.train_time import ratio
+from confide.report.seeds import Estimate
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
+    FAR,
     HOLDS,
     OPEN,
     PUBLISHED,
     Study,
     Verdict,
+    below,
     decide,
     mean,
+    ratios,
 )
 
 Measure = Callable[[Study, str, float], Estimate]  # of a row, at a validation perplexity
@@ -52,7 +56,9 @@ def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
 def extracted(study: Study, name: str, level: float) -> Estimate:
     """Share of canaries that the tab attack brings back at a validation perplexity, per cent."""
     found = rate(moments(study.runs(name), level, "tab"), "canaries", "greedy")
-    return Estimate(*(100 * (end or 0.0) for end in found)) if found else mean_over([])
+    if found is None:
+        return mean_over([])
+    return Estimate(found.value, low=found.low or 0.0, high=found.high or 0.0).times(100)
 
 
 def less_exposed(study: Study, prefix: str) -> Verdict:
@@ -145,9 +151,7 @@ def hidden(study: Study, prefix: str) -> Verdict:
     """
     names = ("nonprivate", *KINDS)
     found = {name: study.estimate(f"{prefix}_{name}", "author_inference") for name in names}
-    words = ", ".join(
-        f"{name} {words_of(Estimate(*(100 * end for end in one)))}" for name, one in found.items()
-    )
+    words = ", ".join(f"{name} {words_of(one.times(100))}" for name, one in found.items())
     return decide(
         all(found[kind].high < found["nonprivate"].low for kind in KINDS),
         f"per cent of held-out texts: {words}",
@@ -160,4 +164,5 @@ def equal_utility(study: Study, prefix: str) -> Verdict:
     words = "after equal epochs " + ", ".join(
         f"{show(value)} ({name})" for name, value in ppl.items()
     )
-    return decide(all(ppl[kind] <= 1.1 * ppl["nonprivate"] for kind in KINDS), words)
+    logs = [ratios(study, (f"{prefix}_{kind}", f"{prefix}_nonprivate")) for kind in KINDS]
+    return below([[value - math.log(1.1) for value in one] for one in logs], words, far=FAR)

@@ -8,14 +8,18 @@ import math
 from confide.report.tables.table import show
 from confide.report.verdicts.evidence import (
     FAILS,
+    FAR,
     HOLDS,
     OPEN,
     PUBLISHED,
     Study,
     Verdict,
+    below,
     decide,
     guessing,
     lower_perplexity,
+    p_of,
+    ratios,
 )
 
 NEAR = 1.02  # perplexities whose ratio is below it are called equal
@@ -56,7 +60,14 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
     words += f"; largest without protection {show(open_)}"
     if any(inside.values()) and open_ <= high[1]:
         return Verdict(OPEN, words)
-    return Verdict(HOLDS if inside[honest] else PUBLISHED if inside[published] else FAILS, words)
+    word = HOLDS if inside[honest] else PUBLISHED if inside[published] else FAILS
+    ends = {"exposure_mean": high[0], "exposure_max": high[1]}
+    samples = [
+        [value - level for value in study.each(row, column).values()]
+        for row in [published if word == PUBLISHED else honest]
+        for column, level in ends.items()
+    ]
+    return Verdict(word, words, p_of(samples))
 
 
 def private_tokens(study: Study) -> Verdict:
@@ -76,7 +87,10 @@ def private_tokens(study: Study) -> Verdict:
         f"{show(fair)} with a fair guess "
     )
     words += f"behind each mask; at a certified ε and a clip that learns {show(honest)}"
-    return Verdict(HOLDS if own < min(guess, fair) else PUBLISHED if own < raw else FAILS, words)
+    word = HOLDS if own < min(guess, fair) else PUBLISHED if own < raw else FAILS
+    level = math.log(raw if word == PUBLISHED else min(guess, fair))
+    each = study.each("sdp_wikitext_published", "ppl_private").values()
+    return Verdict(word, words, p_of([[math.log(value) - level for value in each]]))
 
 
 def missed(study: Study) -> Verdict:
@@ -136,7 +150,9 @@ def parameters(study: Study) -> Verdict:
         ("sdp_sgd_n05_c1e3", "sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6"), "ppl"
     )
     words = f"test perplexity {show(own)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
-    return decide(min(large, small) > NEAR * own, words)
+    others = ("sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6")
+    logs = [ratios(study, ("sdp_sgd_n05_c1e3", other)) for other in others]
+    return below([[value + math.log(NEAR) for value in one] for one in logs], words, far=FAR)
 
 
 def twice(study: Study) -> Verdict:
@@ -149,8 +165,7 @@ def twice(study: Study) -> Verdict:
     words = "; ".join(
         f"{name} {show(jft)}, redacted alone {show(alone)}" for name, (jft, alone) in both.items()
     )
-    below = all(jft < dpsgd for jft, _ in both.values())
-    return decide(
-        below and all(jft < alone for jft, alone in both.values()),
-        f"perplexity of {words}; DP-SGD {show(dpsgd)}",
-    )
+    pairs = [(f"{name}_jft", f"{name}_redacted") for name in both]
+    pairs += [(f"{name}_jft", "ner_dpsgd") for name in both]
+    samples = [ratios(study, pair) for pair in pairs]
+    return below(samples, f"perplexity of {words}; DP-SGD {show(dpsgd)}", far=FAR)
