@@ -210,7 +210,7 @@ TARGETS: dict[str, Target] = {
         "workflow", "orders", f"project/{STUDIES}", as_parameters, short=4
     ),
     "params.yaml: snakemake": Target(
-        "workflow", "orders", "project/params.yaml", as_parameters, short=6
+        "workflow", "orders", "project/params.yaml", as_parameters, short=3
     ),
     "configfile: snakemake": Target("workflow", "orders", f"project/{OTHER}", as_layer, short=6),
     "layers: snakemake": Target("workflow", "orders", f"project/{OTHER}", as_named_layer, short=2),

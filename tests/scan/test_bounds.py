@@ -214,6 +214,7 @@ print(int(peak.split()[1]) // 1024)
 """
 
 
+@pytest.mark.nightly
 def test_a_hundred_thousand_secrets_fit_into_200_megabytes():
     small, large = (
         int(

@@ -220,7 +220,7 @@ def test_a_process_killed_outright_ends_the_job_and_the_next_goes_on(
     assert "Traceback" not in short.communicate()[1] and short.returncode == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize("processes", ["2", "0"])
+@pytest.mark.parametrize("processes", [nightly("2"), "0"])
 def test_a_user_s_error_is_one_line(processes: str, tmp_path: Path, vocabulary: Path) -> None:
     recipe = RECIPE.model_copy(
         update={"lr": 1e38, "optimizer": "sgd", "exact_clip": None, "schedule": "constant"}
@@ -260,7 +260,11 @@ with joined("cpu") as group:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"), [("differs", "no longer have the same"), ("fails", "one example alone")]
+    ("how", "said"),
+    [
+        ("differs", "no longer have the same"),
+        pytest.param("fails", "one example alone", marks=pytest.mark.nightly),
+    ],
 )
 def test_an_error_of_any_process_is_raised_once(how: str, said: str, tmp_path: Path) -> None:
     script = tmp_path / "faulty.py"

@@ -22,12 +22,7 @@ from tests.stages.shard_worker import METHODS, WAYS, wanted
 from tests.stages.test_train import history, outputs, partition, spec
 from tests.stages.test_train_processes import ENVIRONMENT, ROOT, TOGETHER
 
-# Of the jobs one is run every day, of exact and noised updates in turn.
-CASES = [
-    pytest.param(way, method, marks=[] if (way, method) == ("full", "crt") else pytest.mark.nightly)
-    for way in WAYS
-    for method in METHODS
-]
+CASES = [(way, method) for way in WAYS for method in METHODS]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +61,7 @@ def distance(one: dict[str, Tensor], two: dict[str, Tensor]) -> float:
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", WAYS)
 def test_updates_are_those_of_one_process(way: str, done: Path) -> None:
     """In float64, exact ones and noised ones."""
@@ -75,6 +71,7 @@ def test_updates_are_those_of_one_process(way: str, done: Path) -> None:
     assert sum(one["share"] for one in found) == pytest.approx(1)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("way", "method"), CASES)
 def test_jobs_are_those_of_one_process(
     way: str, method: str, done: Path, base: Path, tmp_path: Path
@@ -94,6 +91,7 @@ def test_jobs_are_those_of_one_process(
         assert one["valid_ppl"] == pytest.approx(two["valid_ppl"], rel=near)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("way", "method"), CASES)
 def test_killed_jobs_resume_to_the_same_bytes(way: str, method: str, done: Path) -> None:
     whole = outputs(done / f"whole-{way}-{method}")

@@ -101,6 +101,7 @@ def test_without_the_default_profile_another_file_is_refused(project):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_layers_are_laid_over_each_other_in_their_order(project):
     (project.folder / "first.yaml").write_text(
         "runs: { redacted: { seeds: [1, 2, 3] }, crt: { seeds: [1, 2] } }\n"
