@@ -15,7 +15,7 @@ from torch import nn
 
 from confide import models
 from confide.attacks.exposure import budget, sequence_samples, sequence_search, tree
-from confide.attacks.exposure.budget import Space, affordable, clopper_pearson, estimated, ranking
+from confide.attacks.exposure.budget import Space, affordable, estimated, ranking
 from confide.attacks.exposure.candidates import Sentence
 from confide.attacks.exposure.ranking import MARGIN, Census
 from confide.attacks.exposure.sequence_search import search
@@ -205,11 +205,15 @@ def test_an_estimate_is_no_better_than_its_draws() -> None:
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 7), (3, 7), (7, 7), (12, 5000)])
 def test_interval_is_that_of_clopper_and_pearson(hits: int, count: int) -> None:
-    for level in (0.95, 0.999):
-        theirs = binomtest(hits, count).proportion_ci(level, "exact")
-        found = clopper_pearson(hits, count, (1 - level) / 2)
-        assert found == pytest.approx((theirs.low, theirs.high))
-    assert clopper_pearson(0, 0, 0.025) == (0, 1)
+    """So many of the candidates drawn are likelier than a secret, of as many more secrets."""
+    size = 10**6
+    scores = np.where(np.arange(count) < hits, 1.0, -1.0)
+    for secrets in (1, 10):
+        asked = np.full(secrets, size)
+        found = estimated(scores, np.arange(count), asked, np.zeros(secrets), size)
+        theirs = binomtest(hits, count).proportion_ci(1 - 0.05 / secrets, "exact")
+        assert found.low[0] == pytest.approx(min(size, 1 + size * theirs.low))
+        assert found.high[0] == pytest.approx(min(size, 1 + size * theirs.high))
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

@@ -35,7 +35,7 @@ def search(
     block = options.get("block", 6)
     chunk = options.get("chunk", 50)
     sentence = Sentence(prefix, suffix, digits)
-    apart = log_probs_apart(model, tokenizer, sentence, secrets, chunk)
+    apart = log_probs_apart(model, tokenizer, sentence, secrets, chunk=chunk)
     blocks = candidate_blocks(tokenizer, sentence, block)
     with tqdm(total=10**digits, disable=True) as bar:
         return ranks_among(

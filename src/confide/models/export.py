@@ -75,9 +75,11 @@ def export_adapter(folder: Path, tokenizer: Tokenizer, output: Path) -> list[Pat
             own = f"lora_{own}".replace(f".{ADAPTER}.", ".")
         elif name.startswith("head."):
             tables.append(output_of(network))
-            layer, own = names[tables[-1]], ROWS
+            layer = names[tables[-1]]
+            own = ROWS
         else:
-            layer, own = names[tables[0]], ROWS
+            layer = names[tables[0]]
+            own = ROWS
         tensors[f"base_model.model.{layer}.{own}"] = tensor
     new = list(range(model.source.tokens, model.vocab_size))
     adapter = model.spec.adapter

@@ -29,6 +29,7 @@ from confide.attacks.exposure.ranking import (
 from confide.attacks.exposure.sequence_search import STEP
 from confide.attacks.exposure.tree import Evaluations, Roots, Spent, Tree
 from confide.attacks.statistics.metrics import TAILS
+from confide.dp.accounting.bounds import clopper_pearson
 from confide.errors import InputError
 from confide.models import LanguageModel
 from confide.text.tokenizer import Tokenizer
@@ -100,9 +101,9 @@ class Space:
             self.tokenizer,
             self.sentence,
             values,
-            self.chunk,
-            self.evaluations,
-            self.roots,
+            chunk=self.chunk,
+            evaluations=self.evaluations,
+            roots=self.roots,
         )
 
     def ranks(self, secrets: np.ndarray, apart: np.ndarray) -> tuple[np.ndarray | None, Sizes]:
@@ -208,7 +209,8 @@ def affordable(census: Census, left: float) -> int:
     """How many candidates can be scored, whichever are drawn, with so many evaluations."""
     widths = census.widths()
     left -= census.common()
-    few, many = 0, int(max(left, 0))
+    few = 0
+    many = int(max(left, 0))
     while few < many:
         count = (few + many + 1) // 2
         if cost(widths, count) <= left:
@@ -237,8 +239,9 @@ def estimated(
     above = len(scores) - np.searchsorted(ordered, apart + MARGIN, side="right")
     not_below = len(scores) - np.searchsorted(ordered, apart - MARGIN) - repeats
     middle = (above + not_below) / 2
-    low = 1 + size * np.array([clopper_pearson(k, len(scores), tail)[0] for k in above])
-    high = 1 + size * np.array([clopper_pearson(k, len(scores), tail)[1] for k in not_below])
+    count = len(scores)
+    low = 1 + size * np.array([1 - clopper_pearson(count - k, count, 1 - tail) for k in above])
+    high = 1 + size * np.array([clopper_pearson(k, count, 1 - tail) for k in not_below])
     rank = (middle + 1) / (len(scores) + 1) * size
     return Ranking(
         np.clip(rank, low, np.minimum(high, size)),
@@ -246,18 +249,3 @@ def estimated(
         np.minimum(high, size),
         np.zeros(len(secrets), dtype=bool),
     )
-
-
-def clopper_pearson(hits: int, count: int, tail: float) -> tuple[float, float]:
-    """Interval of a probability that gave so many hits, which leaves out `tail` on each side.
-
-    (0, 1) where nothing was asked.
-    """
-    from scipy.special import betaincinv
-
-    low, high = 0.0, 1.0
-    if hits > 0:
-        low = float(betaincinv(hits, count - hits + 1, tail))
-    if hits < count:
-        high = float(betaincinv(hits + 1, count - hits, 1 - tail))
-    return low, high

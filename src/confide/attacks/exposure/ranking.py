@@ -126,6 +126,7 @@ def log_probs_apart(
     tokenizer: Tokenizer,
     sentence: Sentence,
     secrets: np.ndarray,
+    *,
     chunk: int,
     evaluations: Evaluations | None = None,
     roots: Roots | None = None,

@@ -66,7 +66,8 @@ class Shown:
         Where rows have different numbers of seeds, the least and the most.
         """
         counts = Counter((result.run.name, result.run.gamma) for result in self.results).values()
-        least, most = min(counts, default=1), max(counts, default=1)
+        least = min(counts, default=1)
+        most = max(counts, default=1)
         return alone if most == 1 else words.format(most if least == most else f"{least} to {most}")
 
     def estimated(self) -> str:

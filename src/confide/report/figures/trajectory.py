@@ -136,9 +136,11 @@ def _canaries(axes: Axes, runs: list[Result], color: str) -> None:
 def _chance(axes: Axes, attack: Json, panel: Panel) -> None:
     """What is scored without memory: the mean, its band, the baseline; above, the ceiling."""
     if panel.kind == "exposure":
-        middle, band = attack["null_mean"], f"null_{panel.name}"
+        middle = attack["null_mean"]
+        band = f"null_{panel.name}"
     else:
-        middle, band = 0.5, f"{panel.name}_null"
+        middle = 0.5
+        band = f"{panel.name}_null"
     axes.axhspan(attack[f"{band}_low"], attack[f"{band}_high"], color=NULL, zorder=0, linewidth=0)
     axes.axhline(middle, color=FAINT, linewidth=1, zorder=1)
     if panel.kind == "exposure":
