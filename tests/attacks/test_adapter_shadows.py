@@ -121,7 +121,8 @@ def test_an_overtrained_adapter_is_caught_and_a_fresh_one_is_not(
     fit(model, made.words, texts, 80)
     after = ATTACKS["lira"](LIRA, made.target(model))
     for name in ("auc", "offline_auc"):
-        low, high = before["auc_null_low"], before["auc_null_high"]
+        low = before["auc_null_low"]
+        high = before["auc_null_high"]
         assert low <= before[name] <= high and after[name] > high
     assert after["auc"] > 0.85 and after["shadow_auc"] > 0.7
     assert before["shadow_auc"] == after["shadow_auc"]

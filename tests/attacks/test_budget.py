@@ -149,7 +149,8 @@ def test_memorised_secrets_are_exact_in_a_few_evaluations(
     ):
         assert low <= value <= high and low <= true <= high
     for key in ("mean", "median", "max"):
-        low, high = few[f"control_{key}_estimated_low"], few[f"control_{key}_estimated_high"]
+        low = few[f"control_{key}_estimated_low"]
+        high = few[f"control_{key}_estimated_high"]
         assert low <= few[f"control_{key}"] <= high and few[f"control_p_{key}"] > 0.01
     assert few["published_exposures"] is None and "budget" in few["published_reason"]
     with pytest.raises(InputError, match="evaluations = 9: does not reach"):

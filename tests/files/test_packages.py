@@ -53,7 +53,8 @@ def test_a_published_pipeline_is_taken_as_it_is(registry: Serve, tmp_path: Path)
     ruler.add_patterns([{"label": "PERSON", "pattern": [{"ORTH": "Ada"}]}])
     nlp.to_disk(tmp_path / "published")
     registry(tmp_path / "published")
-    made, scores = tmp_path / "made.spacy", tmp_path / "scores.json"
+    made = tmp_path / "made.spacy"
+    scores = tmp_path / "scores.json"
     pipeline(PipelineSpec(package="en_core_web_sm"), output=made, scores=scores)
     (entity,) = read(str(made))("I met Ada").ents
     assert (entity.text, entity.label_) == ("Ada", "PERSON")

@@ -57,7 +57,9 @@ def test_the_test_is_scipys_and_knows_its_side(seeds):
 
 
 def test_a_claim_of_parts_needs_all_of_them_and_falls_with_one():
-    sure, unsure, against = [-1.0, -1.1, -0.9], [-1.0, 0.4, 0.1], [1.0, 1.1, 0.9]
+    sure = [-1.0, -1.1, -0.9]
+    unsure = [-1.0, 0.4, 0.1]
+    against = [1.0, 1.1, 0.9]
     assert all_below([sure, unsure]) == (True, against_zero(unsure).p)
     assert all_below([sure, against]) == (False, 2 * against_zero(against).p)
 

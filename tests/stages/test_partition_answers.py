@@ -69,7 +69,9 @@ def slow(
     found = np.array(marks, bool)
     if not merge:
         return redacted, found
-    parts, kept, last = [], [], 0
+    parts = []
+    kept = []
+    last = 0
     for match in re.finditer(rf"{MASK}(?:\s*{MASK})+", redacted):
         parts += [redacted[last : match.start()], MASK]
         kept += [found[last : match.start()], np.full(6, found[slice(*match.span())].any())]
@@ -193,7 +195,8 @@ def test_a_secret_that_is_caught_leaves_no_trace_in_what_is_learned(
 ) -> None:
     text, _, turns = case
     place = min(place, len(text))
-    before, after = text[:place], text[place:]
+    before = text[:place]
+    after = text[place:]
     if re.search(r"\w$", before) or re.match(r"\w", after) or "<" in before[-6:] + after[:6]:
         return
     shift = len(secret) + 2

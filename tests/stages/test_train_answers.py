@@ -84,7 +84,8 @@ def norm_of(grads: list[Tensor]) -> Tensor:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pieces", [[range(5)], [[0], [1], [2], [3], [4]], [[1, 4], [2, 0, 3]]])
 def test_clipped_sums_are_those_of_a_loop(kind: str, pieces: list[Any]) -> None:
-    model, view = model_of(kind), view_of()
+    model = model_of(kind)
+    view = view_of()
     total = [torch.zeros_like(parameter) for parameter in model.parameters()]
     norms = []
     for point in range(len(LENGTHS)):
@@ -106,7 +107,8 @@ def test_clipped_sums_are_those_of_a_loop(kind: str, pieces: list[Any]) -> None:
 
 
 def test_an_author_is_the_mean_of_all_examples_learned_or_not() -> None:
-    model, view = model_of("lstm"), view_of()
+    model = model_of("lstm")
+    view = view_of()
     points = np.array([0, 1, 2])
     batch = answers_only(view, points, padded(view, points, BOS))
     clipper = PerExampleClipper(model, 1e6)
@@ -118,7 +120,8 @@ def test_an_author_is_the_mean_of_all_examples_learned_or_not() -> None:
 
 
 def test_an_example_without_a_turn_is_noise_alone() -> None:
-    model, view = model_of("lstm"), view_of()
+    model = model_of("lstm")
+    view = view_of()
     alone = np.array([1])
     clipper = PerExampleClipper(model, BOUND)
     sums = []

@@ -59,8 +59,9 @@ def generate(
     spec = writing.sampling(
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
     )
-    given = writing.texts(model, tokenizer, list(prompts), count=count, spec=spec, seed=seed)
-    made = [str(row["text"]) for row in given]
+    wanted = writing.asked(prompts, count)
+    rows = writing.texts(model, tokenizer, wanted, spec=spec, seed=seed)
+    made = [str(row["text"]) for row in rows]
     return [made[start : start + count] for start in range(0, len(made), count)]
 
 

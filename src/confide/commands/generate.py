@@ -5,7 +5,7 @@ to sample from it costs no further privacy, whatever the prompts, as long as the
 prompt from protected text is in the file as it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -49,9 +49,9 @@ def generate(
     spec = sampling(
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
     )
-    given = [""] if prompts is None else lines_of(prompts)
+    wanted = asked([""] if prompts is None else lines_of(prompts), count)
     network, words = opened(model, tokenizer, device)
-    made = write_jsonl(output, texts(network, words, given, count=count, spec=spec, seed=seed))
+    made = write_jsonl(output, texts(network, words, wanted, spec=spec, seed=seed))
     say(f"{output}: {made:,} texts")
 
 
@@ -96,22 +96,26 @@ def lines_of(prompts: Path) -> list[str]:
     return found
 
 
+def asked(prompts: Sequence[str], count: int) -> list[str]:
+    """Each prompt `count` times, in order."""
+    if count < 1:
+        raise InputError("must be at least 1", key="count", value=count)
+    return [prompt for prompt in prompts for _ in range(count)]
+
+
 def texts(
     model: models.LanguageModel,
     words: Tokenizer,
     prompts: list[str],
-    count: int,
+    *,
     spec: SamplingSpec,
     seed: int,
 ) -> Iterator[dict[str, str | bool]]:
-    """Prompts and their continuations, in order; `stopped`: the model ended the text itself."""
-    if count < 1:
-        raise InputError("must be at least 1", key="count", value=count)
+    """Each prompt with one continuation; `stopped`: the model ended the text itself."""
     source = torch.Generator().manual_seed(seed)
     stop = ending(words)
-    asked = [prompt for prompt in prompts for _ in range(count)]
-    for start in range(0, len(asked), TOGETHER):
-        part = asked[start : start + TOGETHER]
+    for start in range(0, len(prompts), TOGETHER):
+        part = prompts[start : start + TOGETHER]
         numbers = uniforms(len(part), 1, spec, source)
         encoded = [words.encode(prompt) for prompt in part]
         written = continued(model, encoded, numbers, spec, stop)

@@ -146,26 +146,20 @@ def assemble(
     again = certificate_of(spec, copies, listed)
     again["code"]["version"] = found["code"]["version"]
     if exportable(spec.train.model):
-        role = ADAPTER if adapter else TRANSFORMERS
-        written = (export_adapter if adapter else export)(
-            files["model"][0].parent, load_tokenizer(copies["tokenizer"][0]), folder / role
-        )
         pretrained = getattr(spec.train.model, "pretrained", None)
-        readme = folder / role / "README.md"
-        readme.write_text(
-            card(
-                again,
-                base=None if pretrained is None else named(pretrained),
-                adapter=adapter,
-                audits=audits,
-                against=against,
-            )
+        text = card(
+            again,
+            base=None if pretrained is None else named(pretrained),
+            adapter=adapter,
+            audits=audits,
+            against=against,
         )
-        for path in written:
-            path.chmod(readme.stat().st_mode)  # safetensors closes what it writes to others
+        role = ADAPTER if adapter else TRANSFORMERS
+        words = load_tokenizer(copies["tokenizer"][0])
+        write = export_adapter if adapter else export
+        written = with_card(write(files["model"][0].parent, words, folder / role), text)
         listed[role] = [
-            {"path": str(path.relative_to(folder)), "sha256": sha256(path)}
-            for path in sorted([*written, readme])
+            {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in written
         ]
         again |= {"files": listed}
     sealed_again = sealed(again)
@@ -175,3 +169,12 @@ def assemble(
     for suffix, content in pages.items():
         with atomic(folder / f"certificate{suffix}") as temporary:
             temporary.write_text(content)
+
+
+def with_card(written: list[Path], text: str) -> list[Path]:
+    """The files of an exported model, README.md among them, all open to the same people."""
+    readme = written[0].with_name("README.md")
+    readme.write_text(text)
+    for path in written:
+        path.chmod(readme.stat().st_mode)  # safetensors closes what it writes to others
+    return sorted([*written, readme])

@@ -147,7 +147,8 @@ class CausalLM(LanguageModel):
         for keys, values in contexts:
             layer = DynamicLayer()
             layer.lazy_initialization(keys, values)
-            layer.keys, layer.values = keys, values  # `update` would copy them first
+            layer.keys = keys  # `update` would copy them first
+            layer.values = values
             cache.layers.append(layer)
         hidden = self.read_into(cache, tokens, positions, mask)
         layers: list[Any] = cache.layers

@@ -304,7 +304,8 @@ class PerExampleClipper:
 
     def second(self, reading: Reading, hidden: Tensor) -> Tensor:
         """See Watcher: what layers do is recorded apart from what those outside of blocks did."""
-        self.outside, self.records = self.records, []
+        self.outside = self.records
+        self.records = []
         return reading(hidden)
 
     def gradient(self, made: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
