@@ -336,6 +336,6 @@ def test_later_copies_of_a_candidate_follow_it(tmp_path):
     from confide.attacks.membership.members import first_occurrences
 
     write_jsonl(tmp_path / "points.jsonl", [*rows(), rows()[0]])
-    chosen = list(first_occurrences(tmp_path / "points.jsonl", "order"))
+    chosen = list(first_occurrences(tmp_path / "points.jsonl", ["order"]))
     held = [held for _, _, held in holders(tmp_path / "points.jsonl", "order", chosen)]
     assert held[0] == held[-1] == [0] and held[1] == [1]

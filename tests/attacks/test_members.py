@@ -71,7 +71,7 @@ def test_random_strings_are_uniform_and_never_a_training_secret(points):
     """
     from scipy.stats import chisquare
 
-    secrets = [c for c in occurrences(points, "year").values() if c.member]
+    secrets = [c for c in occurrences(points, ["year"]).values() if c.member]
     drawn = [
         c.secret
         for seed in range(20)
@@ -88,7 +88,7 @@ def test_random_strings_are_uniform_and_never_a_training_secret(points):
 
 
 def test_the_honest_setting_leaves_out_what_is_on_both_sides(points):
-    secrets = {c.secret for c in first_occurrences(points, "year")}
+    secrets = {c.secret for c in first_occurrences(points, ["year"])}
     assert len(secrets) == 57 and not secrets & {"1900", "1901", "1902"}
     assert candidates_of(SPEC.model_copy(update={"non_members": "held_out"}), points) == []
 

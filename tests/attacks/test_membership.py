@@ -1,16 +1,23 @@
 """Membership inference: candidate set, scores against whole forward passes, and the controls."""
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 
-from confide.attacks.membership.members import choose, first_occurrences, tokens_of
-from confide.attacks.membership.membership import grouped
+from confide.attacks.membership.members import (
+    candidates_of,
+    choose,
+    first_occurrences,
+    tokens_of,
+)
+from confide.attacks.membership.membership import grouped, within_kinds
 from confide.attacks.membership.scores import secret_log_probs
 from confide.attacks.registry import ATTACKS
 from confide.attacks.statistics.blind import BASELINES
+from confide.attacks.statistics.metrics import auc
 from confide.attacks.target import Target
 from confide.errors import InputError
 from confide.files.io import write_jsonl
@@ -55,7 +62,7 @@ def test_candidates_are_first_occurrences_on_one_side(tmp_path):
         point("h", "train", " "),  # nothing to score
     ]
     write_jsonl(tmp_path / "points.jsonl", rows)
-    found = list(first_occurrences(tmp_path / "points.jsonl", "order"))
+    found = list(first_occurrences(tmp_path / "points.jsonl", ["order"]))
     assert [(c.secret, c.member) for c in found] == [("11", True), ("22", True), ("44", False)]
     assert found[0].text.startswith("Bo") and all(
         c.text[c.start : c.end] == c.secret for c in found
@@ -64,7 +71,7 @@ def test_candidates_are_first_occurrences_on_one_side(tmp_path):
 
 def test_choice_is_balanced_and_depends_on_seed_alone(tmp_path):
     corpus(tmp_path / "points.jsonl", 100, 30)
-    found = list(first_occurrences(tmp_path / "points.jsonl", "order"))
+    found = list(first_occurrences(tmp_path / "points.jsonl", ["order"]))
     one, again, other = (choose(found, 20, np.random.default_rng(seed)) for seed in (0, 0, 1))
     assert one == again != other and len(set(one)) == 40
     assert [c.member for c in one] == [True] * 20 + [False] * 20
@@ -80,7 +87,7 @@ def test_scores_are_those_of_a_forward_pass(request, make_model, tmp_path, kind,
     write_jsonl(
         tmp_path / "points.jsonl", [point(s, "train", s, name="A" * len(s)) for s in secrets]
     )
-    candidates = list(first_occurrences(tmp_path / "points.jsonl", "order"))
+    candidates = list(first_occurrences(tmp_path / "points.jsonl", ["order"]))
     total, count = secret_log_probs(model, tokens_of(candidates, tokenizer))
     for candidate, fast, tokens in zip(candidates, total, count, strict=True):
         ids = tokenizer.encode(candidate.text)
@@ -93,6 +100,42 @@ def test_scores_are_those_of_a_forward_pass(request, make_model, tmp_path, kind,
             logs = model(torch.tensor([[tokenizer.bos_id, *ids]]))[0].log_softmax(-1)
         assert tokens == len(scored) > 0
         assert fast == pytest.approx(sum(logs[i, ids[i]].item() for i in scored), abs=1e-9)
+
+
+def test_several_kinds_have_as_many_non_members_as_members_each(tmp_path):
+    rows = []
+    for label, train, held in (("order", 30, 12), ("phone", 5, 40)):
+        for split, count in (("train", train), ("test", held)):
+            rows += [
+                point(f"{label}{split}{i}", split, f"{label} {split} {i}", label=label)
+                for i in range(count)
+            ]
+    rows.append(point("both", "train", "phone test 3", label="order"))  # and outside, as a phone
+    write_jsonl(tmp_path / "points.jsonl", rows)
+    spec = SPEC.model_copy(update={"label": ["order", "phone"], "limit": 10})
+    chosen = candidates_of(spec, tmp_path / "points.jsonl")
+    counts = Counter((candidate.label, candidate.member) for candidate in chosen)
+    assert counts == {
+        ("order", True): 10,
+        ("order", False): 10,
+        ("phone", True): 5,
+        ("phone", False): 5,
+    }
+    assert [candidate.member for candidate in chosen] == [True] * 15 + [False] * 15
+    assert "phone test 3" not in {candidate.secret for candidate in chosen}
+
+
+def test_scores_of_kinds_are_compared_within_them():
+    labels = np.array(["a"] * 4 + ["b"] * 4 + ["c"] * 2)
+    member = np.array([1, 1, 0, 0] * 2 + [1, 0], dtype=bool)
+    scores = np.array([-1.0, -2, -3, -4, -100, -200, -300, -400, 7, 7])
+    levelled = within_kinds(labels, scores)
+    for kind in "ab":
+        assert levelled[labels == kind].mean() == pytest.approx(0)
+        assert levelled[labels == kind].std() == pytest.approx(1)
+    assert levelled[labels == "c"].tolist() == [0, 0]
+    assert auc(levelled[member], levelled[~member]) > auc(scores[member], scores[~member])
+    assert within_kinds(labels[:4], scores[:4]).tolist() == scores[:4].tolist()
 
 
 def test_groups_are_disjoint_sums():

@@ -185,7 +185,7 @@ def test_jobs_that_are_snakemakes_of_their_own_read_the_same_files_by_the_same_r
 @pytest.mark.slow
 def test_the_papers_sizes_are_laid_over_any_parameters(project):
     shutil.copy(ROOT / "params.yaml", project.folder)
-    select = ("--config", "select=[crt_customersim]")
+    select = ("--config", "select=[crt_gpt2]")
     large = project.planned(*select, "--profile", "profiles/gpu")
     assert large == project.planned(*select, "--configfile", "profiles/gpu/params.yaml")
     assert large["train"] > project.planned(*select)["train"]

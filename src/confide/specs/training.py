@@ -251,8 +251,9 @@ class MembershipSpec(Spec):
     """
 
     kind: Literal["membership"]
-    label: str = "address"  # kind of gold secret that is attacked
-    limit: Natural = 1000  # members and non-members each
+    # kind of gold secret that is attacked, or several: as many non-members as members of each
+    label: str | Annotated[list[str], Field(min_length=1)] = "address"
+    limit: Natural = 1000  # members and non-members of a kind, each
     non_members: Literal["held_out", "random"] = (
         "held_out"  # random: strings of spaces and digits, told apart by their form
     )
@@ -273,6 +274,11 @@ class MembershipSpec(Spec):
     group: Natural = 20
     bootstrap: Natural = 1000
     seed: int = 0
+
+    @property
+    def labels(self) -> list[str]:
+        """The kinds of secrets that are attacked."""
+        return [self.label] if isinstance(self.label, str) else self.label
 
     @property
     def published_setting(self) -> bool:

@@ -76,7 +76,8 @@ def shadows(
     keep_pages()
     words = load_tokenizer(tokenizer)
     rng = default_rng([spec.seed, 1])
-    chosen = choose(list(first_occurrences(points, spec.label)), spec.limit, default_rng(spec.seed))
+    secrets = first_occurrences(points, [spec.label])
+    chosen = choose(secrets, spec.limit, default_rng(spec.seed))
     member = np.array([candidate.member for candidate in chosen], dtype=bool)
     if member.sum() < FEWEST:
         message = f"has fewer than {FEWEST} members or non-members"

@@ -182,7 +182,7 @@ def lira(spec: LiraSpec, target: Target) -> dict[str, Any]:
         raise InputError("needs shadow models", key="attack", value="lira")
     models = shadows.read(target.shadows, spec)
     chosen = choose(
-        first_occurrences(target.points, spec.label), spec.limit, np.random.default_rng(spec.seed)
+        first_occurrences(target.points, [spec.label]), spec.limit, np.random.default_rng(spec.seed)
     )
     member = members_of(chosen)
     view = tokens_of(chosen, target.tokenizer)

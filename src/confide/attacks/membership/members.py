@@ -6,6 +6,7 @@ uniform strings of spaces and digits, told apart by their form alone. The candid
 corpus and seed, not on the model.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,13 +22,14 @@ RANDOM = list(" 0123456789")  # of the published non-members
 
 
 class Candidate(NamedTuple):
-    """A secret in the text where it first occurs."""
+    """A secret in the text where it first occurs, and its kind."""
 
     secret: str
     text: str
     start: int
     end: int
     member: bool
+    label: str = ""
 
     def with_secret(self, secret: str) -> "Candidate":
         """The candidate with another secret in the same place of its text."""
@@ -35,24 +37,25 @@ class Candidate(NamedTuple):
         return self._replace(secret=secret, text=text, end=self.start + len(secret))
 
 
-def occurrences(points: Path, label: str) -> dict[tuple[str, bool], Candidate]:
-    """Each secret of a label at its first place in train (key: secret, True) and outside (False).
+def occurrences(points: Path, labels: Collection[str]) -> dict[tuple[str, bool], Candidate]:
+    """Each secret of the labels at its first place in train (key: secret, True) and outside.
 
     The first place of a secret is never a later copy, so deduplication takes no candidate away.
     """
     first: dict[tuple[str, bool], Candidate] = {}
     for text, split, gold in read_rows(points, "text", "split", "gold"):
-        for start, end, kind, *_ in gold:
+        for start, end, label, *_ in gold:
             secret = text[start:end]
             member = split == "train"
-            if kind == label and secret.strip():
-                first.setdefault((secret, member), Candidate(secret, text, start, end, member))
+            if label in labels and secret.strip():
+                candidate = Candidate(secret, text, start, end, member, label)
+                first.setdefault((secret, member), candidate)
     return first
 
 
-def first_occurrences(points: Path, label: str) -> list[Candidate]:
-    """Each secret of a label that stands in train only, or never in train, at its first place."""
-    first = occurrences(points, label)
+def first_occurrences(points: Path, labels: Collection[str]) -> list[Candidate]:
+    """Each secret of the labels that is in train alone, or never in train, at its first place."""
+    first = occurrences(points, labels)
     return [
         candidate
         for (secret, member), candidate in first.items()
@@ -95,16 +98,21 @@ def against_random(
 
 
 def candidates_of(spec: MembershipSpec, points: Path) -> list[Candidate]:
-    """The candidates of a setting, members first and as many non-members.
+    """The candidates of a setting, members first and as many non-members of each kind.
 
     In the context `bare` they come without the text around them.
     """
     rng = np.random.default_rng(spec.seed)
     if spec.non_members == "random":
-        secrets = occurrences(points, spec.label).values()
-        chosen = against_random([secret for secret in secrets if secret.member], spec.limit, rng)
+        secrets = [one for one in occurrences(points, spec.labels).values() if one.member]
+        chosen = against_random(secrets, spec.limit, rng)
     else:
-        chosen = choose(first_occurrences(points, spec.label), spec.limit, rng)
+        secrets = first_occurrences(points, spec.labels)
+        chosen = []
+        for label in spec.labels:
+            of_kind = [candidate for candidate in secrets if candidate.label == label]
+            chosen += choose(of_kind, spec.limit, rng)
+        chosen.sort(key=lambda candidate: not candidate.member)
     return chosen if spec.context == "text" else [bare(candidate) for candidate in chosen]
 
 

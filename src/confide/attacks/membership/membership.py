@@ -6,6 +6,7 @@ those of Shi et al. 2022 and Min-K%++ (`scores.py`), and `members.py` says who i
 metrics name the setting, and what blind baselines make of it.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,11 +129,12 @@ def nothing(reason: str) -> dict[str, Any]:
 
 
 def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
-    """Attack the secrets of `spec.label`.
+    """Attack the secrets of the labels.
 
     Metrics are None, with a reason, where the corpus has too few of them.
     """
     chosen = candidates_of(spec, target.points)
+    comparable = partial(within_kinds, np.array([candidate.label for candidate in chosen]))
     member = members_of(chosen)
     metrics = counts_of(spec, member)
     metrics |= {"non_members_from": spec.non_members, "context": spec.context}
@@ -142,27 +144,39 @@ def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
     total, count = secret_log_probs(target.model, view)
     if not np.isfinite(total).all():
         return metrics | nothing(NOT_FINITE)
-    per_token = total / count
-    metrics |= report_on(spec, per_token, member, "") | report_on(spec, total, member, "total_")
+    asked = Asked(spec, target, chosen, view, total / count)
+    per_token = comparable(asked.per_token)
+    metrics |= report_on(spec, per_token, member, "")
+    metrics |= report_on(spec, comparable(total), member, "total_")
     metrics |= at_few_false_positives(per_token[member], per_token[~member], "", spec.seed)
-    asked = Asked(spec, target, chosen, view, per_token)
     for name in [*spec.scores, *(["reference"] if spec.reference is not None else [])]:
-        metrics |= _further(name, asked, member)
+        scores = SCORES[name](asked)
+        if np.isfinite(scores).all():
+            metrics |= judged(comparable(scores), member, spec.bootstrap, spec.seed, f"{name}_")
+        else:  # another model or another text may have such probabilities
+            metrics |= {f"{name}_auc": None, f"{name}_acc_balanced": None}
     secrets = [candidate.secret for candidate in chosen]
     for name, baseline in BASELINES.items():
-        metrics |= report_on(spec, baseline(secrets, member, spec.seed), member, f"blind_{name}_")
+        scores = comparable(baseline(secrets, member, spec.seed))
+        metrics |= report_on(spec, scores, member, f"blind_{name}_")
     return metrics | {"reasons": _reasons(metrics)}
 
 
-def _further(name: str, asked: Asked, member: np.ndarray) -> dict[str, Any]:
-    """Numbers of one of the further scores; None where that is not finite.
+def within_kinds(labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Scores (M,) that may be compared across kinds of secrets.
 
-    That is where another model or another text has probabilities that are not finite.
+    Of several kinds each has its mean taken off, and is divided by its deviation: a name is
+    likelier than a number, whoever was in the text. Which are members is not looked at.
     """
-    scores = SCORES[name](asked)
-    if not np.isfinite(scores).all():
-        return {f"{name}_auc": None, f"{name}_acc_balanced": None}
-    return judged(scores, member, asked.spec.bootstrap, asked.spec.seed, f"{name}_")
+    kinds = np.unique(labels)
+    if len(kinds) == 1:
+        return scores
+    levelled = np.empty(len(scores))
+    for kind in kinds:
+        of_kind = scores[labels == kind]
+        deviation = of_kind.std()
+        levelled[labels == kind] = (of_kind - of_kind.mean()) / (deviation or 1.0)
+    return levelled
 
 
 def _reasons(metrics: dict[str, Any]) -> dict[str, str]:
