@@ -1,0 +1,60 @@
+"""docs/results.md is what tools/results_page.py makes of the results that are kept beside it."""
+
+import csv
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+spec = importlib.util.spec_from_file_location("results_page", ROOT / "tools/results_page.py")
+results_page = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(results_page)
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """The kept results and the page in a folder of their own."""
+    shutil.copytree(results_page.KEPT, tmp_path / "results")
+    shutil.copy(results_page.PAGE, tmp_path / "results.md")
+    for name, place in {
+        "KEPT": "results",
+        "PAGE": "results.md",
+        "DATES": "results/dates.csv",
+        "CLAIMS": "results/claims.csv",
+    }.items():
+        monkeypatch.setattr(results_page, name, tmp_path / place)
+    return tmp_path
+
+
+def test_no_number_of_the_page_is_typed():
+    assert results_page.main(["--check"]) == 0
+
+
+def test_another_number_makes_another_page(copy):
+    kept = copy / "results/crt_customersim.csv"
+    kept.write_text(kept.read_text().replace("19.931", "18.765"))
+    assert results_page.main(["--check"]) == 1
+
+
+def test_a_study_whose_results_are_there_replaces_what_is_kept_of_it(copy):
+    made = copy / "made/studies/crt_customersim/table.csv"
+    made.parent.mkdir(parents=True)
+    shutil.copy(copy / "results/crt_customersim.csv", made)
+    made.write_text(made.read_text().replace("19.931", "18.765"))
+    summary = copy / "made/summary/claims.csv"
+    summary.parent.mkdir()
+    first, *_ = results_page.read(copy / "results/claims.csv")
+    results_page.write(summary, list(first), [first | {"verdict": "does not hold"}])
+    before = {path.name: path.read_text() for path in (copy / "results").iterdir()}
+    assert results_page.main(["--results", str(copy / "made")]) == 0
+    after = {path.name: path.read_text() for path in (copy / "results").iterdir()}
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed <= {"crt_customersim.csv", "claims.csv", "dates.csv"}
+    assert "18.765" in after["crt_customersim.csv"]
+    verdict = next(csv.DictReader(after["claims.csv"].splitlines()))["verdict"]
+    assert verdict == "does not hold"
+    assert results_page.main(["--check"]) == 0
+    assert "18.8" in (copy / "results.md").read_text()

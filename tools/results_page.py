@@ -1,0 +1,179 @@
+"""Write docs/results.md from the results of studies, so that no number of it is typed.
+
+    python tools/results_page.py [--results FOLDER]
+
+The words are in tools/results.md.jinja, which asks for tables, single numbers and verdicts. What it
+asks for is kept under docs/results/, a CSV for each study with one row per run and seed: a study
+whose results are in FOLDER (results/, if nothing is said) replaces what is kept of it, the others
+stay. `--check` writes nothing, and ends with 1 where the page is not what would be written.
+"""
+
+import argparse
+import csv
+import datetime
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from confide.report.tables.table import Row, cell, table_lines
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "docs/results"
+PAGE = ROOT / "docs/results.md"
+TEMPLATE = "results.md.jinja"
+ROW = ("name", "method", "gamma", "seed")
+DATES = KEPT / "dates.csv"
+CLAIMS = KEPT / "claims.csv"
+UNTRIED = "–"
+
+
+class Results:
+    """What the template may ask for; `asked` collects the columns of each study."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.asked: dict[str, dict[str, None]] = {}
+        self.claims = read(CLAIMS)
+        self.dates = {row["study"]: row["date"] for row in read(DATES)}
+        made = folder / "summary/claims.csv"
+        if made.is_file():
+            self.claims = merged(self.claims, read(made))
+
+    def has(self, study: str) -> bool:
+        """Whether there are numbers of a study."""
+        return any(path.is_file() for path in (self.made(study), KEPT / f"{study}.csv"))
+
+    def made(self, study: str) -> Path:
+        return self.folder / "studies" / study / "table.csv"
+
+    def group(self, study: str, name: str, gamma: float | None, column: str) -> list[Row]:
+        """The seeds of one row of a study, at one miss rate (None: the only one)."""
+        self.asked.setdefault(study, dict.fromkeys(ROW))[column] = None
+        source = self.made(study)
+        rows = read(source if source.is_file() else KEPT / f"{study}.csv")
+        chosen = [
+            {column: number(row[column])}
+            for row in rows
+            if row["name"] == name and (gamma is None or float(row["gamma"]) == gamma)
+        ]
+        if not chosen:
+            raise SystemExit(f"{study}: has no run of {name} at γ = {gamma}")
+        return chosen
+
+    def value(self, study: str, name: str, column: str, gamma: float | None = None) -> str:
+        """Mean over the seeds, with the half width of its 95 % interval."""
+        return cell(self.group(study, name, gamma, column), column)
+
+    def table(
+        self, study: str, columns: dict[str, str], rows: dict[str, tuple[str, float | None]]
+    ) -> str:
+        """A table in Markdown: headings and columns; labels, names of rows and miss rates."""
+        body = [
+            [label, *(self.value(study, name, column, gamma) for column in columns.values())]
+            for label, (name, gamma) in rows.items()
+        ]
+        return "\n".join(table_lines(["", *columns], body))
+
+    def seeds(self, study: str, name: str) -> int:
+        """How many seeds a row has at each miss rate."""
+        rows = self.group(study, name, None, "seed")
+        return len({row["seed"] for row in rows})
+
+    def date(self, study: str) -> str:
+        """When the numbers of a study were kept."""
+        return self.dates[study]
+
+    def verdicts(self, paper: str) -> str:
+        """Claims of a paper against what they were tried on, in one table of verdicts."""
+        claims = [row for row in self.claims if row["paper"] == paper]
+        tried = dict.fromkeys(corpus_of(row["claim"]) for row in claims)
+        rows: dict[tuple[str, str], dict[str, str]] = {}
+        for row in claims:
+            corpus = corpus_of(row["claim"])
+            claim = row["claim"].removeprefix(f"{corpus}: ")
+            place = ", ".join(part for part in (row["section"], row["where"]) if part)
+            rows.setdefault((claim, place), {})[corpus] = row["verdict"]
+        body = [
+            [claim, place, *(verdict.get(corpus, UNTRIED) for corpus in tried)]
+            for (claim, place), verdict in rows.items()
+        ]
+        heads = [corpus or "verdict" for corpus in tried]
+        return "\n".join(table_lines(["claim", "place", *heads], body))
+
+    def keep(self) -> None:
+        """Write what the template asked for of the studies whose results are there."""
+        KEPT.mkdir(exist_ok=True)
+        for study, columns in self.asked.items():
+            if self.made(study).is_file():
+                rows = read(self.made(study))
+                write(KEPT / f"{study}.csv", list(columns), rows)
+                self.dates[study] = datetime.date.today().isoformat()
+        write(CLAIMS, list(self.claims[0]) if self.claims else [], self.claims)
+        dates = [{"study": study, "date": date} for study, date in sorted(self.dates.items())]
+        write(DATES, ["study", "date"], dates)
+
+
+def corpus_of(claim: str) -> str:
+    """What a claim was tried on: the words before its first colon."""
+    corpus, colon, _ = claim.partition(": ")
+    return corpus if colon else ""
+
+
+def merged(kept: list[Row], made: list[Row]) -> list[Row]:
+    """Claims that were kept, and newer verdicts on them and on others."""
+    newer = {(row["paper"], row["claim"]): row for row in made}
+    older = [newer.pop((row["paper"], row["claim"]), row) for row in kept]
+    return older + list(newer.values())
+
+
+def number(text: str) -> float | None:
+    """A number of a table; None where nothing was measured."""
+    return float(text) if text else None
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a CSV file, of none where it is not there."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, columns: list[str], rows: Iterable[Row]) -> None:
+    """A CSV file with these columns of the rows."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def page(results: Results) -> str:
+    """The whole page."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(TEMPLATE).render(results=results)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--results", type=Path, default=ROOT / "results")
+    parser.add_argument("--check", action="store_true")
+    asked = parser.parse_args(arguments)
+    if asked.check:
+        return int(page(Results(KEPT / "none")) != PAGE.read_text())
+    results = Results(asked.results)
+    page(results)  # asks for the columns
+    results.keep()
+    PAGE.write_text(page(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
