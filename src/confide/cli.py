@@ -37,8 +37,8 @@ COMMANDS = (  # for a user; no rule of the workflow calls them
     "example", "generate",
 )
 STAGES = (
-    "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy", "dedup",
-    "redact", "recall", "partition", "neighbours", "train", "shadows", "certify", "evaluate",
+    "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
+    "word_list", "dedup", "redact", "recall", "partition", "neighbours", "train", "shadows", "certify", "evaluate",
     "attack", "trajectory", "gate", "report", "summary", "scan", "track",
 )
 # fmt: on

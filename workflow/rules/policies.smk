@@ -44,3 +44,20 @@ rule domain_policy:
     shell:
         "confide domain_policy --spec {params.spec:q} --points {input.points} "
         "--output {output.fitted} --scores {output.scores} > {log} 2>&1"
+
+
+# Familiar words of a public corpus, which a cover leaves as they are.
+rule word_list:
+    input:
+        points=lambda w: domain_texts(PARAMS.word_lists[w.words]),
+    output:
+        "data/work/word_lists/{words}.json",
+    log:
+        "logs/word_list/{words}.log",
+    benchmark:
+        "logs/benchmarks/word_list/{words}.tsv"
+    params:
+        spec=lambda w: show(PARAMS.word_lists[w.words]),
+        code=code("word_list"),
+    shell:
+        "confide word_list --spec {params.spec:q} --points {input.points} --output {output} > {log} 2>&1"

@@ -43,6 +43,7 @@ REFERENCES = (  # block, field, block that must define the value
     ("tokenizers", "corpus", "corpora"),
     ("pipelines", "entities", "corpora"),
     ("domain_policies", "corpus", "corpora"),
+    ("word_lists", "corpus", "corpora"),
     ("datasets", "corpus", "corpora"),
     ("datasets", "canaries", "canaries"),
     ("datasets", "policy", "policies"),
@@ -162,7 +163,12 @@ def conversations(params: Params) -> Iterator[Problem]:
                 f"source {corpus.template}, control template"
             )
             yield Problem(("datasets", name, "tokenizer"), dataset.tokenizer, message)
-    readers = (("tokenizers", "corpus"), ("pipelines", "entities"), ("domain_policies", "corpus"))
+    readers = (
+        ("tokenizers", "corpus"),
+        ("pipelines", "entities"),
+        ("domain_policies", "corpus"),
+        ("word_lists", "corpus"),
+    )
     for block, field in readers:
         for name, spec in getattr(params, block).items():
             if (given := getattr(spec, field, None)) in chats:

@@ -173,6 +173,7 @@ def sources(params: Params) -> dict[str, SplitSpec]:
         *(tokenizer.corpus for tokenizer in params.tokenizers.values()),
         *(pipeline.entities for pipeline in params.pipelines.values()),
         *(policy.corpus for policy in params.domain_policies.values()),
+        *(words.corpus for words in params.word_lists.values()),
     ]
     cuts += [(corpus, POINT, 0) for corpus in read_by_others if corpus is not None]
     return {source_name(*cut): split_spec(params, *cut) for cut in cuts}

@@ -1,4 +1,4 @@
-"""Models that policies run and that the workflow makes: pipelines, keywords, classifiers.
+"""What policies run and the workflow makes: pipelines, keywords, classifiers, lists of words.
 
 A policy of params.yaml names them; a job gets the policy with the file's place instead.
 """
@@ -6,6 +6,7 @@ A policy of params.yaml names them; a job gets the policy with the file's place 
 from confide.specs import Params, PolicySpec
 
 PIPELINE = "data/work/pipelines/{}.spacy"
+WORD_LIST = "data/work/word_lists/{}.json"
 DOMAIN_POLICY = {
     "keyword": "data/work/domain_policies/{}.json",
     "classifier": "data/work/domain_policies/{}.safetensors",
@@ -26,6 +27,9 @@ def trained(params: Params, policy: PolicySpec) -> dict[str, str | None]:
     if policy.kind in DOMAIN_POLICY:
         if model in params.domain_policies:
             return {DOMAIN_POLICY[policy.kind].format(model): params.domain_policies[model].corpus}
+    elif policy.kind == "cover":
+        if model in params.word_lists:
+            return {WORD_LIST.format(model): params.word_lists[model].corpus}
     elif model in params.pipelines:
         return {PIPELINE.format(model): params.pipelines[model].entities}
     return {}

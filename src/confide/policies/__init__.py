@@ -10,6 +10,7 @@ from typing import Any
 from confide.policies import batches
 from confide.policies.batches import Batched, alone, one_by_one
 from confide.policies.contextual import contextual
+from confide.policies.cover import cover
 from confide.policies.domain_classifier import classifier
 from confide.policies.everything import everything
 from confide.policies.keyword import keyword
@@ -76,6 +77,7 @@ POLICIES: dict[str, Callable[[Any], Policy]] = {
     "presidio": presidio,
     "keyword": keyword,
     "classifier": lambda spec: alone(classifier(spec)),
+    "cover": cover,
     "union": any_of,
 }
 

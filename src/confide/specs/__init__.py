@@ -63,6 +63,7 @@ from confide.specs.policies import (
     ClassifierFitSpec,
     ClassifierPolicySpec,
     ContextualPolicySpec,
+    CoverPolicySpec,
     DomainPolicySpec,
     EverythingPolicySpec,
     KeywordFitSpec,
@@ -73,6 +74,7 @@ from confide.specs.policies import (
     PresidioPolicySpec,
     RegexPolicySpec,
     UnionPolicySpec,
+    WordListSpec,
 )
 from confide.specs.training import (
     AdapterSpec,
@@ -119,6 +121,7 @@ __all__ = [
     "ClassifierFitSpec",
     "ClassifierPolicySpec",
     "ContextualPolicySpec",
+    "CoverPolicySpec",
     "CorpusSpec",
     "Count",
     "CustomerSimSpec",
@@ -195,6 +198,7 @@ __all__ = [
     "TrajectorySpec",
     "TreebankSpec",
     "UnionPolicySpec",
+    "WordListSpec",
     "WikiTextSpec",
     "WordCanarySpec",
     "parse",

@@ -14,7 +14,7 @@ from confide.specs.data import (
     RedactSpec,
     TokenizerSpec,
 )
-from confide.specs.policies import DomainPolicySpec, PipelineSpec, PolicySpec
+from confide.specs.policies import DomainPolicySpec, PipelineSpec, PolicySpec, WordListSpec
 from confide.specs.training import (
     AttackSpec,
     ModelSpec,
@@ -202,6 +202,7 @@ class Params(Spec):
     tokenizers: dict[str, TokenizerSpec]
     pipelines: dict[str, PipelineSpec] = {}
     domain_policies: dict[str, DomainPolicySpec] = {}
+    word_lists: dict[str, WordListSpec] = {}
     policies: dict[str, PolicySpec]
     canaries: dict[str, AnyCanarySpec]
     datasets: dict[str, DatasetSpec]

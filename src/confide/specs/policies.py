@@ -110,6 +110,27 @@ class ClassifierPolicySpec(Spec):
     window: Natural = 16  # words; an utterance of fewer is one window
 
 
+class CoverPolicySpec(Spec):
+    """Covers whatever may be secret, from its first word to its last. Patterns see one word at a
+    time, so that no word is judged by another.
+    """
+
+    kind: Literal["cover"]
+    patterns: Annotated[dict[str, str], Field(min_length=1)]  # label -> pattern within a word
+    # one of `word_lists`, or a JSON file with one: words that are not secret, whatever the patterns
+    # find in them; a word with a digit is none of them
+    model: str | None = None
+    public: bool = False  # you declare that a list that the workflow does not make is public
+    gap: Count | None = None  # words that a cover may span between two hits; None: any number
+
+
+class WordListSpec(Spec):
+    """Words of a public corpus that occur often enough to be nobody's secret."""
+
+    corpus: str  # name of a public corpus
+    min_count: Natural = 30  # times that a word occurs, at least
+
+
 class UnionPolicySpec(Spec):
     """Flags what any of its policies flags."""
 
@@ -125,6 +146,7 @@ PolicySpec = Annotated[
     | PresidioPolicySpec
     | KeywordPolicySpec
     | ClassifierPolicySpec
+    | CoverPolicySpec
     | UnionPolicySpec,
     Field(discriminator="kind"),
 ]
