@@ -3,7 +3,6 @@
 """
 
 import argparse
-import re
 import signal
 import sys
 import tempfile
@@ -29,7 +28,6 @@ from workflow_faults import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
-MESSAGE = re.compile(r"“(?:confide \w+: error: |ERROR: )?(.+?)(?: \([^)]*\)?)?”")
 CUT = {  # file: whether it is also deleted and made again, which may be half of the study
     "data/work/sim/points.jsonl": False,
     "data/work/sim/g0.1-dedup/redacted.safetensors": False,
@@ -40,19 +38,18 @@ CUT = {  # file: whether it is also deleted and made again, which may be half of
 }
 HEAD = """# Faults
 
-Read this if a run was killed, ran out of disk or was started twice, and you want to know what is
-lost: the line below the table.
+Read this if a run was killed, started twice, or ran out of disk.
 
 **After a crash:** `make unlock; snakemake`. Training goes on from its last checkpoint, to the same
-weights bit for bit and the same ε. A built file that was cut short is refused by name.
+weights and ε, bit for bit. A file that was cut short is refused by name: delete it, and it
+is made anew.
 
-Each fault was injected into real runs of the tiny study ({jobs} jobs). The files of the next run
-were compared with those of a run without it, byte for byte but for times and memory of epochs. A
-temporary file left behind counts as lost, and so does a second rerun that finds something to do.
+Each fault was injected into the tiny study. What the next run made was compared with a run without
+it, byte for byte but for times and memory.
 `python tests/faults/table.py --points 20` writes this page.
 
-| fault | times | injected at | the user reads |
-|---|---|---|---|
+| fault | times | injected at |
+|---|---|---|
 """
 
 
@@ -80,16 +77,12 @@ def rows(reference: Project, fresh: Project, folder: Path, points: int) -> Itera
 
 
 def table(rows: list[Row]) -> Iterator[str]:
-    """Lines of the table: one for all rows of a fault, with the first of the messages that the user
-    reads. Below it, what was lost.
-    """
+    """Lines of the table: one for all rows of a fault. Below it, what was lost."""
     for fault in dict.fromkeys(row.fault for row in rows):
         same = [row for row in rows if row.fault == fault]
         places = ", ".join(row.where.removesuffix(" of a training job") for row in same)
-        messages = [match[1] for row in same if (match := MESSAGE.search(row.outcome))]
         times = sum(row.times for row in same)
-        said = f"“{messages[0]}”" if messages else "–"
-        cells = (fault, str(times), places, said)
+        cells = (fault, str(times), places)
         yield "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |\n"
     yield "\n"
     for row in rows:
@@ -111,7 +104,6 @@ def main() -> int:
         folder = Path(name)
         (folder / "bin").mkdir()
         fresh = project_in(folder / "fresh", environment_in(folder / "bin"))
-        jobs = sum(fresh.planned().values())
         reference = fresh.copy(folder / "reference")
         reference.snakemake()
         found: list[Row] = []
@@ -120,7 +112,7 @@ def main() -> int:
             found.append(replace(row, outcome=row.outcome.replace(f"{folder}/", "")))
             lost += bool(row.lost)
             print(f"{time.monotonic() - started:.0f} s: {found[-1]}", file=sys.stderr, flush=True)
-    PAGE.write_text(HEAD.format(jobs=jobs) + "".join(table(found)))
+    PAGE.write_text(HEAD + "".join(table(found)))
     return lost
 
 

@@ -106,7 +106,7 @@ def killed_anywhere(reference: Project, folder: Path, points: int, seed: int = 0
         else:
             lost.append(said)
             break
-    where = f"calls drawn at random among its {calls}, in {len(places)} modules"
+    where = f"calls among {calls}, at random, in {len(places)} modules"
     says = "weights and ledger bit for bit, no noise twice"
     return [row("kill -9 of a training job", where, lost, says, places.total())]
 

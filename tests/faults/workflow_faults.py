@@ -75,8 +75,8 @@ def killed(
             project.snakemake("--unlock")
     lost = completed(project, reference)
     lost += [f"{path.name} was left over" for path in left_over(project)]
-    what = "the controlling process only; its jobs live on" if alone else "the whole process group"
-    where = f"{len(places)} of {total} jobs, drawn at random, and up to 1 s later"
+    what = "Snakemake alone" if alone else "all processes"
+    where = f"{len(places)} of {total} jobs, at random"
     return Row(f"kill -9 of {what}", where, verdict(lost, reference), lost, done)
 
 

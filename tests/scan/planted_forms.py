@@ -1,4 +1,4 @@
-"""A secret written in every way that the search sees through, by the names of the table in
+"""A secret written in every way that the search sees through, by the names of the lists in
 docs/scan.md.
 """
 

@@ -69,14 +69,14 @@ def test_the_same_file_holds_no_other_secret(tmp_path, row, place, secret, make)
     assert found["hits"] == 0
 
 
-def rows_under(title: str) -> list[str]:
-    """First cells of the table below a heading of the page."""
+def forms_under(title: str) -> list[str]:
+    """Forms in the list below a heading of the page: what stands before a colon."""
     part = PAGE.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
-    return re.findall(r"^\| ([^|]+?) \|", part, re.MULTILINE)[1:]  # without the head
+    return re.findall(r"^- ([^:\n]+)", part, re.MULTILINE)
 
 
 def test_the_page_lists_these_forms():
-    assert rows_under("What it sees") == list(SEEN)
+    assert forms_under("What it sees") == list(SEEN)
 
 
 UNSEEN_CASES = [(row, secret, make) for row, cases in UNSEEN.items() for secret, make in cases]
@@ -93,4 +93,4 @@ def test_the_page_says_honestly_what_is_not_found(tmp_path, row, secret, make):
 
 
 def test_the_page_lists_what_is_not_seen():
-    assert set(rows_under("What it does not see")) == {*UNSEEN, *NOT_PLANTED}
+    assert set(forms_under("What it does not see")) == {*UNSEEN, *NOT_PLANTED}

@@ -1,4 +1,4 @@
-"""The same secrets in ways that the search does not see through, by the names of the table in
+"""The same secrets in ways that the search does not see through, by the names of the lists in
 docs/scan.md.
 """
 

@@ -1,4 +1,4 @@
-"""The table of docs/threat_model.md: what is said of each kind of file, so that tests can hold it
+"""The lists of docs/threat_model.md: what is said of each kind of file, so that tests can hold it
 against what is there.
 """
 
@@ -8,6 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 PAGE = Path(__file__).parents[2] / "docs/threat_model.md"
+
+
+GOES = {  # how a list of the page begins: what `dvc push`, MLflow and `confide release` do
+    "These stay": ("no", "no", "no"),
+    "`dvc push` sends these:": ("yes", "no", "no"),
+    "`dvc push` sends these, and MLflow shows": ("yes", "yes", "no"),
+    "`dvc push` sends these, and `confide release` copies": ("yes", "no", "yes"),
+    "`confide release` rounds": ("no", "no", "rounded"),
+}
 
 
 class Row(NamedTuple):
@@ -25,48 +34,47 @@ def section(title: str) -> str:
     return PAGE.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
 
 
+def named(item: str) -> list[str]:
+    """Patterns of an item of a list: what stands before its colon."""
+    return re.findall(r"`([^`]+)`", item.split(": ")[0])
+
+
 def rows() -> list[Row]:
     """All kinds, in the order of the page."""
-    cells = [
-        line.strip("|").split(" | ")
-        for line in section("Every kind of file").splitlines()
-        if line.startswith("| `")
-    ]
-    return [
-        Row(re.findall(r"`([^`]+)`", files), *(cell.strip() for cell in said))
-        for files, _, *said in cells
-    ]
+    first, *lists = section("Every kind of file").split("\n**")
+    (closed,) = re.findall(r"those of ([^:]+?)\s+lie in a folder of mode 0700", first)
+    folders = re.findall(r"`([^`]+)`", closed)
+    found = []
+    for one in lists:
+        (goes,) = (how for begins, how in GOES.items() if one.startswith(begins))
+        for item in re.findall(r"^- (.*)", one, flags=re.M):
+            patterns = named(item)
+            mode = "in 0700" if patterns[0].split("/")[0] in folders else "0600"
+            found.append(Row(patterns, mode, *goes))
+    return found
 
 
 class Place(NamedTuple):
-    """One kind of file outside the project; `~` is the home, `$TMPDIR` the folder of temporary
-    files.
+    """One kind of file outside the project, which stays there; `~` is the home, `$TMPDIR` the
+    folder of temporary files. open: whether the umask says who can read it.
     """
 
     pattern: str
-    mode: str
-    stays: bool
+    open: bool
 
 
 def places() -> list[Place]:
-    """All kinds of which the page names a pattern, in its order."""
-    cells = [
-        [cell.strip() for cell in line.strip("| ").split(" | ")]
-        for line in section("Outside the project").splitlines()
-        if line.startswith("| ")
-    ]
-    return [
-        Place(where.strip("`"), mode, long.startswith("stays"))
-        for where, _, mode, long in cells
-        if where.startswith("`")
-    ]
+    """All kinds that the page names, in its order."""
+    items = re.findall(r"^- (.*)", section("Outside the project"), flags=re.M)
+    return [Place(pattern, "(your umask" in item) for item in items for pattern in named(item)]
 
 
 def row_of(path: str) -> Row | None:
-    """The first kind that a file, relative to the project, is of."""
-    return next(
-        (row for row in rows() if any(fnmatch(path, pattern) for pattern in row.patterns)), None
-    )
+    """The kind that a file, relative to the project, is of: that with the longest pattern."""
+    fitting = [
+        (len(pattern), row) for row in rows() for pattern in row.patterns if fnmatch(path, pattern)
+    ]
+    return max(fitting, key=lambda one: one[0])[1] if fitting else None
 
 
 def built_files(folder: Path) -> dict[str, Row | None]:

@@ -18,12 +18,24 @@ HEAD = """# Bug zoo
 
 Read this if you wonder whether the tests would notice that privacy is broken. Here it is broken on
 purpose, {faults} times: each fault is a small change of the real code, one at a time. {checks}
-checks pass on the project as it is (in {seconds:.0f} s together). Every run of the tests holds each
+checks pass on the project as it is, in {seconds:.0f} s together. Every run of the tests holds each
 fault against the check that must fail by it. `python tests/zoo/table.py` tries all faults against
-all checks and writes this page. No fault rests on `{audit}`:
+all checks and writes this page.
+
+Behind each check stands the number of its faults. No fault rests on `{audit}`:
 like any attack it notices gross faults only.
 """
 AUDIT = "one_run_audit_stays_below_the_certificate"
+OF = {  # what the checks of a module are about
+    "engine_checks": "A noised update",
+    "job_checks": "A training job",
+    "data_checks": "Redaction, and what it misses",
+    "price_checks": "Prices and certificates",
+    "scan_checks": "The scan",
+    "vouch_checks": "Signatures, several models",
+    "audit_checks": "Audits",
+    "outward_checks": "What comes from outside",
+}
 
 
 def main() -> None:
@@ -65,13 +77,15 @@ def page(seconds: dict[str, float], found: dict[str, list[str]]) -> list[str]:
     """Lines of the page, from the seconds of each check and the checks that notice each fault."""
     total = sum(seconds.values())
     lines = [HEAD.format(faults=len(FAULTS), checks=len(CHECKS), seconds=total, audit=AUDIT)]
-    lines += ["| check | its faults |", "|---|---|"]
-    lines += [f"| `{name}` | {sum(fault.by == name for fault in FAULTS)} |" for name in CHECKS]
+    for module, title in OF.items():
+        own = [name for name, check in CHECKS.items() if check.__module__ == module]
+        lines += [f"**{title}**", ""]
+        lines += [f"- `{name}`: {sum(fault.by == name for fault in FAULTS)}" for name in own]
+        lines.append("")
     missed = [name for name, names in found.items() if not names]
-    lines += [
-        "",
-        f"Not noticed: {', '.join(missed)}." if missed else f"All {len(found)} are noticed.",
-    ]
+    lines.append(
+        f"Not noticed: {', '.join(missed)}." if missed else f"All {len(found)} are noticed."
+    )
     return lines
 
 

@@ -111,7 +111,7 @@ def test_a_fault_depends_on_no_layout(tmp_path, monkeypatch) -> None:
 
 def test_the_page_counts_these_faults_by_check() -> None:
     page = PAGE.read_text()
-    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^- `(\w+)`: (\d+)$", page, re.MULTILINE)
     assert [(name, int(count)) for name, count in rows] == [
         (name, sum(fault.by == name for fault in FAULTS)) for name in CHECKS
     ]

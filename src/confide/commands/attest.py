@@ -5,7 +5,8 @@ KEY is an Ed25519 private key of yours (PEM or OpenSSH), STUDY the folder result
 gate and scan. The signature covers weights, ledger, certificate, audits, gate and scan by their
 SHA-256, and stands for the word of whoever holds the key: nothing here can know whether the
 training took place. Certificates with digests of confidential text can be signed for one's own
-records; what is given away is signed after `confide release`, whose copy has none.
+records; what is given away is signed after `confide release`, whose copy has none. `--sigstore`
+was never tried against the public instance.
 """
 
 from importlib.metadata import version
