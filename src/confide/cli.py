@@ -38,8 +38,8 @@ COMMANDS = (  # for a user; no rule of the workflow calls them
 )
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
-    "word_list", "dedup", "redact", "recall", "partition", "neighbours", "train", "shadows", "certify", "evaluate",
-    "attack", "trajectory", "gate", "report", "summary", "scan", "track",
+    "word_list", "dedup", "redact", "recall", "partition", "neighbours", "train", "shadows",
+    "certify", "evaluate", "attack", "trajectory", "gate", "report", "summary", "scan", "track",
 )
 # fmt: on
 GROUPS = {"For you": COMMANDS, "Stages, which the workflow calls": STAGES}
