@@ -370,21 +370,21 @@ guesses them. A model that keeps to its certificate lets no more be guessed than
 | `game` | whether a sentence holds its secret or `<MASK>` | whether it is planted | the model |
 | `gradients` | which of two opposite gradients a record has | whether it is there | each update |
 
-`gradients` repeats the noised updates with very long gradients: it finds faults of the engine, not
+`gradients` repeats noised updates with very long gradients: it finds faults of the engine, not
 of the finished weights. Exposure and membership raise alarms of their own, but bound no ε.
 
 The [gate](glossary.md) tests the certificate's [whole curve of ε over
-δ](https://arxiv.org/abs/2410.22235) or, where nothing finite is certified, [(ε, δ)
-alone](https://arxiv.org/abs/2305.08846). “Measured at least” is the ε that would just not be
-refuted. The workflow fails where an audit
+δ](https://arxiv.org/abs/2410.22235). “Measured at least” is the ε at which that curve would just
+stand or, where nothing finite is certified, a [bound of (ε, δ)
+alone](https://arxiv.org/abs/2305.08846). The workflow fails where an audit
 
 - *refutes* its certificate;
 - is *of other weights*;
-- is *inconclusive*: even an ideal attacker would refute it in less than half of the trainings if
-  the true ε were 5 times the certified one.
+- is *inconclusive*: even an ideal attacker would refute it in under half of the trainings if the
+  true ε were 5 times the certified one.
 
 A run with a finite certificate and no audit is *not audited*, as is a set `inclusion` of digits in
-which the conservative policy finds nothing. `confide release` refuses such a run.
+which the conservative policy finds nothing. `confide release` refuses it.
 
 ## New tokens
 
