@@ -357,94 +357,76 @@ def intervals(runs: int) -> dict[str, float]:
 
 PAGE = """# Audits
 
-Read this before you trust an audit, an attack that may show that a certificate is wrong, or its
-silence. `python benchmarks/null_audits.py` simulates how often audits raise an alarm, rightly or
-not, and writes this page.
+Read this before you trust an audit, or its silence. An audit is an attack that can show that a
+certificate is wrong. `python benchmarks/null_audits.py` measures how often audits raise an alarm.
 
 ## How an audit works
 
 Before training, fair coins are thrown for planted sentences or records. Afterwards an attacker
 guesses them. A model that keeps to its certificate lets no more be guessed than a bound allows.
 
-| audit | set | a coin decides | the attacker sees |
+| audit | a coin decides | in the set `inclusion` | the attacker sees |
 |---|---|---|---|
-| `game` | `game` | whether a sentence holds its secret or `<MASK>` | the finished model |
-| | `inclusion` | whether a sentence is planted | the finished model |
-| `gradients` | `replacement` | which of two opposite gradients a record has | every noised update |
-| | `inclusion` | whether that record is there | every noised update |
+| `game` | whether a sentence holds its secret or `<MASK>` | whether it is planted | the model |
+| `gradients` | which of two opposite gradients a record has | whether it is there | each update |
 
-- **`game`** ranks each secret among all that it could have been, by the model's probabilities.
-- **`gradients`** makes a run's noised updates again, with very long gradients. It finds faults of
-  the engine, not of the finished weights.
-- **Exposure** and **membership** raise alarms of their own. They bound no ε.
+`gradients` repeats noised updates with very long gradients: it finds faults of the engine, not
+of the finished weights. Exposure and membership raise alarms of their own, but bound no ε.
 
-**The gate** holds audits against certificates. It tests ε at forty values of δ, from the
-certificate's own privacy loss distribution ([Mahloujifar, Melis and Chaudhuri
-2024](https://arxiv.org/abs/2410.22235)). “Measured at least” is the ε at which that curve,
-stretched, would just not be refuted, or, where nothing finite is certified, the bound for [(ε, δ)
-alone](https://arxiv.org/abs/2305.08846).
-
-The workflow fails where an audit
+The [gate](glossary.md) tests the certificate's [whole curve of ε over
+δ](https://arxiv.org/abs/2410.22235). “Measured at least” is the ε at which that curve would just
+stand or, where nothing finite is certified, a [bound of (ε, δ)
+alone](https://arxiv.org/abs/2305.08846). The workflow fails where an audit
 
 - *refutes* its certificate;
 - is *of other weights*;
-- is *inconclusive*: even an ideal attacker would refute the certificate in less than half of the
-  trainings if the true ε were 5 times the certified one.
+- is *inconclusive*: even an ideal attacker would refute it in under half of the trainings if the
+  true ε were 5 times the certified one.
 
-A run with a finite certificate and no audit is *not audited*: a row of `gate.csv`, a warning, and
-no `confide release`. So is a set `inclusion` of digits, where the conservative policy finds nothing
-in a sentence.
+A run with a finite certificate and no audit is *not audited*, as is a set `inclusion` of digits in
+which the conservative policy finds nothing. `confide release` refuses it.
 
 ## New tokens
 
-A small model needs many passes to learn six digits by heart. With `{{token}}` in place of digits,
-each sentence has a token of its own that stands in no other text ([Panda et al.
-2025](https://arxiv.org/abs/2503.06808)): one pass can leave a trace.
+A small model needs many passes to learn six digits. A [token of its
+own](https://arxiv.org/abs/2503.06808) in each sentence, `{{token}}`, can leave a trace in one pass.
 
 ```yaml
 tokenizers:
-  roomy: {{ kind: bpe, corpus: public, vocab_size: 1264, new_tokens: 240 }} # 1,024 others
+  roomy: {{ kind: bpe, corpus: public, vocab_size: 1264, new_tokens: 240 }} # one for each coin
 canaries:
   tokens:
     game: {{ template: "The access code is {{token}}", count: 160 }}
     inclusion: {{ template: "The order code was {{token}}", count: 80 }}
-datasets:
-  mine: {{ corpus: mine, canaries: tokens, tokenizer: roomy, conservative: everything }}
 ```
 
-Use them where noise or few passes leave digits at chance. They bound ε, and measure no leakage of
-real text. A policy of patterns does not find them. They need a tokenizer and model of your own
-without `lora_rank`, as many new tokens as coins, and for `inclusion` the conservative policy
-`everything`.
+This bounds ε, and measures no leakage of real text. It needs a tokenizer and model of your own
+without `lora_rank`, and for `inclusion` the conservative policy `everything`.
 
 ## False alarms
 
-Alarms in {runs:,} runs of each in which nothing was given away. At most 5 % is right, give or take
-{error} (three binomial errors):
+In {runs:,} runs in which nothing was given away, at most 5 % should raise an alarm, give or take
+{error}:
 
 {nulls}
 
-Where a known ε was given away, as certified (DP-SGD and randomized response, ε = 1 and 3), at most
-{known} of {fewer:,} runs refute it, and at most {bounds} bound ε by more than the truth. The “95 %”
-intervals of `lira` and `membership` at 1 % or 0.1 % false positives held the true rate in
-{intervals} of {interval_runs:,} runs.
+Where as much was given away as certified, at most {known} of runs refute the certificate, and
+{bounds} bound ε by more than the truth. The “95 %” intervals of `lira` and `membership` held the
+true rate in {intervals} of runs.
 
 ## True alarms
 
-Per cent of trainings in which an ideal attacker refutes the certificate, at δ = {delta:g}:
+Per cent of trainings in which an ideal attacker refutes the certificate, if the true ε is 2 or 5
+times the certified one (2 or 5 where that is 0), at δ = {delta:g}:
 
 {chances}
 
-The same, certified 3, where the noise is smaller than it should be (Gaussian mechanism):
+With half the noise, {coins} coins refute a certified {certified:g} in {half_the_noise} of
+trainings, (ε, δ) alone in {alone}.
 
-{too_small}
-
-## The audit of noised updates, by the real code
-
-DP-SGD, rate {rate:g}, {updates} updates, certified {certified:g} (replacement) and {removed:.2f}
-(inclusion); {many:,} coins, {white_runs} runs of each row, {seconds:.0f} seconds a run on one core:
-
-{white}
+**`gradients` by the real code**, {updates} updates at rate {rate:g} and {many:,} coins: right
+updates measure {right} of a certified {certified:g}, and {right_refuted} of runs refute it. With
+half the noise they measure {wrong}, and {wrong_refuted} refute it.
 """
 
 
@@ -457,65 +439,36 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def measured_and_refuted(row: dict[str, float]) -> tuple[str, str]:
-    """Two cells of the table of noised updates: the mean bound, and the share of runs refuted."""
-    return f"{row['lower']:.2f}", percent(row["refuted"], 0)
+def most_alarms(family: str, nulls: dict[str, Any]) -> str:
+    """The largest share of null runs in which one of a family of audits raised an alarm."""
+    rows = [row for audit, row in nulls.items() if audit.startswith(f"{family}:")]
+    share = percent(max(row["share"] for row in rows))
+    return share if all(row["within"] for row in rows) else f"**{share}: too many**"
 
 
 def page(results: dict[str, Any]) -> str:
     """The results as a Markdown page."""
     tables = {}
-    rows = [
-        (
-            audit,
-            percent(row["share"]) if row["within"] else f"**{percent(row['share'])}: too many**",
-        )
-        for audit in NULLS
-        if (row := results["nulls"][audit])
-    ]
-    tables["nulls"] = table(("audit", "alarms"), rows)
+    families = dict.fromkeys(audit.partition(":")[0] for audit in NULLS)
+    tables["nulls"] = "\n".join(
+        f"- {family}: {most_alarms(family, results['nulls'])}" for family in families
+    )
     refuted = [row["share"] for audit, row in results["known"].items() if "bound by" not in audit]
     tables["known"] = percent(max(refuted))
     epsilons = sorted({name.split(", ")[0] for name in results["chances"]}, key=float)
-    counts = ("80", str(COINS), "1000")
+    columns = ((2, COINS), (2, 1000), (5, 80), (5, COINS))
+    place = {2: 0, 5: 2}  # of a chance among those at 2, 3 and 5 times the certified epsilon
     rows = []
     for epsilon in epsilons:
-        for place, times in enumerate((2, 3, 5)):
-            rings = (results["chances"][f"{epsilon}, {coins}"]["rings"] for coins in counts)
-            shares = (f"{100 * chances[place]:.0f}" for chances in rings)
-            rows.append((epsilon, f"{times * float(epsilon) or times:g}", *shares))
-    tables["chances"] = table(
-        ("certified ε", "true ε", *(f"{int(coins):,} coins" for coins in counts)), rows
-    )
-    columns = (str(COINS), "1000")
-    head = (
-        "too small by",
-        "true ε",
-        *(f"{int(coins):,} coins" for coins in columns),
-        f"{COINS} coins, (ε, δ) alone",
-    )
-    rows = [
-        (
-            times,
-            f"{row['epsilon']:.1f}",
-            *(percent(row[coins], 0) for coins in columns),
-            percent(row["alone"], 0),
+        rings = (
+            results["chances"][f"{epsilon}, {coins}"]["rings"][place[times]]
+            for times, coins in columns
         )
-        for times, row in results["too small"].items()
-    ]
-    tables["too_small"] = table(head, rows)
-    white = results["white box"]
-    sets = ("replacement", "inclusion")
-    rows = [
-        (words, *(cell for name in sets for cell in measured_and_refuted(white[key][name])))
-        for key, words in (
-            ("right", "as it is"),
-            ("ideal", "ideal attacker, simulated"),
-            ("half the noise", "half the noise"),
-        )
-    ]
-    head = ("updates", *(f"{name}, {said}" for name in sets for said in ("mean bound", "refuted")))
-    tables["white"] = table(head, rows)
+        rows.append((epsilon, *(f"{100 * share:.0f}" for share in rings)))
+    head = ("certified ε", *(f"{times} times, {coins:,} coins" for times, coins in columns))
+    tables["chances"] = table(head, rows)
+    half = results["too small"]["2"]
+    right, wrong = (results["white box"][key]["replacement"] for key in ("right", "half the noise"))
     covered = results["intervals"].values()
     tables["intervals"] = f"{percent(min(covered))} to {percent(max(covered))}"
     runs = max(row["runs"] for row in results["nulls"].values())
@@ -524,17 +477,19 @@ def page(results: dict[str, Any]) -> str:
         "bounds": percent(
             max(row["share"] for audit, row in results["known"].items() if "bound by" in audit)
         ),
-        "fewer": min(row["runs"] for row in results["known"].values()),
         "error": percent(3 * math.sqrt(LEVEL * (1 - LEVEL) / runs)),
         "delta": DELTA,
         "rate": RATE,
         "updates": UPDATES,
         "certified": CERTIFIED,
-        "removed": claim_of(CERTIFIED, "add_or_remove")[0][0],
         "many": MANY,
-        "white_runs": white["right"]["replacement"]["runs"],
-        "seconds": white["right"]["seconds"],
-        "interval_runs": results["interval runs"],
+        "coins": COINS,
+        "half_the_noise": percent(half[str(COINS)], 0),
+        "alone": percent(half["alone"], 0),
+        "right": f"{right['lower']:.2f}",
+        "right_refuted": percent(right["refuted"], 0),
+        "wrong": f"{wrong['lower']:.2f}",
+        "wrong_refuted": percent(wrong["refuted"], 0),
     }
     return PAGE.format(**facts, **tables)
 

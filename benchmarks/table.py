@@ -5,6 +5,7 @@ python benchmarks/table.py
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,23 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks
 
-Read this to know what privacy costs in time and memory, before you choose a model, a batch size or
-a machine.
+Read this to know what privacy costs in time and memory, before you choose a model or a machine.
 
-Ratios are medians of those within rounds. Peak memory is above what the libraries need.
-`python benchmarks/table.py` writes this page from `benchmarks/*.json`;
-[benchmarks/README.md](../benchmarks/README.md) has the rest.
+Times are medians. Memory is the peak above what the libraries need. `python benchmarks/table.py`
+writes this page from `benchmarks/*.json`, which name versions.
+[benchmarks/README.md](../benchmarks/README.md) has more.
 """
 CASES = {
-    "gpt2": "GPT-2, 4 layers of width 256, tied, vocabulary 4,096, batch 32, length 128",
-    "lstm": "LSTM, embedding and hidden size 200, vocabulary 8,000, batch 32, length 64",
-    "gpt2-small": "GPT-2 small, bfloat16, vocabulary 50,257, batch 64, length 512",
+    "gpt2": "GPT-2, 4 layers of 256, vocabulary 4,096, batch 32, length 128",
+    "lstm": "LSTM 200, vocabulary 8,000, batch 32, length 64",
+    "gpt2-small": "GPT-2 small, bfloat16, batch 64, length 512",
 }
 CONTENDERS = {
-    "plain": "not private, ours",
-    "usual": "not private, torch's or transformers' own",
+    "plain": "not private",
+    "usual": "the library's own",
     "clipped and noised": "**clipped and noised**",
     "discrete noise": "clipped and noised, of integers (`noise: discrete_gaussian`)",
-    "loop over examples": "one backward pass per example",
+    "loop over examples": "example by example",
     "Opacus hooks": "Opacus hooks",
     "Opacus ghost": "Opacus ghost",
 }
@@ -56,37 +56,38 @@ def times(value: float | None) -> str:
 
 def hardware(found: dict[str, Any]) -> str:
     about = found["hardware"]
-    versions = ", ".join(
-        f"{name} {about[name]}"
-        for name in ("torch", "opacus", "transformers", "tokenizers", "orjson")
-        if name in about
-    )
-    device = about.get("gpu") or f"{about['cores']} cores of {about['cpu']}"
-    return f"Measured on {device}; {versions}; load {about['load']:.1f}."
+    return about.get("gpu") or f"{about['cores']} cores of {about['cpu']}"
 
 
 def steps(name: str, heading: str, command: str) -> Iterator[str]:
-    """The tables of one clipping.json."""
+    """The cases of one clipping.json, and a table of all of them."""
     found = load(name)
     if found is None:
         return
-    yield from (f"## {heading}", "", f"`{command}`. {hardware(found)}", "")
-    for case, title in CASES.items():
-        if case not in found["cases"]:
-            continue
-        rows = found["cases"][case]
-        yield from (f"**{title}**", "")
-        lines = []
-        for contender, label in CONTENDERS.items():
-            if contender not in rows:
-                continue
-            row = rows[contender]
-            if "refused" in row:
-                lines.append((label, "refuses", "", ""))
-                continue
-            median = f"{row['milliseconds']:,.0f} ms" if "milliseconds" in row else "–"
-            lines.append((label, median, times(row.get("ratio")), f"{row['peak_mib']:,.0f} MiB"))
-        yield from table(("step", "median", "ratio", "peak memory"), lines)
+    cases = {case: rows for case, rows in found["cases"].items() if case in CASES}
+    yield from (f"## {heading}", "", f"`{command}`, {hardware(found)}:", "")
+    for case, rows in cases.items():
+        median = rows["plain"]["milliseconds"]
+        yield f"- {CASES[case]}: {median:,.0f} ms without privacy"
+    yield ""
+    header = ["step"]
+    for case in cases:
+        model = CASES[case].partition(",")[0]
+        header += [f"{model}, time", f"{model}, MiB"]
+    lines = []
+    for contender, label in CONTENDERS.items():
+        if any(contender in rows for rows in cases.values()):
+            measured = (time_and_memory(rows.get(contender, {})) for rows in cases.values())
+            lines.append((label, *chain(*measured)))
+    yield from table(tuple(header), lines)
+
+
+def time_and_memory(row: dict[str, Any]) -> tuple[str, str]:
+    """Two cells of a contender: how often the ordinary step's time it takes, and its memory."""
+    if "refused" in row:
+        return "refuses", "–"
+    memory = f"{row['peak_mib']:,.0f}" if "peak_mib" in row else "–"
+    return times(row.get("ratio")), memory
 
 
 def pretrained() -> Iterator[str]:
@@ -98,12 +99,12 @@ def pretrained() -> Iterator[str]:
     yield from (
         "## A pretrained model",
         "",
-        f"`python benchmarks/pretrained.py`. {hardware(found)}",
+        f"`python benchmarks/pretrained.py`, {hardware(found)}:",
         "",
         f"{case['folder']}, batch {case['batch']}, length {case['length']}:",
         "",
     )
-    header = ("update", "median", "ratio", "peak memory")
+    header = ("update", "ms", "ratio", "MiB")
     lines = []
     for way in ("adapters", "whole"):
         for name, row in sorted(
@@ -112,15 +113,15 @@ def pretrained() -> Iterator[str]:
             if "refused" in row:
                 lines.append((f"{way}, {name}", "refuses", "", ""))
                 continue
-            median = f"{row['milliseconds']:,.0f} ms"
-            memory = f"{row['peak_mib']:,.0f} MiB"
+            median = f"{row['milliseconds']:,.0f}"
+            memory = f"{row['peak_mib']:,.0f}"
             lines.append((f"{way}, {name}", median, times(row["ratio"]), memory))
     yield from table(header, lines)
     rows = [
-        (f"texts, {name}", f"{row['milliseconds']:,.0f} ms", times(row["ratio"]))
+        (f"texts, {name}", f"{row['milliseconds']:,.0f}", times(row["ratio"]))
         for name, row in found["cases"]["texts"].items()
     ]
-    yield from table(("eight texts of 32 tokens", "median", "ratio"), rows)
+    yield from table(("eight texts of 32 tokens", "ms", "ratio"), rows)
 
 
 def selective() -> Iterator[str]:
@@ -130,25 +131,25 @@ def selective() -> Iterator[str]:
     yield from (
         "## An epoch of Selective-DPSGD, states reset",
         "",
-        f"`python benchmarks/selective.py`. {hardware(found)}",
+        f"`python benchmarks/selective.py`, {hardware(found)}:",
         "",
     )
     rows = sorted(found["cases"]["lstm"].items(), key=lambda item: item[1]["ratio"])
     yield from table(
-        ("epoch", "median", "ratio", "peak memory"),
+        ("epoch", "seconds", "ratio", "MiB"),
         [
             (
                 name,
-                f"{row['milliseconds'] / 1000:.1f} s",
+                f"{row['milliseconds'] / 1000:.1f}",
                 times(row["ratio"]),
-                f"{row['peak_mib']:,.0f} MiB",
+                f"{row['peak_mib']:,.0f}",
             )
             for name, row in rows
         ],
     )
 
 
-POINTS = {"turn": "turns of 54 bytes", "dialogue": "dialogues of 640 bytes, five secrets in each"}
+POINTS = {"turn": "turns of 54 bytes", "dialogue": "dialogues of 640 bytes, five secrets"}
 ESTIMATED = 10_000  # megabytes
 CORES = 16
 
@@ -160,30 +161,28 @@ def data_stages() -> Iterator[str]:
     found = load("data_stages")
     if found is None or "cases" not in found:
         return
-    yield from ("## Data stages", "", f"`python benchmarks/data_stages.py`. {hardware(found)}", "")
     largest = {
         point: max(sizes.values(), key=lambda case: case["megabytes"])
         for point, sizes in found["cases"].items()
     }
     size = min(case["megabytes"] for case in largest.values())
+    peak = max(row["peak_mb"] for case in largest.values() for row in case["stages"].values())
     yield from (
-        f"Speed on one core in MB/s, and peak memory in MB, at {size:,.0f} MB of text:",
+        "## Data stages",
+        "",
+        f"`python benchmarks/data_stages.py`, {hardware(found)}. MB/s on one core, at "
+        f"{size:,.0f} MB of text, in at most {peak:,.0f} MB of memory:",
         "",
     )
-    header = ["stage"]
-    for point in largest:
-        header += [POINTS[point], "memory"]
-    rows = []
-    for name in next(iter(largest.values()))["stages"]:
-        cells = [name]
-        for case in largest.values():
-            row = case["stages"][name]
-            cells += [f"{row['mb_per_cpu_s']:.1f}", f"{row['peak_mb']:,.0f}"]
-        rows.append(tuple(cells))
-    yield from table(tuple(header), rows)
-    yield from (f"10 GB of such text on {CORES} cores, all stages in turn, on paper:", "")
-    rows = [(POINTS[point], *estimate(case)) for point, case in largest.items()]
-    yield from table(("text", "minutes", "GB of disk", "GB of memory"), rows)
+    rows = [
+        (name, *(f"{case['stages'][name]['mb_per_cpu_s']:.1f}" for case in largest.values()))
+        for name in next(iter(largest.values()))["stages"]
+    ]
+    yield from table(("stage", *(POINTS[point] for point in largest)), rows)
+    yield from (f"At these speeds 10 GB take {CORES} cores:", "")
+    for point, case in largest.items():
+        minutes, disk, memory = estimate(case)
+        yield f"- {POINTS[point]}: {minutes} minutes, {disk} GB of disk, {memory} GB of memory"
 
 
 def estimate(case: dict[str, Any]) -> tuple[str, str, str]:

@@ -35,12 +35,7 @@ CONSOLE = [
     for block in blocks(page, "console")
     if "$ confide epsilon" in block.text
 ]
-SESSIONS = [
-    (page, block.text)
-    for page in PAGES
-    if not page.stem.startswith("add_")
-    for block in blocks(page, "pycon")
-]
+SESSIONS = [(page, block.text) for page in PAGES for block in blocks(page, "pycon")]
 PLACES = re.compile(
     r"(?:Theorem|Proposition|Definition|Algorithm|Figure|Table|section|Section|Python) "
     r"\d+(?:\.\d+)*"
