@@ -7,6 +7,7 @@ import io
 import math
 import tempfile
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ from confide.data.neighbours import Outcome, Raw, Tester, process_of, secrets_of
 from confide.data.partition_files import load_partition
 from confide.data.redaction import finder, finder_of
 from confide.files.io import read_json
+from confide.policies import policy, redacted_text
 from confide.specs import (
+    CoverPolicySpec,
     DedupSpec,
     NeighboursSpec,
     PartitionSpec,
@@ -87,6 +90,31 @@ def a_secret_that_the_policy_finds_leaves_no_trace() -> None:
     """What training reads is the same, byte for byte, for D and for D'."""
     for name, (first, second) in PAIRS.items():
         assert through(BESIDE + first, FINDS)[0] == through(BESIDE + second, FINDS)[0], name
+
+
+def a_covered_secret_changes_nothing_of_what_is_left() -> None:
+    """Every stretch of some texts that a cover hides whole, masked: see docs/cover.md."""
+    texts = ["a 1 b c #b, d", "x:1 a 2b, c", "#a b. c <MASK>d e 5", "a b c d", "hi 12 may #x b3"]
+    with tempfile.TemporaryDirectory() as folder:
+        familiar = Path(folder) / "words.json"
+        familiar.write_text('["hi", "b3"]')
+        for gap in (None, 0, 1):
+            spec = CoverPolicySpec(
+                kind="cover",
+                patterns={"digit": r"\d", "mark": "#"},
+                gap=gap,
+                model=str(familiar),
+            )
+            hide = policy(spec)
+            for text in texts:
+                spans = hide(text)
+                left = redacted_text(text, spans)
+                if gap is None:
+                    assert not set("#123456789") & set(left)
+                for first, last, *_ in spans:
+                    for start, end in combinations(range(first, last + 1), 2):
+                        masked = text[:start] + MASK + text[end:]
+                        assert redacted_text(masked, hide(masked)) == left
 
 
 def a_missed_secret_changes_one_private_point() -> None:

@@ -7,10 +7,56 @@ CAUGHT, MISSED = (
     "a_missed_secret_changes_one_private_point",
 )
 FAILS, SEES = "a_policy_that_fails_makes_its_text_private", "the_neighbour_test_sees_what_is_missed"
+COVERED = "a_covered_secret_changes_nothing_of_what_is_left"
 WORST = "the_miss_rate_is_that_of_the_worst_label"
 RERUN = "a_rerun_on_a_neighbour_is_the_same"
 
 FAULTS = [
+    Fault(
+        "a mask is no hit of a cover",
+        "A cover ends before the mask of a secret that it would have reached.",
+        COVERED,
+        edit("confide.policies.cover:cover", ("MASK in word", "False")),
+    ),
+    Fault(
+        "a mask is a hit if it is the whole word",
+        "A mask with a comma behind it is a word like any other.",
+        COVERED,
+        edit("confide.policies.cover:cover", ("MASK in word", "word == MASK")),
+    ),
+    Fault(
+        "familiar words may have digits",
+        "A number that a list of words has is not covered.",
+        COVERED,
+        edit(
+            "confide.policies.cover:cover",
+            ("bare(word) in known and not DIGIT.search(word)", "bare(word) in known"),
+        ),
+    ),
+    Fault(
+        "tail of a cover left",
+        "A cover leaves its last character, which may be a mask's.",
+        COVERED,
+        edit(
+            "confide.policies.cover:cover",
+            (
+                "Span(words[first][0], words[last][1], LABEL)",
+                "Span(words[first][0], words[last][1] - 1, LABEL)",
+            ),
+        ),
+    ),
+    Fault(
+        "gaps in characters",
+        "Which hits are covered together depends on how long the words between them are.",
+        COVERED,
+        edit(
+            "confide.policies.cover:cover",
+            (
+                "runs = together(hits, spec.gap)",
+                "runs = together(hits, spec.gap and len(text) // 9)",
+            ),
+        ),
+    ),
     Fault(
         "dedup merges masked texts",
         "Two texts whose different secrets are both masked count as copies of each other.",
