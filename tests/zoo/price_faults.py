@@ -206,7 +206,7 @@ FAULTS = [
         ADVICE,
         edit(
             "confide.commands.recommend:check_terms",
-            ("found.get(key) != value", "key not in found"),
+            ("measured_terms.get(key) != value", "key not in measured_terms"),
         ),
     ),
     Fault(
