@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from confide.attacks.membership.members import Candidate, candidates_of, tokens_of
-from confide.attacks.membership.scores import SCORES, Asked, secret_log_probs
+from confide.attacks.membership.scores import SCORES, ScoreInputs, secret_log_probs
 from confide.attacks.statistics.blind import BASELINES
 from confide.attacks.statistics.metrics import (
     accuracy_null,
@@ -145,24 +145,24 @@ def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
     per_token = total / count
     metrics |= report_on(spec, per_token, member, "") | report_on(spec, total, member, "total_")
     metrics |= at_few_false_positives(per_token[member], per_token[~member], "", spec.seed)
-    asked = Asked(spec, target, chosen, view, per_token)
+    inputs = ScoreInputs(spec, target, chosen, view, per_token)
     for name in [*spec.scores, *(["reference"] if spec.reference is not None else [])]:
-        metrics |= _further(name, asked, member)
+        metrics |= _further(name, inputs, member)
     secrets = [candidate.secret for candidate in chosen]
     for name, baseline in BASELINES.items():
         metrics |= report_on(spec, baseline(secrets, member, spec.seed), member, f"blind_{name}_")
     return metrics | {"reasons": _reasons(metrics)}
 
 
-def _further(name: str, asked: Asked, member: np.ndarray) -> dict[str, Any]:
+def _further(name: str, inputs: ScoreInputs, member: np.ndarray) -> dict[str, Any]:
     """Numbers of one of the further scores; None where that is not finite.
 
     That is where another model or another text has probabilities that are not finite.
     """
-    scores = SCORES[name](asked)
+    scores = SCORES[name](inputs)
     if not np.isfinite(scores).all():
         return {f"{name}_auc": None, f"{name}_acc_balanced": None}
-    return judged(scores, member, asked.spec.bootstrap, asked.spec.seed, f"{name}_")
+    return judged(scores, member, inputs.spec.bootstrap, inputs.spec.seed, f"{name}_")
 
 
 def _reasons(metrics: dict[str, Any]) -> dict[str, str]:
