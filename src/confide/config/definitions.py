@@ -128,8 +128,8 @@ def tokenizers(params: Params) -> Iterator[Problem]:
         is_bpe = tokenizer.kind == "bpe"
         needed, unused = ("corpus", "source") if is_bpe else ("source", "corpus")
         pointless = f"has no meaning for kind {tokenizer.kind}"
-        if (given := getattr(tokenizer, unused)) is not None:
-            yield Problem(("tokenizers", name, unused), given, pointless)
+        if (value := getattr(tokenizer, unused)) is not None:
+            yield Problem(("tokenizers", name, unused), value, pointless)
         if tokenizer.new_tokens and not is_bpe:
             message = f"{pointless}: its vocabulary is as published"
             yield Problem(("tokenizers", name, "new_tokens"), tokenizer.new_tokens, message)
@@ -165,9 +165,9 @@ def conversations(params: Params) -> Iterator[Problem]:
     readers = (("tokenizers", "corpus"), ("pipelines", "entities"), ("domain_policies", "corpus"))
     for block, field in readers:
         for name, spec in getattr(params, block).items():
-            if (given := getattr(spec, field, None)) in chats:
+            if (corpus_name := getattr(spec, field, None)) in chats:
                 message = "is of conversations, which only datasets read"
-                yield Problem((block, name, field), given, message)
+                yield Problem((block, name, field), corpus_name, message)
 
 
 def policies(params: Params) -> Iterator[Problem]:
@@ -268,7 +268,8 @@ def made_here(path: tuple[str, str, str], spec: Any) -> Iterator[Problem]:
     place = getattr(spec, path[-1], None)
     if place is None or not getattr(spec, "public", False):
         return
-    if any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(made)) for made in MADE):
+    real = Path(os.path.realpath(place))
+    if any(real.is_relative_to(os.path.realpath(folder)) for folder in MADE):
         message = "is made by this workflow, which knows itself whether it is public"
         yield Problem(path, place, message)
 
