@@ -353,10 +353,13 @@ FAULTS = [
             "confide.provenance.terms:read_before",
             (
                 (
-                    '{"stage": made.stage, "source": made.source, "public": made.public, '
+                    '{"stage": product.stage, "source": product.source, "public": product.public, '
                     '"digest": digest}'
                 ),
-                '{"stage": made.stage, "source": made.source, "public": True, "digest": digest}',
+                (
+                    '{"stage": product.stage, "source": product.source, "public": True, '
+                    '"digest": digest}'
+                ),
             ),
         ),
     ),
