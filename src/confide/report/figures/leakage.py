@@ -222,8 +222,8 @@ def _over_gamma(axes: Axes, panel: Panel, drawn: list[Series]) -> None:
     for level, line in panel.lines:
         axes.axhline(level, zorder=1, **line)
         if line is ALL:
-            properties: dict[str, Any] = {"fontsize": 6.8, "color": DARK, "va": "bottom"}
-            axes.text(0.005, level, f"{level:.2f}", **edge | properties)
+            font: dict[str, Any] = {"fontsize": 6.8, "color": DARK, "va": "bottom"}
+            axes.text(0.005, level, f"{level:.2f}", **edge | font)
     if panel.dots is not None:
         offsets = shifts(drawn)
         for series in drawn:
