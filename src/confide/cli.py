@@ -171,18 +171,18 @@ def run(name: str, arguments: list[str]) -> int:
     if name in DIVIDED:
         help_text = "that share the work, on as many cores or GPUs"
         parser.add_argument("--processes", type=int, default=1, help=help_text)
-    given = vars(parser.parse_args(arguments))
-    processes = given.pop("processes", 1) if name in DIVIDED else 1
+    values = vars(parser.parse_args(arguments))
+    processes = values.pop("processes", 1) if name in DIVIDED else 1
     for key, annotation in typing.get_type_hints(function).items():
         classes = spec_classes(annotation)
-        if classes and given.get(key) is not None:
-            given[key] = read_spec(classes, given[key])
+        if classes and values.get(key) is not None:
+            values[key] = read_spec(classes, values[key])
     if processes != 1:
         from confide.runtime.launch import LAUNCHED, launch
 
         if LAUNCHED not in os.environ:
             return launch(processes, [name, *arguments])
-    function(**given)
+    function(**values)
     return 0
 
 

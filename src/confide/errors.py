@@ -37,10 +37,10 @@ class InputError(ValueError):
 
 def _shown(value: object) -> str:
     try:
-        words = repr(value)
+        text = repr(value)
     except ValueError:  # Python does not print integers of more than 4,300 digits
         return "a very long number"
-    return words if len(words) <= SHOWN else f"{words[:SHOWN]}..."
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 class Failure(Exception):

@@ -21,7 +21,7 @@ from confide.advisor.choices import (
     policy_of,
     unit_of,
 )
-from confide.advisor.survey import Corpus, Found, Points
+from confide.advisor.survey import Corpus, Effect, Points
 from confide.advisor.template import as_yaml
 from confide.config.params import check
 from confide.dp.accounting.audit_power import mu_of, power
@@ -54,13 +54,13 @@ def points_with(
     """So many training points of ten words; of a sample of 100, `noisy` are such that the
     conservative policy fires.
     """
-    found = {name: Found(hidden=Counter(name=n)) for name, n in zip(POLICIES, hidden, strict=True)}
+    found = {name: Effect(hidden=Counter(name=n)) for name, n in zip(POLICIES, hidden, strict=True)}
     return Points(
         lengths=array("L", [10] * count),
         sampled=100,
         noisy=noisy,
         held_out=Counter(name=held_out),
-        found=found,
+        effects=found,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from confide.advisor.advice import Wish
-from confide.advisor.prices import PRICED, asked, priced
+from confide.advisor.prices import PRICED, priced, with_wish
 from confide.dp.accounting.calibration import calibrate
 from confide.specs import CertifySpec, GPT2Spec, LSTMSpec, ReadSpec, RecipeSpec, TrainSpec
 from confide.types import Partition, View
@@ -62,7 +62,7 @@ def price(method: str, wish: Wish = WISH, job: CertifySpec = JOB, rates=RATES, *
         update={"everything_private": options.get("private", POINTS) == POINTS}
     )
     job = job.model_copy(update={"train": job.train.model_copy(update={"data": data})})
-    spec = asked(job, method, True, wish)
+    spec = with_wish(job, method, True, wish)
     return priced(spec, "mine", partition(**options), MEASURED, rates, wish)
 
 

@@ -92,9 +92,9 @@ def test_hidden_secrets_are_those_that_leave_no_trace(tmp_path):
                 for start, end, *_ in gold:
                     other = text[:start] + MASK + text[end:]
                     hidden += redacted_text(other, find(other)) == redacted
-        found = points.found[name]
+        found = points.effects[name]
         assert (found.hidden.total(), found.private, found.masked) == (hidden, private, masked)
-    assert 0 < points.found["identifiers"].hidden.total() < points.found["names"].hidden.total()
+    assert 0 < points.effects["identifiers"].hidden.total() < points.effects["names"].hidden.total()
 
 
 def test_the_sample_is_spread_over_the_corpus(tmp_path, monkeypatch):
@@ -104,7 +104,7 @@ def test_the_sample_is_spread_over_the_corpus(tmp_path, monkeypatch):
     assert (
         points.sampled == 9
         and len(points.lengths) == 35
-        and points.found["identifiers"].private == 9
+        and points.effects["identifiers"].private == 9
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from confide.attacks.membership.members import Candidate, tokens_of
-from confide.attacks.membership.scores import SCORES, Asked, secret_log_probs
+from confide.attacks.membership.scores import SCORES, ScoreInputs, secret_log_probs
 from confide.attacks.registry import ATTACKS
 from confide.attacks.target import Target
 from confide.errors import InputError
@@ -24,14 +24,14 @@ def in_text(secret: str, member: bool = True) -> Candidate:
     return Candidate(secret, f"This IS {secret}, now", 8, 8 + len(secret), member)
 
 
-def ask(model, tokenizer, secrets: list[str], **changes) -> Asked:
+def ask(model, tokenizer, secrets: list[str], **changes) -> ScoreInputs:
     candidates = [in_text(secret) for secret in secrets]
     view = tokens_of(candidates, tokenizer)
     total, count = secret_log_probs(model, view)
     spec = SPEC.model_copy(
         update={key: value for key, value in changes.items() if key != "reference"}
     )
-    return Asked(
+    return ScoreInputs(
         spec,
         Target(model, tokenizer, None, reference=changes.get("reference")),
         candidates,

@@ -211,7 +211,7 @@ def test_probabilities_are_those_of_plain_forward_passes(trained):
     many = ["seat", "my cable please", "", "seat " * 150 + "cable " * 150, "ünïcode 12"]
     found = probabilities(model, many)
     for row, text in zip(found, many, strict=True):
-        pieces = cut(model, model.words.encode(text, add_special_tokens=False).ids)
+        pieces = cut(model, model.tokenizer.encode(text, add_special_tokens=False).ids)
         with torch.no_grad():
             alone = [
                 model.network(torch.tensor([piece])).logits.double().softmax(1)[0].numpy()
@@ -296,7 +296,7 @@ def test_a_classifier_of_transformers_is_loaded_from_its_folder(folder):
 def test_a_pretrained_network_is_trained_with_a_new_head(folder):
     model = train(FIT.model_copy(update={"pretrained": str(folder), "epochs": 1}), texts(20, 0))
     assert model.labels == DOMAINS and model.network.config.hidden_size == 16
-    assert model.words.to_str() == load(str(folder)).words.to_str()
+    assert model.tokenizer.to_str() == load(str(folder)).tokenizer.to_str()
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,8 @@ def test_a_file_of_something_else_is_named(trained, tmp_path):
     save_file({"x": torch.zeros(1)}, tmp_path / "bare.safetensors")
     model = load(str(trained))
     save(
-        Classifier(model.network, model.words, model.labels, None), tmp_path / "untuned.safetensors"
+        Classifier(model.network, model.tokenizer, model.labels, None),
+        tmp_path / "untuned.safetensors",
     )
     for name in ("other", "bare", "untuned"):
         with pytest.raises(

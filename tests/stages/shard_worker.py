@@ -82,10 +82,10 @@ def updates(folder: Path, base: Path, group: Group) -> None:
                     job.optimizers.move(noisy=update.noisy)
             for mine, theirs in zip(trainable(together.model), moved(alone.model), strict=True):
                 part = shards.part_of(mine)
-                grad = shards.own(theirs.grad, mine)
+                grad = shards.local(theirs.grad, mine)
                 if grad.numel():
                     apart.append(float((part.grad - grad).abs().max() / theirs.grad.abs().max()))
-                part.data.copy_(shards.own(theirs.data, mine))
+                part.data.copy_(shards.local(theirs.data, mine))
         found[way] = {"share": kept / whole, "count": len(shards.parts), "apart": max(apart)}
     (folder / f"updates-{group.rank}.json").write_text(json.dumps(found))
 

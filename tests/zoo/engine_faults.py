@@ -72,8 +72,9 @@ FAULTS = [
         edit(
             "confide.dp.mechanism.clipping:PerExampleClipper.add",
             (
-                "[found.squares(together) for found in gradients.values()]",
-                "[found.squares(together) for one, found in gradients.items() if one.dim() > 1]",
+                "[gradient.squares(together) for gradient in gradients.values()]",
+                "[gradient.squares(together) for weight, gradient in gradients.items() "
+                "if weight.dim() > 1]",
             ),
         ),
     ),
@@ -188,7 +189,7 @@ FAULTS = [
         both(
             edit(
                 "confide.dp.mechanism.clipping:PerExampleClipper.add",
-                ("found.most", "found.norms"),
+                ("square.most", "square.norms"),
             ),
             edit(
                 "confide.dp.mechanism.clipping:PerExampleClipper._scale",

@@ -179,9 +179,9 @@ FAULTS = [
             edit(
                 "confide.train.job:Job.run",
                 (
-                    "self.optimizers.move(noisy=made.noisy)",
+                    "self.optimizers.move(noisy=update.noisy)",
                     "if next(self.model.parameters()).grad is None:\n    "
-                    "return\nself.optimizers.move(noisy=made.noisy)",
+                    "return\nself.optimizers.move(noisy=update.noisy)",
                 ),
             ),
         ),
@@ -255,8 +255,8 @@ FAULTS = [
         edit(
             "confide.train.batches:Batches.pieces",
             (
-                "replace(self._batch(step, view, own), units=units)",
-                "replace(self._batch(step, view, own), units=None)",
+                "replace(self._batch(step, view, piece), units=units)",
+                "replace(self._batch(step, view, piece), units=None)",
             ),
         ),
     ),
@@ -301,8 +301,8 @@ FAULTS = [
         edit(
             "confide.train.job:Job.run",
             (
-                "self.history.add(made)",
-                "if self.done % 2 == 0:\n    self.history.add(made)",
+                "self.history.add(update)",
+                "if self.done % 2 == 0:\n    self.history.add(update)",
             ),
         ),
     ),
@@ -326,13 +326,13 @@ FAULTS = [
         edit(
             "confide.train.job:Job.run",
             (
-                "for made, loss in self.gradients.of(step):\n    ...",
+                "for update, loss in self.gradients.of(step):\n    ...",
                 "self.batches.left.clear()\n"
                 "if step.noisy and self.done % 2:\n"
                 "    updates = self.gradients.of(step)\n"
                 "else:\n"
                 "    updates = [(step, self.gradients.exact(step))]\n"
-                "for made, loss in updates:\n    ...",
+                "for update, loss in updates:\n    ...",
             ),
         ),
     ),
@@ -353,10 +353,13 @@ FAULTS = [
             "confide.provenance.terms:read_before",
             (
                 (
-                    '{"stage": made.stage, "source": made.source, "public": made.public, '
+                    '{"stage": product.stage, "source": product.source, "public": product.public, '
                     '"digest": digest}'
                 ),
-                '{"stage": made.stage, "source": made.source, "public": True, "digest": digest}',
+                (
+                    '{"stage": product.stage, "source": product.source, "public": True, '
+                    '"digest": digest}'
+                ),
             ),
         ),
     ),

@@ -20,7 +20,7 @@ FAULTS = [
         WORDS,
         edit(
             "confide.output.escaping:cell",
-            ('f"\'{words}"', "words"),
+            ('f"\'{line}"', "line"),
         ),
     ),
     Fault(

@@ -126,7 +126,10 @@ FAULTS = [
         INFINITE,
         edit(
             "confide.certify.certificate:unaccounted",
-            ("found += [reason for start in starts for reason in on_other_terms(start, ran)]", ""),
+            (
+                "reasons += [reason for start in starts for reason in on_other_terms(start, ran)]",
+                "",
+            ),
         ),
     ),
     Fault(
@@ -206,7 +209,7 @@ FAULTS = [
         ADVICE,
         edit(
             "confide.commands.recommend:check_terms",
-            ("found.get(key) != value", "key not in found"),
+            ("measured_terms.get(key) != value", "key not in measured_terms"),
         ),
     ),
     Fault(
@@ -383,7 +386,7 @@ FAULTS = [
         edit(
             "confide.certify.certificate:bound",
             (
-                'found["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]',
+                'measured["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]',
                 "False",
             ),
         ),
@@ -442,7 +445,7 @@ FAULTS = [
         ROUNDED,
         edit(
             "confide.certify.rounding:rate_up",
-            ("one >= value", "one >= 0.8 * value"),
+            ("rate >= value", "rate >= 0.8 * value"),
         ),
     ),
     Fault(

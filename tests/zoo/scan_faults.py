@@ -67,7 +67,7 @@ FAULTS = [
         PUSHED,
         edit(
             "confide.config.outgoing:pushed",
-            ("dict.fromkeys(found)", '(name for name in found if "summary" not in name)'),
+            ("dict.fromkeys(names)", '(name for name in names if "summary" not in name)'),
         ),
     ),
     Fault(

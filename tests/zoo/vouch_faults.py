@@ -49,7 +49,7 @@ FAULTS = [
         THIS,
         edit(
             "confide.signing.checked:check_certificate",
-            ("predicate[key] != found[key]", "False"),
+            ("predicate[key] != certified[key]", "False"),
         ),
     ),
     Fault(

@@ -119,7 +119,7 @@ def policy_of(points: Points) -> tuple[str, str]:
     if not known:
         what = "e-mails, links, codes, numbers; it does not look for names"
         return "identifiers", f"no held-out secrets are known: {what}"
-    hidden = {name: effect.hidden.total() for name, effect in points.found.items()}
+    hidden = {name: effect.hidden.total() for name, effect in points.effects.items()}
     best = max(POLICIES, key=lambda name: hidden[name])  # the first of equals
     share = f"({hidden[best] / known:.1%})"
     return best, f"hides {hidden[best]:,} of {known:,} held-out secrets {share}"

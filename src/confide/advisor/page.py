@@ -35,21 +35,21 @@ def counts(corpus: Corpus, points: Points, choice: Choice) -> Iterator[str]:
         yield row(f"  {plain(label)}", *(f"{corpus.labels(split)[label]:,}" for split in SPLITS))
     lengths = sorted(points.lengths)
     middle, long, most = (lengths[int(part * (len(lengths) - 1))] for part in (0.5, 0.95, 1))
-    words = f"{middle:,} words in the median, 95 % have at most {long:,}, the longest {most:,}"
+    sizes = f"{middle:,} words in the median, 95 % have at most {long:,}, the longest {most:,}"
     copies = f"{share(points.copies, len(lengths))} are exact copies of another"
-    yield f"a {choice.point} of train: {words}; {copies}"
+    yield f"a {choice.point} of train: {sizes}; {copies}"
 
 
 def tried(points: Points, choice: Choice) -> Iterator[str]:
     """What each policy would do."""
     known = points.held_out.total()
     yield row("policy", "points hit", "words masked", "secrets hidden")
-    for name, effect in points.found.items():
+    for name, effect in points.effects.items():
         hidden = f"{effect.hidden.total():,} of {known:,}" if known else "unknown"
         hit = share(effect.private, points.sampled)
         masked = share(effect.masked, points.sampled_words)
         yield row(f"{'>' if name == choice.policy else ' '} {name}", hit, masked, hidden)
-    best = points.found[choice.policy].hidden
+    best = points.effects[choice.policy].hidden
     if known:
         labels = (
             f"{plain(label)} {best[label]:,} of {count:,}"
@@ -61,7 +61,7 @@ def tried(points: Points, choice: Choice) -> Iterator[str]:
 
 def chosen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -> Iterator[str]:
     """What params.yaml says, and why."""
-    words = f"of {public}" if public else "of simulated text (of other text: --public FILE)"
+    source = f"of {public}" if public else "of simulated text (of other text: --public FILE)"
     delta = f"epsilon at delta {choice.delta:g}, which is below 1 / {choice.points:,} points"
     audit = ("updates", "too little text to plant enough sentences for this epsilon")
     if choice.game:
@@ -72,7 +72,7 @@ def chosen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -
         "point": (choice.point, unit_of(corpus)[1]),
         "policy": (choice.policy, policy_of(points)[1]),
         "conservative": (choice.conservative, conservative_of(points)[1]),
-        "vocabulary": (f"{choice.vocabulary:,}", f"tokens {words}; never of the corpus"),
+        "vocabulary": (f"{choice.vocabulary:,}", f"tokens {source}; never of the corpus"),
         "budget": (f"{choice.epsilon:g}", delta),
         "noisy batch": (f"{choice.noisy_batch:,}", batch),
         "audit": audit,

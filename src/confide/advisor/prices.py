@@ -66,7 +66,7 @@ def priced(
     )
 
 
-def asked(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpec:
+def with_wish(spec: CertifySpec, method: str, dedup: bool, wish: Wish) -> CertifySpec:
     """A job's specification with another method, made for the wish.
 
     Selective-DPSGD resets its states, or nothing holds.

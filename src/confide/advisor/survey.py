@@ -49,7 +49,7 @@ class Corpus:
 
 
 @dataclass(slots=True)
-class Found:
+class Effect:
     """What one policy does to a sample of the training points, and what held-out ones it hides."""
 
     private: int = 0  # points with a span
@@ -69,7 +69,7 @@ class Points:
     unguarded: int = 0  # held-out gold secrets in points on which it does not
     # gold secrets of the held-out sample, by label
     held_out: Counter[str] = field(default_factory=Counter)
-    found: dict[str, Found] = field(default_factory=dict)  # by name of the policy
+    effects: dict[str, Effect] = field(default_factory=dict)  # by name of the policy
 
 
 def corpus_of(spec: LinesSpec) -> Corpus:
@@ -108,7 +108,7 @@ def points_of(
     """Second pass, for one cut, with policies by name and one conservative policy."""
     fires = detector(conservative)
     finders = {name: policy(spec) for name, spec in policies.items()}
-    points = Points(found={name: Found() for name in policies})
+    points = Points(effects={name: Effect() for name in policies})
     seen: set[bytes] = set()
     train = 0
     stride = -(-corpus.points[unit]["train"] // SAMPLE)
@@ -143,15 +143,15 @@ def _held_out(
         redacted = redacted_text(text, find(text))
         for start, end, label, _ in gold:
             masked = text[:start] + MASK + text[end:]
-            points.found[name].hidden[label] += redacted_text(masked, find(masked)) == redacted
+            points.effects[name].hidden[label] += redacted_text(masked, find(masked)) == redacted
 
 
 def _sampled(points: Points, finders: dict[str, Policy], text: str) -> None:
-    words = len(text.split())
+    word_count = len(text.split())
     points.sampled += 1
-    points.sampled_words += words
+    points.sampled_words += word_count
     for name, find in finders.items():
         if spans := find(text):
-            points.found[name].private += 1
+            points.effects[name].private += 1
             left = redacted_text(text, spans).replace(MASK, " ")
-            points.found[name].masked += max(0, words - len(left.split()))
+            points.effects[name].masked += max(0, word_count - len(left.split()))

@@ -59,10 +59,10 @@ def generate(
     spec = writing.sampling(
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
     )
-    wanted = writing.asked(prompts, count)
+    wanted = writing.repeated(prompts, count)
     rows = writing.texts(model, tokenizer, wanted, spec=spec, seed=seed)
-    made = [str(row["text"]) for row in rows]
-    return [made[start : start + count] for start in range(0, len(made), count)]
+    texts = [str(row["text"]) for row in rows]
+    return [texts[start : start + count] for start in range(0, len(texts), count)]
 
 
 def price(

@@ -102,8 +102,8 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     ran = _ledger(paths["ledger"])
     started = _started(ran, spec, weights, paths["ledger"])
     _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
-    given = [_ledger(path) for path in files.get("start_ledgers", [])]
-    *starts, _ = history = lineage(ran, paths["ledger"], given)
+    start_ledgers = [_ledger(path) for path in files.get("start_ledgers", [])]
+    *starts, _ = history = lineage(ran, paths["ledger"], start_ledgers)
     before = releases_of(starts)
     releases = [*before, *ran.releases()]
     check_size(spec, ran, paths["ledger"], paths["model"])
@@ -315,14 +315,14 @@ def fields_of(ledger: Ledger, event: str) -> list[JsonObject]:
 
 
 def bound(
-    found: JsonObject, ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
+    measured: JsonObject, ran: Ledger, path: Path, *, keys: Sequence[str], stages: Sequence[str]
 ) -> None:
     """InputError unless a file of measurements names the ledger's own terms and models.
 
     Measurements of another run say nothing.
     """
     (data,) = ran.events("data")
-    terms = USUAL | (found.get("terms") or {})
+    terms = USUAL | (measured.get("terms") or {})
     ledgers = USUAL | data["terms"]
     for key in keys:
         if key not in terms:
@@ -335,11 +335,11 @@ def bound(
                 "trained on"
             )
             raise InputError(message, file=path, key=f"terms.{key}")
-    if found.get("reads") is None:
+    if measured.get("reads") is None:
         raise InputError(
             "is missing: nothing says with which models this was measured", file=path, key="reads"
         )
-    if found["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]:
+    if measured["reads"] != [read for read in reads_of(ran) if read["stage"] in stages]:
         said = f"is not what the ledger says of stages {' and '.join(stages)}"
         message = f"{said}, so this was measured with other models"
         raise InputError(message, file=path, key="reads")
@@ -371,15 +371,15 @@ def packing_of(spec: CertifySpec, ran: Ledger, path: Path) -> Packing | None:
     return packings[0] if packings else None
 
 
-def lineage(ran: Ledger, path: Path, given: list[Ledger]) -> list[Ledger]:
+def lineage(ran: Ledger, path: Path, ledgers: list[Ledger]) -> list[Ledger]:
     """The ledgers of all that the weights have been through, oldest first.
 
     These are any number of warm starts from protected text, and the run itself. Runs that saw
     public text alone are left out. InputError where a ledger is missing, even of a public run: that
     it is public is for its own ledger to say.
     """
-    by_hash = {ledger.head: ledger for ledger in given}
-    found = []
+    by_hash = {ledger.head: ledger for ledger in ledgers}
+    ancestors = []
     for start in ran.events("init"):
         if start["ledger"] not in by_hash:
             message = (
@@ -388,15 +388,15 @@ def lineage(ran: Ledger, path: Path, given: list[Ledger]) -> list[Ledger]:
             )
             raise InputError(message, file=path, key="init", value=start["source"])
         source = by_hash[start["ledger"]]
-        before = lineage(source, path, given)
+        before = lineage(source, path, ledgers)
         if start["public"] is not all(saw_public_text(ledger) for ledger in before):
             message = (
                 "is said to be public (or not), and its own ledger, or one before it, "
                 "says otherwise"
             )
             raise InputError(message, file=path, key="init", value=start["source"])
-        found += [] if start["public"] else before
-    return [*found, ran]
+        ancestors += [] if start["public"] else before
+    return [*ancestors, ran]
 
 
 def saw_public_text(ledger: Ledger) -> bool:
@@ -424,27 +424,27 @@ def recorded(ledger: Ledger) -> bool:
 def unaccounted(history: list[Ledger], missed: JsonObject) -> list[str]:
     """Why the updates do not bound what the model has seen: then nothing finite may be claimed."""
     reads = [line for ledger in history for line in ledger.events("read") if not line["public"]]
-    found = [
+    reasons = [
         f"the {line['stage']} {line['source']} was made from protected text without accounting"
         for line in reads
     ]
     states = [state for ledger in history for state in ledger.states()]
     if len(set(states)) < len(states):
-        found.append("the same noise was drawn twice")
+        reasons.append("the same noise was drawn twice")
     *starts, ran = history
-    found += [reason for start in starts for reason in on_other_terms(start, ran)]
+    reasons += [reason for start in starts for reason in on_other_terms(start, ran)]
     in_chunks = any(ledger.events("packed") for ledger in history)
     if starts and in_chunks:
-        found.append(IN_CHUNKS)
+        reasons.append(IN_CHUNKS)
     data = [line for ledger in history for line in ledger.events("data")]
     if any(line["terms"].get("dedup") and line["authors"] is not None for line in data):
-        found.append(COPIES_OF_AUTHORS)
+        reasons.append(COPIES_OF_AUTHORS)
     if in_chunks and any(line["terms"].get("dedup") for line in data):
-        found.append(COPIES_IN_CHUNKS)
+        reasons.append(COPIES_IN_CHUNKS)
     if missed["misaligned"]:
         several = "masking one secret changed more than one point of the processed text"
-        found.append(f"{several} ({missed['misaligned']} secrets)")
-    return list(dict.fromkeys(found))
+        reasons.append(f"{several} ({missed['misaligned']} secrets)")
+    return list(dict.fromkeys(reasons))
 
 
 def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
@@ -457,8 +457,10 @@ def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
     lines = [ledger.events("data") for ledger in (start, ran)]
     if any(len(events) != 1 for events in lines):
         return [f"it starts from {name}, whose ledger does not say what it was trained on"]
-    one, other = (terms_of(ledger) for ledger in (start, ran))
-    differing = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    earlier, later = (terms_of(ledger) for ledger in (start, ran))
+    differing = sorted(
+        key for key in earlier.keys() | later.keys() if earlier.get(key) != later.get(key)
+    )
     before, now = (events[0]["pools"] for events in lines)
     if any(size != now.get(name, size) for name, size in before.items()):
         differing.append("sizes of pools")  # of pools that both draw from
@@ -471,7 +473,7 @@ def on_other_terms(start: Ledger, ran: Ledger) -> list[str]:
 def terms_of(ledger: Ledger) -> JsonObject:
     """On what terms a run was trained: its data, its tokenizer, and the models of its policies."""
     (data,) = ledger.events("data")
-    made = {
+    models = {
         stage: [
             (line["source"], line["digest"])
             for line in ledger.events("read")
@@ -479,7 +481,10 @@ def terms_of(ledger: Ledger) -> JsonObject:
         ]
         for stage in EVERY_RUN_READS
     }
-    return data["terms"] | {"tokenizer": made["tokenizer"], "models of policies": made["policy"]}
+    return data["terms"] | {
+        "tokenizer": models["tokenizer"],
+        "models of policies": models["policy"],
+    }
 
 
 def facts_of(

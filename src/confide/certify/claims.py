@@ -167,7 +167,7 @@ def secret_claims(facts: Facts) -> Iterator[Claim]:
     if caught == 0:
         shifted = facts.packing is not None and "original" in facts.packing.views
         if_caught = [*untouched, *(facts.lengths if shifted else [])]
-    if_missed = [*facts.given, facts.sampled, *facts.lengths, *facts.marks]
+    if_missed = [*facts.conservative_condition, facts.sampled, *facts.lengths, *facts.marks]
     whom = "Confidentiality of a secret that the policy"
     yield claim(
         facts,
@@ -226,15 +226,15 @@ def bayesian_claims(facts: Facts) -> Iterator[Claim]:
     measured = ""
     if facts.gamma is not None:
         measured = f"gamma as measured ({facts.gamma:.3g}), of the worst label"
-    for name, gamma, words in (
+    for name, gamma, origin in (
         ("bayesian", facts.gamma, measured),
         ("bayesian_upper", facts.gamma_upper, facts.bound_words),
     ):
         if gamma is not None or not facts.needs_gamma:
-            yield bayesian_claim(facts, name, gamma, at, words)
+            yield bayesian_claim(facts, name, gamma, at, origin)
             if amplifies:
                 undivided = f"{name}_undivided"
-                yield bayesian_claim(facts, undivided, gamma, at, words, divide=False)
+                yield bayesian_claim(facts, undivided, gamma, at, origin, divide=False)
     if amplifies and (facts.gamma is not None or not facts.needs_gamma):
         relation: Relation = "add_or_remove"
         published = spent_on_secret(facts, drawn, relation)
@@ -253,9 +253,9 @@ def bayesian_claims(facts: Facts) -> Iterator[Claim]:
     if facts.conditional and (facts.gamma_upper is not None or not facts.needs_gamma):
         delta2 = 1.0 if facts.delta2_upper is None else facts.delta2_upper
         together = f"both hold at once with {facts.confidence:.0%}"
-        words = f"{facts.bound_words}, delta2 at its bound {delta2:.3g}: {together}"
+        origin = f"{facts.bound_words}, delta2 at its bound {delta2:.3g}: {together}"
         name = "bayesian_unconditional"
-        yield bayesian_claim(facts, name, facts.gamma_upper, at, words, delta2=delta2)
+        yield bayesian_claim(facts, name, facts.gamma_upper, at, origin, delta2=delta2)
 
 
 def bayesian_claim(
@@ -263,21 +263,21 @@ def bayesian_claim(
     name: str,
     gamma: float | None,
     at: EpsilonAt,
-    words: str,
+    origin: str,
     *,
     delta2: float | None = None,
     divide: bool = True,
     relation: Relation = "replace_one",
 ) -> Claim:
-    """Theorem 8.3 with one gamma, of which `words` say where it is from.
+    """Theorem 8.3 with one gamma, of which `origin` says where it is from.
 
     delta2: None where the claim is conditional on the conservative policy, so that it needs none.
     """
-    conditions = facts.given if delta2 is None else []
+    conditions = facts.conservative_condition if delta2 is None else []
     conditions += [NEIGHBOURS] if facts.price.by_token else [CONTEXT_FREE, *facts.marks]
     conditions += [facts.sampled, *facts.lengths]
     if facts.needs_gamma or delta2 is not None:
-        conditions.append(words)
+        conditions.append(origin)
     if facts.unaccounted or facts.price.reason:
         conditions = facts.hopeless
     if relation == "add_or_remove":
@@ -285,9 +285,9 @@ def bayesian_claim(
     if not facts.needs_gamma:
         how = IS_READ
     elif facts.price.caught_alone:
-        how = f"{words}; a share gamma of delta is for what is missed"
+        how = f"{origin}; a share gamma of delta is for what is missed"
     else:
-        how = f"{words}; mechanism read at delta{' / gamma' if divide else ''}"
+        how = f"{origin}; mechanism read at delta{' / gamma' if divide else ''}"
     return claim(
         facts,
         name,
@@ -313,13 +313,13 @@ def group_claims(facts: Facts) -> Iterator[Claim]:
         way = "an exact update read it"
         if missed is not None:
             epsilon, way = group(missed, facts.delta, size)
-        kept = facts.marks if name == "group_after_dedup" else []
+        marks = facts.marks if name == "group_after_dedup" else []
         yield claim(
             facts,
             name,
             unit=f"all occurrences of one secret ({size} {of})",
             epsilon=epsilon,
-            conditions=[*facts.given, facts.sampled, *facts.lengths, *kept],
+            conditions=[*facts.conservative_condition, facts.sampled, *facts.lengths, *marks],
             says=f"Confidentiality of a missed secret that stands in {size} {of}",
             conversion=way,
         )

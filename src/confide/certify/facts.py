@@ -184,6 +184,6 @@ class Facts:
         return self.price.conditional and not self.everything_private
 
     @property
-    def given(self) -> list[str]:
+    def conservative_condition(self) -> list[str]:
         """The condition on the conservative policy, where claims rest on it."""
         return [CONSERVATIVE] if self.conditional else []

@@ -248,7 +248,7 @@ def compared(
         audit=audit,
         key=f"{name}_attempts",
     )
-    outcome, words = judged(result)
+    outcome, sentence = judged(result)
     rings_2x, rings_3x, rings_5x = result.power.rings
     return case._replace(
         outcome=outcome,
@@ -258,7 +258,7 @@ def compared(
         rings_3x=rings_3x,
         rings_5x=rings_5x,
         weights=measured.get("weights"),
-        says=f"{words} ({claim['name']})",
+        says=f"{sentence} ({claim['name']})",
     )
 
 

@@ -22,7 +22,9 @@ def literal_claims(facts: Facts) -> Iterator[Claim]:
     """Of a caught secret, a missed one, and one drawn at random where the shares are known."""
     if facts.dedup:
         yield secret_claim(facts, "secret_caught_literal", "catches", True, [CONTEXT_FREE])
-        yield secret_claim(facts, "secret_missed_literal", "missed", False, facts.given)
+        yield secret_claim(
+            facts, "secret_missed_literal", "missed", False, facts.conservative_condition
+        )
         yield from random_claims(facts)
 
 
@@ -52,14 +54,14 @@ def random_claims(facts: Facts) -> Iterator[Claim]:
         ("bayesian_literal", facts.gamma_literal, True, "as measured"),
         ("bayesian_literal_upper", facts.gamma_literal_upper, False, "at its upper bound"),
     )
-    for name, gamma, measured, words in rows:
+    for name, gamma, measured, origin in rows:
         share = "all may leave a trace"
         if facts.needs_gamma:
             if gamma is None:
                 continue
-            share = f"a share of {gamma:.3g} leaves a trace, {words}"
+            share = f"a share of {gamma:.3g} leaves a trace, {origin}"
         epsilon = literal_epsilon(facts, measured=measured)
-        conditions = [ONE_ALONE, *facts.given, CONTEXT_FREE, facts.sampled]
+        conditions = [ONE_ALONE, *facts.conservative_condition, CONTEXT_FREE, facts.sampled]
         conditions += [] if measured else [facts.bound_words]
         whose = "one occurrence of a secret drawn as in the corpus"
         yield claim(

@@ -28,7 +28,7 @@ def rate_up(value: float | None) -> float | None:
         return value
     power = math.floor(math.log10(value)) - 1
     grid = (float(f"{step:g}e{exponent}") for exponent in (power, power + 1) for step in STEPS)
-    return min(1.0, min(one for one in grid if one >= value))
+    return min(1.0, min(rate for rate in grid if rate >= value))
 
 
 def count_up(value: int | None) -> int | None:
@@ -36,45 +36,45 @@ def count_up(value: int | None) -> int | None:
     return value if not value else 1 << (value - 1).bit_length()
 
 
-def released_neighbours(found: JsonObject) -> JsonObject:
+def released_neighbours(measured: JsonObject) -> JsonObject:
     """neighbours.json without rates as measured, counts and labels."""
-    bounds = {name: rate_up(found.get(name)) for name in BOUNDS}
-    literal = max(2, (found.get("literal") or {}).get("points", 2))
-    known = found["gamma_upper"] is not None
+    bounds = {name: rate_up(measured.get(name)) for name in BOUNDS}
+    literal = max(2, (measured.get("literal") or {}).get("points", 2))
+    known = measured["gamma_upper"] is not None
     return (
         dict.fromkeys(RATES)
         | bounds
         | {
-            "confidence": found["confidence"],
-            "misaligned": count_up(found["misaligned"]),
+            "confidence": measured["confidence"],
+            "misaligned": count_up(measured["misaligned"]),
             "literal": {"points": count_up(literal)},
             "sampled": None,
             "secrets": None,
             "rounded": True,
-            "note": NOTE if known else found.get("note"),
+            "note": NOTE if known else measured.get("note"),
         }
-        | measured_on(found)
+        | measured_on(measured)
     )
 
 
-def released_recall(found: JsonObject) -> JsonObject:
+def released_recall(measured: JsonObject) -> JsonObject:
     """recall.json with bounds alone.
 
     They say how often the most frequent secret stands there, and whether any point is public.
     """
-    often = {name: count_up(found.get(name)) for name in OFTEN}
+    often = {name: count_up(measured.get(name)) for name in OFTEN}
     told = {
-        "pools": {"public": count_up(found["pools"]["public"])},
+        "pools": {"public": count_up(measured["pools"]["public"])},
         "recall": None,
         "rounded": True,
         "note": NOTE,
     }
-    return often | told | measured_on(found)
+    return often | told | measured_on(measured)
 
 
-def measured_on(found: JsonObject) -> JsonObject:
+def measured_on(measured: JsonObject) -> JsonObject:
     """What binds a measurement to a run; the ledger of a release says it anyway."""
-    return {"terms": found["terms"], "reads": found["reads"]}
+    return {"terms": measured["terms"], "reads": measured["reads"]}
 
 
 ROUNDED = {

@@ -120,11 +120,13 @@ def distinct(models: Sequence[Model]) -> tuple[list[Model], list[tuple[Model, Mo
         claim = model.stated("record_replace_one_pld")
         return model.history is None, -claim.epsilon, -claim.delta
 
-    kept: dict[str, Model] = {}
+    by_head: dict[str, Model] = {}
     for model in sorted(models, key=place):
-        kept.setdefault(model.head, model)
-    left_out = [(model, kept[model.head]) for model in models if kept[model.head] is not model]
-    return [model for model in models if kept[model.head] is model], left_out
+        by_head.setdefault(model.head, model)
+    left_out = [
+        (model, by_head[model.head]) for model in models if by_head[model.head] is not model
+    ]
+    return [model for model in models if by_head[model.head] is model], left_out
 
 
 def groups_of(models: Sequence[Model]) -> list[Group]:
@@ -154,7 +156,7 @@ def related(models: Sequence[Model]) -> list[tuple[frozenset[tuple[str, str]], l
     for model in models:
         touching = [part for part in parts if part[0] & model.corpora]
         joined = frozenset().union(model.corpora, *(corpora for corpora, _ in touching))
-        members = [one for _, some in touching for one in some]
+        members = [member for _, some in touching for member in some]
         parts = [part for part in parts if part not in touching] + [(joined, [*members, model])]
     return parts
 

@@ -43,17 +43,17 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
     conditions = [facts.sampled, *facts.lengths]
     if facts.price.by_token:
         what = "Privacy of a caught secret's tokens"
-        words: dict[Relation, str] = {
+        changes: dict[Relation, str] = {
             "replace_one": "replaced",
             "zero_out": "left out of every sum",
         }
         conditions.append(NEIGHBOURS)
     else:
         what = "Confidentiality of a caught secret"
-        words = {"replace_one": "replaced"}
+        changes = {"replace_one": "replaced"}
         conditions += [CONTEXT_FREE, *facts.marks]
     if facts.pieces == 1:
-        prices = {relation: agree(caught, facts.delta, relation) for relation in words}
+        prices = {relation: agree(caught, facts.delta, relation) for relation in changes}
     else:
         prices = {"replace_one": {"pld": group(caught, facts.delta, facts.pieces)[0]}}
     for relation, by_accountant in prices.items():
@@ -66,7 +66,7 @@ def caught_claims(facts: Facts) -> Iterator[Claim]:
                     relation=relation,
                     epsilon=value,
                     conditions=conditions,
-                    says=f"{what}, {words[relation]}",
+                    says=f"{what}, {changes[relation]}",
                     accountant=accountant,
                     conversion=conversion_of(accountant, relation, hop="zero_out"),
                 )

@@ -50,22 +50,22 @@ def attest(
     files are missing or of other weights.
     """
     if (key is None) is not sigstore:
-        given = None if key is None else str(key)
-        raise InputError("give either a key or sigstore", key="key", value=given)
+        key_path = None if key is None else str(key)
+        raise InputError("give either a key or sigstore", key="key", value=key_path)
     private = None if key is None else private_key(key)
     path = certificate / "certificate.json" if certificate.is_dir() else certificate
     inputs = {file.resolve() for file in (path, key) if file is not None}
     if output.resolve() in inputs or output.is_dir():
         raise InputError("is not a file that an attestation may take the place of", file=output)
-    found, files = holding(path)
+    certified, files = holding(path)
     measured = Evidence(against=["no study is given (--study), so no audit and no scan is signed"])
     if study is not None:
-        measured = evidence(found["run"], files, path, study)
-    against = [*own_objections(found), *measured.against]
+        measured = evidence(certified["run"], files, path, study)
+    against = [*own_objections(certified), *measured.against]
     if against and not anyway:
         raise Failure(*against)
     subjects, roles = subjects_of(path, files, measured)
-    payload = payload_of(subjects, predicate_of(found, roles, measured, against))
+    payload = payload_of(subjects, predicate_of(certified, roles, measured, against))
     if private is not None:
         write_json(output, signed(payload, private))
     else:
@@ -73,10 +73,10 @@ def attest(
         with atomic(output) as temporary:
             temporary.write_text(text)
     say(*(f"  signed all the same: {reason}" for reason in against))
-    if set(found["files"]) - set(RELEASED):
+    if set(certified["files"]) - set(RELEASED):
         say(f"  note: {OF_TEXT}")
     by = "Sigstore" if private is None else fingerprint(private.public_key())
-    say(f"  signed by {by}: {len(subjects)} files of {found['run']}, in {output}")
+    say(f"  signed by {by}: {len(subjects)} files of {certified['run']}, in {output}")
 
 
 def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]]:
@@ -84,18 +84,18 @@ def holding(path: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, str]]]
 
     These are all that others may see; InputError where one of them is not here.
     """
-    found = verified(path)
-    places, _ = reached(found["files"], [*path.resolve().parents], path)
+    certified = verified(path)
+    places, _ = reached(certified["files"], [*path.resolve().parents], path)
     for name in REQUIRED:
-        if not found["files"].get(name):
+        if not certified["files"].get(name):
             message = "is not named, and without it there is nothing to sign"
             raise InputError(message, file=path, key=f"files.{name}")
-    files = shown(found["files"])
+    files = shown(certified["files"])
     for name, some in files.items():
         if len(places[name]) < len(some):
             message = "is not here, and what is not here is not signed"
             raise InputError(message, file=path, key=f"files.{name}")
-    return found, files
+    return certified, files
 
 
 def subjects_of(
@@ -116,11 +116,11 @@ def subjects_of(
 
 
 def predicate_of(
-    found: dict[str, Any], roles: dict[str, list[str]], measured: Evidence, against: list[str]
+    certified: dict[str, Any], roles: dict[str, list[str]], measured: Evidence, against: list[str]
 ) -> dict[str, Any]:
     """What is said of the subjects."""
     return {
-        **{key: found[key] for key in REPEATED},
+        **{key: certified[key] for key in REPEATED},
         "roles": roles,
         "gate": measured.gate,
         "unbound": measured.unbound,

@@ -12,12 +12,12 @@ def check(certificate: Path, audit: Path, *, junit: Path | None = None) -> None:
 
     Failure where the certificate is refuted, or where nothing could have refuted it.
     """
-    found = list(cases(certificate, audit))
-    for case in found:
+    compared = list(cases(certificate, audit))
+    for case in compared:
         say(f"{case.run} {case.audit}: {case.outcome}: {case.says}")
     if junit is not None:
-        write_junit(junit, found, found[0].run)
-    if all(case.outcome == "skipped" for case in found):
+        write_junit(junit, compared, compared[0].run)
+    if all(case.outcome == "skipped" for case in compared):
         raise Failure("nothing was compared: no finite claim, or no audit canaries")
-    if failed := [case for case in found if case.failed]:
+    if failed := [case for case in compared if case.failed]:
         raise Failure(*(f"{case.audit} {case.outcome}" for case in failed))

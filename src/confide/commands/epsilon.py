@@ -57,8 +57,8 @@ def epsilon(
     elif noise_multiplier is None or target_epsilon is not None:
         message = "give either noise_multiplier or target_epsilon"
         raise InputError(message, key="noise_multiplier", value=noise_multiplier)
-    asked = f"sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}"
-    say(f"noise_multiplier {noise_multiplier:.5g}, {asked}")
+    mechanism = f"sample_rate {sample_rate:.5g}, {steps} steps, delta {delta:g}"
+    say(f"noise_multiplier {noise_multiplier:.5g}, {mechanism}")
     each = noise_multiplier / shared
     if releases_per_step or unamplified:
         say(f"priced as {count} steps at sample_rate {rate:.5g}, noise_multiplier {each:.5g}")
@@ -127,9 +127,9 @@ def table(
         of_group = (accounting.group(releases, delta, group, relation)[0] for relation in relations)
         yield (f"group of {group}, same delta", *map(shown, of_group))
     if gamma is not None:
-        for divide, words in ((True, "read at delta / gamma"), (False, "read at delta")):
+        for divide, reading in ((True, "read at delta / gamma"), (False, "read at delta")):
             yield (
-                f"Bayesian, gamma {gamma:g}, {words}",
+                f"Bayesian, gamma {gamma:g}, {reading}",
                 *_bayesian(releases, delta, gamma, delta2, divide),
             )
 

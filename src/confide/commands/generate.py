@@ -49,30 +49,28 @@ def generate(
     spec = sampling(
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens
     )
-    wanted = asked([""] if prompts is None else lines_of(prompts), count)
-    network, words = opened(model, tokenizer, device)
-    made = write_jsonl(output, texts(network, words, wanted, spec=spec, seed=seed))
-    say(f"{output}: {made:,} texts")
+    wanted = repeated([""] if prompts is None else lines_of(prompts), count)
+    network, loaded_tokenizer = opened(model, tokenizer, device)
+    written = write_jsonl(output, texts(network, loaded_tokenizer, wanted, spec=spec, seed=seed))
+    say(f"{output}: {written:,} texts")
 
 
-def opened(
-    folder: Path, tokenizer: Path | None, device: str
-) -> tuple[models.LanguageModel, Tokenizer]:
+def opened(folder: Path, file: Path | None, device: str) -> tuple[models.LanguageModel, Tokenizer]:
     """A trained model and its tokenizer; InputError where they do not belong together."""
     keep_pages()
-    place = tokenizer_of(folder, tokenizer)
-    words = load(place)
+    place = tokenizer_of(folder, file)
+    tokenizer = load(place)
     model = models.load(folder).to(device_of(device))
-    if model.vocab_size != words.vocab_size:
-        sizes = f"{words.vocab_size} tokens, the model {model.vocab_size}"
+    if model.vocab_size != tokenizer.vocab_size:
+        sizes = f"{tokenizer.vocab_size} tokens, the model {model.vocab_size}"
         raise InputError(f"has {sizes}", file=place)
-    return model, words
+    return model, tokenizer
 
 
 def sampling(*, temperature: float, top_p: float, top_k: int, max_new_tokens: int) -> SamplingSpec:
     """How texts are drawn; `top_k`: 0 for all tokens."""
-    given = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
-    return parse(SamplingSpec, given | {"top_k": top_k or None})
+    settings = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
+    return parse(SamplingSpec, settings | {"top_k": top_k or None})
 
 
 def tokenizer_of(model: Path, tokenizer: Path | None) -> Path:
@@ -88,15 +86,15 @@ def tokenizer_of(model: Path, tokenizer: Path | None) -> Path:
 def lines_of(prompts: Path) -> list[str]:
     """The prompts of a text file, a line each; InputError for text that is not UTF-8."""
     try:
-        found = read_bytes(prompts).decode().splitlines()
+        lines = read_bytes(prompts).decode().splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start}", file=prompts) from None
-    if not found:
+    if not lines:
         raise InputError("holds no prompt", file=prompts)
-    return found
+    return lines
 
 
-def asked(prompts: Sequence[str], count: int) -> list[str]:
+def repeated(prompts: Sequence[str], count: int) -> list[str]:
     """Each prompt `count` times, in order."""
     if count < 1:
         raise InputError("must be at least 1", key="count", value=count)
@@ -105,7 +103,7 @@ def asked(prompts: Sequence[str], count: int) -> list[str]:
 
 def texts(
     model: models.LanguageModel,
-    words: Tokenizer,
+    tokenizer: Tokenizer,
     prompts: list[str],
     *,
     spec: SamplingSpec,
@@ -113,11 +111,11 @@ def texts(
 ) -> Iterator[dict[str, str | bool]]:
     """Each prompt with one continuation; `stopped`: the model ended the text itself."""
     source = torch.Generator().manual_seed(seed)
-    stop = ending(words)
+    stop = ending(tokenizer)
     for start in range(0, len(prompts), TOGETHER):
         part = prompts[start : start + TOGETHER]
         numbers = uniforms(len(part), 1, spec, source)
-        encoded = [words.encode(prompt) for prompt in part]
+        encoded = [tokenizer.encode(prompt) for prompt in part]
         written = continued(model, encoded, numbers, spec, stop)
         for prompt, (text,) in zip(part, written, strict=True):
             yield {"prompt": prompt, "text": text.text, "stopped": text.stopped}

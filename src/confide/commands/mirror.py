@@ -97,10 +97,14 @@ def main() -> int:
     parser.add_argument("--experiment", default="confide-live")
     parser.add_argument("--uri", default=TrackingSpec().uri)
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two looks")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     permissions.private()
     try:
-        watch(TrackingSpec(experiment=given.experiment, uri=given.uri), given.folder, given.every)
+        watch(
+            TrackingSpec(experiment=arguments.experiment, uri=arguments.uri),
+            arguments.folder,
+            arguments.every,
+        )
     except KeyboardInterrupt:
         return 130
     return 0

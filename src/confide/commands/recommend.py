@@ -13,7 +13,7 @@ import numpy as np
 
 from confide.advisor.advice import UNITS, UNKNOWN, Advice, Option, Policies, Wish, advise, cover
 from confide.advisor.page import plain
-from confide.advisor.prices import PRICED, asked, priced
+from confide.advisor.prices import PRICED, priced, with_wish
 from confide.config import jobs
 from confide.config.jobs import Run
 from confide.config.params import load
@@ -88,10 +88,10 @@ def protected(params: Params, run: Run) -> bool:
 
 def delta_of(params: Params, runs: list[Run]) -> float:
     """The one delta of the runs' budgets."""
-    found = {params.privacy[run.row.privacy].delta for run in runs if run.row.privacy is not None}
-    if len(found) != 1:
-        raise InputError(f"the selected runs have {len(found)} of them: give one", key="delta")
-    return found.pop()
+    deltas = {params.privacy[run.row.privacy].delta for run in runs if run.row.privacy is not None}
+    if len(deltas) != 1:
+        raise InputError(f"the selected runs have {len(deltas)} of them: give one", key="delta")
+    return deltas.pop()
 
 
 def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], list[Option]]:
@@ -103,14 +103,13 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     """
     noisy = [run for run in runs if run.row.privacy is not None]
     usual = (noisy or runs)[0]
-    own = {run.row.method: run for run in reversed(runs)}
+    run_by_method = {run.row.method: run for run in reversed(runs)}
     counted, rates, partition = read(params, usual)
     measured = policies_of(params, usual.row.dataset, counted, rates, partition)
 
     def price(method: str, name: str, partition: Partition, **change: bool) -> Option:
-        spec = asked(
-            jobs.certification(params, own.get(method, usual)), method, usual.row.dedup, wish
-        )
+        run = run_by_method.get(method, usual)
+        spec = with_wish(jobs.certification(params, run), method, usual.row.dedup, wish)
         data = spec.train.data.model_copy(update=change)
         spec = spec.model_copy(update={"train": spec.train.model_copy(update={"data": data})})
         return priced(
@@ -119,7 +118,10 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
 
     options = [price(method, measured.dataset, partition) for method in PRICED]
     options = [
-        one._replace(**trained(own[one.method])) if one.method in own else one for one in options
+        option._replace(**trained(run_by_method[option.method]))
+        if option.method in run_by_method
+        else option
+        for option in options
     ]
     if measured.private == measured.points:
         return [measured], options
@@ -130,7 +132,7 @@ def look(params: Params, runs: list[Run], wish: Wish) -> tuple[list[Policies], l
     )
     private = replace(partition, private=np.ones_like(partition.private))
     stricter = price("crt", safe.dataset, private, everything_private=True)
-    kin = next((one for one in options if one.method == "crt" and one.trained), None)
+    kin = next((option for option in options if option.method == "crt" and option.trained), None)
     return [measured, safe], [*options, stricter._replace(kin=kin)]
 
 
@@ -173,10 +175,10 @@ def check_terms(
         "is not what params.yaml says, so this was measured on something else: "
         "`snakemake prepare` measures again"
     )
-    found = measured.get("terms") or {}
+    measured_terms = measured.get("terms") or {}
     wanted = terms(spec.text, spec.redact, getattr(spec, "partition", None))
     for key, value in wanted.items():
-        if found.get(key) != value:
+        if measured_terms.get(key) != value:
             raise InputError(message, file=path.resolve(), key=f"terms.{key}")
     if measured.get("reads") != list(read_before(spec.reads, tokenizer)):
         raise InputError(message, file=path.resolve(), key="reads")
@@ -211,15 +213,15 @@ def trained(run: Run) -> dict[str, Any]:
     certificate = folder / "certificate.json"
     if not (evaluation.is_file() and certificate.is_file()):
         return {}
-    found = read_object(evaluation, *QUALITY)
+    metrics = read_object(evaluation, *QUALITY)
     epsilon = float(read_object(certificate, "headline")["headline"]["record_epsilon"])
-    numbers = " / ".join("–" if found[key] is None else show(found[key]) for key in QUALITY)
-    own = {
-        "perplexity": found["ppl_public"],
-        "unigram": found["ppl_unigram_redacted"],
+    numbers = " / ".join("–" if metrics[key] is None else show(metrics[key]) for key in QUALITY)
+    fields = {
+        "perplexity": metrics["ppl_public"],
+        "unigram": metrics["ppl_unigram_redacted"],
         "spent": epsilon,
     }
-    return {"trained": f"{numbers} (ε {show(epsilon)})"} | own
+    return {"trained": f"{numbers} (ε {show(epsilon)})"} | fields
 
 
 def page(measured: list[Policies], advice: Advice, wish: Wish) -> list[str]:
@@ -238,27 +240,28 @@ def page(measured: list[Policies], advice: Advice, wish: Wish) -> list[str]:
     return [*lines, head, *(f"- {reason}" for reason in advice.reasons)]
 
 
-def described(one: Policies) -> str:
+def described(policies: Policies) -> str:
     """A dataset's policies and their measurement, in a sentence each."""
-    marked = "" if one.marked is None else f", {one.marked:.1%} of their tokens redacted"
-    pools = f"{one.points:,} training points, {one.private:,} private{marked}"
-    head = f"{one.dataset}: policy {one.policy}, conservative policy {one.conservative}; {pools}"
-    if one.gamma is None:
+    marked = "" if policies.marked is None else f", {policies.marked:.1%} of their tokens redacted"
+    pools = f"{policies.points:,} training points, {policies.private:,} private{marked}"
+    names = f"policy {policies.policy}, conservative policy {policies.conservative}"
+    head = f"{policies.dataset}: {names}; {pools}"
+    if policies.gamma is None:
         return f"{head}. What the policies miss is {UNKNOWN}."
-    label = plain(one.label or "of one label")
+    label = plain(policies.label or "of one label")
     missed = (
-        f"misses {one.gamma:.2%} of the secrets that it finds worst ({label}; "
-        f"{one.secrets:,} of all labels tested), "
-        f"with 95 % confidence at most {one.gamma_upper:.2%} of any"
+        f"misses {policies.gamma:.2%} of the secrets that it finds worst ({label}; "
+        f"{policies.secrets:,} of all labels tested), "
+        f"with 95 % confidence at most {policies.gamma_upper:.2%} of any"
     )
     public = (
-        f"; at most {one.delta2_upper:.2%} show in points read without noise"
-        if one.private < one.points
+        f"; at most {policies.delta2_upper:.2%} show in points read without noise"
+        if policies.private < policies.points
         else ""
     )
     group = (
-        f" One that stands in several texts is a group: the most frequent in {one.most:,}."
-        if (one.most or 0) > 1
+        f" One that stands in several texts is a group: the most frequent in {policies.most:,}."
+        if (policies.most or 0) > 1
         else ""
     )
     return f"{head}. The policy {missed}{public}.{group}"

@@ -63,22 +63,22 @@ def release(
     if output.exists():
         raise InputError("exists already", file=output)
     verify(certificate)
-    found = read(certificate)
-    files, _ = reached(found["files"], [*certificate.resolve().parents], certificate)
+    certified = read(certificate)
+    files, _ = reached(certified["files"], [*certificate.resolve().parents], certificate)
     for name in ("model", "config", "tokenizer"):
         if not files.get(name):
             message = "is not here, and without it there is nothing to release"
             raise InputError(message, file=certificate, key=f"files.{name}")
     if adapter:
-        check_adapter(parse(CertifySpec, found["asked"], file=str(certificate)).train.model)
-    checks = checks_of(found["run"], shown(found["files"]), certificate, study)
-    against = [*own_objections(found), *checks.against, *map(str, checks.changed)]
+        check_adapter(parse(CertifySpec, certified["asked"], file=str(certificate)).train.model)
+    checks = checks_of(certified["run"], shown(certified["files"]), certificate, study)
+    against = [*own_objections(certified), *checks.against, *map(str, checks.changed)]
     if against and not anyway:
         raise Failure(*against)
     folder = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         folder.mkdir(parents=True)
-        assemble(found, files, folder, adapter=adapter, audits=checks.gate, against=against)
+        assemble(certified, files, folder, adapter=adapter, audits=checks.gate, against=against)
         folder.rename(output)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=output) from error
@@ -100,28 +100,28 @@ def shown(files: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
     return {name: files[name] for name in RELEASED if files.get(name)}
 
 
-def own_objections(found: dict[str, Any]) -> list[str]:
+def own_objections(certified: dict[str, Any]) -> list[str]:
     """What the certificate itself says against giving its model away."""
-    reasons = [found["release_note"]] if found["release_note"] else []
-    if found["headline"]["record_epsilon"] == "inf":
-        reasons.append(f"nothing finite is certified of {found['headline']['unit']}")
-    return [*reasons, *unknown(found)]
+    reasons = [certified["release_note"]] if certified["release_note"] else []
+    if certified["headline"]["record_epsilon"] == "inf":
+        reasons.append(f"nothing finite is certified of {certified['headline']['unit']}")
+    return [*reasons, *unknown(certified)]
 
 
-def unknown(found: dict[str, Any]) -> list[str]:
+def unknown(certified: dict[str, Any]) -> list[str]:
     """What nobody can say of the policies, where the claims rest on them.
 
     They may rest on what both catch, or on what one misses.
     """
-    if found["policy"]["gamma_upper"] is not None:
+    if certified["policy"]["gamma_upper"] is not None:
         return []
-    on_pi = not any(claim["name"] == "bayesian" for claim in found["claims"])
-    on_pi_c = found["headline"]["condition"] == CONSERVATIVE
+    on_pi = not any(claim["name"] == "bayesian" for claim in certified["claims"])
+    on_pi_c = certified["headline"]["condition"] == CONSERVATIVE
     return [f"how many secrets the policy misses is {UNKNOWN}"] if on_pi or on_pi_c else []
 
 
 def assemble(
-    found: dict[str, Any],
+    certified: dict[str, Any],
     files: dict[str, list[Path]],
     folder: Path,
     *,
@@ -142,9 +142,9 @@ def assemble(
         name: [{"path": copy.name, "sha256": sha256(copy)} for copy in some]
         for name, some in copies.items()
     }
-    spec = parse(CertifySpec, found["asked"], file="certificate.json")
+    spec = parse(CertifySpec, certified["asked"], file="certificate.json")
     again = certificate_of(spec, copies, listed)
-    again["code"]["version"] = found["code"]["version"]
+    again["code"]["version"] = certified["code"]["version"]
     if exportable(spec.train.model):
         pretrained = getattr(spec.train.model, "pretrained", None)
         text = card(
@@ -155,9 +155,9 @@ def assemble(
             against=against,
         )
         role = ADAPTER if adapter else TRANSFORMERS
-        words = load_tokenizer(copies["tokenizer"][0])
+        tokenizer = load_tokenizer(copies["tokenizer"][0])
         write = export_adapter if adapter else export
-        written = with_card(write(files["model"][0].parent, words, folder / role), text)
+        written = with_card(write(files["model"][0].parent, tokenizer, folder / role), text)
         listed[role] = [
             {"path": str(path.relative_to(folder)), "sha256": sha256(path)} for path in written
         ]

@@ -117,7 +117,7 @@ def rerun(
         runs: list[list[Ran]] = [[], []]
         for number, side_number, seed in tqdm(jobs, desc="rerun", unit="run", disable=None):
             side = sides[side_number]
-            made = chain(
+            run_folder = chain(
                 spec,
                 points=side / "points",
                 public=public,
@@ -126,9 +126,9 @@ def rerun(
                 noise_seed=seed,
                 folder=side / str(number),
             )
-            runs[side_number].append(look(made, secret))
+            runs[side_number].append(look(run_folder, secret))
             if number:
-                shutil.rmtree(made)
+                shutil.rmtree(run_folder)
         views = [load_partition(side / "0" / "original", side / "0" / "redacted") for side in sides]
         again = runs[0].pop()
         write_json(output, comparison(spec, secret, compare(*views), runs, again))
@@ -150,7 +150,7 @@ def chain(
     vocabulary = folder / "tokenizer.json"
     original = folder / "original"
     redacted = folder / "redacted"
-    made = {Path(name).stem: folder / name for name in MODEL_FILES}
+    model_files = {Path(name).stem: folder / name for name in MODEL_FILES}
     seeded = spec.train.model_copy(update={"noise_seed": noise_seed})
     log = io.StringIO()
     with contextlib.redirect_stderr(log):
@@ -174,7 +174,7 @@ def chain(
             checkpoint=folder / "checkpoint",
             init=init,
             init_ledger=init_ledger,
-            **made,
+            **model_files,
         )
     (folder / "log").write_text(NUMBERS.sub("#", log.getvalue()))
     return folder
@@ -297,7 +297,7 @@ def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[st
         for name, value in row.items()
         if name not in ("epoch", "step") and isinstance(value, int | float)
     }
-    words = load(folder / "tokenizer.json")
+    trained_tokenizer = load(folder / "tokenizer.json")
     span = (secret.start, secret.end)
     row = Row(
         secret.text,
@@ -310,7 +310,7 @@ def scalars(folder: Path, rows: list[dict[str, Any]], secret: Secret) -> dict[st
         owner=None,
         planted=secret.kind.planted,
     )
-    alone = build(words, iter([row]))
+    alone = build(trained_tokenizer, iter([row]))
     seen = evaluate_points(models.load(folder), alone.original, alone.secret, np.zeros(1, np.int64))
     if seen["ppl_private"] is not None:
         values["loss on the secret"] = math.log(seen["ppl_private"])

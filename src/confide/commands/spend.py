@@ -101,15 +101,15 @@ def spend(
     say(*lines(counted, left_out, groups, totals, one_corpus))
 
 
-def certificates(given: Sequence[Path]) -> list[Path]:
+def certificates(places: Sequence[Path]) -> list[Path]:
     """Every certificate that is meant, each once; InputError for a folder without any."""
-    found = []
-    for path in given:
+    paths = []
+    for path in places:
         below = sorted(path.rglob(NAME)) if path.is_dir() else [path]
         if not below:
             raise InputError(f"holds no {NAME}", file=path)
-        found += below
-    return list({path.resolve(): path for path in found}.values())
+        paths += below
+    return list({path.resolve(): path for path in paths}.values())
 
 
 def model_of(path: Path) -> Model:
@@ -127,18 +127,22 @@ def model_of(path: Path) -> Model:
     history = None
     if at_hand:
         history = history_of(verified(path), folders, path)
-    found = read_file(path, SpentFile)
-    claims = {one["name"]: stated(one, path) for one in found["claims"] if one["name"] in CLAIMS}
+    certified = read_file(path, SpentFile)
+    claims = {
+        claim["name"]: stated(claim, path)
+        for claim in certified["claims"]
+        if claim["name"] in CLAIMS
+    }
     return Model(
         file=path,
-        run=found["run"],
-        head=found["ledger_head"],
-        unit=found["unit"],
+        run=certified["run"],
+        head=certified["ledger_head"],
+        unit=certified["unit"],
         claims=claims,
         history=history,
-        corpora=corpora_of(found["asked"], history or ()),
-        alone="tokens_of_a_chunk" in found["public_constants"],
-        note=found["release_note"],
+        corpora=corpora_of(certified["asked"], history or ()),
+        alone="tokens_of_a_chunk" in certified["public_constants"],
+        note=certified["release_note"],
     )
 
 
@@ -165,17 +169,17 @@ def stated(claim: dict[str, Any], path: Path) -> Stated:
     return Stated(float(claim["epsilon"]), float(delta))
 
 
-def corpora_of(asked: dict[str, Any], history: Sequence[Ledger]) -> frozenset[tuple[str, str]]:
+def corpora_of(settings: dict[str, Any], history: Sequence[Ledger]) -> frozenset[tuple[str, str]]:
     """Names and digests of the corpus, as far as settings and ledgers of a run tell."""
-    train = asked.get("train")
+    train = settings.get("train")
     terms = [train.get("data")] if isinstance(train, dict) else []
     terms += [line["terms"] for ledger in history for line in ledger.events("data")]
-    tellers = [one for one in terms if isinstance(one, dict)]
+    tellers = [part for part in terms if isinstance(part, dict)]
     return frozenset(
-        (kind, one[key])
-        for one in tellers
+        (kind, part[key])
+        for part in tellers
         for key, kind in TELLING.items()
-        if isinstance(one.get(key), str)
+        if isinstance(part.get(key), str)
     )
 
 
@@ -187,11 +191,11 @@ def lines(
     one_corpus: bool,
 ) -> Iterator[str]:
     """What is printed."""
-    for group, found in zip(groups, totals, strict=True):
+    for group, group_totals in zip(groups, totals, strict=True):
         of = f" of {', '.join(group.corpora)}" if group.corpora else ""
         yield f"{group.unit}{of}: {len(group.models)} model{'s' * (len(group.models) > 1)}"
-        for one in found:
-            yield from table(group, one)
+        for joint in group_totals:
+            yield from table(group, joint)
         yield ""
     for model, same in left_out:
         yield f"{model.file}: the same training as {same.file}, so it is counted once."
@@ -214,23 +218,23 @@ def lines(
     yield LISTED
 
 
-def table(group: Group, found: Total) -> Iterator[str]:
+def table(group: Group, joint: Total) -> Iterator[str]:
     """One claim: each model, and all together."""
-    yield f"  {CLAIMS[found.claim][0]} ({CLAIMS[found.claim][1]})"
+    yield f"  {CLAIMS[joint.claim][0]} ({CLAIMS[joint.claim][1]})"
     width = max(len(model.run) for model in group.models) + 2
     for model in group.models:
-        one = model.stated(found.claim)
-        yield f"    {model.run:<{width}}  epsilon {shown(one.epsilon):<8} delta {one.delta:.4g}"
+        claim = model.stated(joint.claim)
+        yield f"    {model.run:<{width}}  epsilon {shown(claim.epsilon):<8} delta {claim.delta:.4g}"
     together = (
-        f"    {'together':<{width}}  epsilon {shown(found.epsilon):<8} delta {found.delta:.4g}"
+        f"    {'together':<{width}}  epsilon {shown(joint.epsilon):<8} delta {joint.delta:.4g}"
     )
-    if found.why is not None:
-        yield f"{together}  ({found.why})"
+    if joint.why is not None:
+        yield f"{together}  ({joint.why})"
         return
-    words = [found.how, *(f"{run} counted once" for run in found.shared)]
-    if found.how != ADDED:
-        words.append(f"epsilons alone add up to {shown(found.added)}")
-    yield f"{together}  ({'; '.join(words)})"
+    notes = [joint.how, *(f"{run} counted once" for run in joint.shared)]
+    if joint.how != ADDED:
+        notes.append(f"epsilons alone add up to {shown(joint.added)}")
+    yield f"{together}  ({'; '.join(notes)})"
 
 
 def as_json(
@@ -246,7 +250,7 @@ def as_json(
         }
         for model in counted
     ]
-    found = []
+    rows = []
     for group, some in zip(groups, totals, strict=True):
         about = {
             "unit": group.unit,
@@ -254,18 +258,18 @@ def as_json(
             "runs": [model.run for model in group.models],
         }
         about["assumed"] = [model.run for model in group.assumed]
-        for one in some:
+        for joint in some:
             numbers = {
-                "epsilon": number(one.epsilon),
-                "delta": one.delta,
-                "sum_of_epsilons": number(one.added),
+                "epsilon": number(joint.epsilon),
+                "delta": joint.delta,
+                "sum_of_epsilons": number(joint.added),
             }
-            words = {
-                "claim": one.claim,
-                "relation": CLAIMS[one.claim][1],
-                "how": one.how,
-                "shared": one.shared,
-                "why": one.why,
+            described = {
+                "claim": joint.claim,
+                "relation": CLAIMS[joint.claim][1],
+                "how": joint.how,
+                "shared": joint.shared,
+                "why": joint.why,
             }
-            found.append(about | words | numbers)
-    return {"models": models, "totals": found, "notes": [POOLS, OTHERS, LISTED]}
+            rows.append(about | described | numbers)
+    return {"models": models, "totals": rows, "notes": [POOLS, OTHERS, LISTED]}

@@ -52,10 +52,10 @@ def verify(
             "needs --key: a signature says something only by a key that you know", file=attestation
         )
     folders = [*certificate_file.resolve().parents] if root is None else [root]
-    found, files, unreachable = checked(certificate_file, folders)
-    say(f"{certificate_file}: holds for {found['run']}", f"  {found['says']}")
-    if found["release_note"]:
-        say(f"  {found['release_note']}")
+    certified, files, unreachable = checked(certificate_file, folders)
+    say(f"{certificate_file}: holds for {certified['run']}", f"  {certified['says']}")
+    if certified["release_note"]:
+        say(f"  {certified['release_note']}")
     say(CHECKED)
     say(f"  checked: the bytes of {', '.join(name for name, paths in files.items() if paths)}")
     if unreachable:
@@ -64,7 +64,7 @@ def verify(
         say(UNSIGNED)
     else:
         statement = attestation or certificate_file.with_name(NAME)
-        say(*vouched(certificate_file, found, key=key, attestation=statement, folders=folders))
+        say(*vouched(certificate_file, certified, key=key, attestation=statement, folders=folders))
 
 
 def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, Any]:
@@ -73,11 +73,11 @@ def verified(certificate_file: Path, *, key: Path | None = None) -> dict[str, An
     `key`: the public key of who must have signed the attestation beside it.
     """
     folders = [*certificate_file.resolve().parents]
-    found, _, _ = checked(certificate_file, folders)
+    certified, _, _ = checked(certificate_file, folders)
     if key is not None:
         statement = certificate_file.with_name(NAME)
-        vouched(certificate_file, found, key=key, attestation=statement, folders=folders)
-    return found
+        vouched(certificate_file, certified, key=key, attestation=statement, folders=folders)
+    return certified
 
 
 def checked(
@@ -87,16 +87,16 @@ def checked(
 
     InputError names the first field that does not hold.
     """
-    found = read(certificate_file)
-    spec = parse(CertifySpec, found["asked"], file=str(certificate_file))
-    files, unreachable = reached(found["files"], folders, certificate_file)
-    again = certificate(spec, files, found["files"])
+    certified = read(certificate_file)
+    spec = parse(CertifySpec, certified["asked"], file=str(certificate_file))
+    files, unreachable = reached(certified["files"], folders, certificate_file)
+    again = certificate(spec, files, certified["files"])
     check_training(spec.train, files["ledger"][0])
-    again["code"]["version"] = found["code"].get("version")  # this program's own may be another
-    for field, says, holds in differences(found, again):
+    again["code"]["version"] = certified["code"].get("version")  # this program's own may be another
+    for field, says, holds in differences(certified, again):
         message = f"says {says!r}, but {holds!r} follows from the files"
         raise InputError(message, file=certificate_file, key=field)
-    return found, files, unreachable
+    return certified, files, unreachable
 
 
 def check_training(spec: TrainSpec, path: Path) -> None:
@@ -118,13 +118,13 @@ def check_training(spec: TrainSpec, path: Path) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """A certificate of this version whose seal is whole."""
-    found = read_json(path)
-    if not isinstance(found, dict) or "seal" not in found:
+    certified = read_json(path)
+    if not isinstance(certified, dict) or "seal" not in certified:
         raise InputError("is not a certificate", file=path)
-    if found.get("version") != VERSION:
+    if certified.get("version") != VERSION:
         message = f"is of another version than {VERSION}"
-        raise InputError(message, file=path, key="version", value=found.get("version"))
-    if sealed(found)["seal"] != found["seal"]:
+        raise InputError(message, file=path, key="version", value=certified.get("version"))
+    if sealed(certified)["seal"] != certified["seal"]:
         raise InputError("was altered: its seal does not match", file=path, key="seal")
     return read_file(path, SealedFile)
 
@@ -146,11 +146,11 @@ def reached(
             message = f"names {len(named[name])} files instead of one"
             raise InputError(message, file=file, key=key)
         files[name] = []
-        for one in named[name]:
-            path = Path(one["path"])
+        for entry in named[name]:
+            path = Path(entry["path"])
             places = (folder / path for folder in folders)
             place = next((place for place in places if isfile(place)), None)  # False for odd names
-            if place is not None and sha256(place) != one["sha256"]:
+            if place is not None and sha256(place) != entry["sha256"]:
                 message = "is not the file that was certified: other bytes"
                 raise InputError(message, file=place, key=key)
             if place is not None:

@@ -129,8 +129,8 @@ def tokenizers(params: Params) -> Iterator[Problem]:
         is_bpe = tokenizer.kind == "bpe"
         needed, unused = ("corpus", "source") if is_bpe else ("source", "corpus")
         pointless = f"has no meaning for kind {tokenizer.kind}"
-        if (given := getattr(tokenizer, unused)) is not None:
-            yield Problem(("tokenizers", name, unused), given, pointless)
+        if (value := getattr(tokenizer, unused)) is not None:
+            yield Problem(("tokenizers", name, unused), value, pointless)
         if tokenizer.new_tokens and not is_bpe:
             message = f"{pointless}: its vocabulary is as published"
             yield Problem(("tokenizers", name, "new_tokens"), tokenizer.new_tokens, message)
@@ -171,9 +171,9 @@ def conversations(params: Params) -> Iterator[Problem]:
     )
     for block, field in readers:
         for name, spec in getattr(params, block).items():
-            if (given := getattr(spec, field, None)) in chats:
+            if (corpus_name := getattr(spec, field, None)) in chats:
                 message = "is of conversations, which only datasets read"
-                yield Problem((block, name, field), given, message)
+                yield Problem((block, name, field), corpus_name, message)
 
 
 def policies(params: Params) -> Iterator[Problem]:
@@ -274,7 +274,8 @@ def made_here(path: tuple[str, str, str], spec: Any) -> Iterator[Problem]:
     place = getattr(spec, path[-1], None)
     if place is None or not getattr(spec, "public", False):
         return
-    if any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(made)) for made in MADE):
+    real = Path(os.path.realpath(place))
+    if any(real.is_relative_to(os.path.realpath(folder)) for folder in MADE):
         message = "is made by this workflow, which knows itself whether it is public"
         yield Problem(path, place, message)
 

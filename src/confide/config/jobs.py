@@ -91,7 +91,7 @@ def gamma_text(gamma: float) -> str:
 def of_row(params: Params, name: str) -> list[Run]:
     """A row's runs, gamma by gamma."""
     row = params.runs[name]
-    alike = [other for other, one in params.runs.items() if trained_alike(one, row)]
+    alike = [other for other, other_row in params.runs.items() if trained_alike(other_row, row)]
     alike.sort(key=lambda other: (len(other), other))  # whatever the order of files
 
     def home(gamma: float, seed: int) -> str:
@@ -108,14 +108,14 @@ def of_row(params: Params, name: str) -> list[Run]:
     ]
 
 
-def trained_alike(one: RunSpec, other: RunSpec) -> bool:
+def trained_alike(row: RunSpec, other: RunSpec) -> bool:
     """Whether two rows differ in nothing that a training or its own measurements depend on.
 
     Guarantees: trainings that share a job, and so its noise, are one mechanism on one data
     set. Rows that differ in anything but their attacks, label, miss rates and seeds have jobs of
     their own, whose streams have other names.
     """
-    return all(getattr(one, name) == getattr(other, name) for name in TRAINED_BY)
+    return all(getattr(row, name) == getattr(other, name) for name in TRAINED_BY)
 
 
 def start_of(params: Params, row: RunSpec) -> Run | None:
@@ -135,11 +135,11 @@ def runs_of(params: Params, studies: Iterable[str]) -> dict[str, Run]:
     listed = [run for name in names for run in of_row(params, name)]
     attacks = [name for run in listed for name in (*run.row.attacks, *run.row.trajectory)]
     listed += references(params, attacks)
-    found: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
     for last in listed:
         for run in (*reversed(ancestors(params, last)), last):
-            found[run.run] = with_attacks_of(run, found.get(run.run))
-    return found
+            runs[run.run] = with_attacks_of(run, runs.get(run.run))
+    return runs
 
 
 def with_attacks_of(run: Run, other: Run | None) -> Run:
@@ -181,8 +181,8 @@ def sources(params: Params) -> dict[str, SplitSpec]:
 
 def split_spec(params: Params, corpus: str, point: Point, window: int) -> SplitSpec:
     """A corpus in one cut; a window of no words is none."""
-    words = {"window": window} if window else {}
-    return SplitSpec(corpus=params.corpora[corpus], point=point, **words)
+    options = {"window": window} if window else {}
+    return SplitSpec(corpus=params.corpora[corpus], point=point, **options)
 
 
 def canaries(params: Params, dataset: str) -> CanarySpec | WordCanarySpec:
@@ -347,11 +347,11 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
         source = f"{name}: {product}"
         return ReadSpec(stage="policy", source=source, public=public, artefact=artefact)
 
-    made = trained(params, policy)
-    if not made:
+    corpus_by_file = trained(params, policy)
+    if not corpus_by_file:
         declared: bool = getattr(policy, "public", False)
         return [read(model, model, public=declared)]
-    ((file, corpus),) = made.items()
+    ((file, corpus),) = corpus_by_file.items()
     public = corpus is None or corpus in public_corpora(params)
     products = [read(model, file, public=public)]
     # a name of `domain_policies` may be one of `pipelines`, too

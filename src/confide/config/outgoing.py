@@ -30,8 +30,8 @@ def public_sources(params: Params, datasets: Iterable[str]) -> list[str]:
     used = [params.datasets[name] for name in datasets]
     corpora = [params.tokenizers[dataset.tokenizer].corpus for dataset in used]
     sources = [jobs.source_name(corpus, jobs.POINT, 0) for corpus in corpora if corpus in public]
-    own = [name for name in datasets if params.datasets[name].corpus in public]
-    return list(dict.fromkeys([*sources, *own]))
+    public_datasets = [name for name in datasets if params.datasets[name].corpus in public]
+    return list(dict.fromkeys([*sources, *public_datasets]))
 
 
 def pushed(path: Path) -> list[str]:
@@ -47,7 +47,7 @@ def pushed(path: Path) -> list[str]:
             (key, stage[key] or []) for stage in stages.values() for key in stage if key in OUTPUTS
         ]
         moved = [key for stage in stages.values() for key in stage if key in MOVING]
-        found = [name for _, outputs in kinds for output in outputs for name in sent(output)]
+        names = [name for _, outputs in kinds for output in outputs for name in sent(output)]
     except (KeyError, AttributeError, TypeError, ValueError):
         raise InputError(
             "is no list of stages and their outputs that can be followed", file=path
@@ -56,12 +56,12 @@ def pushed(path: Path) -> list[str]:
         raise InputError(
             "is not known here, so that it cannot be told what is pushed", file=path, key=moved[0]
         )
-    for name in found:
+    for name in names:
         if not NAME.fullmatch(name):
             raise InputError(
                 "an output's name may have letters, digits and ._/- only", file=path, key="outs"
             )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def sent(output: Any) -> list[str]:
@@ -76,6 +76,6 @@ def sent(output: Any) -> list[str]:
         raise TypeError
     return [
         name
-        for name, own in settings.items()
-        if own.get("push") is not False and own.get("cache") is not False
+        for name, options in settings.items()
+        if options.get("push") is not False and options.get("cache") is not False
     ]

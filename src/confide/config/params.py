@@ -42,12 +42,12 @@ def load(file: Path = FILE) -> Params:
     return check_layers(read_layers(file))
 
 
-def load_layers(files: Sequence[Path], given: Mapping[str, Any]) -> Composed:
+def load_layers(files: Sequence[Path], overrides: Mapping[str, Any]) -> Composed:
     """Files, each laid over those before it, and over all of them values of the command line."""
     layers = [layer for file in files for layer in read_layers(file)]
     sources = [Path(layer.source) for layer in layers]
-    if given:
-        layers.append(Layer("--config", None, dict(given)))
+    if overrides:
+        layers.append(Layer("--config", None, dict(overrides)))
     return Composed(values=merged(layers), params=check_layers(layers), files=sources)
 
 
@@ -113,12 +113,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="confide.config.params", description=main.__doc__)
     parser.add_argument("file", type=Path, nargs="?", default=FILE)
     parser.add_argument("--write-schema", action="store_true")
-    given = parser.parse_args()
-    if given.write_schema:
+    arguments = parser.parse_args()
+    if arguments.write_schema:
         SCHEMA.write_text(schema())
         return 0
     try:
-        load(given.file)
+        load(arguments.file)
     except InputError as error:
         warn(error)
         return 2

@@ -156,8 +156,8 @@ def foreign_shadows(params: Params, row: RunSpec, attack: str) -> str | None:
         return None
     source = getattr(params.models[str(chosen)], "pretrained", None)
     tokenizer = params.datasets[row.dataset].tokenizer
-    own = params.tokenizers[tokenizer]
-    if own.kind == "pretrained" and own.source == source:
+    tokenizer_spec = params.tokenizers[tokenizer]
+    if tokenizer_spec.kind == "pretrained" and tokenizer_spec.source == source:
         return None
     return f"shadows.{name} are of {chosen}, which has other tokens than the tokenizer {tokenizer}"
 

@@ -34,11 +34,11 @@ def same_text(first: CorpusSpec, second: CorpusSpec) -> bool:
 
 def meet(first: Path, second: Path) -> bool:
     """Whether one path is the other one, or lies within it, whatever links lead there."""
-    one = Path(os.path.realpath(first))
-    other = Path(os.path.realpath(second))
-    if one.is_relative_to(other) or other.is_relative_to(one):
+    first_real = Path(os.path.realpath(first))
+    second_real = Path(os.path.realpath(second))
+    if first_real.is_relative_to(second_real) or second_real.is_relative_to(first_real):
         return True
-    return one.exists() and other.exists() and one.samefile(other)
+    return first_real.exists() and second_real.exists() and first_real.samefile(second_real)
 
 
 def drawn_apart(first: CorpusSpec, second: CorpusSpec) -> bool:

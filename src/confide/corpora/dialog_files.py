@@ -46,13 +46,13 @@ def _free(spans: Sequence[Span], start: int, end: int) -> bool:
     return all(end <= span.start or start >= span.end for span in spans)
 
 
-def _answers(turn: str, asked: str | None) -> list[Span]:
+def _answers(turn: str, slot: str | None) -> list[Span]:
     """Spans of a user's turn without its speaker."""
     spans: list[Span] = []
     for label, shape in SHAPES.items():
-        found = [Span(*match.span(), label) for match in shape.finditer(turn)]
-        spans += [span for span in found if _free(spans, span.start, span.end)]
-    match = ANSWERED.search(turn) if asked == "name" else VOLUNTEERED.search(turn)
+        matches = [Span(*match.span(), label) for match in shape.finditer(turn)]
+        spans += [span for span in matches if _free(spans, span.start, span.end)]
+    match = ANSWERED.search(turn) if slot == "name" else VOLUNTEERED.search(turn)
     if match and _free(spans, *match.span(1)):
         spans.append(Span(*match.span(1), "name"))
     return sorted(spans)
@@ -62,15 +62,15 @@ def gold(text: str) -> tuple[Span, ...]:
     """Spans of a dialogue of SYS: and USR: lines."""
     spans: list[Span] = []
     start = 0
-    asked = None
+    slot = None
     for line in text.split("\n"):
         speaker = line[:5]
         turn = line[5:]
         if speaker == "SYS: ":
-            asked = _slot(turn)
+            slot = _slot(turn)
             in_turn = [Span(*match.span(), "tracking") for match in TRACKING.finditer(turn)]
         else:
-            in_turn = _answers(turn, asked) if speaker == "USR: " else []
+            in_turn = _answers(turn, slot) if speaker == "USR: " else []
         spans += [Span(start + 5 + s, start + 5 + e, label) for s, e, label, _ in in_turn]
         start += len(line) + 1
     return tuple(spans)

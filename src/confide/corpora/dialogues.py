@@ -150,9 +150,12 @@ def _secrets(
 def _by_split(spec: DialoguesSpec, dialogues: list[Dialogue]) -> dict[SplitName, list[Dialogue]]:
     """Dialogues of a domain as published, or drawn; of each split the part that is wanted."""
     by_split: dict[SplitName, list[Dialogue]] = {
-        split: [one for one in dialogues if one.split == split] for split in SPLITS
+        split: [dialogue for dialogue in dialogues if dialogue.split == split] for split in SPLITS
     }
-    names = sorted((one for one in dialogues if one.split is None), key=lambda one: one.name)
+    names = sorted(
+        (dialogue for dialogue in dialogues if dialogue.split is None),
+        key=lambda dialogue: dialogue.name,
+    )
     if names:
         check_train(spec.valid, spec.test)
     drawn = [names[index] for index in np.random.default_rng(spec.seed).permutation(len(names))]
@@ -186,10 +189,10 @@ def _render(
 
 def _apart(spans: tuple[Span, ...], secrets: set[str]) -> list[Span]:
     """Secret spans in order; of those that overlap, the longest."""
-    kept: list[Span] = []
+    chosen: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
         if span.label in secrets and all(
-            span.end <= other.start or span.start >= other.end for other in kept
+            span.end <= other.start or span.start >= other.end for other in chosen
         ):
-            kept.append(span)
-    return sorted(kept)
+            chosen.append(span)
+    return sorted(chosen)

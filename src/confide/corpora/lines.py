@@ -132,21 +132,21 @@ def check_keys(line: Line, keys: frozenset[str] = KEYS) -> None:
         raise line.refused(str(error), error.key if error.key in keys else None) from None
 
 
-def gold(line: Line, given: Any, text: str, key: str = "spans") -> tuple[Span, ...]:
+def gold(line: Line, raw_spans: Any, text: str, key: str = "spans") -> tuple[Span, ...]:
     """Gold spans of a text, in order.
 
     InputError where one is malformed, out of range or overlaps another; `key`: where they stand.
     """
-    if given is None:
+    if raw_spans is None:
         return ()
-    if not isinstance(given, list) or not all(map(_is_span, given)):
+    if not isinstance(raw_spans, list) or not all(map(_is_span, raw_spans)):
         raise line.refused("expected a list of [start, end, label]", key)
     length = len(text)
-    for start, end, _ in given:
+    for start, end, _ in raw_spans:
         if not 0 <= start < end <= length:
             message = f"[{start}, {end}) is not a range within the {length} characters of the text"
             raise line.refused(message, key)
-    spans = tuple(Span(*span) for span in sorted(given))
+    spans = tuple(Span(*span) for span in sorted(raw_spans))
     if any(left.end > right.start for left, right in pairwise(spans)):
         raise line.refused("spans overlap", key)
     return spans
@@ -218,15 +218,15 @@ def _hashed(spec: OwnSpec, group: str) -> SplitName:
 
 
 def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> Record:
-    given = row.get("doc")
+    named = row.get("doc")
     author = row.get("author")
     doc = f"{AUTOMATIC}{line.number}"
     node = f"l{line.number}"
     split = row.get("split")
-    if given is not None:
-        doc = _name(given)
-        node = "d" + given
-        split = split or places.fixed.get(given)
+    if named is not None:
+        doc = _name(named)
+        node = "d" + named
+        split = split or places.fixed.get(named)
     if author is not None:
         node = "a" + author
     split = split or _hashed(spec, places.group(node))
@@ -241,8 +241,8 @@ def _record(spec: OwnSpec, places: Places, line: Line, row: Row, body: Body) -> 
     )
 
 
-def _name(given: str) -> str:
-    return "doc-" + given if TAKEN.match(given) else given
+def _name(name: str) -> str:
+    return "doc-" + name if TAKEN.match(name) else name
 
 
 class Plan(NamedTuple):
@@ -304,8 +304,8 @@ def _names(
     for line in _raw_lines(shard):
         if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
             continue
-        if (given := form.parse(line).get("doc")) is not None:
-            yield line.number, digested(_name(given).encode())
+        if (name := form.parse(line).get("doc")) is not None:
+            yield line.number, digested(_name(name).encode())
 
 
 def _notes(form: Form, shard: Shard) -> Iterator[Note]:

@@ -69,26 +69,26 @@ def body(render: Callable[[], Callable[[Any], Conversation]], line: Line, row: R
     lines.check_keys(line, KEYS | OF_MESSAGE)
     messages = checked(line, row["messages"])
     try:
-        found = render()(messages)
+        conversation = render()(messages)
     except Refused as refused:
         key = "messages" if refused.message is None else f"messages.{refused.message}.content"
         raise line.refused(str(refused), key) from None
     except TimeoutError:
         raise line.refused("takes the chat template too long", "messages") from None
     spans: list[Span] = []
-    for number, (message, place) in enumerate(zip(messages, found.places, strict=True)):
+    for number, (message, place) in enumerate(zip(messages, conversation.places, strict=True)):
         key = f"messages.{number}.spans"
-        own = lines.gold(line, row["messages"][number].get("spans"), message.content, key)
-        spans += shifted(line, own, place, key)
-    return Body(found.text, tuple(sorted(spans)), tuple(found.answers))
+        in_message = lines.gold(line, row["messages"][number].get("spans"), message.content, key)
+        spans += shifted(line, in_message, place, key)
+    return Body(conversation.text, tuple(sorted(spans)), tuple(conversation.answers))
 
 
-def checked(line: Line, given: Any) -> list[Message]:
+def checked(line: Line, raw: Any) -> list[Message]:
     """The messages of a line; InputError where one is malformed."""
-    if not isinstance(given, list) or not given:
+    if not isinstance(raw, list) or not raw:
         raise line.refused("expected a list of messages, one at least", "messages")
-    found = []
-    for number, message in enumerate(given):
+    messages = []
+    for number, message in enumerate(raw):
         key = f"messages.{number}"
         if not isinstance(message, dict):
             raise line.refused("expected an object with role and content", key)
@@ -102,8 +102,8 @@ def checked(line: Line, given: Any) -> list[Message]:
         if not ROLE.fullmatch(message["role"]):
             said = "expected a word such as system, user or assistant"
             raise line.refused(said, f"{key}.role")
-        found.append(Message(message["role"], message["content"]))
-    return found
+        messages.append(Message(message["role"], message["content"]))
+    return messages
 
 
 def shifted(line: Line, spans: Sequence[Span], place: Placed, key: str) -> Iterator[Span]:

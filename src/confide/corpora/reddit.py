@@ -37,7 +37,7 @@ def posts(path: Path, key: str) -> Iterator[Sample]:
             continue
         place = Line(path, number, line)
         row = _parse(place)
-        author, text = (_value(place, row, one) for one in ("author", key))
+        author, text = (_value(place, row, field) for field in ("author", key))
         if author and author != DELETED and (text := paragraphs(text)):
             yield Sample(author, f"post-{number}", text)
 

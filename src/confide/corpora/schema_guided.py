@@ -107,14 +107,14 @@ def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
     """A turn with all slots that stand in it; blanks around it are not part of it."""
     where = f"turns[{number}]"
     speaker = _field(turn, "speaker", str, f"{where}.speaker", fail)
-    given = _field(turn, "utterance", str, f"{where}.utterance", fail)
+    utterance = _field(turn, "utterance", str, f"{where}.utterance", fail)
     if speaker not in ROLES:
         raise fail(f"expected one of {', '.join(ROLES)}", f"{where}.speaker")
     if str(turn.get("turn_id", number)) != str(number):
         raise fail(f"expected {number}: a turn is missing, or there twice", f"{where}.turn_id")
-    text = given.translate(BREAKS)
+    text = utterance.translate(BREAKS)
     shift = len(text) - len(text.lstrip())
-    kept = text.strip()
+    stripped = text.strip()
     spans = []
     for service, frame in enumerate(_field(turn, "frames", list, f"{where}.frames", fail)):
         for place, slot in enumerate(
@@ -126,12 +126,12 @@ def _utterance(turn: Any, number: int, fail: Fail) -> Utterance:
                 continue
             start = _field(slot, "start", int, f"{there}.start", fail)
             end = _field(slot, "exclusive_end", int, f"{there}.exclusive_end", fail)
-            if not 0 <= start < end <= len(given):
+            if not 0 <= start < end <= len(utterance):
                 raise fail(
-                    f"[{start}, {end}) is not a range within the {len(given)} characters", there
+                    f"[{start}, {end}) is not a range within the {len(utterance)} characters", there
                 )
-            if slot.get("value", given[start:end]) != given[start:end]:
+            if slot.get("value", utterance[start:end]) != utterance[start:end]:
                 raise fail("its value is not what stands at its range", there)
-            span = Span(max(start - shift, 0), min(end - shift, len(kept)), label)
+            span = Span(max(start - shift, 0), min(end - shift, len(stripped)), label)
             spans += [span] if span.start < span.end else []
-    return Utterance(ROLES[speaker], kept, tuple(spans))
+    return Utterance(ROLES[speaker], stripped, tuple(spans))

@@ -32,15 +32,17 @@ def read(spec: SpeechesSpec, raw: Path | None = None) -> Iterator[Record]:
     yield from records(spec, spec.least, lambda: speeches(members[MEMBER], spec.words), raw)
 
 
-def speeches(text: str, words: int) -> Iterator[Sample]:
+def speeches(text: str, most_words: int) -> Iterator[Sample]:
     """Speeches in order: a heading "NAME:", then verses, up to an empty line."""
     for number, block in enumerate(text.replace("\r\n", "\n").split("\n\n")):
         match = SPEECH.fullmatch(block.strip("\n"))
         if match and match[2].strip():
-            yield Sample(match[1].strip(), f"speech-{number}", "\n".join(lines(match[2], words)))
+            yield Sample(
+                match[1].strip(), f"speech-{number}", "\n".join(lines(match[2], most_words))
+            )
 
 
-def lines(text: str, words: int) -> Iterator[str]:
+def lines(text: str, most_words: int) -> Iterator[str]:
     """Whole sentences together, as long as they have at most so many words.
 
     One that has more stands alone.
@@ -48,7 +50,7 @@ def lines(text: str, words: int) -> Iterator[str]:
     line: list[str] = []
     for sentence in SENTENCE.split(" ".join(text.split())):
         in_sentence = sentence.split()
-        if line and len(line) + len(in_sentence) > words:
+        if line and len(line) + len(in_sentence) > most_words:
             yield " ".join(line)
             line = []
         line += in_sentence

@@ -35,11 +35,11 @@ def of_worst_label(labels: Rows, rates: Sequence[str]) -> dict[str, Any]:
     The worst label is the one whose first rate is the largest, or whose bound is, of equal ones.
     """
     first = rates[0]
-    found: dict[str, Any] = {
+    worst_rates: dict[str, Any] = {
         name: worst(labels, name) for rate in rates for name in (rate, f"{rate}_upper")
     }
 
     def badness(label: str) -> tuple[float, float]:
         return value_of(labels[label], first), value_of(labels[label], f"{first}_upper")
 
-    return found | {"worst_label": max(labels, key=badness, default=None), "labels": labels}
+    return worst_rates | {"worst_label": max(labels, key=badness, default=None), "labels": labels}

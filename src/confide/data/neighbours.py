@@ -137,17 +137,17 @@ def draw(secrets: Iterable[Secret], wanted: Mapping[Kind, int], seed: int) -> li
     keyed = hashlib.blake2b(key=str(seed).encode(), digest_size=8)
     drawn: dict[Kind, list[tuple[int, int, Secret]]] = {kind: [] for kind in wanted}
     for number, secret in enumerate(secrets):
-        kept = drawn[secret.kind]
+        heap = drawn[secret.kind]
         most = wanted[secret.kind]
         place = keyed.copy()
         place.update(f"{secret.start} {secret.end} {secret.key}".encode())
         # The largest hash is on top, to be replaced.
         ranked = -int.from_bytes(place.digest(), "big"), -number, secret
-        if len(kept) < most:
-            heappush(kept, ranked)
+        if len(heap) < most:
+            heappush(heap, ranked)
         elif most:
-            heappushpop(kept, ranked)
-    chosen = sorted((ranked for kept in drawn.values() for ranked in kept), reverse=True)
+            heappushpop(heap, ranked)
+    chosen = sorted((ranked for heap in drawn.values() for ranked in heap), reverse=True)
     return [secret for *_, secret in chosen]
 
 
@@ -177,19 +177,19 @@ def neighbour(points: list[Raw], secret: Secret, *, copies_masked: bool) -> list
     copies, so that only the point of the secret itself changes.
     """
     alone = not copies_masked or MASK in secret.text
-    found = []
+    changed = []
     first = True
     for point in points:
         same = point.split == "train" and point.text == secret.text
         if not (point.key == secret.key if alone else same):
-            found.append(point)
+            changed.append(point)
         elif first:
-            found.append(masked(point, secret))
+            changed.append(masked(point, secret))
             first = False
         else:
             answers = None if point.answers is None else ()
-            found.append(point._replace(text=MASK, gold=[], answers=answers))
-    return found
+            changed.append(point._replace(text=MASK, gold=[], answers=answers))
+    return changed
 
 
 def masked(point: Raw, secret: Secret) -> Raw:

@@ -88,7 +88,7 @@ def rows(
     spec: PartitionSpec,
     points: Iterable[Raw],
     copied: Join[Copy],
-    found: Join[Found],
+    findings: Join[Found],
     file: Path | None = None,
 ) -> Iterator[Row]:
     """Points (or tuples of the same values) with their spans, later copies masked.
@@ -99,7 +99,7 @@ def rows(
     for key, text, split, domain, owner, gold, answers in points:
         # Keys are compared here first, as most points have neither.
         copy = copied.take(key) if key == copied.key else None
-        finding = found.take(key) if key == found.key else None
+        finding = findings.take(key) if key == findings.key else None
         if split not in SPLIT:
             raise InputError("unknown split", file=file, key=key)
         masked = MASK in text
@@ -124,8 +124,23 @@ def rows(
                 message = "an assistant's turn reaches beyond the text"
                 raise InputError(message, file=file, key=key)
         if copy is not None and spec.dedup and (private or spec.scope == "all"):
-            kept = [(0, len(MASK))] if learned and answers is None else ()
-            yield fast(Row, (MASK, MASK, (), (), True, number, domain, owner, planted, kept, kept))
+            in_shown = [(0, len(MASK))] if learned and answers is None else ()
+            yield fast(
+                Row,
+                (
+                    MASK,
+                    MASK,
+                    (),
+                    (),
+                    True,
+                    number,
+                    domain,
+                    owner,
+                    planted,
+                    in_shown,
+                    in_shown,
+                ),
+            )
             continue
         if not private:
             yield fast(
@@ -136,17 +151,30 @@ def rows(
         spans = finding.spans if finding else ()
         for span in spans:
             if span[1] > size:
-                raise InputError("a span reaches beyond its text", file=found.path, key=key)
+                raise InputError("a span reaches beyond its text", file=findings.path, key=key)
         shown = redacted_text(text, spans)
-        kept = moved(learned, hidden(text, spans)) if learned else ()
+        in_shown = moved(learned, hidden(text, spans)) if learned else ()
         if spec.merge_masks:
-            kept = merged_ranges(shown, kept) if kept else ()
+            in_shown = merged_ranges(shown, in_shown) if in_shown else ()
             shown = merged_masks(shown)
         yield fast(
-            Row, (text, shown, spans, gold, True, number, domain, owner, planted, learned, kept)
+            Row,
+            (
+                text,
+                shown,
+                spans,
+                gold,
+                True,
+                number,
+                domain,
+                owner,
+                planted,
+                learned,
+                in_shown,
+            ),
         )
     copied.finish()
-    found.finish()
+    findings.finish()
 
 
 class Part(NamedTuple):
@@ -235,7 +263,9 @@ def _chunk(
     owners: dict[str | None, int],
 ) -> Chunk:
     columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
-    texts, redacted, spans, gold, private, split, domain, owner, planted, learned, kept = columns
+    texts, redacted, spans, gold, private, split, domain, owner, planted, learned, in_shown = (
+        columns
+    )
     # Short texts with secrets seldom repeat: they are not remembered.
     tokens = [
         tokenizer.packed(text) if within and len(text) <= CACHE_LENGTH else encode(text)
@@ -258,7 +288,7 @@ def _chunk(
         scored = _covered(edges, bases, learned, texts)
         redacted_edges = _edges(tokenizer, redacted_ids, _starts(redacted_counts))
         redacted_bases = redacted_edges[_starts(redacted_counts)[:-1]]
-        scored_shown = _covered(redacted_edges, redacted_bases, kept, redacted)
+        scored_shown = _covered(redacted_edges, redacted_bases, in_shown, redacted)
     return Chunk(
         ids=ids,
         counts=counts,
@@ -280,16 +310,17 @@ def _remembering(tokenizer: Tokenizer) -> Encode:
 
     In dialogue most turns stand more than once.
     """
-    kept = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.packed)
+    remembered = lru_cache(maxsize=CACHE_TEXTS)(tokenizer.packed)
     lines = tokenizer.pattern is not None and not any("\n" in string for string in tokenizer.whole)
-    end = kept("\n")
+    end = remembered("\n")
 
     def encode(text: str) -> bytes:
         if len(text) <= CACHE_LENGTH:
-            return kept(text)
+            return remembered(text)
         parts = ALONE.split(text) if lines else [text]
         return end.join(
-            kept(part) if len(part) <= CACHE_LENGTH else tokenizer.packed(part) for part in parts
+            remembered(part) if len(part) <= CACHE_LENGTH else tokenizer.packed(part)
+            for part in parts
         )
 
     return encode

@@ -188,15 +188,15 @@ class Ledger:
 
     def epochs(self) -> list[tuple[int, list[AnyRelease]]]:
         """For each epoch mark its number and the releases since the mark before."""
-        found: list[tuple[int, list[AnyRelease]]] = []
+        epochs: list[tuple[int, list[AnyRelease]]] = []
         since: list[AnyRelease] = []
         for line in self.lines():
             if "release" in line:
                 since.append(parse_release(line["release"]))
             elif line["event"] == "epoch":
-                found.append((line["n"], since))
+                epochs.append((line["n"], since))
                 since = []
-        return found
+        return epochs
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """Lines of one kind of EVENTS."""
@@ -280,9 +280,11 @@ def updates_of(releases: Iterable[AnyRelease]) -> list[Release]:
 
 def as_line(release: AnyRelease) -> dict[str, Any]:
     """A release as a ledger line has it: what is usual for most methods is not said."""
-    own = written(release)
-    step = {name: value for name, value in asdict(own.step).items() if (name, value) not in USUAL}
-    line = {name: value for name, value in asdict(own).items() if (name, value) != GAUSSIAN}
+    recorded = written(release)
+    step = {
+        name: value for name, value in asdict(recorded.step).items() if (name, value) not in USUAL
+    }
+    line = {name: value for name, value in asdict(recorded).items() if (name, value) != GAUSSIAN}
     return line | {"step": step}
 
 
@@ -295,35 +297,37 @@ def written(release: AnyRelease) -> Release:
 
 def parse_release(value: dict[str, Any]) -> AnyRelease:
     """The release of a ledger line; KeyError, TypeError or ValueError where it is not one."""
-    own = Release(**(value | {"step": Step(**value["step"])}))
-    check_fields(own)
-    if own.step != STATES:
-        return own
+    parsed = Release(**(value | {"step": Step(**value["step"])}))
+    check_fields(parsed)
+    if parsed.step != STATES:
+        return parsed
     release = StateRelease(
-        noise_multiplier=own.noise_multiplier, max_grad_norm=own.max_grad_norm, count=own.count
+        noise_multiplier=parsed.noise_multiplier,
+        max_grad_norm=parsed.max_grad_norm,
+        count=parsed.count,
     )
-    if written(release) != own:
+    if written(release) != parsed:
         raise ValueError("recurrent states that are shown are not drawn by chance")
     return release
 
 
 def check_event(line: dict[str, Any]) -> None:
     """ValueError for an event that nothing here could price or that carries more than it should."""
-    own = {key: value for key, value in line.items() if key not in ("index", "previous")}
-    if own.keys() == {"release", "random"}:
-        check(parse_release(own["release"]), own["random"])
+    content = {key: value for key, value in line.items() if key not in ("index", "previous")}
+    if content.keys() == {"release", "random"}:
+        check(parse_release(content["release"]), content["random"])
         return
-    fields = EVENTS.get(own.pop("event", None))
-    if fields is None or own.keys() != fields.keys():
+    fields = EVENTS.get(content.pop("event", None))
+    if fields is None or content.keys() != fields.keys():
         raise ValueError("expected a release or one of " + ", ".join(EVENTS))
     for key, kind in fields.items():
-        if not isinstance(own[key], kind) or (kind is int and isinstance(own[key], bool)):
-            raise TypeError(f"{key} = {own[key]!r}")
-    if "pools" in own:
-        check_sizes(own)
-    if "weights" in own and DIGEST.fullmatch(own["weights"]) is None:
-        raise ValueError(f"weights = {own['weights']!r} is no SHA-256")
-    if own.keys() == EVENTS["packed"].keys() and (own["tokens"] < 2 or own["most"] < 1):
+        if not isinstance(content[key], kind) or (kind is int and isinstance(content[key], bool)):
+            raise TypeError(f"{key} = {content[key]!r}")
+    if "pools" in content:
+        check_sizes(content)
+    if "weights" in content and DIGEST.fullmatch(content["weights"]) is None:
+        raise ValueError(f"weights = {content['weights']!r} is no SHA-256")
+    if content.keys() == EVENTS["packed"].keys() and (content["tokens"] < 2 or content["most"] < 1):
         raise ValueError("chunks have at least 2 tokens, and every point lies in at least one")
 
 

@@ -82,25 +82,25 @@ class Offsets:
         if not self.edges[-1]:
             return np.zeros(0, np.int64)
         whole = np.memmap(self.file, np.int64, "r")
-        found = []
+        runs = []
         for start, end in zip(self.edges[:-1], self.edges[1:], strict=True):
             run = whole[start:end]
             low = np.searchsorted(run, shard.start)
             high = len(run) if shard.end is None else np.searchsorted(run, shard.end)
-            found.append(run[low:high])
-        return np.sort(np.concatenate(found))
+            runs.append(run[low:high])
+        return np.sort(np.concatenate(runs))
 
 
 def repeats(look: Look, shards: Sequence[Range], folder: Path, threads: int) -> Offsets:
     """Where all that stands in shards with a digest that was found before."""
     buckets = Buckets(folder, size_of(shards[0].path), KEYED)
-    found = Offsets(folder)
+    offsets = Offsets(folder)
     for first, others in scatter(lambda: partial(apart, look), shards, threads):
         buckets.add(first)
-        found.extend(others["at"])
+        offsets.extend(others["at"])
     for others in buckets.each(later, threads):
-        found.extend(others["at"])
-    return found
+        offsets.extend(others["at"])
+    return offsets
 
 
 def apart(look: Look, shard: Any) -> tuple[np.ndarray, np.ndarray]:

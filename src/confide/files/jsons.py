@@ -60,8 +60,8 @@ def in_order(line: bytes, keys: int) -> bool:
 
 def _plain(raw: bytes, value: Any) -> bool:
     """Whether it is such a line, and of little depth."""
-    one = type(value) is dict and raw.count(b"{") == 1 and raw.count(b"[") < DEEPEST
-    return one and b"\n" not in raw[:-1] and in_order(raw, len(value))
+    flat = type(value) is dict and raw.count(b"{") == 1 and raw.count(b"[") < DEEPEST
+    return flat and b"\n" not in raw[:-1] and in_order(raw, len(value))
 
 
 def nested(value: Any) -> bool:

@@ -39,8 +39,10 @@ def variables() -> dict[str, str]:
     Nothing is imported from the folder in which a process works, as `python -m` would: it may be
     somebody else's.
     """
-    own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    place = os.environ.get("TORCHINDUCTOR_CACHE_DIR", os.path.join(own, "confide", "torchinductor"))
+    cache_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    place = os.environ.get(
+        "TORCHINDUCTOR_CACHE_DIR", os.path.join(cache_home, "confide", "torchinductor")
+    )
     return {"PYTHONSAFEPATH": "1", "TORCHINDUCTOR_CACHE_DIR": place}
 
 

@@ -31,7 +31,8 @@ PR_SET_PDEATHSIG = 1  # prctl.h
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-made: Callable[[], Callable[[Any], Any]]  # in a process of a pool: what it runs, made on first use
+# in a process of a pool: what it runs, made on first use
+worker: Callable[[], Callable[[Any], Any]]
 
 
 def shards(path: Path) -> list[Range]:
@@ -95,14 +96,14 @@ def no_collection() -> Iterator[None]:
 
 def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
     """Nothing is made before the first item: an error of `make` has to reach the one who asked."""
-    global made
+    global worker
     libc = ctypes.CDLL(None)
     if hasattr(libc, "prctl"):
         # Linux: a process does not outlive the one that started it, however that ends
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ.update(ONE_THREAD)
-    made = cache(make)
+    worker = cache(make)
 
 
 def _next(item: Any) -> Any:
-    return made()(item)
+    return worker()(item)

@@ -76,9 +76,9 @@ def with_options(recipe: type[Recipe]) -> type[Recipe]:
     last = [kind for kind in kinds if not any(kind in other.__mro__[1:] for other in kinds)]
     named = {"__module__": recipe.__module__, "__doc__": recipe.__doc__}
     bases = (*reversed(last), recipe)
-    made = types.new_class(recipe.__name__, bases, exec_body=lambda body: body.update(named))
-    parents = [cls for cls in made.__mro__[1:] if issubclass(cls, Spec)]
+    combined = types.new_class(recipe.__name__, bases, exec_body=lambda body: body.update(named))
+    parents = [cls for cls in combined.__mro__[1:] if issubclass(cls, Spec)]
     declared = Counter(name for cls in parents for name in inspect.get_annotations(cls))
     if twice := [name for name, count in declared.items() if count > 1]:
         raise TypeError(f"declared twice in a recipe: {', '.join(twice)}")
-    return made
+    return combined

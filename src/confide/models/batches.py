@@ -101,8 +101,8 @@ def answers_only(view: View, points: np.ndarray, batch: Batch) -> Batch:
         return batch
     scored = np.zeros(batch.targets.shape, dtype=bool)
     for row, point in enumerate(points):
-        own = view.scored(point)
-        scored[row, : len(own)] = own
+        learned = view.scored(point)
+        scored[row, : len(learned)] = learned
     return replace(batch, targets=batch.targets.masked_fill(~torch.from_numpy(scored), IGNORE))
 
 
@@ -175,8 +175,8 @@ def selected(
         return Batch(inputs, targets, keep=keep.gather(1, places) | ~scored)
     # Nothing behind the last target is read for its loss.
     end = int(places[scored].max()) + 1 if chosen.any() else 1
-    kept = keep[:, :end] if state == "reset" else None
-    return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), kept)
+    keep_read = keep[:, :end] if state == "reset" else None
+    return Batch(batch.inputs[:, :end], targets, places.clamp(max=end - 1), keep_read)
 
 
 def by_length(

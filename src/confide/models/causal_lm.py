@@ -334,9 +334,9 @@ def linear_layers(network: "PreTrainedModel") -> list[str]:
     from transformers.pytorch_utils import Conv1D
 
     output = network.get_output_embeddings()
-    found = (
+    names = (
         name.rpartition(".")[2]
         for name, layer in network.named_modules()
         if isinstance(layer, nn.Linear | Conv1D) and layer is not output
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))

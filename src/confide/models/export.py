@@ -70,17 +70,17 @@ def export_adapter(folder: Path, tokenizer: Tokenizer, output: Path) -> list[Pat
     tables: list[nn.Module] = [inputs_of(network)]
     tensors = {}
     for name, tensor in load_file(folder / models.WEIGHTS).items():
-        layer, _, own = name.removeprefix("network.").partition(".lora_")
-        if own:
-            own = f"lora_{own}".replace(f".{ADAPTER}.", ".")
+        layer, _, suffix = name.removeprefix("network.").partition(".lora_")
+        if suffix:
+            suffix = f"lora_{suffix}".replace(f".{ADAPTER}.", ".")
         elif name.startswith("head."):
             tables.append(output_of(network))
             layer = names[tables[-1]]
-            own = ROWS
+            suffix = ROWS
         else:
             layer = names[tables[0]]
-            own = ROWS
-        tensors[f"base_model.model.{layer}.{own}"] = tensor
+            suffix = ROWS
+        tensors[f"base_model.model.{layer}.{suffix}"] = tensor
     new = list(range(model.source.tokens, model.vocab_size))
     adapter = model.spec.adapter
     config = peft.LoraConfig(

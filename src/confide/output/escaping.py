@@ -27,10 +27,10 @@ JOINER = "\u2060"  # cannot be seen, and keeps what it stands between from being
 
 def visible(text: object) -> str:
     """Text on one line, with each character that cannot be seen spelled out as by Python."""
-    words = str(text)
-    if words.isprintable():
-        return words
-    return "".join(_spelled(character) for character in words)
+    line = str(text)
+    if line.isprintable():
+        return line
+    return "".join(_spelled(character) for character in line)
 
 
 def _spelled(character: str) -> str:
@@ -96,8 +96,8 @@ def cell(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    words = visible(value)
-    return f"'{words}" if words.lstrip().startswith(FORMULA) and not _number(words) else words
+    line = visible(value)
+    return f"'{line}" if line.lstrip().startswith(FORMULA) and not _number(line) else line
 
 
 def _number(text: str) -> bool:

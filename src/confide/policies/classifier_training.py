@@ -77,21 +77,23 @@ def untrained(spec: ClassifierFitSpec, texts: list[str], domains: list[str]) -> 
         return from_transformers(spec.pretrained, **labels)
     if spec.width % spec.heads:
         raise InputError("is not a multiple of heads", key="fit.width", value=spec.width)
-    words = train_bpe(texts, spec.vocab_size)
+    tokenizer = train_bpe(texts, spec.vocab_size)
     config = RobertaConfig(
-        vocab_size=words.vocab_size,
+        vocab_size=tokenizer.vocab_size,
         hidden_size=spec.width,
         num_hidden_layers=spec.layers,
         num_attention_heads=spec.heads,
         intermediate_size=2 * spec.width,
-        max_position_embeddings=POSITIONS + words.pad_id + 1,
+        max_position_embeddings=POSITIONS + tokenizer.pad_id + 1,
         type_vocab_size=1,
-        pad_token_id=words.pad_id,
-        bos_token_id=words.bos_id,
-        eos_token_id=words.bos_id,
+        pad_token_id=tokenizer.pad_id,
+        bos_token_id=tokenizer.bos_id,
+        eos_token_id=tokenizer.bos_id,
         **labels,
     )
-    return Classifier(RobertaForSequenceClassification(config), words.backend, tuple(domains), None)
+    return Classifier(
+        RobertaForSequenceClassification(config), tokenizer.backend, tuple(domains), None
+    )
 
 
 def batches(
@@ -105,7 +107,7 @@ def batches(
     The spans of a batch are about as long as one another.
     """
     spans = [drawn(text, spec.start, spec.min_length, generator) for text, _ in documents]
-    encodings = model.words.encode_batch(spans, add_special_tokens=False)
+    encodings = model.tokenizer.encode_batch(spans, add_special_tokens=False)
     examples = [
         (cut(model, encoding.ids)[0], label)
         for encoding, (_, label) in zip(encodings, documents, strict=True)

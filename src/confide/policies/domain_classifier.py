@@ -56,7 +56,7 @@ class Classifier(NamedTuple):
     """A network with its words and what it calls its classes."""
 
     network: "RobertaForSequenceClassification"
-    words: "Tokenizer"
+    tokenizer: "Tokenizer"
     labels: tuple[str, ...]
     threshold: float | None  # z that it was tuned to; None: it is not one of ours
 
@@ -99,7 +99,7 @@ def indices(model: Classifier, domains: Sequence[str] | None, name: str) -> list
 
 
 def finder(
-    ask: Probabilities, labels: Sequence[str], chosen: Sequence[int], threshold: float, words: int
+    ask: Probabilities, labels: Sequence[str], chosen: Sequence[int], threshold: float, size: int
 ) -> Callable[[Sequence[str]], list[list[Span]]]:
     """Spans of each text: windows to which the model gives one of the chosen labels.
 
@@ -110,7 +110,7 @@ def finder(
     """
 
     def find(texts: Sequence[str]) -> list[list[Span]]:
-        places = [windows(text, words) for text in texts]
+        places = [windows(text, size) for text in texts]
         distinct: dict[str, int] = {}  # row of each window among the scores
         rows = []
         for text, ranges in zip(texts, places, strict=True):
@@ -149,7 +149,7 @@ def probabilities(model: Classifier, texts: Sequence[str]) -> np.ndarray:
     pieces = []
     owners = []
     for index, encoding in enumerate(
-        model.words.encode_batch(list(texts), add_special_tokens=False)
+        model.tokenizer.encode_batch(list(texts), add_special_tokens=False)
     ):
         for piece in cut(model, encoding.ids):
             pieces.append(piece)
@@ -197,7 +197,7 @@ def save(model: Classifier, path: Path) -> None:
     values = {
         "config": config,
         "labels": model.labels,
-        "words": model.words.to_str(),
+        "words": model.tokenizer.to_str(),
         "threshold": model.threshold,
     }
     weights = {
@@ -274,7 +274,7 @@ def from_transformers(name: str, **changes: Any) -> Classifier:
         if config.model_type != "roberta":
             raise ValueError(f"a {config.model_type}, not a roberta")
         _within(config, name)
-        words = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
+        tokenizer = AutoTokenizer.from_pretrained(name, **here).backend_tokenizer
         loaded: Any = RobertaForSequenceClassification.from_pretrained(
             name,
             config=config,
@@ -289,9 +289,9 @@ def from_transformers(name: str, **changes: Any) -> Classifier:
         reason = str(error).partition("\n")[0][:200]
         remedy = "" if Path(name).exists() else f": hf download {name}"
         raise InputError(f"cannot be loaded{remedy} ({reason})", key="model", value=name) from None
-    words.no_padding()
-    words.no_truncation()
-    return Classifier(network, words, labels_of(network.config), None)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return Classifier(network, tokenizer, labels_of(network.config), None)
 
 
 def _within(config: Any, name: str) -> None:

@@ -83,17 +83,17 @@ def parts(gram: str) -> Iterator[str]:
 
 
 def log_odds(
-    own: Mapping[str, int], everywhere: Mapping[str, int], prior: float
+    counts: Mapping[str, int], everywhere: Mapping[str, int], prior: float
 ) -> dict[str, tuple[float, float]]:
-    """Log-odds ratio of each n-gram of `own` against the rest of `everywhere`.
+    """Log-odds ratio of each n-gram of `counts` against the rest of `everywhere`.
 
     Beside it stands how many of its standard errors it is. The prior has the n-grams in the
     proportions that they have everywhere, and weighs as much as `prior` of them.
     """
-    size = sum(own.values())
+    size = sum(counts.values())
     whole = sum(everywhere.values())
     ratios = {}
-    for gram, count in own.items():
+    for gram, count in counts.items():
         alpha = prior * everywhere[gram] / whole
         here = count + alpha
         there = everywhere[gram] - count + alpha

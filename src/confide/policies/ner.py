@@ -57,12 +57,12 @@ def entities(model: str, texts: tuple[str, ...], beam_width: int) -> list[Entiti
         ]
 
 
-def flagged(found: Entities, spec: NerPolicySpec) -> list[Span]:
+def flagged(text_entities: Entities, spec: NerPolicySpec) -> list[Span]:
     """Spans of one text.
 
     Guarantees: with `conservative`, every character that is flagged without it.
     """
-    tokens, scores, best = found
+    tokens, scores, best = text_entities
     known = {
         entity: score
         for entity, score in scores.items()

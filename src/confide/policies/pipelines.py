@@ -47,13 +47,15 @@ def load(model: str, *needs: tuple[str, ...]) -> "Language":
             raise InputError(
                 f"has no {' or '.join(group[:2])}, which the policy needs", key="model", value=model
             )
-    kept = {name for name, factory in factories.items() if any(factory in group for group in needs)}
+    needed = {
+        name for name, factory in factories.items() if any(factory in group for group in needs)
+    }
     for name, factory in factories.items():
         if factory in SHARED:
             listeners = getattr(nlp.get_pipe(name), "listening_components", None)
-            if listeners is None or kept & set(listeners):
-                kept.add(name)
-    for name in set(factories) - kept:
+            if listeners is None or needed & set(listeners):
+                needed.add(name)
+    for name in set(factories) - needed:
         nlp.remove_pipe(name)
     return nlp
 

@@ -64,11 +64,11 @@ def analyzer(model: str | None) -> "AnalyzerEngine":
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
     log = logging.getLogger(LOG)
     log.setLevel(logging.ERROR)  # its warnings are about recognisers for other languages
-    words: Any = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": model or "blank"}])
-    words.nlp = {"en": load(model, ENTITIES) if model is not None else spacy.blank("en")}
+    nlp_engine: Any = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": model or "blank"}])
+    nlp_engine.nlp = {"en": load(model, ENTITIES) if model is not None else spacy.blank("en")}
     registry = RecognizerRegistry()
-    registry.load_predefined_recognizers(languages=["en"], nlp_engine=words)
-    engine = AnalyzerEngine(registry=registry, nlp_engine=words)
+    registry.load_predefined_recognizers(languages=["en"], nlp_engine=nlp_engine)
+    engine = AnalyzerEngine(registry=registry, nlp_engine=nlp_engine)
     log.setLevel(logging.WARNING)
     return engine
 

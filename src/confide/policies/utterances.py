@@ -31,14 +31,14 @@ def spoken(text: str) -> str:
     return " ".join(MARKER.sub(" ", text).split())
 
 
-def windows(text: str, words: int) -> list[Range]:
+def windows(text: str, size: int) -> list[Range]:
     """Every run of so many words of one utterance, or the whole utterance if it is shorter."""
     ranges: list[Range] = []
     for first, last in utterances(text):
         places = [match.span() for match in WORD.finditer(text, first, last)]
-        count = max(1, len(places) - words + 1)
+        count = max(1, len(places) - size + 1)
         ranges += [
-            (places[index][0], places[min(index + words, len(places)) - 1][1])
+            (places[index][0], places[min(index + size, len(places)) - 1][1])
             for index in range(count)
         ]
     return ranges

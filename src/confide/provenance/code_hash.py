@@ -66,8 +66,8 @@ def read(root: Path, module: str) -> tuple[tuple[str, ...], str]:
         data = file.with_suffix(ending)
         if data.is_file():
             digest.update(f"{ending} {hashlib.sha256(data.read_bytes()).hexdigest()}".encode())
-    own = (name for name in names if name.split(".")[0] == top and is_module(root, name))
-    return tuple(own), digest.hexdigest()
+    ours = (name for name in names if name.split(".")[0] == top and is_module(root, name))
+    return tuple(ours), digest.hexdigest()
 
 
 def mentioned(node: ast.AST, package: str) -> Iterator[str]:

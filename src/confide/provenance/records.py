@@ -90,11 +90,13 @@ def altered(folder: Path) -> Iterator[str]:
 
     They have another date than then, and another content than when they were last read.
     """
-    made = dict(records(folder))
-    changed = {name for name in made if (folder / name).stat().st_mtime != made[name]["endtime"]}
-    for reader in made.values():
+    record_of = dict(records(folder))
+    changed = {
+        name for name in record_of if (folder / name).stat().st_mtime != record_of[name]["endtime"]
+    }
+    for reader in record_of.values():
         for name in changed & reader["input_checksums"].keys():
-            read_this = (reader["starttime"] or 0) >= made[name]["endtime"]
+            read_this = (reader["starttime"] or 0) >= record_of[name]["endtime"]
             if read_this and reader["input_checksums"][name] != f"sha256:{sha256(folder / name)}":
                 yield name
 

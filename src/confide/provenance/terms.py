@@ -32,10 +32,10 @@ def terms(
 
     Where nothing was partitioned these are those of TEXT alone.
     """
-    found = text.model_dump()
-    found["policies"] = digest_of_specs(redact)
-    found["everything_private"] = redact.conservative.kind == "everything"
-    return found if partition is None else found | partition.model_dump()
+    named = text.model_dump()
+    named["policies"] = digest_of_specs(redact)
+    named["everything_private"] = redact.conservative.kind == "everything"
+    return named if partition is None else named | partition.model_dump()
 
 
 def read_before(
@@ -48,14 +48,19 @@ def read_before(
     InputError where one is declared public and is not there, since nothing could then say which one
     was meant.
     """
-    for made in reads:
-        digest = digest_of(made.artefact)
-        if made.stage == "tokenizer" and tokenizer is not None:
+    for product in reads:
+        digest = digest_of(product.artefact)
+        if product.stage == "tokenizer" and tokenizer is not None:
             digest = sha256(tokenizer)
-        if made.public and made.artefact is not None and digest is None:
+        if product.public and product.artefact is not None and digest is None:
             message = (
                 "is declared public, but was not found, "
                 "so that the certificate could not name its digest"
             )
-            raise InputError(message, key=f"reads.{made.stage}", value=made.artefact)
-        yield {"stage": made.stage, "source": made.source, "public": made.public, "digest": digest}
+            raise InputError(message, key=f"reads.{product.stage}", value=product.artefact)
+        yield {
+            "stage": product.stage,
+            "source": product.source,
+            "public": product.public,
+            "digest": digest,
+        }

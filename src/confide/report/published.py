@@ -41,9 +41,9 @@ def quotes(sources: Iterable[str]) -> list[Quote]:
     known: dict[str, list[Quote]] = {}
     for quote in all_quotes():
         known.setdefault(quote.source, []).append(quote)
-    found = []
+    wanted = []
     for source in dict.fromkeys(sources):
         if source not in known:
             raise InputError(f"is not one of {', '.join(known)}", key="published", value=source)
-        found += known[source]
-    return found
+        wanted += known[source]
+    return wanted

@@ -192,8 +192,8 @@ def _load(run: ReportRun, folder: Path, model: Path) -> Result:
         metrics = read_file(path, AttackFile)
         kind = kind_of(metrics)
         if kind in attacks and metrics.get("pairs") != []:
-            words = "two attacks of one kind in a run of a study"
-            raise InputError(words, file=path, key="attack", value=kind)
+            message = "two attacks of one kind in a run of a study"
+            raise InputError(message, file=path, key="attack", value=kind)
         attacks[kind] = metrics
     epochs = _epochs(certificate, model / "metrics.jsonl", folder / "certificate.json")
     return Result(
@@ -224,17 +224,17 @@ def _trajectory(
 
     InputError where an attack or the epoch's validation is missing.
     """
-    found: dict[int, dict[str, Json]] = {}
+    by_epoch: dict[int, dict[str, Json]] = {}
     if not run.trajectory:
-        return found
+        return by_epoch
     known = {epoch.epoch for epoch in epochs}
     for row in _required(read_json(path), ("epochs",), path)["epochs"]:
         number = _required(row, ("epoch", *run.trajectory), path)["epoch"]
         if number not in known:
             raise InputError("is no epoch of metrics.jsonl", file=path, key="epochs", value=number)
         attacks = [_required(row[name], ("attack",), path) for name in run.trajectory]
-        found[number] = {kind_of(metrics): metrics for metrics in attacks}
-    return found
+        by_epoch[number] = {kind_of(metrics): metrics for metrics in attacks}
+    return by_epoch
 
 
 def _required(value: Any, keys: Iterable[str], path: Path) -> Json:
@@ -253,16 +253,16 @@ def _epochs(certificate: Json, metrics: Path, path: Path) -> tuple[Epoch, ...]:
     `path`: of the certificate, for errors.
     """
     priced = {row["epoch"]: row for row in certificate["epochs"]}
-    found = []
+    epochs = []
     for row in read_jsonl(metrics):
         number = row.get("epoch")
         if not isinstance(number, int) or number not in priced:
-            words = "an epoch of metrics.jsonl has no price"
-            raise InputError(words, file=path, key="epochs", value=number)
+            message = "an epoch of metrics.jsonl has no price"
+            raise InputError(message, file=path, key="epochs", value=number)
         measured: Json = {name: row.get(name) for name in MEASURED}
         if not all(isinstance(value, int | float | None) for value in measured.values()):
-            words = "metrics.jsonl has an epoch with something else than numbers"
-            raise InputError(words, file=path, key="epochs", value=number)
+            message = "metrics.jsonl has an epoch with something else than numbers"
+            raise InputError(message, file=path, key="epochs", value=number)
         prices = {name: float(priced[number][name]) for name in PRICED}
-        found.append(Epoch(epoch=number, **prices, **measured))
-    return tuple(found)
+        epochs.append(Epoch(epoch=number, **prices, **measured))
+    return tuple(epochs)

@@ -55,12 +55,12 @@ def limited(search: Callable[[Any], Any], ticks: int | None = None) -> Callable[
     )  # a tick after Python's last handler would end the process
     most = TICKS if ticks is None else ticks
 
-    def within(given: Any) -> Any:
+    def within(argument: Any) -> Any:
         _Clock.left = most
         try:
-            found = search(given)
+            result = search(argument)
             _listen()
-            return found
+            return result
         finally:
             _Clock.left = None
 
@@ -91,7 +91,7 @@ def little_memory(run: Callable[[Any], Any], most: int) -> Callable[[Any], Any]:
     if not STATM.exists():
         return run
 
-    def within(given: Any) -> Any:
+    def within(argument: Any) -> Any:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         pages = int(STATM.read_text().split()[0])
         wanted = pages * resource.getpagesize() + most
@@ -99,7 +99,7 @@ def little_memory(run: Callable[[Any], Any], most: int) -> Callable[[Any], Any]:
             wanted = min(wanted, soft)
         resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
         try:
-            return run(given)
+            return run(argument)
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 

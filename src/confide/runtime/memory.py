@@ -77,16 +77,16 @@ def free(device: str, root: Path = Path("/")) -> int | None:
     if torch.device(device).type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
-    found = []
+    free_bytes = []
     for line in _lines(root / "proc/meminfo"):
         if line.startswith("MemAvailable:"):
-            found.append(int(line.split()[1]) * 1024)
+            free_bytes.append(int(line.split()[1]) * 1024)
     for folder, names in _groups(root):
         limit, used, cache = (_lines(folder / name) for name in names)
         if limit and limit[0].isdigit() and used:
             given_back = [int(line.split()[1]) for line in cache if line.startswith(RECLAIMED)]
-            found.append(int(limit[0]) - int(used[0]) + sum(given_back))
-    return max(0, min(found)) if found else None
+            free_bytes.append(int(limit[0]) - int(used[0]) + sum(given_back))
+    return max(0, min(free_bytes)) if free_bytes else None
 
 
 def _groups(root: Path) -> Iterator[tuple[Path, Sequence[str]]]:
@@ -96,8 +96,8 @@ def _groups(root: Path) -> Iterator[tuple[Path, Sequence[str]]]:
         if controllers not in ("", "memory"):
             continue
         mounted = root / "sys/fs/cgroup" / controllers
-        own = mounted / path.lstrip("/")
-        for folder in (own, *own.parents):
+        group = mounted / path.lstrip("/")
+        for folder in (group, *group.parents):
             if folder.is_relative_to(mounted):
                 yield folder, GROUP_FILES[controllers]
 
@@ -127,14 +127,14 @@ class _Allocated(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """What the operation returns; views and what it changes in place are nothing new."""
-        for given in tree_leaves((args, kwargs)):
-            if isinstance(given, Tensor):
-                self.known.setdefault(given.untyped_storage(), True)
-        made = function(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
+        for argument in tree_leaves((args, kwargs)):
+            if isinstance(argument, Tensor):
+                self.known.setdefault(argument.untyped_storage(), True)
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor):
                 self._count(tensor.untyped_storage())
-        return made
+        return result
 
     def _count(self, storage: Any) -> None:
         if storage in self.known:

@@ -73,10 +73,10 @@ class Group:
 
     def scattered(self, rows: Tensor) -> Tensor:
         """This process's share of the rows (n size, ...) of a sum over all processes: (n, ...)."""
-        own = rows.new_empty(len(rows) // self.size, *rows.shape[1:])
+        share = rows.new_empty(len(rows) // self.size, *rows.shape[1:])
         with _together():
-            torch.distributed.reduce_scatter(own, list(rows.contiguous().chunk(self.size)))
-        return own
+            torch.distributed.reduce_scatter(share, list(rows.contiguous().chunk(self.size)))
+        return share
 
     def gathered(self, rows: Tensor) -> Tensor:
         """The rows (n, ...) of every process, one after the other: (n size, ...)."""
@@ -107,11 +107,11 @@ class Group:
         digest = hashlib.sha256(history.encode())
         for tensor in weights:
             digest.update(tensor.detach().cpu().numpy().tobytes())
-        own = torch.tensor(list(digest.digest()), dtype=torch.uint8, device=self.device)
-        digests = [torch.empty_like(own) for _ in range(self.size)]
+        ours = torch.tensor(list(digest.digest()), dtype=torch.uint8, device=self.device)
+        digests = [torch.empty_like(ours) for _ in range(self.size)]
         with _together():
-            torch.distributed.all_gather(digests, own)
-        if not all(torch.equal(other, own) for other in digests):
+            torch.distributed.all_gather(digests, ours)
+        if not all(torch.equal(other, ours) for other in digests):
             message = "no longer have the same weights or the same ledger"
             raise InputError(message, key="processes", value=self.size)
 
@@ -135,8 +135,8 @@ def joined(device: str) -> Iterator[Group]:
     try:
         if device != "cpu":
             _take_gpu(device, int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
-        given = {"store": store, "rank": rank, "world_size": size, "timeout": TIMEOUT}
-        torch.distributed.init_process_group("gloo" if device == "cpu" else "nccl", **given)
+        meeting = {"store": store, "rank": rank, "world_size": size, "timeout": TIMEOUT}
+        torch.distributed.init_process_group("gloo" if device == "cpu" else "nccl", **meeting)
         yield Group(rank, size, device)
     except (InputError, Lost) as error:
         if store.add("failed", 1) > 1:

@@ -70,8 +70,8 @@ def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
 
 def find(client: "MlflowClient", experiment: str, key: str) -> Any | None:
     """The run with a key, if there is one."""
-    found = client.search_runs([experiment], f"tags.`confide.key` = '{key}'", max_results=1)
-    return found[0] if found else None
+    runs = client.search_runs([experiment], f"tags.`confide.key` = '{key}'", max_results=1)
+    return runs[0] if runs else None
 
 
 def open_run(

@@ -50,12 +50,12 @@ class Index:
 
     def __init__(self, strings: Iterable[tuple[bytes, int]]):
         digests = array("q")
-        words = array("Q")
+        first_bytes = array("Q")
         lengths = array("I")
         owners = array("I")
         for string, owner in strings:
             digests.append(hash(string))
-            words.append(int.from_bytes(string[:WORD], "little"))
+            first_bytes.append(int.from_bytes(string[:WORD], "little"))
             lengths.append(len(string))
             owners.append(owner)
         unsorted = np.frombuffer(digests, np.int64)
@@ -63,7 +63,9 @@ class Index:
         self.digests = unsorted[order]
         self.owners = np.frombuffer(owners, np.uint32)[order]
         del unsorted, digests, owners, order
-        self.heads = list(heads(np.frombuffer(words, np.uint64), np.frombuffer(lengths, np.uint32)))
+        self.heads = list(
+            heads(np.frombuffer(first_bytes, np.uint64), np.frombuffer(lengths, np.uint32))
+        )
         self.longest = max(lengths, default=0)
 
     def __len__(self) -> int:
@@ -93,19 +95,19 @@ class Index:
         return sorted(matches, key=lambda match: (match.last, match.first))
 
 
-def heads(words: np.ndarray, lengths: np.ndarray) -> Iterator[Heads]:
+def heads(first_bytes: np.ndarray, lengths: np.ndarray) -> Iterator[Heads]:
     """Strings by the width of their heads: the length of the shortest, or a short one's own."""
     short = sorted(set(lengths[lengths < SHORT].tolist()))
     for length in short:
-        yield head(words[lengths == length], lengths[lengths == length], length)
+        yield head(first_bytes[lengths == length], lengths[lengths == length], length)
     long = lengths >= SHORT
     if long.any():
-        yield head(words[long], lengths[long], min(WORD, int(lengths[long].min())))
+        yield head(first_bytes[long], lengths[long], min(WORD, int(lengths[long].min())))
 
 
-def head(words: np.ndarray, lengths: np.ndarray, width: int) -> Heads:
+def head(first_bytes: np.ndarray, lengths: np.ndarray, width: int) -> Heads:
     """The table of some strings' heads, and the lengths that go with each."""
-    keys = words & mask(width)
+    keys = first_bytes & mask(width)
     order = np.lexsort((lengths, keys))
     keys = keys[order]
     lengths = lengths[order]
@@ -143,11 +145,11 @@ def candidates(head: Heads, data: bytes) -> Iterator[tuple[int, int]]:
     """Places where a string's head stands, each with the number of the head."""
     count = len(data) - head.width + 1
     padded = data + bytes(WORD)
-    words = np.empty(STEP, np.uint64)
+    buffer = np.empty(STEP, np.uint64)
     bits = np.empty(STEP, np.uint64)
     for start in range(0, count, STEP):
         size = min(STEP, count - start)
-        here = words[:size]
+        here = buffer[:size]
         places = bits[:size]
         keys = np.ndarray((size,), "<u8", padded, start, (1,))
         np.bitwise_and(keys, mask(head.width), out=here)

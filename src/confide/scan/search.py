@@ -144,7 +144,7 @@ class Searcher:
             if not judged(first, last) or last - first > STRETCH * (end - start) + CONTEXT:
                 continue
             form = self.form(owner)
-            if fold(form.kept) == folded[start:end]:
+            if fold(form.bare) == folded[start:end]:
                 kind = self._kind(form, data, first, last)
                 if kind is not None:
                     yield form.secret, kind
@@ -154,7 +154,7 @@ class Searcher:
         window = data[first:last]
         before = data[max(0, first - CONTEXT) : first]
         after = data[last : last + CONTEXT]
-        as_it_stands = window.translate(None, SEPARATORS) == form.kept
+        as_it_stands = window.translate(None, SEPARATORS) == form.bare
         if form.kind == "hex" or (form.kind == "base64" and as_it_stands):
             return form.kind
         wide = narrow(window)
@@ -173,7 +173,7 @@ class Searcher:
         """How text spells a form's secret between what stands around it, or None if by chance."""
         secret = core(self.texts[form.secret])
         exact = secret.encode()
-        if not separated(form, text) and (len(form.kept) < LONG or TABLE.fullmatch(text)):
+        if not separated(form, text) and (len(form.bare) < LONG or TABLE.fullmatch(text)):
             return None
         # a number with other signs between its digits, such as commas and colons, is several
         if form.short_number and form.kind == "text":
@@ -210,12 +210,14 @@ def blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 def places(data: bytes) -> Callable[[int], int]:
     """A function from the index of a byte that folding keeps to its place in the data."""
-    kept = np.frombuffer(data.translate(KEPT) + bytes(-len(data) % CHUNK), bool).reshape(-1, CHUNK)
-    ends = np.cumsum(np.count_nonzero(kept, axis=1))
+    is_kept = np.frombuffer(data.translate(KEPT) + bytes(-len(data) % CHUNK), bool).reshape(
+        -1, CHUNK
+    )
+    ends = np.cumsum(np.count_nonzero(is_kept, axis=1))
 
     @lru_cache(maxsize=16)
     def within(chunk: int) -> np.ndarray:
-        return np.flatnonzero(kept[chunk])
+        return np.flatnonzero(is_kept[chunk])
 
     def place(index: int) -> int:
         chunk = int(np.searchsorted(ends, index, side="right"))
@@ -228,14 +230,14 @@ def separated(form: Form, text: bytes) -> bool:
     """Whether separators stand where the form has some; letters may also be strings of a list."""
     if breaks(text) <= form.breaks:
         return True
-    if form.kept.isdigit():
+    if form.bare.isdigit():
         return False
-    kept = 0
+    position = 0
     last = 0
     for run in RUN.finditer(text):
-        kept += run.start() - last
+        position += run.start() - last
         last = run.end()
-        if kept not in form.breaks and not NEXT_STRING.fullmatch(run[0]):
+        if position not in form.breaks and not NEXT_STRING.fullmatch(run[0]):
             return False
     return True
 

@@ -31,13 +31,13 @@ class Form(NamedTuple):
 
     secret: int
     kind: str  # text, reversed, base64, hex, wide
-    kept: bytes  # without separators
+    bare: bytes  # without separators
     breaks: frozenset[int]  # after how many of the bytes kept a separator may stand
 
     @property
     def short_number(self) -> bool:
         """Whether it is of a few digits alone, which stand side by side in many a list."""
-        return self.kept.isdigit() and len(self.kept) < LONG
+        return self.bare.isdigit() and len(self.bare) < LONG
 
 
 def fold(data: bytes) -> bytes:

@@ -25,7 +25,12 @@ REPEATED = ("run", "says", "seal", "ledger_head", "headline", "release_note")
 
 
 def vouched(
-    certificate: Path, found: dict[str, Any], *, key: Path, attestation: Path, folders: list[Path]
+    certificate: Path,
+    certified: dict[str, Any],
+    *,
+    key: Path,
+    attestation: Path,
+    folders: list[Path],
 ) -> Iterator[str]:
     """What a signature adds to a certificate that holds, in lines for people.
 
@@ -38,8 +43,8 @@ def vouched(
     subjects, predicate = statement_of(envelope.payload, attestation)
     roles = predicate["roles"]
     check_roles(roles, subjects, attestation)
-    check_certificate(certificate, found, subjects, predicate, attestation)
-    named = {file["path"] for files in found["files"].values() for file in files}
+    check_certificate(certificate, certified, subjects, predicate, attestation)
+    named = {file["path"] for files in certified["files"].values() for file in files}
     others = [
         file for role in roles for file in roles[role] if role != CERTIFICATE and file not in named
     ]
@@ -70,7 +75,7 @@ def check_roles(roles: dict[str, list[str]], subjects: dict[str, str], attestati
 
 def check_certificate(
     certificate: Path,
-    found: dict[str, Any],
+    certified: dict[str, Any],
     subjects: dict[str, str],
     predicate: dict[str, Any],
     attestation: Path,
@@ -81,13 +86,13 @@ def check_certificate(
         message = "is about another certificate than this one"
         key = f"payload.subject.{CERTIFICATE}"
         raise InputError(message, file=attestation, key=key, value=str(certificate))
-    for role, files in found["files"].items():
+    for role, files in certified["files"].items():
         signed = {name: subjects[name] for name in roles.get(role, [])}
         if role in roles and signed != {file["path"]: file["sha256"] for file in files}:
             message = "has other files or digests than the certificate names"
             raise InputError(message, file=attestation, key=f"payload.subject.{role}")
     for key in REPEATED:
-        if predicate[key] != found[key]:
+        if predicate[key] != certified[key]:
             message = "is not what the certificate says"
             raise InputError(message, file=attestation, key=f"payload.predicate.{key}")
 

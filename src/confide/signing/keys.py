@@ -43,17 +43,17 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     else:
         raise InputError("is no private key in PEM (PKCS8) or in OpenSSH's format", file=path)
     try:
-        found = _loaded(loader, content, path)
+        key = _loaded(loader, content, path)
     except UnsupportedAlgorithm:
         raise InputError(
             "is encrypted in a way, or of a kind, that is not supported; use an Ed25519 key",
             file=path,
         ) from None
-    if not isinstance(found, Ed25519PrivateKey):
+    if not isinstance(key, Ed25519PrivateKey):
         raise InputError(
             "is no Ed25519 key; make one with: ssh-keygen -t ed25519 -f FILE", file=path
         )
-    return found
+    return key
 
 
 def _loaded(loader: Callable[..., object], content: bytes, path: Path) -> object:
@@ -73,8 +73,8 @@ def _loaded(loader: Callable[..., object], content: bytes, path: Path) -> object
 
 def _passphrase(path: Path) -> bytes:
     """From the environment, else typed without an echo."""
-    if (given := os.environ.get(PASSPHRASE)) is not None:
-        return given.encode()
+    if (passphrase := os.environ.get(PASSPHRASE)) is not None:
+        return passphrase.encode()
     if not sys.stdin.isatty():
         raise InputError(
             f"needs a passphrase: set {PASSPHRASE}, or run this where it can be typed", file=path
@@ -95,12 +95,12 @@ def public_keys(path: Path) -> list[Ed25519PublicKey]:
         )
     if content.lstrip().startswith(PEM_PUBLIC):
         try:
-            found = serialization.load_pem_public_key(content.lstrip())
+            key = serialization.load_pem_public_key(content.lstrip())
         except (ValueError, UnsupportedAlgorithm):
             raise InputError("is a damaged public key", file=path) from None
-        if not isinstance(found, Ed25519PublicKey):
+        if not isinstance(key, Ed25519PublicKey):
             raise InputError("is no Ed25519 key", file=path)
-        return [found]
+        return [key]
     keys = [
         _public_line(line.strip(), path, number)
         for number, line in enumerate(content.splitlines(), 1)
@@ -117,12 +117,12 @@ def _public_line(line: bytes, path: Path, number: int) -> Ed25519PublicKey:
         message = "is no public key in PEM, nor a line 'ssh-ed25519 KEY comment'"
         raise InputError(message, file=path, line=number)
     try:
-        found = serialization.load_ssh_public_key(line)
+        key = serialization.load_ssh_public_key(line)
     except (ValueError, UnsupportedAlgorithm):
         raise InputError("is a damaged public key", file=path, line=number) from None
-    if not isinstance(found, Ed25519PublicKey):
+    if not isinstance(key, Ed25519PublicKey):
         raise InputError("is no Ed25519 key", file=path, line=number)
-    return found
+    return key
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:

@@ -87,7 +87,7 @@ def statement_of(payload: bytes, path: Path) -> tuple[dict[str, str], dict[str, 
         key = "payload.predicateType"
         raise InputError(message, file=path, key=key, value=value["predicateType"])
     _checked(Predicate, value["predicate"], path, "payload.predicate")
-    subjects = {one["name"]: one["digest"]["sha256"] for one in value["subject"]}
+    subjects = {subject["name"]: subject["digest"]["sha256"] for subject in value["subject"]}
     if len(subjects) < len(value["subject"]):
         raise InputError("names a file twice", file=path, key="payload.subject")
     return subjects, value["predicate"]

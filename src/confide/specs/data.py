@@ -127,7 +127,7 @@ class MultiDogoSpec(DialoguesSpec):
         None
     )
     archive: Literal["multidogo"] | None = Field(
-        default_factory=lambda given: None if given.get("path") else "multidogo"
+        default_factory=lambda values: None if values.get("path") else "multidogo"
     )
     secrets: list[str] = [
         *(
@@ -153,7 +153,7 @@ class SchemaGuidedSpec(DialoguesSpec):
     reader: Literal["sgd"]
     path: str | None = None  # the folder of train, dev and test; None: the archive
     archive: Literal["sgd"] | None = Field(
-        default_factory=lambda given: None if given.get("path") else "sgd"
+        default_factory=lambda values: None if values.get("path") else "sgd"
     )
     splits: Literal["published", "drawn"] | None = (
         None  # None: published where train, dev and test are there

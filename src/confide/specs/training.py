@@ -99,10 +99,10 @@ class PrivacySpec(Spec):
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without `noise` where it is Gaussian, so that digests of settings stay what they were."""
-        found = usual(self)
-        if found.get("noise") == "gaussian":
-            del found["noise"]
-        return found
+        fields = usual(self)
+        if fields.get("noise") == "gaussian":
+            del fields["noise"]
+        return fields
 
     @property
     def discrete(self) -> bool:
@@ -153,10 +153,10 @@ class RecipeSpec(Spec):
     @model_serializer(mode="wrap")
     def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what is off, so that digests of settings stay what they were."""
-        found = usual(self)
+        fields = usual(self)
         unused = ["physical_tokens" if self.physical_tokens is None else "physical_batch_size"]
         unused += [key for key in ("gradient_checkpointing", "shard") if not getattr(self, key)]
-        return {key: value for key, value in found.items() if key not in unused}
+        return {key: value for key, value in fields.items() if key not in unused}
 
 
 class DataSpec(TextSpec):

@@ -57,7 +57,7 @@ def fitted_keywords(
     mined = mine(fit, train_texts)
     write_json(output, mined)
     policies = {domain: each(finder(mined, [domain])) for domain in train_texts}
-    return policies, {"keywords": {domain: len(words) for domain, words in mined.items()}}
+    return policies, {"keywords": {domain: len(keywords) for domain, keywords in mined.items()}}
 
 
 def fitted_classifier(
@@ -138,18 +138,18 @@ def remembering(model: Classifier) -> Probabilities:
     return ask
 
 
-def judged(ask: Probabilities, texts: Texts, words: int) -> tuple[np.ndarray, np.ndarray]:
+def judged(ask: Probabilities, texts: Texts, size: int) -> tuple[np.ndarray, np.ndarray]:
     """(n, D) probabilities of all windows of these texts, and (n,) the labels that they should
     have.
     """
-    found = [
+    labelled = [
         (" ".join(text[start:end].split()), label)
         for label, documents in enumerate(texts.values())
         for points in documents.values()
         for text in points
-        for start, end in windows(text, words)
+        for start, end in windows(text, size)
     ]
-    return ask([window for window, _ in found]), np.array([label for _, label in found], int)
+    return ask([window for window, _ in labelled]), np.array([label for _, label in labelled], int)
 
 
 def tuned(
@@ -164,8 +164,10 @@ def tuned(
     Guarantees: with both, either holds; InputError where no z does it.
     """
     candidates = np.unique([0.0, *scores.max(1, initial=0.0)])
-    found = rates(scores, truth, candidates)
-    enough = (found["precision"] >= (precision or 0.0)) & (found["recall"] >= (recall or 0.0))
+    rate_by_name = rates(scores, truth, candidates)
+    precise = rate_by_name["precision"] >= (precision or 0.0)
+    complete = rate_by_name["recall"] >= (recall or 0.0)
+    enough = precise & complete
     if not enough.any():
         key = "fit.recall" if precision is None else "fit.precision"
         raise InputError("no threshold reaches it on the valid split", key=key)
@@ -190,10 +192,10 @@ def rates(scores: np.ndarray, truth: np.ndarray, z: np.ndarray) -> dict[str, np.
 
 def at(scores: np.ndarray, truth: np.ndarray, z: float) -> Shares:
     """Both rates at one z, as JSON has them: null for what is not a number."""
-    found = rates(scores, truth, np.array([z]))
+    rate_by_name = rates(scores, truth, np.array([z]))
     return {
         name: None if np.isnan(value[0]) else round(float(value[0]), 4)
-        for name, value in found.items()
+        for name, value in rate_by_name.items()
     }
 
 
@@ -213,13 +215,13 @@ def share(part: int, whole: int) -> float | None:
 
 def flagged(policies: dict[str, Find], texts: Texts) -> dict[str, Shares]:
     """Share of each domain's characters that each domain's policy flags, markers aside."""
-    found: dict[str, Shares] = {}
+    share_by_domain: dict[str, Shares] = {}
     for domain, documents in texts.items():
         lines = [text for points in documents.values() for text in points]
         whole = sum(end - start for text in lines for start, end in utterances(text))
         hits = {
-            one: sum(span.end - span.start for spans in find(lines) for span in spans)
-            for one, find in policies.items()
+            policy: sum(span.end - span.start for spans in find(lines) for span in spans)
+            for policy, find in policies.items()
         }
-        found[domain] = {one: share(hit, whole) for one, hit in hits.items()}
-    return found
+        share_by_domain[domain] = {policy: share(hit, whole) for policy, hit in hits.items()}
+    return share_by_domain

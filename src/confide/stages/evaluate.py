@@ -87,9 +87,9 @@ def evaluate(
         "authors": by_author(scores, partition.owner, real),
     }
     for number, name in enumerate(partition.domains):
-        own = partition.domain[scores.point] == number
-        if own.any():
-            figures["domains"][name] = summary(scores.of(own), secret[own])
+        of_domain = partition.domain[scores.point] == number
+        if of_domain.any():
+            figures["domains"][name] = summary(scores.of(of_domain), secret[of_domain])
     write_json(output, figures)
 
 
@@ -109,7 +109,8 @@ def described(points: Path, partition: Partition) -> tuple[np.ndarray, np.ndarra
         raise InputError(
             f"has {len(rows)} points, the partition {len(partition.split)}", file=points
         )
-    return np.array([made for made, _ in rows], bool), np.array([size for _, size in rows], int)
+    planted = np.array([flag for flag, _ in rows], bool)
+    return planted, np.array([size for _, size in rows], int)
 
 
 def bits(scores: Scores, characters: np.ndarray) -> float | None:

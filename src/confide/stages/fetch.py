@@ -56,9 +56,9 @@ def fetch(spec: FetchSpec, *, output: Path) -> None:
     write_jsonl(output, rows)
 
 
-def _expect(found: str, expected: str, file: str | Path) -> None:
-    if found != expected:
-        raise InputError(f"SHA-256 is {found}, expected {expected}", file=file)
+def _expect(digest: str, expected: str, file: str | Path) -> None:
+    if digest != expected:
+        raise InputError(f"SHA-256 is {digest}, expected {expected}", file=file)
 
 
 def _decode(content: bytes, place: str, path: str) -> str:
@@ -141,10 +141,10 @@ def _confine(name: str, place: str | Path) -> None:
         raise InputError("has a member outside its own folder", file=place)
 
 
-def _collect(source: Archive, found: Iterator[tuple[str, bytes | None]]) -> dict[str, bytes]:
+def _collect(source: Archive, entries: Iterator[tuple[str, bytes | None]]) -> dict[str, bytes]:
     """Members that the archive's pattern names, by normal path."""
     members: dict[str, bytes] = {}
-    for name, content in found:
+    for name, content in entries:
         path = normal_path(source, name)
         if path is None:
             continue

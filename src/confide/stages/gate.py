@@ -22,7 +22,7 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
     A run that makes a finite claim and has no audit is a row of its own and a warning: no failure
     of the study, but such a model is not released.
     """
-    found: list[Case] = []
+    all_cases: list[Case] = []
     for name in dict.fromkeys(run.run for run in spec.runs):
         folder = results / "runs" / name
         audits = [run.audit for run in spec.runs if run.run == name and run.audit is not None]
@@ -30,11 +30,11 @@ def gate(spec: GateSpec, *, results: Path, output: Path, junit: Path) -> None:
         of_run = [case for audit in audits for case in cases(certificate, folder / f"{audit}.json")]
         if all(case.outcome == SKIPPED for case in of_run):
             of_run.append(unaudited(certificate))
-        found += of_run
-    write_junit(junit, found, spec.study)
-    write_table(output, found)
-    for case in found:
+        all_cases += of_run
+    write_junit(junit, all_cases, spec.study)
+    write_table(output, all_cases)
+    for case in all_cases:
         if case.outcome == NOT_AUDITED:
             say(f"warning: {case.run} is {NOT_AUDITED}: {case.says}")
-    if failed := [case for case in found if case.failed]:
+    if failed := [case for case in all_cases if case.failed]:
         raise Failure(*(f"{case.run} {case.audit} {case.outcome}: {case.says}" for case in failed))

@@ -188,10 +188,10 @@ def rates(tests: list[Trial], confidence: float) -> JsonObject:
         alike[test.secret.string] = Tally(*map(max, before, test.tally))
     occurrences = together(test.tally for test in tests)
     unique = together(alike.values())
-    found: JsonObject = {**occurrences._asdict(), "unique": unique._asdict()}
+    numbers: JsonObject = {**occurrences._asdict(), "unique": unique._asdict()}
     for name, event in EVENTS.items():
-        found[name] = found[f"{name}_upper"] = None
+        numbers[name] = numbers[f"{name}_upper"] = None
         if tests:
-            found[name] = getattr(occurrences, event) / len(tests)
-            found[f"{name}_upper"] = upper((occurrences, unique), event, "secrets", confidence)
-    return found
+            numbers[name] = getattr(occurrences, event) / len(tests)
+            numbers[f"{name}_upper"] = upper((occurrences, unique), event, "secrets", confidence)
+    return numbers

@@ -48,8 +48,8 @@ def part_in(
 
     def part(shard: Range) -> Part:
         copied = Join(Copy, stretch(copies, shard))
-        found = Join(Found, stretch(spans, shard))
+        findings = Join(Found, stretch(spans, shard))
         with no_collection():
-            return build(rows(spec, read_rows(shard, *Raw._fields), copied, found, shard.path))
+            return build(rows(spec, read_rows(shard, *Raw._fields), copied, findings, shard.path))
 
     return part

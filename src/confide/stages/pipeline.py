@@ -62,14 +62,14 @@ def pipeline(
             "needs the points of a corpus" if points is None else "has no entities", key="points"
         )
     nlp = spacy.blank("en")
-    found = {"seed": spec.seed, "spacy": spacy.__version__}
+    facts = {"seed": spec.seed, "spacy": spacy.__version__}
     if treebank is not None:
-        nlp, found["syntax"] = syntax(spec, treebank)
+        nlp, facts["syntax"] = syntax(spec, treebank)
     if points is not None:
-        other, found["entities"] = entities(spec, points)
+        other, facts["entities"] = entities(spec, points)
         nlp.add_pipe("ner", source=other)
     write_pieces(output, [nlp.to_bytes()])
-    write_json(scores, found)
+    write_json(scores, facts)
 
 
 def take(package: str, output: Path) -> JsonObject:
@@ -77,8 +77,8 @@ def take(package: str, output: Path) -> JsonObject:
     with fetched(package) as folder:
         write_pieces(output, [read(str(folder)).to_bytes()])
         meta = read_json(folder / "meta.json")
-    given = meta.get("performance", {})
-    told = {name: given.get(name) for name in (*SYNTAX, *ENTITIES)}
+    performance = meta.get("performance", {})
+    told = {name: performance.get(name) for name in (*SYNTAX, *ENTITIES)}
     return {"package": package, "version": meta["version"], "published": told}
 
 
@@ -200,10 +200,10 @@ def tagged(nlp: "Language", text: str, gold: Iterable[list[Any]]) -> "Example":
     from spacy.util import filter_spans
 
     doc = nlp.make_doc(text)
-    found = (
+    spans = (
         doc.char_span(start, end, label, alignment_mode="expand") for start, end, label, *_ in gold
     )
-    doc.set_ents(filter_spans([span for span in found if span is not None]))
+    doc.set_ents(filter_spans([span for span in spans if span is not None]))
     return Example(nlp.make_doc(text), doc)
 
 
@@ -234,7 +234,7 @@ def learn(
             done += 1
     tested = [example for example in unseen if example is not None]
     scores = nlp.evaluate(tested) if tested else {}
-    found = {
+    rounded = {
         name: None if scores.get(name) is None else round(float(scores[name]), 4) for name in names
     }
-    return {"train": size, "test_sentences": len(tested)} | found
+    return {"train": size, "test_sentences": len(tested)} | rounded

@@ -81,9 +81,9 @@ def draw_audits(
     `tokenizer` is read for new tokens alone; InputError if it has too few.
     """
     audits: dict[str, JsonObject] = {}
-    for number, (name, asked) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
-        if asked is not None:
-            audits[name] = _audit(asked, number, taken, tokenizer)
+    for number, (name, audit) in enumerate((("game", spec.game), ("inclusion", spec.inclusion))):
+        if audit is not None:
+            audits[name] = _audit(audit, number, taken, tokenizer)
             taken = taken + audits[name]["secrets"]
     return audits
 

@@ -105,20 +105,20 @@ def counted(
     count = Count()
     strings = Strings()
     later = frozenset(copies.within(shard).tolist())
-    found = Join(Found, stretch(spans, shard))
+    findings = Join(Found, stretch(spans, shard))
     for at, (key, owner, text, split, gold) in located_rows(
         shard, "key", "owner", "text", "split", "gold"
     ):
-        finding = found.take(key) if key == found.key else None
+        finding = findings.take(key) if key == findings.key else None
         if split != "train":
             continue
         if gold or finding or MASK in text:
             planted = is_planted_key(key)
-            found_here = tally(count, text, gold, finding, planted=planted)
-            strings.add(owner, {} if planted else found_here, fresh=at not in later)
+            strings_here = tally(count, text, gold, finding, planted=planted)
+            strings.add(owner, {} if planted else strings_here, fresh=at not in later)
         else:
             count.points["public"] += 1
-    found.finish()
+    findings.finish()
     return count, strings.records(digested)
 
 
@@ -131,15 +131,15 @@ def tally(
     """
     private = finding is not None or MASK in text
     count.points["private" if private else "public"] += 1
-    found = finding.spans if finding else []
+    spans = finding.spans if finding else []
     if finding and finding.failed:
         count.points["failed"] += 1
-    for start, end, label, *_ in found if not planted else []:
+    for start, end, label, *_ in spans if not planted else []:
         count.spans[label] += 1
         count.true[label] += any(start < last and first < end for first, last, *_ in gold)
     strings: dict[tuple[str, str], tuple[bool, bool]] = {}
     for start, end, label in dict.fromkeys((start, end, label) for start, end, label, *_ in gold):
-        missed = not covered(start, end, found)
+        missed = not covered(start, end, spans)
         unprotected = missed and not (finding and finding.conservative)
         flags = Flags(1, missed, unprotected)
         if planted:
@@ -171,10 +171,10 @@ def summary(count: Count, unique: dict[str, Flags], most: Shown, confidence: flo
         "precision": _share(count.true.total(), count.spans.total()) if labels else None,
         "spans": {
             label: {
-                "found": found,
-                "precision": _share(count.true[label], found) if labels else None,
+                "found": flagged,
+                "precision": _share(count.true[label], flagged) if labels else None,
             }
-            for label, found in count.spans.items()
+            for label, flagged in count.spans.items()
         },
         "pools": {name: count.points[name] for name in ("public", "private")},
         "multiplicity": most.points or None,

@@ -57,8 +57,8 @@ def finder_in(spec: RedactSpec) -> Callable[[Range], tuple[bytes, int]]:
         found_in = partial(batches, find=batched)
 
     def look(shard: Range) -> tuple[bytes, int]:
-        found = list(found_in(located_rows(shard, "key", "text")))
-        return dump_lines(found), sum("failed" in finding for finding in found)
+        lines = list(found_in(located_rows(shard, "key", "text")))
+        return dump_lines(lines), sum("failed" in finding for finding in lines)
 
     return look
 
@@ -72,8 +72,8 @@ def remembering(find: Callable[[str], Finding]) -> Callable[[str], Finding]:
 def findings(rows: Rows, find: Callable[[str], Finding]) -> Iterator[Finding]:
     """Lines of the output."""
     for at, (key, text) in rows:
-        if found := find(text):
-            yield {"key": key, **found, "at": at}
+        if finding := find(text):
+            yield {"key": key, **finding, "at": at}
 
 
 def batches(rows: Rows, find: Callable[[Sequence[str]], list[Finding]]) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def batches(rows: Rows, find: Callable[[Sequence[str]], list[Finding]]) -> Itera
         texts = list(dict.fromkeys(text for _, (_, text) in batch if text not in known))
         fresh = dict(zip(texts, find(texts), strict=True))
         for at, (key, text) in batch:
-            if found := fresh[text] if text in fresh else known[text]:
-                yield {"key": key, **found, "at": at}
+            if finding := fresh[text] if text in fresh else known[text]:
+                yield {"key": key, **finding, "at": at}
         known = {} if len(known) > CACHE_TEXTS else known
-        known |= {text: found for text, found in fresh.items() if len(text) <= CACHE_LENGTH}
+        known |= {text: finding for text, finding in fresh.items() if len(text) <= CACHE_LENGTH}

@@ -28,17 +28,17 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
         if name not in FIGURES:
             raise InputError(f"is not one of {', '.join(FIGURES)}", key="figures", value=name)
     quoted = quotes(spec.published)
-    found = load(spec.runs, results, models)
-    table = tables.rows(found)
-    conditions = (result.condition for result in found)
-    units = (result.meaning.unit for result in found)
+    loaded = load(spec.runs, results, models)
+    table = tables.rows(loaded)
+    conditions = (result.condition for result in loaded)
+    units = (result.meaning.unit for result in loaded)
     texts = {
         "table.csv": tables.as_csv(table),
         "table.md": tables.markdown(spec, table, conditions, units),
-        "epochs.csv": tables.as_csv(tables.epoch_rows(found)),
+        "epochs.csv": tables.as_csv(tables.epoch_rows(loaded)),
     }
     if spec.examples:
-        texts["examples.md"] = examples.markdown(spec, found)
+        texts["examples.md"] = examples.markdown(spec, loaded)
     if "amplification" in spec.figures:
         texts["amplification.csv"] = tables.as_csv(amplification_rows(spec.amplification))
     if quoted:
@@ -48,7 +48,7 @@ def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> No
             (folder / name).write_text(text)
         write_json(folder / "summary.json", tables.summary(table))
         with style.settings():
-            drawn = {name: FIGURES[name](spec, found) for name in spec.figures}
+            drawn = {name: FIGURES[name](spec, loaded) for name in spec.figures}
             for name, figure in drawn.items():
                 style.save(figure, folder / name)
         (folder / "figures.md").write_text(figures.markdown(spec, drawn))

@@ -74,7 +74,7 @@ def shadows(
     Guarantees: the output holds numbers alone, no secret and no text.
     """
     keep_pages()
-    words = load_tokenizer(tokenizer)
+    loaded_tokenizer = load_tokenizer(tokenizer)
     rng = default_rng([spec.seed, 1])
     secrets = first_occurrences(points, [spec.label])
     chosen = choose(secrets, spec.limit, default_rng(spec.seed))
@@ -86,33 +86,33 @@ def shadows(
     texts, learns = training_set(
         list(holders(points, spec.label, chosen)), seen, spec.background, rng
     )
-    view = view_of([ids for ids, _ in words.encode_batch(texts)])
-    lesson = Lesson(view, learns, tokens_of(chosen, words))
+    view = view_of([ids for ids, _ in loaded_tokenizer.encode_batch(texts)])
+    lesson = Lesson(view, learns, tokens_of(chosen, loaded_tokenizer))
     if spec.model is None:
-        found = trained(spec, words, lesson, processes)
+        scores = trained(spec, loaded_tokenizer, lesson, processes)
     else:
-        model = base_of(spec, words)
+        model = base_of(spec, loaded_tokenizer)
         spec = spec.model_copy(update={"model": model.spec})  # with the digest of its files
         inputs = [spec.model_dump_json(), sha256(points), sha256(tokenizer)]
         fingerprint = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
         with nullcontext() if checkpoint is None else checkpoints.exclusive(checkpoint):
-            found = adapted(spec, model, lesson, checkpoint, fingerprint)
-    made = Shadows(
+            scores = adapted(spec, model, lesson, checkpoint, fingerprint)
+    measured = Shadows(
         spec,
         seen=seen,
-        total=found.total,
-        count=found.count,
+        total=scores.total,
+        count=scores.count,
         member=member,
         line=first_lines(points, spec.label, chosen),
-        loss=found.loss,
+        loss=scores.loss,
     )
-    write(made, output)
+    write(measured, output)
     if checkpoint is not None:
         checkpoints.clear(checkpoint)
 
 
 def training_set(
-    found: list[tuple[str, bool, list[int]]],
+    records: list[tuple[str, bool, list[int]]],
     seen: np.ndarray,
     background: float,
     rng: Generator,
@@ -124,12 +124,12 @@ def training_set(
     Of the other points, a share of those for training is learnt by all; held-out points without
     candidates by none.
     """
-    others = [number for number, (_, train, held) in enumerate(found) if train and not held]
+    others = [number for number, (_, train, held) in enumerate(records) if train and not held]
     picked = rng.choice(len(others), round(background * len(others)), replace=False)
-    kept = {others[place] for place in picked.tolist()}
-    chosen = [number for number, (_, _, held) in enumerate(found) if held or number in kept]
-    learns = np.stack([seen[:, found[number][2]].all(1) for number in chosen], axis=1)
-    return [found[number][0] for number in chosen], learns
+    extra = {others[place] for place in picked.tolist()}
+    chosen = [number for number, (_, _, held) in enumerate(records) if held or number in extra]
+    learns = np.stack([seen[:, records[number][2]].all(1) for number in chosen], axis=1)
+    return [records[number][0] for number in chosen], learns
 
 
 def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
@@ -144,15 +144,15 @@ def compact(views: list[View], bos: int) -> tuple[list[View], int, int]:
     )
     ids = np.split(places[1:].astype(np.int32), np.cumsum([len(view.ids) for view in views])[:-1])
     return (
-        [replace(view, ids=own) for view, own in zip(views, ids, strict=True)],
+        [replace(view, ids=part) for view, part in zip(views, ids, strict=True)],
         int(places[0]),
         len(used),
     )
 
 
-def trained(spec: ShadowsSpec, words: Tokenizer, lesson: Lesson, processes: int) -> Scores:
+def trained(spec: ShadowsSpec, tokenizer: Tokenizer, lesson: Lesson, processes: int) -> Scores:
     """Small LSTMs, and what they say of the candidates."""
-    (view, candidates), bos, size = compact([lesson.view, lesson.candidates], words.bos_id)
+    (view, candidates), bos, size = compact([lesson.view, lesson.candidates], tokenizer.bos_id)
     torch.manual_seed(spec.seed)
     like = LSTMSpec(kind="lstm", embedding=spec.embedding, hidden=spec.hidden)
     fresh = [LSTMModel(like, size, bos) for _ in range(spec.models)]
@@ -175,7 +175,7 @@ def trained(spec: ShadowsSpec, words: Tokenizer, lesson: Lesson, processes: int)
     return Scores(np.stack([total for total, _ in scores]), scores[0][1], losses)
 
 
-def base_of(spec: ShadowsSpec, words: Tokenizer) -> CausalLM:
+def base_of(spec: ShadowsSpec, tokenizer: Tokenizer) -> CausalLM:
     """The pretrained model with an adapter, read once for all shadow models.
 
     InputError where the specification names none.
@@ -183,7 +183,7 @@ def base_of(spec: ShadowsSpec, words: Tokenizer) -> CausalLM:
     if not isinstance(spec.model, CausalLMSpec) or spec.model.adapter is None:
         message = "needs a model of kind causal_lm with an adapter: only that is trained anew"
         raise InputError(message, key="model")
-    model = models.build(spec.model, words.vocab_size, words.bos_id)
+    model = models.build(spec.model, tokenizer.vocab_size, tokenizer.bos_id)
     assert isinstance(model, CausalLM)
     return model.to(device_of(spec.device))
 
@@ -225,11 +225,11 @@ def adapted(
         if checkpoint is not None:
             state = {"total": torch.stack(totals), "loss": torch.stack(losses)}
             checkpoints.write(checkpoint, fingerprint, {"shadows": state})
-    found = torch.stack(losses, 1).numpy()
-    say_losses(found, len(lesson.view))
+    all_losses = torch.stack(losses, 1).numpy()
+    say_losses(all_losses, len(lesson.view))
     starts = lesson.candidates.starts
     count = np.add.reduceat(lesson.candidates.private.astype(np.int64), starts[:-1])
-    return Scores(torch.stack(totals).numpy(), count, found)
+    return Scores(torch.stack(totals).numpy(), count, all_losses)
 
 
 def check_losses(spec: ShadowsSpec, losses: np.ndarray) -> None:

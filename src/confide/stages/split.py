@@ -99,18 +99,18 @@ def pieces(record: Record, point: str, window: int) -> Iterator[tuple[str, tuple
     text = record.text
     spans = sorted(record.spans)
     if point == "turn" and not spans:  # most of a large corpus: no need to know where a line starts
-        yield from ((kept, ()) for line in text.split("\n") if (kept := line.strip()))
+        yield from ((stripped, ()) for line in text.split("\n") if (stripped := line.strip()))
         return
     first = 0
     for start, end in CUTS[point](text, window):
         piece = text[start:end]
-        if not (kept := piece.strip()):
+        if not (stripped := piece.strip()):
             continue
         start += len(piece) - len(piece.lstrip())
-        end = start + len(kept)
+        end = start + len(stripped)
         while first < len(spans) and spans[first].end <= start:
             first += 1
-        yield kept, tuple(_within(spans, first, start, end))
+        yield stripped, tuple(_within(spans, first, start, end))
 
 
 def _within(spans: list[Span], first: int, start: int, end: int) -> Iterator[Span]:

@@ -24,12 +24,12 @@ def tokenizer(
     Guarantees: reads the train split of `points` only; give it public text.
     """
     if spec.kind == "bpe":
-        made = _bpe(spec, points)
+        built = _bpe(spec, points)
     elif spec.kind == "gpt2":
-        made = _gpt2(spec, archive)
+        built = _gpt2(spec, archive)
     else:
-        made = _pretrained(spec)
-    save(made, output)
+        built = _pretrained(spec)
+    save(built, output)
 
 
 def _bpe(spec: TokenizerSpec, points: Path | None) -> Tokenizer:
@@ -69,11 +69,11 @@ def _gpt2(spec: TokenizerSpec, archive: Path | None) -> Tokenizer:
         if archive is None:
             raise InputError("source archive needs the packed files", key="archive")
         source = archive
-        found = {Path(path).name: text for path, text in read_rows(archive, "path", "text")}
+        text_by_name = {Path(path).name: text for path, text in read_rows(archive, "path", "text")}
         for name in FILES:
-            if name not in found:
+            if name not in text_by_name:
                 raise InputError("missing file", file=archive, key=name)
-        vocab, merges = (found[name].encode() for name in FILES)
+        vocab, merges = (text_by_name[name].encode() for name in FILES)
     else:
         source = Path(spec.source)
         if not source.is_dir():

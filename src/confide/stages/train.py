@@ -73,11 +73,11 @@ def train(
     ):
         group.wait()
         partition = load_partition(original, redacted)
-        words = load_tokenizer(tokenizer)
-        check_vocabulary(partition, words.vocab_size, original, redacted)
+        loaded_tokenizer = load_tokenizer(tokenizer)
+        check_vocabulary(partition, loaded_tokenizer.vocab_size, original, redacted)
         if spec.domains is not None:
             partition = within(partition, spec.domains, redacted)
-        partition, packing = pack(spec, partition, words.bos_id)
+        partition, packing = pack(spec, partition, loaded_tokenizer.bos_id)
         check_authors(spec, partition)
         sizes = sizes_of(spec, partition)
         plan = enumerate_steps(spec, sizes)
@@ -166,8 +166,10 @@ def quality(job: Job) -> dict[str, float | None]:
     partition = job.batches.partition
     valid = (partition.split == SPLITS.index("valid")).nonzero()[0]
     if len(valid):
-        found = evaluate_points(job.model, partition.original, partition.secret, valid, job.device)
-        row |= {f"valid_{name}": value for name, value in found.items()}
+        perplexities = evaluate_points(
+            job.model, partition.original, partition.secret, valid, job.device
+        )
+        row |= {f"valid_{name}": value for name, value in perplexities.items()}
     return row
 
 
@@ -198,11 +200,11 @@ def prepare(
     on; None: for exactly these steps.
     """
     device = device_of(spec.device)
-    words = load_tokenizer(tokenizer)
-    needed = models.weight_bytes(spec.model, words.vocab_size, words.bos_id)
+    loaded_tokenizer = load_tokenizer(tokenizer)
+    needed = models.weight_bytes(spec.model, loaded_tokenizer.vocab_size, loaded_tokenizer.bos_id)
     check_fits(needed, free("cpu"), spec)
     torch.manual_seed(spec.seed)
-    network = models.build(spec.model, words.vocab_size, words.bos_id)
+    network = models.build(spec.model, loaded_tokenizer.vocab_size, loaded_tokenizer.bos_id)
     if init is not None:
         models.load_weights(network, init)
     if spec.recipe.gradient_checkpointing or spec.recipe.shard:
@@ -272,8 +274,8 @@ def open_ledger(job: Job, sizes: Sizes, tokenizer: Path) -> None:
     )
     terms = spec.data.model_dump()
     ledger.data(terms, pools=sizes.pools, authors=sizes.authors, states=sizes.states)
-    for made in read_before(spec.reads, tokenizer):
-        ledger.read(**made)
+    for read in read_before(spec.reads, tokenizer):
+        ledger.read(**read)
 
 
 def fingerprint_of(spec: TrainSpec, inputs: list[Path | None]) -> str:

@@ -49,9 +49,9 @@ def trajectory(
     rows = []
     for epoch, used in snapshots.each(epochs, target.model):
         after = replace(target, model=used)
-        found = {
-            name: {"attack": one.kind} | ATTACKS[one.kind](one, after)
-            for name, one in spec.attacks.items()
+        by_attack = {
+            name: {"attack": attack_spec.kind} | ATTACKS[attack_spec.kind](attack_spec, after)
+            for name, attack_spec in spec.attacks.items()
         }
-        rows.append({"epoch": epoch} | found)
+        rows.append({"epoch": epoch} | by_attack)
     write_json(output, {"run": spec.run, "weights": sha256(epochs), "epochs": rows})

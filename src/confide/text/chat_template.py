@@ -70,8 +70,8 @@ class Refused(ValueError):
     `message` is the number of the message that is at fault, if one is.
     """
 
-    def __init__(self, words: str, message: int | None = None):
-        super().__init__(words)
+    def __init__(self, reason: str, message: int | None = None):
+        super().__init__(reason)
         self.message = message
 
 
@@ -115,8 +115,10 @@ class ChatTemplate:
         where a content would forge a turn: where it holds a control string.
         """
         for number, message in enumerate(messages):
-            for found in self.borders.findall(message.content):
-                raise Refused(f"holds the control string {found}, which would forge a turn", number)
+            for forged in self.borders.findall(message.content):
+                raise Refused(
+                    f"holds the control string {forged}, which would forge a turn", number
+                )
         parts, order = self.parts(tuple(message.role for message in messages))
         text = self._text(messages)
         shown, places = filled(text, parts, [messages[number].content for number in order])
@@ -129,21 +131,21 @@ class ChatTemplate:
             if messages[number].role == ASSISTANT:
                 closing = re.match(rf"\s*(?:{self.borders.pattern})", part)
                 answers.append((place.start, place.end + (len(closing[0]) if closing else 0)))
-        found = dict(zip(order, places, strict=True))
-        return Conversation(text, [found[number] for number in range(len(messages))], answers)
+        place_of = dict(zip(order, places, strict=True))
+        return Conversation(text, [place_of[number] for number in range(len(messages))], answers)
 
     def _parts(self, roles: tuple[str, ...]) -> tuple[list[str], list[int]]:
         """What the template writes before, between and after contents, and the contents' order."""
         marked = [Message(role, MARK.format(number)) for number, role in enumerate(roles)]
         text = self._text(marked)
-        found = MARKS.split(text)
-        order = [int(number) for number in found[1::2]]
+        pieces = MARKS.split(text)
+        order = [int(number) for number in pieces[1::2]]
         for number, role in enumerate(roles):
             if (times := order.count(number)) != 1:
-                words = "leaves out" if times == 0 else "repeats"
-                said = f"cannot be rendered: {self.file.name} {words} what a {role} says here"
+                verb = "leaves out" if times == 0 else "repeats"
+                said = f"cannot be rendered: {self.file.name} {verb} what a {role} says here"
                 raise Refused(said, number)
-        parts = found[::2]
+        parts = pieces[::2]
         if sum(map(len, parts)) > ADDED:
             raise Refused(f"cannot be rendered: {self.file.name} adds more than {ADDED} characters")
         return parts, order
@@ -171,8 +173,8 @@ class ChatTemplate:
             where = self.file.name if line is None else f"{self.file.name}:{line}"
             said = str(error)
             # what else it says may be text of the conversation
-            own = said if said and said in self.source else type(error).__name__
-            raise Refused(f"is refused by {where}: {own}") from None
+            reason = said if said and said in self.source else type(error).__name__
+            raise Refused(f"is refused by {where}: {reason}") from None
 
 
 def source_of(folder: Path) -> tuple[Path, str]:
@@ -182,13 +184,17 @@ def source_of(folder: Path) -> tuple[Path, str]:
         text = read_bytes(file).decode("utf-8", "replace")
     else:
         file = folder / FILES[1]
-        given = read_object(file)[KEY] if file.is_file() and KEY in read_object(file) else None
-        if isinstance(given, list):  # several, by name
-            named = {one.get("name"): one.get("template") for one in given if isinstance(one, dict)}
-            given = named.get("default")
-        if not isinstance(given, str):
+        template = read_object(file)[KEY] if file.is_file() and KEY in read_object(file) else None
+        if isinstance(template, list):  # several, by name
+            named = {
+                entry.get("name"): entry.get("template")
+                for entry in template
+                if isinstance(entry, dict)
+            }
+            template = named.get("default")
+        if not isinstance(template, str):
             raise InputError("holds no chat template", file=folder, key=KEY)
-        text = given
+        text = template
     if len(text) > LONGEST:
         message = f"has more than {LONGEST} characters"
         raise InputError(message, file=file, key=KEY)
@@ -199,12 +205,12 @@ def special_names(folder: Path) -> dict[str, str]:
     """Special tokens by the names that templates have for them, such as eos_token."""
     place = folder / FILES[1]
     config = read_object(place) if place.is_file() else {}
-    found = {}
+    names = {}
     for name, token in config.items():
         content = token.get("content") if isinstance(token, dict) else token
         if NAMED.fullmatch(name) and isinstance(content, str):
-            found[name] = content
-    return found
+            names[name] = content
+    return names
 
 
 def compiled(source: str, file: Path) -> Callable[[list[dict[str, str]], dict[str, str]], str]:
@@ -261,16 +267,16 @@ def filled(text: str, parts: list[str], contents: list[str]) -> tuple[int, list[
     end = len(parts[0])
     for content, following in zip(contents, parts[1:], strict=True):
         last = len(places) == len(contents) - 1
-        for kept in (content, content.strip(), content.lstrip(), content.rstrip()):
+        for form in (content, content.strip(), content.lstrip(), content.rstrip()):
             start = end
-            stop = start + len(kept) + len(following)
-            fits = text.startswith(kept, start) and text.startswith(following, start + len(kept))
+            stop = start + len(form) + len(following)
+            fits = text.startswith(form, start) and text.startswith(following, start + len(form))
             if fits and (not last or stop == len(text)):
                 break
         else:
             return len(places), places
-        dropped = len(content) - len(content.lstrip()) if kept == kept.lstrip() else 0
-        places.append(Placed(start, start + len(kept), dropped))
+        dropped = len(content) - len(content.lstrip()) if form == form.lstrip() else 0
+        places.append(Placed(start, start + len(form), dropped))
         end = stop
     return len(places), places
 

@@ -102,8 +102,8 @@ class Sentences:
 
 def lead_of(described: dict[str, Any], place: Path) -> Lead:
     """Where a file puts a blank; InputError names what else it would do to a text."""
-    given = described.get("normalizer")
-    steps = given.get("normalizers", [given]) if isinstance(given, dict) else []
+    normalizer = described.get("normalizer")
+    steps = normalizer.get("normalizers", [normalizer]) if isinstance(normalizer, dict) else []
     steps = steps if isinstance(steps, list) else [steps]
     cut = described.get("pre_tokenizer")
     for step in steps:
@@ -145,9 +145,9 @@ def check_vocabulary(model: dict[str, Any], place: Path) -> None:
         pair = merge.split(" ") if isinstance(merge, str) else merge
         if not isinstance(pair, list) or not all(isinstance(part, str) for part in pair):
             raise InputError("are no pairs of tokens", file=place, key="model.merges")
-        if (made := "".join(pair)) in SPELLED:
+        if (joined := "".join(pair)) in SPELLED:
             message = "is made of a text that only spells it"
-            raise InputError(message, file=place, key="model.merges", value=made)
+            raise InputError(message, file=place, key="model.merges", value=joined)
 
 
 def as_it_is(token: str) -> bool:
@@ -165,13 +165,13 @@ def readers(lead: Lead) -> dict[str, Any]:
     if lead != "none":
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     steps = [PREPEND, REPLACE] if lead == "each" else [REPLACE]
-    found: dict[str, Any] = {
+    steps_by_name: dict[str, Any] = {
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": None,
         "decoder": {"type": "Sequence", "decoders": decoders},
     }
     if lead == "first":
-        found["normalizer"] = None
+        steps_by_name["normalizer"] = None
         cut = {"type": "Metaspace", "replacement": BLANK, "prepend_scheme": "first"}
-        found["pre_tokenizer"] = cut | {"split": False}
-    return found
+        steps_by_name["pre_tokenizer"] = cut | {"split": False}
+    return steps_by_name

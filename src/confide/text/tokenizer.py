@@ -278,7 +278,7 @@ def from_folder(folder: Path, *, source: str, control: Sequence[str] = ()) -> To
     end = end_token(folder)
     if end not in vocab:
         raise InputError("has no end token", file=folder / "tokenizer_config.json", key="eos_token")
-    words = [
+    specials = [
         added["content"]
         for added in described["added_tokens"]
         if not added["special"] and added["content"] and (is_bytes or as_it_is(added["content"]))
@@ -289,7 +289,7 @@ def from_folder(folder: Path, *, source: str, control: Sequence[str] = ()) -> To
     rest = ("special", "normalized", "single_word", "lstrip", "rstrip")
     described["added_tokens"] = [
         {"content": token, "id": vocab[token]} | dict.fromkeys(rest, False)
-        for token in dict.fromkeys([*words, MASK, *control])
+        for token in dict.fromkeys([*specials, MASK, *control])
     ]
     described["model"] |= {"vocab": vocab, "dropout": None, "unk_token": None}
     described |= reading | {"truncation": None, "padding": None}
@@ -337,7 +337,7 @@ def described_in(folder: Path) -> dict[str, Any]:
     vocab = described["model"].get("vocab") if isinstance(described["model"], dict) else None
     added = described.setdefault("added_tokens", [])
     if not isinstance(vocab, dict) or not all(
-        isinstance(one, dict) and {"content", "id", "special"} <= one.keys() for one in added
+        isinstance(token, dict) and {"content", "id", "special"} <= token.keys() for token in added
     ):
         raise InputError("has no vocabulary of tokens and their numbers", file=place, key="model")
     return described
@@ -443,9 +443,9 @@ def _pairs(vocab: dict[str, int], merges: list[Any]) -> list[tuple[str, str]]:
 
 
 def _ours() -> pre_tokenizers.PreTokenizer:
-    words = Regex(_spell(OURS, letters=r"\p{L}", digits=r"\p{N}"))
+    pattern = Regex(_spell(OURS, letters=r"\p{L}", digits=r"\p{N}"))
     bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    return pre_tokenizers.Sequence([pre_tokenizers.Split(words, "isolated"), bytes_])
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(pattern, "isolated"), bytes_])
 
 
 def _spell(pattern: str, *, letters: str, digits: str) -> str:
@@ -506,8 +506,8 @@ def _wrap(backend: Backend) -> Tokenizer:
     cut = None
     if pattern is not None:
         # our digits are tokens one by one, but looked up by up to three
-        words = pattern.replace("|{N}|", "|{N}{1,3}|")
-        cut = re.compile(_spell(words, letters="A-Za-z", digits="0-9"), re.ASCII)
+        grouped = pattern.replace("|{N}|", "|{N}{1,3}|")
+        cut = re.compile(_spell(grouped, letters="A-Za-z", digits="0-9"), re.ASCII)
     new = {}
     if pattern is OURS:
         ordinary = sorted(vocab.keys() - whole)

@@ -99,19 +99,20 @@ class Batches:
         part = self.group.part
         if step.unit == "author":
             most = self.spec.recipe.author_points
-            given = drawn(self.authors[step.pool], chosen, most, self.sampler)
-            whole = packed(given, counts, size, part)
-            return (replace(self._batch(step, view, own), units=units) for own, units in whole)
+            points_of_each = drawn(self.authors[step.pool], chosen, most, self.sampler)
+            whole = packed(points_of_each, counts, size, part)
+            return (replace(self._batch(step, view, piece), units=units) for piece, units in whole)
         points = self.points(step, chosen)
         pieces = by_length(view, points, size, counts, part)
-        made = (self._batch(step, view, piece) for piece in pieces)
+        batches = (self._batch(step, view, piece) for piece in pieces)
         if not self.in_step:
-            return made
+            return batches
         of_each = [
-            len(list(by_length(view, points, size, counts, one))) for one in self.group.parts
+            len(list(by_length(view, points, size, counts, other_part)))
+            for other_part in self.group.parts
         ]
         missing = max(of_each) - of_each[self.group.rank]
-        return chain(made, repeat(nothing(self.bos), missing))
+        return chain(batches, repeat(nothing(self.bos), missing))
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""

@@ -63,7 +63,7 @@ def read(model: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
 def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "cpu") -> Scores:
     """Score the tokens of the given points, without dropout, in one pass."""
     training = model.training
-    found = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
+    parts = [Scores(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float64, bool)))]
     model.eval()
     longest = int(np.diff(view.starts)[points].max(initial=0)) + 1
     for piece in by_length(view, points, at_once(model, longest)):
@@ -79,9 +79,9 @@ def score(model: LanguageModel, view: View, points: np.ndarray, device: str = "c
         scores = Scores(np.repeat(piece, counts), places, losses, hits)
         if view.learned is not None:
             scores = scores.of(np.concatenate([view.scored(point) for point in piece]))
-        found.append(scores)
+        parts.append(scores)
     model.train(training)
-    return Scores(*map(np.concatenate, zip(*found, strict=True)))
+    return Scores(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def summary(scores: Scores, private: np.ndarray) -> dict[str, float | None]:
@@ -167,7 +167,7 @@ def redacted_unigram(
     redaction leaves. Judged by public tokens alone (`mask`, (T,) of `view`, marks the others), for
     a private model is kept from learning the rest.
     """
-    found = reference_points(
+    perplexities = reference_points(
         view,
         mask=mask,
         train=train,
@@ -176,7 +176,7 @@ def redacted_unigram(
         end=end,
         counted=redacted,
     )
-    return found["ppl_unigram_public"]
+    return perplexities["ppl_unigram_public"]
 
 
 def reference_points(
@@ -216,14 +216,14 @@ def reference_points(
             tokens[side] += len(chosen)
     loss[0] += ends * surprise[end]
     tokens[0] += ends
-    found: dict[str, float | None] = {"ppl_uniform": float(vocab_size)}
+    perplexities: dict[str, float | None] = {"ppl_uniform": float(vocab_size)}
     for suffix, spent, count in (
         ("", loss.sum(), tokens.sum()),
         ("_public", loss[0], tokens[0]),
         ("_private", loss[1], tokens[1]),
     ):
-        found[f"ppl_unigram{suffix}"] = math.exp(spent / count) if count else None
-    return found
+        perplexities[f"ppl_unigram{suffix}"] = math.exp(spent / count) if count else None
+    return perplexities
 
 
 def backoff(masked: dict[str, float | None], tokens: int, vocab_size: int) -> float | None:

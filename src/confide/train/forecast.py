@@ -71,7 +71,7 @@ def announce(job: Job, epochs: Epochs) -> None:
     Every process of the group must come here.
     """
     try:
-        found = forecast(job, epochs)
+        expected = forecast(job, epochs)
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
@@ -80,8 +80,8 @@ def announce(job: Job, epochs: Epochs) -> None:
     if not job.group.first:
         return
     available = free(job.device)
-    warn(f"{job.spec.run}: {found.line(available)}")
-    if available is not None and found.to_come > available:
+    warn(f"{job.spec.run}: {expected.line(available)}")
+    if available is not None and expected.to_come > available:
         ways = ", ".join(savings(job.spec))
         warn(f"{job.spec.run}: that is more than there is; what helps: {ways}")
 
@@ -138,18 +138,18 @@ def passed(job: Job, step: Step, count: int, length: int) -> int:
     model = job.model
     if not step.noisy:
         weights = [weight for weight in trainable(model) if not is_divided(weight)]
-        found = scaled(partial(summed, model, weights, half=half), job, count, length)
+        needed = scaled(partial(summed, model, weights, half=half), job, count, length)
         for part in moved(model):
             part.grad = None
-        return found
+        return needed
     clipper = job.gradients.clips()
     refused = clipper.nonfinite.clone()
-    found = scaled(
+    needed = scaled(
         lambda batch: clipper.add(lambda: per_example(model, batch, half)), job, count, length
     )
     clipper.reset()
     clipper.nonfinite.copy_(refused)
-    return found
+    return needed
 
 
 def evaluated(job: Job) -> int:
@@ -162,9 +162,9 @@ def evaluated(job: Job) -> int:
     length = int(lengths.max()) + 1
     count = min(len(valid), at_once(job.model, length))
     job.model.eval()
-    found = scaled(partial(read, job.model), job, count, length)
+    needed = scaled(partial(read, job.model), job, count, length)
     job.model.train()
-    return found
+    return needed
 
 
 def scaled(function: Callable[[Batch], object], job: Job, count: int, length: int) -> int:
@@ -176,8 +176,8 @@ def scaled(function: Callable[[Batch], object], job: Job, count: int, length: in
         batch = Batch(ids, ids).to(device)
         return taken(lambda: function(batch), job.device)
 
-    one = of(1)
-    whole = one if count == 1 else one + (count - 1) * max(0, of(2) - one)
+    single = of(1)
+    whole = single if count == 1 else single + (count - 1) * max(0, of(2) - single)
     return round(GAPS[device.type] * whole)
 
 
@@ -186,22 +186,22 @@ def savings(spec: TrainSpec) -> list[str]:
     recipe = spec.recipe
     model = spec.model
     if recipe.physical_tokens is not None:
-        found = [f"a smaller recipe.physical_tokens (now {recipe.physical_tokens})"]
+        ways = [f"a smaller recipe.physical_tokens (now {recipe.physical_tokens})"]
     else:
-        found = [f"a smaller recipe.physical_batch_size (now {recipe.physical_batch_size})"]
+        ways = [f"a smaller recipe.physical_batch_size (now {recipe.physical_batch_size})"]
     if model.kind != "lstm" and not (recipe.gradient_checkpointing or recipe.shard):
-        found.append("recipe.gradient_checkpointing: true")
+        ways.append("recipe.gradient_checkpointing: true")
     if model.kind == "causal_lm":
         if model.adapter is None:
-            found.append("model.adapter")
+            ways.append("model.adapter")
         else:
             if model.frozen_dtype == "float32":
-                found.append("model.frozen_dtype: bfloat16")
+                ways.append("model.frozen_dtype: bfloat16")
             if model.adapter.rank > 1:
-                found.append(f"a smaller model.adapter.rank (now {model.adapter.rank})")
+                ways.append(f"a smaller model.adapter.rank (now {model.adapter.rank})")
         if not recipe.shard:
-            found.append("recipe.shard: true, in several processes")
-    return found
+            ways.append("recipe.shard: true, in several processes")
+    return ways
 
 
 def amount(size: int) -> str:

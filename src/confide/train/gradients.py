@@ -121,31 +121,31 @@ class Gradients:
         chosen = self.batches.poisson(step)
         pieces = self.batches.pieces(step, chosen)
         expected = self.spec.recipe.noisy_batch_size
-        given = (self.clips(), pieces, self.noise_multiplier, expected)
+        arguments = (self.clips(), pieces, self.noise_multiplier, expected)
         how = (self.half, self.group)
         with self._dropout(noisy=True):
             if self.integers is not None:
-                discrete_gradient(*given, self.integers, *how)
+                discrete_gradient(*arguments, self.integers, *how)
             else:
-                noisy_gradient(*given, self.noise, self.budget, *how)
+                noisy_gradient(*arguments, self.noise, self.budget, *how)
 
     def nonfinite(self) -> int:
         """How many gradients were not finite so far, in all processes."""
-        found = [self.clipper.nonfinite.clone()] if self.clipper else []
-        self.group.sum(found)
-        return sum(map(int, found))
+        counts = [self.clipper.nonfinite.clone()] if self.clipper else []
+        self.group.sum(counts)
+        return sum(map(int, counts))
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint; every process of the group must take part."""
-        found = {
+        state = {
             "noise": self.noise.get_state(),
             "dropout": self.dropout.get_state(),
             "torch": torch.get_rng_state(),
             "nonfinite": self.nonfinite(),
         }
         if self.device.startswith("cuda"):
-            found["torch_cuda"] = torch.cuda.get_rng_state(self.device)
-        return found
+            state["torch_cuda"] = torch.cuda.get_rng_state(self.device)
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's state."""

@@ -91,11 +91,11 @@ class Job:
 
     def run(self, step: Step) -> None:
         """One step: usually one update, of a batch of training as published several."""
-        for made, loss in self.gradients.of(step):
+        for update, loss in self.gradients.of(step):
             if step.state == "published":
                 self.optimizers.count_batches(self.done)
-            self.optimizers.move(noisy=made.noisy)
-            self.history.add(made)
+            self.optimizers.move(noisy=update.noisy)
+            self.history.add(update)
             self.metrics.add(loss)
         self.done += 1
 
@@ -131,7 +131,7 @@ class Job:
                 weight.data.copy_(whole)
             else:
                 parameter = cast(nn.Parameter, weight)
-                shards.part_of(parameter).data.copy_(shards.own(whole, parameter))
+                shards.part_of(parameter).data.copy_(shards.local(whole, parameter))
         for name, part in self._parts().items():
             part.restore(states[name])
         self.done = states["job"]["done"]

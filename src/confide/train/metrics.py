@@ -75,19 +75,21 @@ def passes(batches: Batches, epochs: Sequence[Sequence[Step]]) -> float:
     """
     recipe = batches.spec.recipe
     total = len(batches.pools["all"])
-    found = 0.0
+    average = 0.0
     for step, count in Counter(step for steps in epochs for step in steps).items():
         read = len(batches.pools[step.pool])
         if step.unit == "author":
             most = recipe.author_points
-            read = sum(min(len(own), most or len(own)) for own in batches.authors[step.pool])
+            read = sum(
+                min(len(points), most or len(points)) for points in batches.authors[step.pool]
+            )
         if step.noisy and step.state != "published":
             share = batches.sample_rate(step)
         else:
             size = recipe.noisy_batch_size if step.noisy else recipe.batch_size
             share = 1 / math.ceil(read / size)
-        found += count * read / total * share
-    return found
+        average += count * read / total * share
+    return average
 
 
 def progress(row: dict[str, Any], epochs: int) -> str:

@@ -48,19 +48,19 @@ class Optimizers:
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint, as of a model that no process keeps a part of."""
-        found: dict[str, Any] = {"counts": [self.counts[False], self.counts[True]]}
+        state: dict[str, Any] = {"counts": [self.counts[False], self.counts[True]]}
         for noisy, optimizer in self.each.items():
             for name, value in optimizer_tensors(optimizer, _name(noisy)).items():
-                found[name] = value
+                state[name] = value
                 if self.shards is not None and value.dim():
-                    found[name] = self.shards.whole(value, self._weight(name))
-        return found
+                    state[name] = self.shards.whole(value, self._weight(name))
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's state."""
         if self.shards is not None:
             state = {
-                name: self.shards.own(value, self._weight(name))
+                name: self.shards.local(value, self._weight(name))
                 if isinstance(value, Tensor) and value.dim()
                 else value
                 for name, value in state.items()
@@ -77,9 +77,9 @@ class Optimizers:
         if not self.linear:
             return 1.0
         total = self.updates[noisy]
-        made = self.counts[noisy]
-        rising = (made + 1) / max(1.0, WARM_UP * total)
-        return min(1.0, rising) * max(LEAST, 1 - made / total)
+        done = self.counts[noisy]
+        rising = (done + 1) / max(1.0, WARM_UP * total)
+        return min(1.0, rising) * max(LEAST, 1 - done / total)
 
 
 def _name(noisy: bool) -> str:

@@ -72,8 +72,8 @@ def packed(
         count = max(map(len, cut.values()))
         domains += [domain] * count
         for name in places:
-            own = cut.get(name, [])
-            places[name] += [*own, *[NOTHING] * (count - len(own))]
+            of_domain = cut.get(name, [])
+            places[name] += [*of_domain, *[NOTHING] * (count - len(of_domain))]
     for name in places:
         places[name] += spans(partition.view(name), rest)
 
@@ -83,7 +83,7 @@ def packed(
 
     first = partition.original
     second = partition.redacted
-    made = replace(
+    packed_partition = replace(
         partition,
         original=laid(first, places["original"], end),
         redacted=laid(second, places["redacted"], end),
@@ -94,7 +94,7 @@ def packed(
         domain=np.concatenate([np.array(domains, np.int32), partition.domain[rest]]),
         owner=joined(partition.owner, -1),
     )
-    return made, most
+    return packed_partition, most
 
 
 def chunks(view: View, points: np.ndarray, size: int) -> Places:
@@ -125,7 +125,7 @@ def longest(lengths: np.ndarray, size: int) -> int:
 def laid(view: View, places: Places, end: int) -> View:
     """The view's tokens at these places, point by point."""
     flat = np.concatenate([NOTHING, *places])
-    starts = np.concatenate([[0], np.cumsum([len(own) for own in places])]).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum([len(place) for place in places])]).astype(np.int64)
     return View(
         np.append(view.ids, np.int32(end))[flat], starts, marks(view.private, places)
     )  # -1 is what was appended

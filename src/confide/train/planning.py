@@ -162,13 +162,13 @@ def noise_for(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
 
     InputError where discrete noise is so little that a sum in steps of its grid could overflow.
     """
-    found = asked_noise(spec, epochs, sizes)
-    if discrete(spec) and found:
+    noise_multiplier = asked_noise(spec, epochs, sizes)
+    if discrete(spec) and noise_multiplier:
         most = max(sizes.units(step) for steps in epochs for step in steps if step.noisy)
-        if most * 2.0**BITS > found * MOST:
+        if most * 2.0**BITS > noise_multiplier * MOST:
             message = f"is too little for discrete noise on the sum of at most {most} contributions"
-            raise InputError(message, key="privacy.noise_multiplier", value=found)
-    return found
+            raise InputError(message, key="privacy.noise_multiplier", value=noise_multiplier)
+    return noise_multiplier
 
 
 def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
@@ -179,10 +179,10 @@ def asked_noise(spec: TrainSpec, epochs: Epochs, sizes: Sizes) -> float:
     if not noisy:
         return 0.0
     target = None if spec.privacy is None else spec.privacy.epsilon
-    given = None if spec.privacy is None else spec.privacy.noise_multiplier
-    if given is not None and target is None:
-        return given
-    if target is None or given is not None:
+    noise_multiplier = None if spec.privacy is None else spec.privacy.noise_multiplier
+    if noise_multiplier is not None and target is None:
+        return noise_multiplier
+    if target is None or noise_multiplier is not None:
         raise InputError(f"{spec.method} needs either epsilon or noise_multiplier", key="privacy")
     if len({step.pool for step in noisy}) > 1:
         raise InputError(
@@ -240,7 +240,7 @@ def planned(
     spec: TrainSpec, epochs: Epochs, *, noise_multiplier: float, sizes: Sizes
 ) -> list[list[AnyRelease]]:
     """The releases of each epoch, those that are alike and consecutive counted together."""
-    found = []
+    by_epoch = []
     for steps in epochs:
         releases: list[AnyRelease] = [
             release_of(spec, step, noise_multiplier=noise_multiplier, sizes=sizes) for step in steps
@@ -253,19 +253,19 @@ def planned(
                 count=sizes.states,
             )
             releases.insert(handed_on[-1] + 1, shown)
-        found.append(counted(releases))
-    return found
+        by_epoch.append(counted(releases))
+    return by_epoch
 
 
 def counted(releases: Iterable[AnyRelease]) -> list[AnyRelease]:
     """Neighbours of one kind as one release, however many lines of a ledger they stood in."""
-    found: list[AnyRelease] = []
+    merged: list[AnyRelease] = []
     for release in releases:
-        if found and replace(found[-1], count=release.count) == release:
-            found[-1] = replace(release, count=found[-1].count + release.count)
+        if merged and replace(merged[-1], count=release.count) == release:
+            merged[-1] = replace(release, count=merged[-1].count + release.count)
         else:
-            found.append(release)
-    return found
+            merged.append(release)
+    return merged
 
 
 def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> None:
@@ -288,19 +288,19 @@ def check_ledger(spec: TrainSpec, ledger: Ledger, sizes: Sizes, file: Path) -> N
         return
     noise_multiplier = check_noise(spec, ledger, epochs, sizes, file)
     wanted = planned(spec, epochs, noise_multiplier=noise_multiplier, sizes=sizes)
-    found = ledger.epochs()
-    if [number for number, _ in found] != list(range(1, len(wanted) + 1)):
+    recorded = ledger.epochs()
+    if [number for number, _ in recorded] != list(range(1, len(wanted) + 1)):
         raise InputError(
             f"has other epochs than the {len(wanted)} that were asked for",
             file=file,
             key="epoch",
-            value=len(found),
+            value=len(recorded),
         )
-    if sum(release.count for _, releases in found for release in releases) != sum(
+    if sum(release.count for _, releases in recorded for release in releases) != sum(
         release.count for release in ledger.releases()
     ):
         raise InputError("holds updates that belong to no epoch", file=file, key="epoch")
-    for (number, releases), expected in zip(found, wanted, strict=True):
+    for (number, releases), expected in zip(recorded, wanted, strict=True):
         if counted(releases) != expected:
             message = f"epoch {number} does not hold the updates that the settings ask for"
             raise InputError(message, file=file, key="release")
@@ -311,14 +311,14 @@ def check_coordinates(spec: TrainSpec, ledger: Ledger, file: Path) -> int:
 
     InputError unless it is the noise that was asked for.
     """
-    found = {release.discrete_coordinates for release in ledger.releases() if release.noisy}
-    if len(found) > 1 or any((count > 0) is not discrete(spec) for count in found):
-        asked = spec.privacy.noise if spec.privacy is not None else None
+    counts = {release.discrete_coordinates for release in ledger.releases() if release.noisy}
+    if len(counts) > 1 or any((count > 0) is not discrete(spec) for count in counts):
+        kind = spec.privacy.noise if spec.privacy is not None else None
         message = (
             "the noised updates do not all have the noise that was asked for, on as many numbers"
         )
-        raise InputError(message, file=file, key="discrete_coordinates", value=asked)
-    return max(found, default=0)
+        raise InputError(message, file=file, key="discrete_coordinates", value=kind)
+    return max(counts, default=0)
 
 
 def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, file: Path) -> float:
@@ -326,29 +326,29 @@ def check_noise(spec: TrainSpec, ledger: Ledger, epochs: Epochs, sizes: Sizes, f
     the target epsilon needs.
     """
     noisy = [step for steps in epochs for step in steps if step.noisy]
-    found = {release.noise_multiplier for release in ledger.releases() if release.noisy}
-    if not noisy and not found:
+    multipliers = {release.noise_multiplier for release in ledger.releases() if release.noisy}
+    if not noisy and not multipliers:
         return 0.0
-    if len(found) != 1 or not noisy or spec.privacy is None:
+    if len(multipliers) != 1 or not noisy or spec.privacy is None:
         raise InputError(
             "holds noised updates of other kinds than were asked for",
             file=file,
             key="noise_multiplier",
         )
-    noise_multiplier = found.pop()
-    given = spec.privacy.noise_multiplier
+    noise_multiplier = multipliers.pop()
+    wanted = spec.privacy.noise_multiplier
     target = spec.privacy.epsilon
-    if given is not None:
-        fits = noise_multiplier == given
-        asked = f"noise_multiplier = {given}"
+    if wanted is not None:
+        fits = noise_multiplier == wanted
+        setting = f"noise_multiplier = {wanted}"
     else:
         budget = budgeted(spec, epochs, sizes)
         fits = target is not None and meets(target, spec.privacy, noise_multiplier, budget)
-        asked = f"epsilon = {target}"
+        setting = f"epsilon = {target}"
     if fits:
         return noise_multiplier
     raise InputError(
-        f"is not the noise that {asked} asks for",
+        f"is not the noise that {setting} asks for",
         file=file,
         key="noise_multiplier",
         value=noise_multiplier,

@@ -48,17 +48,18 @@ def each(path: Path, model: LanguageModel) -> Iterator[tuple[int, LanguageModel]
 
     Yields the epoch's number, and the model as it is used. InputError where they do not fit.
     """
-    own = model.stored()
+    parameters = model.stored()
     try:
         with safe_open(path, "pt") as file:
             stored = set(file.keys())
             epochs = sorted({int(name.partition("/")[0]) for name in stored})
-            if not epochs or stored != {f"{epoch}/{name}" for epoch in epochs for name in own}:
+            expected = {f"{epoch}/{name}" for epoch in epochs for name in parameters}
+            if not epochs or stored != expected:
                 raise InputError(
                     "does not hold the weights of this model after every epoch", file=path
                 )
             for epoch in epochs:
-                for name, parameter in own.items():
+                for name, parameter in parameters.items():
                     _copy(file.get_tensor(f"{epoch}/{name}"), parameter, path, name)
                 yield epoch, model.as_used()
     except (SafetensorError, OSError, ValueError) as error:

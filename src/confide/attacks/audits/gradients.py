@@ -92,19 +92,19 @@ def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
     if target.ledger is None:
         raise InputError("needs the ledger of the run", key="attack", value=spec.kind)
     ledger = Ledger.from_file(target.ledger)
-    made = [release for release in updates_of(ledger.releases()) if repeatable(release)]
+    updates = [release for release in updates_of(ledger.releases()) if repeatable(release)]
     metrics: dict[str, Any] = {
         "delta": spec.delta,
         "confidence": spec.confidence,
         "ledger": ledger.head,
-        "updates": sum(release.count for release in made),
+        "updates": sum(release.count for release in updates),
     }
     rng = np.random.default_rng(spec.seed)
     coins = {name: rng.random(spec.coins) < 0.5 for name in CLAIMS}
     scores = {}
-    if made:
+    if updates:
         device = str(next(target.model.parameters()).device)
-        scores = scored(made, coins, seed=spec.seed, device=device)
+        scores = scored(updates, coins, seed=spec.seed, device=device)
     for name, (relation, unit) in CLAIMS.items():
         numbers: dict[str, Any] = {
             "relation": relation,
@@ -112,7 +112,7 @@ def gradients(spec: GradientsSpec, target: Target) -> dict[str, Any]:
             "coins": spec.coins,
             "heads": int(coins[name].sum()),
         }
-        if made:
+        if updates:
             numbers |= against_coins(spec, scores[name], coins[name])
         else:
             numbers["reason"] = "the run made no noised update"
@@ -126,7 +126,7 @@ def repeatable(release: Release) -> bool:
 
 
 def scored(
-    made: Sequence[Release], coins: dict[str, np.ndarray], *, seed: int, device: str
+    updates: Sequence[Release], coins: dict[str, np.ndarray], *, seed: int, device: str
 ) -> dict[str, np.ndarray]:
     """Make the updates and score every coin by all of them: scores (m,) by set.
 
@@ -141,12 +141,12 @@ def scored(
     model = Directions(len(replaced) + len(present)).to(device)
     sampler = Stream(seed, "audit of gradients: batches")
     name = "audit of gradients: noise"
-    discrete = any(release.discrete_coordinates for release in made)
+    discrete = any(release.discrete_coordinates for release in updates)
     noise = Stream(seed, name) if discrete else noise_of(seed, name, device)
     budget = Budget(PIECE)
     totals = {name: np.zeros(len(flips)) for name, flips in coins.items()}
     clipper = PerExampleClipper(model, max_grad_norm=1.0)
-    for release in made:
+    for release in updates:
         clipper.max_grad_norm = release.max_grad_norm
         expected = release.sample_rate * len(records)
         if isinstance(noise, Stream) and release.discrete_coordinates:

@@ -57,17 +57,17 @@ def labelled(
     if len(trained) < 2:
         raise InputError("fewer than two authors have training texts", file=points, key="owner")
     place = {author: number for number, author in enumerate(trained)}
-    kept = [sample for sample in named if sample.author in place]
-    train = [number for number, sample in enumerate(kept) if sample.split == "train"]
+    chosen = [sample for sample in named if sample.author in place]
+    train = [number for number, sample in enumerate(chosen) if sample.split == "train"]
     rng = np.random.default_rng(spec.seed % 2**64)
     surplus = set(rng.permutation(train)[spec.limit :].tolist())
-    kept = [sample for number, sample in enumerate(kept) if number not in surplus]
-    if not any(sample.split == "test" for sample in kept):
+    chosen = [sample for number, sample in enumerate(chosen) if number not in surplus]
+    if not any(sample.split == "test" for sample in chosen):
         raise InputError("no author with training texts has test texts", file=points, key="split")
     return Labelled(
-        view=view_of([tokenizer.encode(sample.text) for sample in kept]),
-        label=np.array([place[sample.author] for sample in kept]),
-        split=np.array([SPLITS.index(sample.split) for sample in kept]),
+        view=view_of([tokenizer.encode(sample.text) for sample in chosen]),
+        label=np.array([place[sample.author] for sample in chosen]),
+        split=np.array([SPLITS.index(sample.split) for sample in chosen]),
         authors=len(trained),
         untrained=len({sample.author for sample in named} - place.keys()),
     )

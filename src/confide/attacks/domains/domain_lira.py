@@ -42,15 +42,15 @@ from confide.specs import DomainLiraSpec
 
 
 def continuation(
-    network: LanguageModel, given: Answers, chosen: np.ndarray
+    network: LanguageModel, replies: Answers, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Total log-probability in nats (m,) of the chosen answers after their prompts.
 
     Beside it are their numbers of tokens (m,).
     """
-    texts = [[*given.ids[place], *given.generations[place].ids] for place in chosen]
+    texts = [[*replies.ids[place], *replies.generations[place].ids] for place in chosen]
     marks = [
-        np.arange(len(text)) >= len(given.ids[place])
+        np.arange(len(text)) >= len(replies.ids[place])
         for text, place in zip(texts, chosen, strict=True)
     ]
     return secret_log_probs(network, view_of(texts, marks))
@@ -125,23 +125,27 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
     wanted = pairs(spec)
     texts = read(spec, target.points)
     try:
-        given, reference = answers(spec, target.tokenizer, texts, target.model, target.reference)
+        replies, reference_replies = answers(
+            spec, target.tokenizer, texts, target.model, target.reference
+        )
     except FloatingPointError as error:
         return {"ranked": {}, "pairs": [], "reason": str(error)}
-    verdicts = judged(spec, texts, given)
-    reference_verdicts = judged(spec, texts, reference)
-    metrics = described(texts, given) | {"confidence": spec.confidence}
+    verdicts = judged(spec, texts, replies)
+    reference_verdicts = judged(spec, texts, reference_replies)
+    metrics = described(texts, replies) | {"confidence": spec.confidence}
     metrics |= {
-        "pairs": constants(spec, wanted, (given, verdicts), (reference, reference_verdicts)),
+        "pairs": constants(
+            spec, wanted, (replies, verdicts), (reference_replies, reference_verdicts)
+        ),
         "ranked": {},
     }
-    written_tokens = [bool(generation.ids) for generation in given.generations]
-    chosen = np.flatnonzero(given.filled & written_tokens)
+    written_tokens = [bool(generation.ids) for generation in replies.generations]
+    chosen = np.flatnonzero(replies.filled & written_tokens)
     metrics["scored"] = len(chosen)
     if not len(chosen):
         return metrics | {"reason": "the model wrote nothing"}
-    alone, count = continuation(target.model, given, chosen)
-    total = alone - continuation(target.reference, given, chosen)[0]
+    alone, count = continuation(target.model, replies, chosen)
+    total = alone - continuation(target.reference, replies, chosen)[0]
     if not np.isfinite(total).all():
         return metrics | {"reason": "the models' probabilities are not finite"}
     scores = {
@@ -150,14 +154,14 @@ def domain_lira(spec: DomainLiraSpec, target: Target) -> dict[str, Any]:
         "target_": alone / count,
         "length_": count.astype(float),
     }
-    clusters = np.array([given.prompts[place].dialogue for place in chosen])
-    leaking = leaks(spec, verdicts, given)
+    clusters = np.array([replies.prompts[place].dialogue for place in chosen])
+    leaking = leaks(spec, verdicts, replies)
     for name, flags in leaking.items():
         metrics["ranked"][name] = told_apart(spec, scores, flags[chosen], clusters)
     if spec.examples:
         best = np.argsort(-scores[""], kind="stable")[: spec.examples]
         show = veil(policies_of(spec).values(), target.points, spec.min_secret)
-        rows = written(show, given.prompts, given.texts, leaking, chosen[best])
+        rows = written(show, replies.prompts, replies.texts, leaking, chosen[best])
         metrics["examples"] = [
             {"score": score} | row
             for score, row in zip(scores[""][best].tolist(), rows, strict=True)
@@ -179,8 +183,8 @@ def constants(
     for domain_i, domain_j in wanted:
         for name in [*spec.judges, GOLD]:
             ours, theirs = (
-                rate(spec, verdicts[domain_j][name], given, given.asked == domain_i)
-                for given, verdicts in (target, reference)
+                rate(spec, verdicts[domain_j][name], replies, replies.domains == domain_i)
+                for replies, verdicts in (target, reference)
             )
             row: dict[str, Any] = {"prompt": domain_i, "target": domain_j, "judge": name}
             if ours is not None and theirs is not None:

@@ -61,12 +61,12 @@ def occurrences(text: str, value: str) -> list[int]:
     return [match.start() for match in re.finditer(f"(?={re.escape(value)})", text)]
 
 
-def drawn(text: str, found: Iterable[Span], gold: Iterable[Span]) -> str:
+def drawn(text: str, policy_spans: Iterable[Span], gold: Iterable[Span]) -> str:
     """The text with a policy's spans, and gold ones that they touch, as <MASK>.
 
     Other gold spans become [label].
     """
-    spans = merge(found)
+    spans = merge(policy_spans)
     marks: list[tuple[Span, str]] = []
     touched: list[Span] = []
     for known in merge(gold):

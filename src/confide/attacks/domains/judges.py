@@ -50,24 +50,24 @@ def judge(name: str, spec: PolicySpec, domain: str) -> Judge:
     find = policies.batched(part)
 
     def flagged(texts: Sequence[str]) -> list[bool]:
-        spans = [found for found in find(texts) if found is not None]
-        if len(spans) < len(texts):
-            message = f"fails on {len(texts) - len(spans)} of {len(texts)} texts"
+        by_text = [spans for spans in find(texts) if spans is not None]
+        if len(by_text) < len(texts):
+            message = f"fails on {len(texts) - len(by_text)} of {len(texts)} texts"
             raise InputError(message, key=key)
-        return [any(span.label == domain for span in found) for found in spans]
+        return [any(span.label == domain for span in spans) for spans in by_text]
 
     return flagged
 
 
 def policies_of(spec: PromptedSpec) -> dict[str, PolicySpec]:
     """The policy of each judge by its name; InputError where there is only the policy's name."""
-    found = {}
+    by_judge = {}
     for name, policy in spec.judges.items():
         if isinstance(policy, str):
             message = "is the name of a policy; a job needs the policy itself"
             raise InputError(message, key=f"judges.{name}", value=policy)
-        found[name] = policy
-    return found
+        by_judge[name] = policy
+    return by_judge
 
 
 def verdicts(

@@ -38,7 +38,7 @@ class Answers(NamedTuple):
         return [generation.text.strip() for generation in self.generations]
 
     @property
-    def asked(self) -> np.ndarray:
+    def domains(self) -> np.ndarray:
         """(n,) str: the domain of the prompt."""
         return np.array([prompt.domain for prompt in self.prompts])
 
@@ -74,7 +74,7 @@ def answers(
     encoded = [ids for _, ids in prompts]
     stop = ending(tokenizer, texts.controls)
     source = torch.Generator().manual_seed(spec.seed)
-    given = []
+    by_network = []
     for network in networks:
         numbers = uniforms(len(prompts), spec.samples, spec.sampling, source)
         continuations = generate(network, encoded, numbers, spec.sampling, stop)
@@ -83,8 +83,8 @@ def answers(
             for (prompt, ids), generations in zip(prompts, continuations, strict=True)
             for generation in generations
         ]
-        given.append(Answers(*map(list, zip(*rows, strict=True))))
-    return given
+        by_network.append(Answers(*map(list, zip(*rows, strict=True))))
+    return by_network
 
 
 def pairs(spec: PromptedSpec) -> list[tuple[str, str]]:
@@ -97,27 +97,29 @@ def pairs(spec: PromptedSpec) -> list[tuple[str, str]]:
     return different
 
 
-def judged(spec: PromptedSpec, texts: Texts, given: Answers) -> dict[str, Verdicts]:
+def judged(spec: PromptedSpec, texts: Texts, replies: Answers) -> dict[str, Verdicts]:
     """For each target domain what its judges say of all answers (n,)."""
-    contexts = [prompt.text for prompt in given.prompts]
+    contexts = [prompt.text for prompt in replies.prompts]
     return {
-        domain: verdicts(spec, domain, texts.secrets[domain], given.texts, contexts)
+        domain: verdicts(spec, domain, texts.secrets[domain], replies.texts, contexts)
         for domain in dict.fromkeys(spec.targets)
     }
 
 
-def leaks(spec: PromptedSpec, by_target: dict[str, Verdicts], given: Answers) -> Verdicts:
+def leaks(spec: PromptedSpec, by_target: dict[str, Verdicts], replies: Answers) -> Verdicts:
     """Where each judge finds some other domain than the prompt's in the answer."""
-    others = [(verdict, given.asked != domain) for domain, verdict in by_target.items()]
+    others = [(verdict, replies.domains != domain) for domain, verdict in by_target.items()]
     return {
         name: np.any([verdict[name] & other for verdict, other in others], axis=0)
         for name in [*spec.judges, GOLD]
     }
 
 
-def rate(spec: PromptedSpec, flags: np.ndarray, given: Answers, chosen: np.ndarray) -> Share | None:
+def rate(
+    spec: PromptedSpec, flags: np.ndarray, replies: Answers, chosen: np.ndarray
+) -> Share | None:
     """Share of flagged answers among the chosen ones (n,); None where there are none."""
-    prompts = [given.prompts[place] for place in np.flatnonzero(chosen)]
+    prompts = [replies.prompts[place] for place in np.flatnonzero(chosen)]
     if not prompts:
         return None
     dialogues = [prompt.dialogue for prompt in prompts]
@@ -148,16 +150,16 @@ def shown(rate: Share | None, prefix: str = "") -> dict[str, float | int | None]
     return {f"{prefix}{name}": value for name, value in zip(names, values, strict=True)}
 
 
-def described(texts: Texts, given: Answers) -> dict[str, Any]:
+def described(texts: Texts, replies: Answers) -> dict[str, Any]:
     """How much was asked and answered."""
-    prompts = len(set(given.prompts))
+    prompts = len(set(replies.prompts))
     return {
         "prompts": prompts,
         "prompts_too_long": len(texts.prompts) - prompts,
-        "dialogues": len({prompt.dialogue for prompt in given.prompts}),
-        "generations": len(given.generations),
-        "empty": int((~given.filled).sum()),
-        "cut_off": sum(not generation.stopped for generation in given.generations),
+        "dialogues": len({prompt.dialogue for prompt in replies.prompts}),
+        "generations": len(replies.generations),
+        "empty": int((~replies.filled).sum()),
+        "cut_off": sum(not generation.stopped for generation in replies.generations),
         "secrets": texts.counts,
     }
 
@@ -174,29 +176,29 @@ def leak(spec: LeakSpec, target: Target) -> dict[str, Any]:
     wanted = pairs(spec)
     texts = read(spec, target.points)
     try:
-        (given,) = answers(spec, target.tokenizer, texts, target.model)
+        (replies,) = answers(spec, target.tokenizer, texts, target.model)
     except FloatingPointError as error:
         return {"pairs": [], "reason": str(error)}
-    by_target = judged(spec, texts, given)
-    leaking = leaks(spec, by_target, given)
-    metrics = described(texts, given) | {"confidence": spec.confidence}
+    by_target = judged(spec, texts, replies)
+    leaking = leaks(spec, by_target, replies)
+    metrics = described(texts, replies) | {"confidence": spec.confidence}
     for name, flags in leaking.items():
-        metrics |= shown(rate(spec, flags, given, given.filled), f"{name}_")
+        metrics |= shown(rate(spec, flags, replies, replies.filled), f"{name}_")
     metrics["pairs"] = []
     for domain, leaked in wanted:
         floor, ceiling = (
             real(spec, target.tokenizer, texts, said, leaked) for said in (domain, leaked)
         )
-        asked = given.filled & (given.asked == domain)
+        of_domain = replies.filled & (replies.domains == domain)
         for name, flags in by_target[leaked].items():
             row: dict[str, Any] = {"prompt": domain, "target": leaked, "judge": name}
-            row |= shown(rate(spec, flags, given, asked))
+            row |= shown(rate(spec, flags, replies, of_domain))
             row |= shown(floor[name], "floor_") | shown(ceiling[name], "ceiling_")
             metrics["pairs"].append(row)
     if spec.examples:
-        longest = {prompt.dialogue: place for place, prompt in enumerate(given.prompts)}
+        longest = {prompt.dialogue: place for place, prompt in enumerate(replies.prompts)}
         places = list(longest.values())[: spec.examples]
         show = veil(policies_of(spec).values(), target.points, spec.min_secret)
-        metrics["examples"] = written(show, given.prompts, given.texts, leaking, places)
+        metrics["examples"] = written(show, replies.prompts, replies.texts, leaking, places)
         metrics["redactions"] = redactions(spec, target.points, texts)
     return metrics

@@ -45,8 +45,8 @@ def _searched(
             raise FloatingPointError(NOT_FINITE)
         allowed = logs.view(n, -1, logs.shape[1]).index_fill(2, blocked, -torch.inf)
         child = score[:, :, None] + allowed
-        kept = min(width, score.shape[1] * (logs.shape[1] - len(set(banned))))
-        score, place = child.flatten(1).topk(kept)  # highest first
+        beams = min(width, score.shape[1] * (logs.shape[1] - len(set(banned))))
+        score, place = child.flatten(1).topk(beams)  # highest first
         beam = place // logs.shape[1]
         token = place % logs.shape[1]
         before = written.gather(1, beam[:, :, None].expand(-1, -1, step))

@@ -88,11 +88,11 @@ class Space:
         if self.known:
             yield from self.known
             return
-        found = candidate_blocks(self.tokenizer, self.sentence)
+        trees = candidate_blocks(self.tokenizer, self.sentence)
         if self.sentence.digits <= BLOCK:
-            self.known = list(found)
-            found = iter(self.known)
-        yield from found
+            self.known = list(trees)
+            trees = iter(self.known)
+        yield from trees
 
     def apart(self, values: np.ndarray) -> np.ndarray:
         """Log-probabilities (n,) of candidates (n,) alone."""
@@ -145,8 +145,8 @@ def ranking(space: Space, secrets: np.ndarray, seed: int) -> tuple[Ranking | Non
     if needed <= space.evaluations.left or not len(secrets) or not np.isfinite(apart).all():
         ranks, sizes = space.ranks(secrets, apart)
         return None if ranks is None else Ranking.of(ranks), sizes
-    found = within(space, census, secrets, apart, seed)
-    return found, census.sizes() | {"states_visited": space.evaluations.count}
+    secret_ranks = within(space, census, secrets, apart, seed)
+    return secret_ranks, census.sizes() | {"states_visited": space.evaluations.count}
 
 
 def within(
@@ -162,10 +162,10 @@ def within(
     evaluations.most = total
     if ranks is None:
         return None
-    found = Ranking.of(ranks)
+    secret_ranks = Ranking.of(ranks)
     exact = np.isfinite(ranks)
     if exact.all():
-        return found
+        return secret_ranks
     count = affordable(census, evaluations.left)
     source = np.random.default_rng([seed % 2**64, DRAWS])
     drawn = source.integers(space.size, size=count)
@@ -176,9 +176,9 @@ def within(
     # none of these can rank before a secret that is likelier
     likelier = apart[None, exact] > apart[~exact, None] + MARGIN
     ahead = np.where(likelier, ranks[exact], 1.0).max(1, initial=1.0)
-    for values, estimates in zip(found[:3], guess[:3], strict=True):
+    for values, estimates in zip(secret_ranks[:3], guess[:3], strict=True):
         values[~exact] = np.maximum(estimates, ahead)
-    return found._replace(exact=exact)
+    return secret_ranks._replace(exact=exact)
 
 
 def settled(space: Space, secrets: np.ndarray, apart: np.ndarray) -> np.ndarray | None:
@@ -196,12 +196,12 @@ def settled(space: Space, secrets: np.ndarray, apart: np.ndarray) -> np.ndarray 
         done = int(np.searchsorted(falling, falling[done] + step, side="right"))
         chosen = order[:done]
         try:
-            found, _ = space.ranks(secrets[chosen], apart[chosen])
+            exact_ranks, _ = space.ranks(secrets[chosen], apart[chosen])
         except Spent:
             break
-        if found is None:
+        if exact_ranks is None:
             return None
-        ranks[chosen] = found
+        ranks[chosen] = exact_ranks
     return ranks
 
 

@@ -44,17 +44,17 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
         raise InputError("needs a corpus with planted canaries", key="attack", value="exposure")
     planted = read_canaries(target.canaries)
     secrets = [secret for key in GROUPS.values() for secret in planted[key]]
-    found, sizes = ranked(spec, target, planted, secrets)
+    secret_ranks, sizes = ranked(spec, target, planted, secrets)
     published = None
     reason = ""
-    if spec.published and found is not None and not found.exact.all():
+    if spec.published and secret_ranks is not None and not secret_ranks.exact.all():
         reason = BUDGETED
     elif spec.published:
         published, reason = published_ranks(
             target,
             sentence=sentence_of(planted),
             values=np.array(secrets, dtype=np.int64),
-            honest=None if found is None else found.rank,
+            honest=None if secret_ranks is None else secret_ranks.rank,
             sizes=sizes,
             chunk=spec.chunk,
         )
@@ -65,7 +65,9 @@ def exposure(spec: ExposureSpec, target: Target) -> dict[str, Any]:
         group = slice(start, start + count)
         start = group.stop
         candidates = sizes["candidates"]
-        numbers = judged(None if found is None else found.part(group), count, candidates)
+        numbers = judged(
+            None if secret_ranks is None else secret_ranks.part(group), count, candidates
+        )
         if spec.published:
             of_group = None if published is None else published[group]
             numbers |= published_summary(of_group, reason, candidates)
@@ -87,8 +89,8 @@ def ranked(
         chunk=spec.chunk,
         most=np.inf if spec.evaluations is None else spec.evaluations,
     )
-    found, sizes = ranking(space, np.array(secrets, dtype=np.int64), spec.seed)
-    return found, sizes | {"evaluations": space.evaluations.count}
+    secret_ranks, sizes = ranking(space, np.array(secrets, dtype=np.int64), spec.seed)
+    return secret_ranks, sizes | {"evaluations": space.evaluations.count}
 
 
 def sentence_of(template: dict[str, Any]) -> Sentence:

@@ -32,7 +32,7 @@ class Ranks:
         self.secrets = secrets
         self.apart = apart
         self.passed = 0
-        self.own = np.full(len(secrets), np.nan)
+        self.swept = np.full(len(secrets), np.nan)
         self.likelier = np.zeros(len(secrets), dtype=np.int64)
         # of each secret, block by block: distinct values close to its own, and how many they are
         self.near: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in secrets]
@@ -43,26 +43,26 @@ class Ranks:
         For one that need not be known, anything below all secrets will do.
         """
         inside = (self.secrets >= self.passed) & (self.secrets < self.passed + len(scores))
-        self.own[inside] = scores[self.secrets[inside] - self.passed]
+        self.swept[inside] = scores[self.secrets[inside] - self.passed]
         self.passed += len(scores)
         scores = np.sort(scores[scores >= self.apart.min() - MARGIN])
         low = np.searchsorted(scores, self.apart - MARGIN)
         high = np.searchsorted(scores, self.apart + MARGIN, side="right")
         self.likelier += len(scores) - high
-        for kept, start, end in zip(self.near, low, high, strict=True):
+        for near, start, end in zip(self.near, low, high, strict=True):
             if start < end:
-                kept.append(np.unique(scores[start:end], return_counts=True))
+                near.append(np.unique(scores[start:end], return_counts=True))
 
     def result(self) -> np.ndarray:
         """1 + the likelier + half the ties, (S,) float64, once all candidates have passed."""
-        assert (np.abs(self.own - self.apart) < MARGIN).all(), (
+        assert (np.abs(self.swept - self.apart) < MARGIN).all(), (
             "scores depend on the batch more than the margin allows"
         )
         ranks = 1.0 + self.likelier
-        for i, kept in enumerate(self.near):
-            values, counts = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-            ties = counts[values == self.own[i]].sum() - 1
-            ranks[i] += counts[values > self.own[i]].sum() + ties / 2
+        for i, near in enumerate(self.near):
+            values, counts = (np.concatenate(parts) for parts in zip(*near, strict=True))
+            ties = counts[values == self.swept[i]].sum() - 1
+            ranks[i] += counts[values > self.swept[i]].sum() + ties / 2
         return ranks
 
 

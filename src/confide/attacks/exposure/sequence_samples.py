@@ -55,9 +55,9 @@ def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) 
         each * len(TEMPERATURES), space.length, dtype=torch.float64, generator=source
     )
     which = torch.arange(len(TEMPERATURES)).repeat_interleave(each)
-    words = space.words(device)
+    vocabularies = space.vocabularies(device)
     parts = [
-        _continued(model, words, deciding.to(device), kind.to(device))
+        _continued(model, vocabularies, deciding.to(device), kind.to(device))
         for deciding, kind in zip(numbers.split(chunk), which.split(chunk), strict=True)
     ]
     places, score, density = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
@@ -66,7 +66,7 @@ def draw(model: LanguageModel, space: Space, count: int, chunk: int, seed: int) 
 
 
 def _continued(
-    model: LanguageModel, words: list[Tensor], numbers: Tensor, which: Tensor
+    model: LanguageModel, vocabularies: list[Tensor], numbers: Tensor, which: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Places (n, length) that numbers (n, length) decide, their log-probabilities and densities.
 
@@ -78,7 +78,7 @@ def _continued(
     score = numbers.new_zeros(n)
     density = numbers.new_zeros(n, len(TEMPERATURES))
     places = []
-    for step, tokens in enumerate(words):
+    for step, tokens in enumerate(vocabularies):
         logs = word_log_probs(model, hidden, tokens)
         # (n, temperatures, V)
         tempered = torch.stack([(logs / heat).log_softmax(1) for heat in TEMPERATURES], 1)

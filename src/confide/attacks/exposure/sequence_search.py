@@ -70,23 +70,23 @@ def count_above(
     deepest = read(model, (model.bos, *path.tolist()), roots)
     counts = Counts(targets, floor)
     evaluations = Evaluations(budget)
-    words = space.words(root.hidden.device)
+    vocabularies = space.vocabularies(root.hidden.device)
     chunk = max(1, min(chunk, CELLS // len(space.first), STATE_BYTES // deepest.size))
 
     def visit(depth: int, hidden: Tensor, state: Any, score: Tensor) -> None:
         """Count what lies below prefixes (k,) of `depth` words."""
-        child = score[:, None] + word_log_probs(model, hidden, words[depth])
-        kept = child >= floor
+        child = score[:, None] + word_log_probs(model, hidden, vocabularies[depth])
+        above_floor = child >= floor
         if depth == space.length - 1:
-            counts.add(child[kept].cpu().numpy())
+            counts.add(child[above_floor].cpu().numpy())
             return
-        rows, places = kept.nonzero(as_tuple=True)
+        rows, places = above_floor.nonzero(as_tuple=True)
         child = child[rows, places]
         for start in range(0, len(rows), chunk):
             piece = slice(start, start + chunk)
             evaluations.spend(len(rows[piece]))
             above = model.take(state, rows[piece])
-            hidden, below = model.advance(above, words[depth][places[piece]])
+            hidden, below = model.advance(above, vocabularies[depth][places[piece]])
             visit(depth + 1, hidden, below, child[piece])
 
     done = True

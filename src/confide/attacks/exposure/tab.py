@@ -103,7 +103,7 @@ def judged(name: str, flags: Sequence[bool], authors: Sequence[int]) -> dict[str
     return rated(f"rate_{name}", flags, clusters)
 
 
-def asked(
+def regeneration_rates(
     target: Target,
     sentences: Sequence[Sequence[int]],
     authors: Sequence[int],
@@ -152,7 +152,7 @@ def real_sentences(spec: TabSpec, target: Target, samples: Sequence[Sample]) -> 
     authors = [real.author for real in chosen]
     sentences = [real.tokens for real in chosen]
     facts = {"authors": authors, "tokens": [len(tokens) for tokens in sentences]}
-    return facts | asked(target, sentences, authors, spec.beam, spec.real_k)
+    return facts | regeneration_rates(target, sentences, authors, spec.beam, spec.real_k)
 
 
 def tab(spec: TabSpec, target: Target) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def tab(spec: TabSpec, target: Target) -> dict[str, Any]:
     return {
         "beam": spec.beam,
         "length": planted.space.length,
-        "canaries": facts | asked(target, canaries, planted.authors, spec.beam),
+        "canaries": facts | regeneration_rates(target, canaries, planted.authors, spec.beam),
         "real": real_sentences(spec, target, samples),
-        "controls": asked(target, controls, [-1] * len(controls), spec.beam),
+        "controls": regeneration_rates(target, controls, [-1] * len(controls), spec.beam),
     }

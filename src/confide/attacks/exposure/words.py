@@ -35,7 +35,7 @@ class Space(NamedTuple):
         """Tokens (n, length) of sequences given as places (n, length) in the vocabulary."""
         return np.concatenate([self.first[places[:, :1]], self.after[places[:, 1:]]], axis=1)
 
-    def words(self, device: torch.device) -> list[Tensor]:
+    def vocabularies(self, device: torch.device) -> list[Tensor]:
         """Tokens (V,) of the words at each place of a sequence."""
         first, after = (torch.from_numpy(tokens).to(device) for tokens in self[:2])
         return [first, *[after] * (self.length - 1)]

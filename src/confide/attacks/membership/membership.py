@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from confide.attacks.membership.members import Candidate, candidates_of, tokens_of
-from confide.attacks.membership.scores import SCORES, Asked, secret_log_probs
+from confide.attacks.membership.scores import SCORES, ScoreInputs, secret_log_probs
 from confide.attacks.statistics.blind import BASELINES
 from confide.attacks.statistics.metrics import (
     accuracy_null,
@@ -144,13 +144,13 @@ def membership(spec: MembershipSpec, target: Target) -> dict[str, Any]:
     total, count = secret_log_probs(target.model, view)
     if not np.isfinite(total).all():
         return metrics | nothing(NOT_FINITE)
-    asked = Asked(spec, target, chosen, view, total / count)
-    per_token = comparable(asked.per_token)
+    inputs = ScoreInputs(spec, target, chosen, view, total / count)
+    per_token = comparable(inputs.per_token)
     metrics |= report_on(spec, per_token, member, "")
     metrics |= report_on(spec, comparable(total), member, "total_")
     metrics |= at_few_false_positives(per_token[member], per_token[~member], "", spec.seed)
     for name in [*spec.scores, *(["reference"] if spec.reference is not None else [])]:
-        scores = SCORES[name](asked)
+        scores = SCORES[name](inputs)
         if np.isfinite(scores).all():
             metrics |= judged(comparable(scores), member, spec.bootstrap, spec.seed, f"{name}_")
         else:  # another model or another text may have such probabilities

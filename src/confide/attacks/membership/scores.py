@@ -88,7 +88,7 @@ def _standardised(logits: Tensor, tokens: Tensor) -> Tensor:
     return away.gather(-1, tokens[:, None])[:, 0] / deviation.clamp(min=FLAT)
 
 
-class Asked(NamedTuple):
+class ScoreInputs(NamedTuple):
     """What the scores are made of."""
 
     spec: MembershipSpec
@@ -98,7 +98,7 @@ class Asked(NamedTuple):
     per_token: np.ndarray  # (M,): mean log-probability of the secret's tokens, minus log-perplexity
 
 
-def lowercase(asked: Asked) -> np.ndarray:
+def lowercase(inputs: ScoreInputs) -> np.ndarray:
     """Mean log-probability less that of the secret in lower case, in the same text.
 
     It is exactly 0 for a secret that has no capitals, which is not scored again: so it has no float
@@ -106,47 +106,47 @@ def lowercase(asked: Asked) -> np.ndarray:
     """
     lowered = {
         place: candidate.with_secret(candidate.secret.lower())
-        for place, candidate in enumerate(asked.candidates)
+        for place, candidate in enumerate(inputs.candidates)
         if candidate.secret != candidate.secret.lower()
     }
-    scores = np.zeros(len(asked.candidates))
+    scores = np.zeros(len(inputs.candidates))
     if lowered:
-        view = tokens_of(list(lowered.values()), asked.target.tokenizer)
-        total, count = secret_log_probs(asked.target.model, view)
+        view = tokens_of(list(lowered.values()), inputs.target.tokenizer)
+        total, count = secret_log_probs(inputs.target.model, view)
         cased = list(lowered)
-        scores[cased] = asked.per_token[cased] - total / count
+        scores[cased] = inputs.per_token[cased] - total / count
     return scores
 
 
-def zlib_score(asked: Asked) -> np.ndarray:
+def zlib_score(inputs: ScoreInputs) -> np.ndarray:
     """Minus log-perplexity over the bytes that zlib makes of the secret."""
-    sizes = [len(zlib.compress(candidate.secret.encode())) for candidate in asked.candidates]
-    return asked.per_token / sizes
+    sizes = [len(zlib.compress(candidate.secret.encode())) for candidate in inputs.candidates]
+    return inputs.per_token / sizes
 
 
-def min_k(asked: Asked) -> np.ndarray:
+def min_k(inputs: ScoreInputs) -> np.ndarray:
     """Min-K%++: mean of the lowest k % of the secret's standardised log-probabilities.
 
     It is taken over one token at least.
     """
 
     def lowest(values: np.ndarray) -> np.ndarray:
-        return np.sort(values)[: max(1, int(len(values) * asked.spec.min_k / 100))]
+        return np.sort(values)[: max(1, int(len(values) * inputs.spec.min_k / 100))]
 
     return np.array(
-        [lowest(values).mean() for values in standardised(asked.target.model, asked.view)]
+        [lowest(values).mean() for values in standardised(inputs.target.model, inputs.view)]
     )
 
 
-def reference(asked: Asked) -> np.ndarray:
+def reference(inputs: ScoreInputs) -> np.ndarray:
     """Mean log-probability less that under the reference model."""
-    if asked.target.reference is None:
-        raise InputError("needs the reference model", key="reference", value=asked.spec.reference)
-    total, count = secret_log_probs(asked.target.reference, asked.view)
-    return asked.per_token - total / count
+    if inputs.target.reference is None:
+        raise InputError("needs the reference model", key="reference", value=inputs.spec.reference)
+    total, count = secret_log_probs(inputs.target.reference, inputs.view)
+    return inputs.per_token - total / count
 
 
-SCORES: dict[str, Callable[[Asked], np.ndarray]] = {
+SCORES: dict[str, Callable[[ScoreInputs], np.ndarray]] = {
     "lowercase": lowercase,
     "zlib": zlib_score,
     "min_k": min_k,

@@ -102,12 +102,12 @@ def style(spec: AuthorsSpec, author: int) -> Style:
             [*accumulate([1 / len(words.tags)] * (len(words.tags) - 1)), float("inf")],
         )
     topics = _weights(rng, len(words.topics))
-    own = tuple(_weighted(rng, topic) for topic in words.topics)
+    topic_words = tuple(_weighted(rng, topic) for topic in words.topics)
     opens, closes, capitals = rng.random(3).tolist()
     return Style(
         topics,
         slots=slots,
-        words=own,
+        words=topic_words,
         opens=0.6 * opens,
         closes=0.5 * closes,
         capitals=capitals < 0.6,

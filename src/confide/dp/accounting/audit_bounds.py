@@ -151,12 +151,12 @@ def right_guesses(scores: np.ndarray, coins: np.ndarray, tried: Sequence[int]) -
     below = parting(np.take_along_axis(scores, order, axis=1))
     count = scores.shape[1]
     rows = np.arange(len(scores))
-    found = []
+    right = []
     for guesses in tried:
         high = guessed_true(below, guesses, count)
         low = guesses - high
-        found.append(heads[:, -1] - heads[rows, count - high] + low - heads[rows, low])
-    return np.stack(found, axis=1)
+        right.append(heads[:, -1] - heads[rows, count - high] + low - heads[rows, low])
+    return np.stack(right, axis=1)
 
 
 def numbers(coins: int, shares: Sequence[float]) -> list[int]:

@@ -71,6 +71,6 @@ def power(points: Points, epsilon: float, delta: float, coins: int, level: float
     for times in (CLOSE, *TIMES):
         scores = mu_of(times * base_of(epsilon), delta) * flips + noise
         rings.append((right_guesses(scores, flips, tried) >= needed).mean(0))
-    found = np.stack(rings, axis=1)
-    best = int(found.mean(1).argmax())
-    return Power(tried[best], int(needed[best]), tuple(found[best, 1:].tolist()))
+    rates = np.stack(rings, axis=1)
+    best = int(rates.mean(1).argmax())
+    return Power(tried[best], int(needed[best]), tuple(rates[best, 1:].tolist()))

@@ -82,7 +82,9 @@ def unsampled_curve(mechanisms: Mechanisms, relation: Relation, group: int = 1) 
     Post-processing of it gives the subsampled pair, so it bounds that from above.
     """
     size = shift(relation, group)
-    total = sum(one.count * (size / one.noise_multiplier) ** 2 for one in mechanisms)
+    total = sum(
+        mechanism.count * (size / mechanism.noise_multiplier) ** 2 for mechanism in mechanisms
+    )
     return at_distance(gaussian_curve(math.sqrt(total)), mechanisms)
 
 
@@ -94,7 +96,7 @@ def at_distance(curve: Curve, mechanisms: Mechanisms) -> Curve:
     sides, so that (e, d) becomes (e, d + (1 + exp(e)) t). What holds at an epsilon holds at a
     larger one, so where exp(e) t outgrows d, smaller epsilons are looked at, too.
     """
-    total = sum(one.count * one.distance for one in mechanisms)
+    total = sum(mechanism.count * mechanism.distance for mechanism in mechanisms)
     if total == 0:
         return curve
     lasts = {max(0.0, math.log(share / total)) for share in SHARES}
@@ -123,23 +125,25 @@ def pld_curve(
         return FREE
     if relation == "replace_one" and group > 1:
         raise ValueError("no dominating pair is known for replacing a group: go through zero_out")
-    updates = [pair_of(one, relation, group) for one in mechanisms]
+    updates = [pair_of(mechanism, relation, group) for mechanism in mechanisms]
     if max(pairs.scale(pair)[0] for pair in updates) > SPAN:
         return unsampled_curve(mechanisms, relation, group)
     width = interval or grid(mechanisms, relation, group)
-    counts = [one.count for one in mechanisms]
+    counts = [mechanism.count for mechanism in mechanisms]
     # P against Q; if it differs, Q against P
     losses = zip(*(pld.one_update(pair, width) for pair in updates), strict=True)
     directions = [pld.compose(list(zip(each, counts, strict=True)), width) for each in losses]
     slack = pld.SLACK + pld.SLACK_EACH * sum(counts)
 
     def log_delta(epsilon: float) -> float:
-        return math.log(min(1.0, max(pld.delta_at(one, epsilon) for one in directions) + slack))
+        return math.log(
+            min(1.0, max(pld.delta_at(direction, epsilon) for direction in directions) + slack)
+        )
 
     def epsilon(delta: float) -> float:
         if delta <= slack:
             return math.inf
-        return max(pld.epsilon_at(one, delta - slack) for one in directions)
+        return max(pld.epsilon_at(direction, delta - slack) for direction in directions)
 
     return at_distance(Curve(log_delta, epsilon), mechanisms)
 
@@ -159,10 +163,11 @@ def grid(mechanisms: Mechanisms, relation: Relation, group: int = 1) -> float:
     allows, and for no curve of more than a million, nor one update of more than 200,000 (a group's:
     10,000).
     """
-    total = sum(one.count for one in mechanisms)
-    scales = [pairs.scale(pair_of(one, relation, group)) for one in mechanisms]
+    total = sum(mechanism.count for mechanism in mechanisms)
+    scales = [pairs.scale(pair_of(mechanism, relation, group)) for mechanism in mechanisms]
     variance = sum(
-        one.count * spread**2 for one, (_, spread) in zip(mechanisms, scales, strict=True)
+        mechanism.count * spread**2
+        for mechanism, (_, spread) in zip(mechanisms, scales, strict=True)
     )
     spread = math.sqrt(variance / total)
     whole = 16 * math.sqrt(variance)
@@ -182,8 +187,8 @@ def rdp_curve(
         return FREE
     alphas = np.asarray(orders, float)
     divergence = sum(
-        one.count * renyi(one.sample_rate, one.noise_multiplier, tuple(orders))
-        for one in mechanisms
+        mechanism.count * renyi(mechanism.sample_rate, mechanism.noise_multiplier, tuple(orders))
+        for mechanism in mechanisms
     )
 
     def log_delta(epsilon: float) -> float:

@@ -69,15 +69,15 @@ def masses(pair: Pair, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _masses(pair: Pair, edges: np.ndarray) -> np.ndarray:
     """P's; by differences of the nearer tail, so that small ones are exact, too."""
-    found = np.zeros(len(edges) - 1)
+    mass = np.zeros(len(edges) - 1)
     for j, weight in enumerate(log_weights(pair)):
         z = (edges - j) / pair.sigma
         tails = ndtr(-np.abs(z))
         between = np.abs(np.diff(tails))
         above = np.searchsorted(z, 0.0)  # the mean's own cell is what both tails leave
         between[above - 1] = 1 - tails[above - 1] - tails[above]
-        found += math.exp(weight) * between
-    return found
+        mass += math.exp(weight) * between
+    return mass
 
 
 def outcomes(pair: Pair) -> tuple[float, float]:
@@ -127,10 +127,10 @@ def _search(pair: Pair, losses: np.ndarray) -> np.ndarray:
     x = np.linspace(*outcomes(pair), 4001)
     table = loss(pair, x)
     place = np.clip(np.searchsorted(table, losses), 1, len(x) - 1)
-    found = np.interp(losses, table, x)
+    thresholds = np.interp(losses, table, x)
     little = 1e-6 * (x[1] - x[0])
     for _ in range(6):
-        value = loss(pair, found)
-        slope = np.maximum((loss(pair, found + little) - value) / little, 1e-300)
-        found = np.clip(found - (value - losses) / slope, x[place - 1], x[place])
-    return found
+        value = loss(pair, thresholds)
+        slope = np.maximum((loss(pair, thresholds + little) - value) / little, 1e-300)
+        thresholds = np.clip(thresholds - (value - losses) / slope, x[place - 1], x[place])
+    return thresholds

@@ -76,12 +76,14 @@ def spread(upper: np.ndarray, lower: np.ndarray, losses: np.ndarray) -> np.ndarr
 def compose(parts: Sequence[tuple[Losses, int]], interval: float) -> Profile:
     """delta of all updates together, each kind as often as it says."""
     low, high = window(parts)
-    size = 2 ** math.ceil(math.log2(max(high - low + 1, *(len(one.masses) for one, _ in parts))))
+    size = 2 ** math.ceil(
+        math.log2(max(high - low + 1, *(len(losses.masses) for losses, _ in parts)))
+    )
     transform = np.ones(size // 2 + 1, complex)
-    for one, count in parts:
-        transform *= power(np.fft.rfft(one.masses, size), count)
+    for losses, count in parts:
+        transform *= power(np.fft.rfft(losses.masses, size), count)
     # loss of index 0, but for multiples of `size`
-    first = sum(count * one.start for one, count in parts)
+    first = sum(count * losses.start for losses, count in parts)
     total = np.roll(np.fft.irfft(transform, size), (first - low) % size)[: high - low + 1]
     start = max(0, low)
     total = np.maximum(total[start - low :], 0)  # only losses above epsilon >= 0 count
@@ -107,20 +109,21 @@ def power(values: np.ndarray, count: int) -> np.ndarray:
 def window(parts: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
     """Indices of the total loss beyond which there is at most TAIL of it, by Chernoff's bound."""
     counts = [count for _, count in parts]
-    means = [float(one.masses @ np.arange(len(one.masses))) for one, _ in parts]
+    means = [float(losses.masses @ np.arange(len(losses.masses))) for losses, _ in parts]
     places = [
-        np.arange(len(one.masses)) - mean for (one, _), mean in zip(parts, means, strict=True)
+        np.arange(len(losses.masses)) - mean for (losses, _), mean in zip(parts, means, strict=True)
     ]
     variance = sum(
-        count * (one.masses @ place**2) for (one, count), place in zip(parts, places, strict=True)
+        count * (losses.masses @ place**2)
+        for (losses, count), place in zip(parts, places, strict=True)
     )
     with np.errstate(divide="ignore"):
-        logs = [np.log(one.masses) for one, _ in parts]
+        logs = [np.log(losses.masses) for losses, _ in parts]
 
     def bound(order: float) -> float:
         """Distance from the mean, upwards for order > 0, else downwards."""
         tilted = [log + order * place for log, place in zip(logs, places, strict=True)]
-        moments = [top + math.log(np.exp(one - top).sum()) for one in tilted for top in [one.max()]]
+        moments = [top + math.log(np.exp(row - top).sum()) for row in tilted for top in [row.max()]]
         return (float(np.dot(counts, moments)) - math.log(TAIL)) / abs(order)
 
     def reach(sign: int) -> float:
@@ -133,24 +136,24 @@ def window(parts: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
                 least = other
         return least
 
-    least = sum(count * one.start for one, count in parts)
-    most = least + sum(count * (len(one.masses) - 1) for one, count in parts)
+    least = sum(count * losses.start for losses, count in parts)
+    most = least + sum(count * (len(losses.masses) - 1) for losses, count in parts)
     middle = least + np.dot(counts, means)
     return max(least, math.floor(middle - reach(-1))), min(most, math.ceil(middle + reach(1)))
 
 
 def discounted(values: np.ndarray, interval: float) -> np.ndarray:
     """Sums over j >= i of values[j] exp(-(j - i) interval), (n,)."""
-    found = np.empty_like(values)
+    sums = np.empty_like(values)
     block = max(1, int(BLOCK / interval))
     carry = 0.0
     for stop in range(len(values), 0, -block):
         part = slice(max(0, stop - block), stop)
         factor = np.exp(-interval * np.arange(stop - part.start + 1))
         within = np.cumsum((values[part] * factor[:-1])[::-1])[::-1] / factor[:-1]
-        found[part] = within + carry * factor[:0:-1]
-        carry = found[part.start]
-    return found
+        sums[part] = within + carry * factor[:0:-1]
+        carry = sums[part.start]
+    return sums
 
 
 def delta_at(profile: Profile, epsilon: float) -> float:

@@ -149,24 +149,26 @@ def agree(releases: Sequence[AnyRelease], delta: float, relation: Relation) -> d
 
     ArithmeticError unless 0 < PLD <= RDP: the guard against an unsound accountant.
     """
-    found = {name: epsilon(releases, delta, relation, name) for name in ACCOUNTANTS}
+    epsilon_by_accountant = {name: epsilon(releases, delta, relation, name) for name in ACCOUNTANTS}
     mechanisms = mechanisms_of(releases)
     # what a single update already gives away at epsilon = 0: total variation q (2 Phi(shift / 2s) -
     # 1)
     size = shift(relation)
     least = max(
         (
-            one.sample_rate * (2 * float(ndtr(size / (2 * one.noise_multiplier))) - 1)
-            for one in mechanisms
+            mechanism.sample_rate * (2 * float(ndtr(size / (2 * mechanism.noise_multiplier))) - 1)
+            for mechanism in mechanisms
         ),
         default=0.0,
     )
-    positive = found["pld"] > 0 or (found["pld"] == 0 and least <= delta)
-    if not positive or found["pld"] > found["rdp"] * (1 + TOLERANCE) + 1e-3:
+    by_pld = epsilon_by_accountant["pld"]
+    by_rdp = epsilon_by_accountant["rdp"]
+    positive = by_pld > 0 or (by_pld == 0 and least <= delta)
+    if not positive or by_pld > by_rdp * (1 + TOLERANCE) + 1e-3:
         raise ArithmeticError(
-            f"accountants disagree: {found} for {relation=}, {delta=}, {mechanisms}"
+            f"accountants disagree: {epsilon_by_accountant} for {relation=}, {delta=}, {mechanisms}"
         )
-    return found
+    return epsilon_by_accountant
 
 
 def group(
@@ -192,9 +194,9 @@ def group(
         ways["mixture over the records drawn"] = Bound(
             pld_curve(mechanisms, "zero_out", size), twice
         )
-    found = {name: solve(bound, delta) for name, bound in ways.items()}
-    best = min(found, key=lambda name: found[name])
-    return found[best], best
+    epsilon_by_way = {name: solve(bound, delta) for name, bound in ways.items()}
+    best = min(epsilon_by_way, key=lambda name: epsilon_by_way[name])
+    return epsilon_by_way[best], best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,13 +35,13 @@ def authors_of(partition: Partition) -> dict[PoolName, list[np.ndarray]]:
     if nameless:
         message = f"needs an author of every training point, and {nameless} have none"
         raise InputError(message, key="privacy.unit", value="author")
-    found: dict[PoolName, list[np.ndarray]] = {}
+    by_pool: dict[PoolName, list[np.ndarray]] = {}
     for name in POOLS:
         points = partition.pool(name)
         points = points[np.argsort(partition.owner[points], kind="stable")]
         edges = np.flatnonzero(np.diff(partition.owner[points])) + 1
-        found[name] = np.split(points, edges) if len(points) else []
-    return found
+        by_pool[name] = np.split(points, edges) if len(points) else []
+    return by_pool
 
 
 def drawn(
@@ -53,12 +53,12 @@ def drawn(
     Guarantees: what an author gives depends on his points and on randomness that nobody sees, never
     on those of others.
     """
-    found = []
+    points_of_each = []
     for points in (authors[author] for author in chosen.tolist()):
         if most is not None and len(points) > most:
             points = points[source.uniform(len(points)).argsort()[:most].numpy()]
-        found.append(points)
-    return found
+        points_of_each.append(points)
+    return points_of_each
 
 
 def packed(
@@ -78,7 +78,9 @@ def packed(
     fits = size if callable(size) else lambda _: size
     waiting: list[np.ndarray] = []
     longest = 0
-    for points in sorted(authors, key=lambda own: (len(own), int(lengths[own].max())))[part]:
+    for points in sorted(authors, key=lambda points: (len(points), int(lengths[points].max())))[
+        part
+    ]:
         width = int(lengths[points].max()) + 1
         together = sum(map(len, waiting)) + len(points)
         if waiting and (len(points) > TOGETHER or together > fits(max(longest, width))):

@@ -65,9 +65,9 @@ def is_rms_norm(module: nn.Module) -> bool:
         weight = cast(Any, weight).full_tensor()
     probe = torch.linspace(-1, 2, weight.numel(), dtype=weight.dtype, device=weight.device)
     with torch.no_grad():
-        made = functional_call(module, {"weight": weight}, (probe.view(1, 1, -1),)).flatten()
+        output = functional_call(module, {"weight": weight}, (probe.view(1, 1, -1),)).flatten()
     normal = normalised(module, probe)
-    return any(torch.allclose(made, normal * (weight + more), rtol=1e-3) for more in (0, 1))
+    return any(torch.allclose(output, normal * (weight + more), rtol=1e-3) for more in (0, 1))
 
 
 def normalised(module: nn.Module, inputs: Tensor) -> Tensor:
@@ -185,9 +185,9 @@ class PerExampleClipper:
         gradients = self._collect(grads, len(values)) | self.of_blocks
         self.of_blocks = {}
         together = None if units is None else units_of(units)
-        squares = [found.squares(together) for found in gradients.values()]
-        norms = torch.stack([found.norms for found in squares]).sum(0).sqrt()
-        most = torch.stack([found.most for found in squares]).sum(0).sqrt()
+        squares = [gradient.squares(together) for gradient in gradients.values()]
+        norms = torch.stack([square.norms for square in squares]).sum(0).sqrt()
+        most = torch.stack([square.most for square in squares]).sum(0).sqrt()
         scale = self._scale(most)
         self._accumulate(gradients, scale if units is None else scale[units])
         return norms.to(self.spare.dtype)
@@ -261,16 +261,16 @@ class PerExampleClipper:
         """Runs of numbers that this process keeps: where they begin in one process alone, where
         here, and how many.
         """
-        found = []
+        runs = []
         first = here = 0
         for weight, part in zip(self.parameters, self.moved, strict=True):
             before = 0
             if self.shards is not None and is_divided(weight):
                 before = self.shards.rows(weight).start * (weight.numel() // len(weight))
-            found.append((first + before, here, part.numel()))
+            runs.append((first + before, here, part.numel()))
             first += weight.numel()
             here += part.numel()
-        return found
+        return runs
 
     def _backward(self, losses: Callable[[], Tensor]) -> tuple[Tensor, list[Tensor]]:
         """Losses (B,), and the gradients of their sum at the recorded outputs.
@@ -298,9 +298,9 @@ class PerExampleClipper:
     def first(self, reading: Reading, hidden: Tensor) -> Tensor:
         """See Watcher: nothing is recorded."""
         self.recording = False
-        made = reading(hidden)
+        output = reading(hidden)
         self.recording = True
-        return made
+        return output
 
     def second(self, reading: Reading, hidden: Tensor) -> Tensor:
         """See Watcher: what layers do is recorded apart from what those outside of blocks did."""
@@ -308,14 +308,14 @@ class PerExampleClipper:
         self.records = []
         return reading(hidden)
 
-    def gradient(self, made: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
+    def gradient(self, block_output: Tensor, hidden: Tensor, grad: Tensor) -> Tensor:
         """See Watcher: what was recorded becomes the gradients of the block's weights."""
         outputs = [output for _, _, output in self.records]
-        of_hidden, *grads = torch.autograd.grad(made, [hidden, *outputs], grad)
-        found = self._collect(grads, len(hidden))
-        if any(parameter in self.of_blocks for parameter in found):
+        of_hidden, *grads = torch.autograd.grad(block_output, [hidden, *outputs], grad)
+        gradients = self._collect(grads, len(hidden))
+        if any(parameter in self.of_blocks for parameter in gradients):
             raise InputError("shares weights between blocks", key="recipe.gradient_checkpointing")
-        self.of_blocks |= found
+        self.of_blocks |= gradients
         self.records = self.outside
         return of_hidden
 
@@ -340,7 +340,7 @@ class PerExampleClipper:
             for module in {module for module, _, _ in self.records}
             for name, weight in self.places[module].items()
         }
-        found: Gradients = {}
+        gradients: Gradients = {}
         uses: dict[nn.Parameter, list[Use]] = {}
         left = Counter(getattr(module, "weight", None) for module, _, _ in self.records)
         while self.records:
@@ -358,17 +358,17 @@ class PerExampleClipper:
             grad = grad.reshape(batch, -1, grad.shape[-1]).contiguous()
             for parameter, vector in vectors_of(module, inputs, grad):
                 if parameter in known:
-                    before = found.get(known[parameter])
+                    before = gradients.get(known[parameter])
                     if isinstance(before, Formed):
                         vector = before.grads + vector
-                    found[known[parameter]] = Formed(vector)
+                    gradients[known[parameter]] = Formed(vector)
             if module.weight in known and not is_norm(module):
                 uses.setdefault(module.weight, []).append(use_of(module, inputs, grad))
             left[module.weight] -= 1
             if not left[module.weight] and module.weight in uses:
                 weight = known[module.weight]
-                found[weight] = gradients_of(module.weight.shape, uses.pop(module.weight))
-        return found
+                gradients[weight] = gradients_of(module.weight.shape, uses.pop(module.weight))
+        return gradients
 
     def _scale(self, norms: Tensor) -> Tensor:
         """min(1, C / norm) in the parameters' type, and 0, counted, for a norm that is not finite.
@@ -399,8 +399,8 @@ class PerExampleClipper:
         self.flat.add_(self.spare)
         pairs = zip(self.parameters, self.total, strict=True)
         totals = [total for weight, total in pairs if is_divided(weight)]
-        for total, own in zip(totals, divided, strict=True):
-            total.add_(own)
+        for total, part in zip(totals, divided, strict=True):
+            total.add_(part)
 
 
 def vectors_of(

@@ -38,22 +38,22 @@ BLOCK = 1 << 16  # proposals made at once
 Words = Callable[[int], np.ndarray]  # the next so many uniform words (n,) uint64
 
 
-def discrete_gaussian(count: int, bits: int, words: Words) -> np.ndarray:
+def discrete_gaussian(count: int, bits: int, random_words: Words) -> np.ndarray:
     """Independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits, at most 50."""
-    found = np.empty(count, dtype=np.int64)
+    draws = np.empty(count, dtype=np.int64)
     filled = 0
     while filled < count:
         wanted = int(2.2 * (count - filled)) + 16  # of proposals 48 % are kept
-        kept = proposals(min(BLOCK, wanted), bits, words)[: count - filled]
-        found[filled : filled + len(kept)] = kept
-        filled += len(kept)
-    return found
+        accepted = proposals(min(BLOCK, wanted), bits, random_words)[: count - filled]
+        draws[filled : filled + len(accepted)] = accepted
+        filled += len(accepted)
+    return draws
 
 
-def proposals(count: int, bits: int, words: Words) -> np.ndarray:
+def proposals(count: int, bits: int, random_words: Words) -> np.ndarray:
     """Those (n,) int64 of `count` proposals that are kept."""
-    whole = geometric(count, words)
-    drawn = words(count)
+    whole = geometric(count, random_words)
+    drawn = random_words(count)
     offset = (drawn & np.uint64((1 << bits) - 1)).view(np.int64)
     negative = drawn >> np.uint64(63) == 1
     part = offset * 2.0**-bits
@@ -63,42 +63,44 @@ def proposals(count: int, bits: int, words: Words) -> np.ndarray:
         steps = int(whole[place])
         return ((steps + fraction) ** 2 - 2 * steps + 1) / 2
 
-    kept = bernoulli(((whole - 1) ** 2 + part * (2 * whole + part)) / 2, count, exponent, words)
+    accepted = bernoulli(
+        ((whole - 1) ** 2 + part * (2 * whole + part)) / 2, count, exponent, random_words
+    )
     size = (whole << bits) | offset
-    kept &= ~negative | (size != 0)
-    return np.where(negative, -size, size)[kept]
+    accepted &= ~negative | (size != 0)
+    return np.where(negative, -size, size)[accepted]
 
 
-def geometric(count: int, words: Words) -> np.ndarray:
+def geometric(count: int, random_words: Words) -> np.ndarray:
     """(count,) int64: how many events of probability exp(-1) happen in a row."""
-    found = np.zeros(count, dtype=np.int64)
+    counts = np.zeros(count, dtype=np.int64)
     going = np.arange(count)
     while len(going):
-        going = going[bernoulli(1.0, len(going), lambda _: Fraction(1), words)]
-        found[going] += 1
-    return found
+        going = going[bernoulli(1.0, len(going), lambda _: Fraction(1), random_words)]
+        counts[going] += 1
+    return counts
 
 
 def bernoulli(
     exponent: np.ndarray | float,
     count: int,
     exactly: Callable[[int], Fraction],
-    words: Words,
+    random_words: Words,
 ) -> np.ndarray:
     """Independent events (count,) bool of probabilities exp(-x), x >= 0.
 
     exponent (count,) is close to x. exactly: x itself, by its place. A float's x and exponential
     are off by less than 2^-49, far less than MARGIN.
     """
-    heads = (words(count) >> np.uint64(11)).view(np.int64)
+    heads = (random_words(count) >> np.uint64(11)).view(np.int64)
     gap = heads * 2.0**-53 - np.exp(-exponent)
-    found = gap < 0
+    events = gap < 0
     for place in np.flatnonzero(np.abs(gap) <= MARGIN):
-        found[place] = below(int(heads[place]), exactly(int(place)), words)
-    return found
+        events[place] = below(int(heads[place]), exactly(int(place)), random_words)
+    return events
 
 
-def below(head: int, exponent: Fraction, words: Words) -> bool:
+def below(head: int, exponent: Fraction, random_words: Words) -> bool:
     """Whether a uniform number whose first 53 bits are `head` lies below exp(-exponent).
 
     More bits are drawn until that is sure.
@@ -111,7 +113,7 @@ def below(head: int, exponent: Fraction, words: Words) -> bool:
             return True
         if Fraction(head, 1 << bits) >= most:
             return False
-        head = head << 64 | int(words(1)[0])
+        head = head << 64 | int(random_words(1)[0])
         bits += 64
         terms *= 2
 

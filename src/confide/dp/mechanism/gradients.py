@@ -215,8 +215,8 @@ def error_of(use: Use) -> float:
     Both have an error, and so do lengths.
     """
     widest = max(side.shape[2] for side in (use.left, use.right) if side.dim() == 3)
-    one = rounding(min(BLOCK, widest), use.right.dtype)
-    return 2 * one * (1 + one) ** 5
+    relative = rounding(min(BLOCK, widest), use.right.dtype)
+    return 2 * relative * (1 + relative) ** 5
 
 
 def lengths(vectors: Tensor) -> Tensor:

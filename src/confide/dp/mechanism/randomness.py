@@ -88,15 +88,15 @@ class Stream(Noise):
 
         A new call begins at a new block.
         """
-        found = np.zeros(count, dtype=kind)
+        keystream = np.zeros(count, dtype=kind)
         if count:
             cipher = Cipher(
                 algorithms.AES(self.key), modes.CTR(self.place.to_bytes(16, "big"))
             ).encryptor()
             # zeros become the keystream, in place
-            cipher.update_into(found.data.cast("B"), found.data.cast("B"))
-        self.place += -(-found.nbytes // 16)
-        return torch.from_numpy(found)
+            cipher.update_into(keystream.data.cast("B"), keystream.data.cast("B"))
+        self.place += -(-keystream.nbytes // 16)
+        return torch.from_numpy(keystream)
 
     def uniform(self, count: int) -> Tensor:
         """Independent uniform numbers (count,) float64 in [0, 1), multiples of 2^-53."""
@@ -109,10 +109,10 @@ class Stream(Noise):
     def discrete(self, count: int, bits: int) -> Tensor:
         """Exact independent draws (count,) int64 of the discrete Gaussian of deviation 2^bits."""
 
-        def words(size: int) -> np.ndarray:
+        def random_words(size: int) -> np.ndarray:
             return self.bits(size, np.int64).numpy().view(np.uint64)
 
-        return torch.from_numpy(discrete_gaussian(count, bits, words))
+        return torch.from_numpy(discrete_gaussian(count, bits, random_words))
 
     def get_state(self) -> Tensor:
         """Key and place (32,) uint8: secret as long as what was drawn is."""

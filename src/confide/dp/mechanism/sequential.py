@@ -58,18 +58,18 @@ def runs_of(view: View, points: np.ndarray, bos: int) -> list[Run]:
     count, longest = batch.targets.shape
     private = private_positions(view, points, (count, longest))
     lengths = np.diff(view.starts)[points] + 1
-    found: dict[int, list[tuple[int, int, int]]] = {}
+    pieces_by_number: dict[int, list[tuple[int, int, int]]] = {}
     for row, length in enumerate(lengths.tolist()):
         for number, start, end in pieces(private[row], length):
-            found.setdefault(number, []).append((row, start, end))
+            pieces_by_number.setdefault(number, []).append((row, start, end))
     return [
         Run(
             number % 2 == 1,
-            torch.tensor([row for row, _, _ in found[number]]),
-            [batch.inputs[row, start:end] for row, start, end in found[number]],
-            [batch.targets[row, start:end] for row, start, end in found[number]],
+            torch.tensor([row for row, _, _ in pieces_by_number[number]]),
+            [batch.inputs[row, start:end] for row, start, end in pieces_by_number[number]],
+            [batch.targets[row, start:end] for row, start, end in pieces_by_number[number]],
         )
-        for number in sorted(found)
+        for number in sorted(pieces_by_number)
     ]
 
 
@@ -94,7 +94,7 @@ def released(state: State, bound: float, noise_multiplier: float, noise: Noise) 
     added, and one that is not finite counts as zero.
     """
 
-    def one(part: Tensor) -> Tensor:
+    def noised(part: Tensor) -> Tensor:
         exact = part.double()
         norms = exact.norm(dim=1, keepdim=True)
         slack = 1 + rounding(part.shape[1], torch.float64)
@@ -102,13 +102,13 @@ def released(state: State, bound: float, noise_multiplier: float, noise: Noise) 
         clipped = torch.where(norms.isfinite(), exact * scale, 0.0)
         return noise.add(clipped.flatten(), noise_multiplier * bound).view_as(part).to(part.dtype)
 
-    return [(one(hidden), one(cell)) for hidden, cell in state]
+    return [(noised(hidden), noised(cell)) for hidden, cell in state]
 
 
 def put(state: State, rows: Tensor, new: State) -> None:
     """Overwrite rows of a state."""
-    for own, other in zip(state, new, strict=True):
-        for part, value in zip(own, other, strict=True):
+    for target, source in zip(state, new, strict=True):
+        for part, value in zip(target, source, strict=True):
             part[rows] = value
 
 
@@ -150,7 +150,7 @@ def noised_gradient(
     States after private runs are passed on by `hand_on`.
     """
     parameters = trainable(model)
-    grads = [torch.zeros_like(one) for one in parameters]
+    grads = [torch.zeros_like(parameter) for parameter in parameters]
     loss = torch.zeros(())
     tokens = 0
     for runs, size in zip(batches, sizes, strict=True):

@@ -62,12 +62,12 @@ def rows(spec: AmplificationSpec) -> list[dict[str, float]]:
     Names end in how gamma and delta were treated. Bare: gamma as it is; upper: its bound from the
     labelled sample; scaled: epsilon' at delta / gamma.
     """
-    found = []
+    table = []
     for epsilon_prime in spec.epsilons:
-        own = budget(spec, epsilon_prime)
+        spent = budget(spec, epsilon_prime)
         read = {
-            "epsilon": _reader(own.add_or_remove),
-            "replace_one_epsilon": _reader(own.replace_one),
+            "epsilon": _reader(spent.add_or_remove),
+            "replace_one_epsilon": _reader(spent.replace_one),
         }
         for gamma in GRID.tolist():
             upper = clopper_pearson(round(gamma * spec.labelled), spec.labelled, spec.confidence)
@@ -75,14 +75,14 @@ def rows(spec: AmplificationSpec) -> list[dict[str, float]]:
                 "epsilon_prime": epsilon_prime,
                 "gamma": gamma,
                 "gamma_upper": upper,
-                "noise_multiplier": own.sigma,
+                "noise_multiplier": spent.sigma,
             }
             for name, (suffix, rate) in product(read, (("", gamma), ("_upper", upper))):
                 for end, divide in (("", False), ("_scaled", True)):
                     epsilon = bayesian_at(read[name], spec.delta, rate, divide=divide)
                     row[f"{name}{suffix}{end}"] = epsilon
-            found.append(row)
-    return found
+            table.append(row)
+    return table
 
 
 def _reader(bound: Bound) -> Callable[[float], float]:
@@ -92,38 +92,38 @@ def _reader(bound: Bound) -> Callable[[float], float]:
 @figure("Amplification by redaction")
 def amplification(shown: Shown) -> Drawn:
     """Three panels: as published; with gamma bounded by a labelled sample; so for replace-one."""
-    own = shown.spec.amplification
-    table = rows(own)
+    spec = shown.spec.amplification
+    table = rows(spec)
     drawn, (line,) = style.panels(style.WIDTH, 3.2, 1, 3, sharey=True)
     panels = {
         "epsilon": "as published: add-or-remove, γ known",
-        "epsilon_upper": f"γ bounded from {own.labelled} labelled secrets",
+        "epsilon_upper": f"γ bounded from {spec.labelled} labelled secrets",
         "replace_one_epsilon_upper": "replace-one, γ bounded",
     }
-    for axes, (column, words) in zip(line, panels.items(), strict=True):
-        _panel(axes, own, table, column)
-        axes.set_title(words)
-    line[0].set_ylabel(f"Bayesian confidentiality ε  (δ = {plain(own.delta)})")
+    for axes, (column, title) in zip(line, panels.items(), strict=True):
+        _panel(axes, spec, table, column)
+        axes.set_title(title)
+    line[0].set_ylabel(f"Bayesian confidentiality ε  (δ = {plain(spec.delta)})")
     line[0].set_ylim(0, None)
-    if PUBLISHED["epsilon_prime"] in own.epsilons:
+    if PUBLISHED["epsilon_prime"] in spec.epsilons:
         edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.8}
         star = PUBLISHED["gamma"], PUBLISHED["epsilon"]
         line[0].plot(*star, markersize=10, zorder=5, **STAR | edge)
-    bound = f"one-sided {100 * own.confidence:g} % Clopper-Pearson bound"
+    bound = f"one-sided {100 * spec.confidence:g} % Clopper-Pearson bound"
     caption = (
         "ε = log(1 + γ(exp ε' - 1)): the budget ε' of DP-SGD matters only with probability γ. "
         "Thick: ε' at δ; thin, lower: ε' at δ/γ, so that γδ' = δ (the authors' code). Middle: γ "
-        f"replaced by its {bound} when that share of {own.labelled} hand-labelled secrets was "
+        f"replaced by its {bound} when that share of {spec.labelled} hand-labelled secrets was "
         "missed. Right: the same noise priced for replacing a record, which is what "
-        f"confidentiality asks (PLD; Poisson batches, q = {own.sample_rate:g}, {own.steps} "
+        f"confidentiality asks (PLD; Poisson batches, q = {spec.sample_rate:g}, {spec.steps} "
         "updates). All assume that a conservative policy misses nothing (δ2 = 0)."
     )
     legend = [
         style.entry(f"ε' = {epsilon_prime:g}", linewidth=2, **look)
-        for epsilon_prime, look in _lines(own).items()
+        for epsilon_prime, look in _lines(spec).items()
     ]
-    words = "CRT section 5.4:\nε' = 1, γ = 0.1 → 0.12"
-    paper = style.entry(words, markersize=11, linestyle="", **STAR)
+    label = "CRT section 5.4:\nε' = 1, γ = 0.1 → 0.12"
+    paper = style.entry(label, markersize=11, linestyle="", **STAR)
     return drawn, caption, [*legend, paper]
 
 
@@ -135,10 +135,10 @@ def _lines(spec: AmplificationSpec) -> dict[float, dict[str, Any]]:
 
 def _panel(axes: Axes, spec: AmplificationSpec, table: list[dict[str, float]], column: str) -> None:
     for epsilon_prime, line in _lines(spec).items():
-        own = [row for row in table if row["epsilon_prime"] == epsilon_prime]
-        gamma = [row["gamma"] for row in own]
+        points = [row for row in table if row["epsilon_prime"] == epsilon_prime]
+        gamma = [row["gamma"] for row in points]
         for name, width in ((column, 2), (f"{column}_scaled", 0.9)):
-            axes.plot(gamma, [row[name] for row in own], linewidth=width, **line)
+            axes.plot(gamma, [row[name] for row in points], linewidth=width, **line)
     axes.plot([0, 1], [0, 0], color=FAINT, linewidth=0.8)
     axes.set_xlabel("γ, share of secrets that the policy misses")
     axes.set_xlim(0, 1)

@@ -38,35 +38,35 @@ def _canaries(attacks: dict[str, Json]) -> Json:
 )
 def author_exposure(shown: Shown) -> Drawn:
     """One row per corpus, a panel per perplexity level and one of the final models."""
-    asked = levels(shown.spec, shown.results, EXPOSURE)
+    at_levels = levels(shown.spec, shown.results, EXPOSURE)
     rows = shown.series
     height = 3.2 + 0.16 * len(group(shown.results))  # with words below the panel
     drawn, grid = style.panels(
-        style.WIDTH, 2.2 + height * len(rows), len(rows), len(asked), sharey="row"
+        style.WIDTH, 2.2 + height * len(rows), len(rows), len(at_levels), sharey="row"
     )
     for line, (name, row) in zip(grid, rows.items(), strict=True):
-        for axes, level in zip(line, asked, strict=True):
+        for axes, level in zip(line, at_levels, strict=True):
             _panel(axes, shown.corpora[name], row, level, shown.gamma)
             axes.set_title(f"{name}: {heading(level)}")
         line[0].set_ylabel("mean exposure (bits)")
     legend = [
         *shown.handles(),
-        *hollow(asked),
+        *hollow(at_levels),
         style.entry("first of all sequences", linewidth=1.2, **FIRST),
         style.entry("all canaries before\nall else, mean", linewidth=1.2, **AHEAD),
         style.band("never seen, 95 %"),
     ]
-    return drawn, _caption(shown, asked), legend
+    return drawn, _caption(shown, at_levels), legend
 
 
 def _panel(
-    axes: Axes, own: list[Result], drawn: list[Series], level: float | None, gamma: float
+    axes: Axes, results: list[Result], drawn: list[Series], level: float | None, gamma: float
 ) -> None:
-    _bounds(axes, own)
+    _bounds(axes, results)
     notes = []
     ticks: set[int] = set()
     for number, series in enumerate(drawn):
-        runs = [one for one in moments(series.at(gamma), level, EXPOSURE) if _attacked(one.attacks)]
+        runs = [run for run in moments(series.at(gamma), level, EXPOSURE) if _attacked(run.attacks)]
         if not runs:
             continue
         ticks |= set(_line(axes, series, runs, 1.0 + 0.03 * (number - (len(drawn) - 1) / 2)))
@@ -76,8 +76,8 @@ def _panel(
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    words = ["copies of a canary in its author's text (log scale)\n", *notes]
-    axes.set_xlabel("\n".join(words), fontsize=8)
+    label = ["copies of a canary in its author's text (log scale)\n", *notes]
+    axes.set_xlabel("\n".join(label), fontsize=8)
 
 
 def _line(axes: Axes, series: Series, runs: list[Moment], shift: float) -> list[int]:
@@ -87,16 +87,16 @@ def _line(axes: Axes, series: Series, runs: list[Moment], shift: float) -> list[
     """
     curve = exposure_curve(runs)
     more: dict[str, Any] = (
-        {} if all(one.near for one in runs) else {"fillstyle": "none", "linewidth": 0.8}
+        {} if all(run.near for run in runs) else {"fillstyle": "none", "linewidth": 0.8}
     )
     x = [copies * shift for copies in curve]
     joined(axes, series, x, curve.values(), {"linewidth": 1.1} | BUTT, markersize=5.5, **more)
     return list(curve)
 
 
-def _bounds(axes: Axes, own: list[Result]) -> None:
+def _bounds(axes: Axes, results: list[Result]) -> None:
     """What unseen canaries of one number of copies score in the mean; the most that any can."""
-    canaries = [_canaries(result.attacks) for result in own]
+    canaries = [_canaries(result.attacks) for result in results]
     counts = [
         sum(map(len, authors.values()))
         for attack in canaries
@@ -104,7 +104,7 @@ def _bounds(axes: Axes, own: list[Result]) -> None:
     ]
     _, low, high = null_band("mean", min(counts))
     axes.axhspan(low, high, color=NULL, zorder=0, linewidth=0)
-    for bits in {result.attacks[EXPOSURE]["space_bits"] for result in own}:
+    for bits in {result.attacks[EXPOSURE]["space_bits"] for result in results}:
         axes.axhline(bits, linewidth=1, zorder=1, **FIRST)
     for bits in {most for attack in canaries if (most := attack.get("mean_most")) is not None}:
         axes.axhline(bits, linewidth=1, zorder=1, **AHEAD)
@@ -112,16 +112,16 @@ def _bounds(axes: Axes, own: list[Result]) -> None:
 
 def _apart(values: list[int]) -> list[int]:
     """Ticks whose labels do not touch on the log axis."""
-    kept: list[int] = []
+    ticks: list[int] = []
     for value in values:
-        last = kept[-1] if kept else 0
+        last = ticks[-1] if ticks else 0
         round_one = value < 10 or value % 5 == 0
         if value >= 1.22 * last and (round_one or value > 1.6 * last):
-            kept.append(value)
-    return kept
+            ticks.append(value)
+    return ticks
 
 
-def _caption(shown: Shown, asked: list[float | None]) -> str:
+def _caption(shown: Shown, at_levels: list[float | None]) -> str:
     canaries = [_canaries(result.attacks) for result in shown.results]
     authors = sorted({len(set(attack["authors"])) for attack in canaries})
     ranks = " Ranks are estimated from random sequences; the error of that is not in the whiskers."
@@ -132,5 +132,5 @@ def _caption(shown: Shown, asked: list[float | None]) -> str:
         "length; a canary is planted in the text of one author. Lines: mean over "
         f"{', '.join(map(str, authors))} authors; whiskers: 95 % bootstrap interval over authors."
         f"{ranks} Grey: mean of as many canaries that the model never saw. "
-        f"{caption(asked)}{shown.averaged(AUTHORS)}"
+        f"{caption(at_levels)}{shown.averaged(AUTHORS)}"
     )

@@ -60,12 +60,12 @@ def by_copies(canaries: Json) -> dict[int, dict[int, list[float]]]:
 
     Canaries without a number are left out.
     """
-    found: dict[int, dict[int, list[float]]] = {}
+    grouped: dict[int, dict[int, list[float]]] = {}
     rows = zip(canaries["copies"], canaries["authors"], canaries["exposures"] or (), strict=False)
     for copies, author, exposure in rows:
         if exposure is not None:
-            found.setdefault(copies, {}).setdefault(author, []).append(float(exposure))
-    return found
+            grouped.setdefault(copies, {}).setdefault(author, []).append(float(exposure))
+    return grouped
 
 
 def exposure_curve(models: list[Moment]) -> dict[int, Estimate]:
@@ -74,8 +74,8 @@ def exposure_curve(models: list[Moment]) -> dict[int, Estimate]:
     An author's own is the mean over their canaries of all the models (seeds).
     """
     pooled: dict[int, dict[int, list[float]]] = {}
-    for one in models:
-        for copies, authors in by_copies(one.attacks[EXPOSURE]["canaries"]).items():
+    for model in models:
+        for copies, authors in by_copies(model.attacks[EXPOSURE]["canaries"]).items():
             for author, values in authors.items():
                 pooled.setdefault(copies, {}).setdefault(author, []).extend(values)
     return {
@@ -94,13 +94,15 @@ def baseline(result: Result, results: Iterable[Result]) -> Result | None:
     It is the one of its seed, else the first.
     """
     same = [
-        one
-        for one in results
-        if one.unprotected
-        and (one.run.dataset, one.run.model, one.run.domains)
+        other
+        for other in results
+        if other.unprotected
+        and (other.run.dataset, other.run.model, other.run.domains)
         == (result.run.dataset, result.run.model, result.run.domains)
     ]
-    return next((one for one in same if one.run.seed == result.run.seed), same[0] if same else None)
+    return next(
+        (other for other in same if other.run.seed == result.run.seed), same[0] if same else None
+    )
 
 
 def changes(runs: list[Result], results: list[Result]) -> list[Change]:
@@ -109,11 +111,11 @@ def changes(runs: list[Result], results: list[Result]) -> list[Change]:
     It is the mean over the runs (seeds). Authors that any of the files lacks are left out; none
     where there is nothing to compare with.
     """
-    found: list[dict[int, Change]] = []
+    by_run: list[dict[int, Change]] = []
     for result in runs:
         start = baseline(result, results)
         before = {row["author"]: row["ppl"] for row in _authors(start)}
-        found.append(
+        by_run.append(
             {
                 row["author"]: Change(
                     author=row["author"],
@@ -124,12 +126,14 @@ def changes(runs: list[Result], results: list[Result]) -> list[Change]:
                 if row["author"] in before
             }
         )
-    shared = set.intersection(*map(set, found)) if found else set()
+    shared = set.intersection(*map(set, by_run)) if by_run else set()
     each = [
-        found[0][author]._replace(percent=sum(own[author].percent for own in found) / len(found))
+        by_run[0][author]._replace(
+            percent=sum(of_run[author].percent for of_run in by_run) / len(by_run)
+        )
         for author in shared
     ]
-    return sorted(each, key=lambda one: (-one.train_points, one.author))
+    return sorted(each, key=lambda change: (-change.train_points, change.author))
 
 
 def _authors(result: Result | None) -> list[Json]:
@@ -143,7 +147,7 @@ def ends(authors: list[Change]) -> tuple[list[float], list[float]]:
     Fewer where there are few.
     """
     few = min(FEW, len(authors) // 2)
-    percent = [one.percent for one in authors]
+    percent = [change.percent for change in authors]
     return percent[:few], percent[len(percent) - few :]
 
 

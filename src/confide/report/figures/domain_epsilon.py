@@ -36,12 +36,12 @@ def domain_epsilon(shown: Shown) -> Drawn:
     rows = [
         Row(
             name=f"{name}, {f'{domain} text' if domain else 'text of all domains'}",
-            tracks=_tracks(group(own), shown.gamma, meaning, domain),
+            tracks=_tracks(group(results), shown.gamma, meaning, domain),
             epsilon=caught_axis(meaning),
         )
-        for name, own in shown.corpora.items()
-        for meaning in caught_meanings(own)
-        for domain in (*tested(own), None)
+        for name, results in shown.corpora.items()
+        for meaning in caught_meanings(results)
+        for domain in (*tested(results), None)
     ]
     drawn, _ = rows_of(0.2 + 2.5 * len(rows), rows)
     return drawn, _caption(shown), shown.handles()
@@ -49,13 +49,13 @@ def domain_epsilon(shown: Shown) -> Drawn:
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, domain: str | None) -> list[Track]:
     """Final models, at the mean of perplexity over the seeds, with its interval."""
-    found = []
+    tracks = []
     for series in drawn:
         runs = series.at(gamma)
         point = caught_point(runs, partial(ppl, domain=domain))
         if point and belongs(point, runs[0], meaning):
-            found.append(Track(series, (point,)))
-    return found
+            tracks.append(Track(series, (point,)))
+    return tracks
 
 
 def _caption(shown: Shown) -> str:

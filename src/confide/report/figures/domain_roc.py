@@ -38,16 +38,16 @@ def domain_roc(shown: Shown) -> Drawn:
     """
     known = shown.results
     gamma = shown.gamma
-    asked = judges(known, KIND)
+    all_judges = judges(known, KIND)
     telling = {
         pair["judge"] for result in known for pair in _pairs(result) if pair["c"] is not None
     }
-    who = [judge for judge in asked if judge in telling]
+    who = [judge for judge in all_judges if judge in telling]
     if not who:
         raise Nothing(
-            f"no text that a model wrote is of another domain, as {', '.join(asked)} judge it"
+            f"no text that a model wrote is of another domain, as {', '.join(all_judges)} judge it"
         )
-    blocks = [(name, key) for name, own in shown.corpora.items() for key in _keys(own)]
+    blocks = [(name, key) for name, results in shown.corpora.items() for key in _keys(results)]
     drawn, grid = style.panels(style.WIDTH, 0.4 + 7.5 * len(blocks), 3 * len(blocks), len(who))
     grid = grid.reshape(-1, 3, len(who))
     for rows, (name, key) in zip(grid, blocks, strict=True):
@@ -68,15 +68,15 @@ def domain_roc(shown: Shown) -> Drawn:
         style.entry("guessing (ROC)", **GUESS),
         style.entry(without, color=INK, linewidth=1),
     ]
-    silent = [judge for judge in asked if judge not in who]
+    silent = [judge for judge in all_judges if judge not in who]
     return drawn, _caption(shown, silent), legend
 
 
-def _keys(own: list[Result]) -> list[str]:
+def _keys(results: list[Result]) -> list[str]:
     """Names of the attacks on some runs, in order of first use."""
-    attacks = (item for result in own for item in result.attacks.items())
-    asked = (key for key, metrics in attacks if metrics["attack"] == KIND and metrics["pairs"])
-    return list(dict.fromkeys(asked))
+    attacks = (item for result in results for item in result.attacks.items())
+    keys = (key for key, metrics in attacks if metrics["attack"] == KIND and metrics["pairs"])
+    return list(dict.fromkeys(keys))
 
 
 def _ranked(series: Series, key: str, judge: str, gamma: float) -> list[Json]:
@@ -87,8 +87,8 @@ def _ranked(series: Series, key: str, judge: str, gamma: float) -> list[Json]:
 
 def _roc(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
     """A curve per run; the areas under them in the corner below guessing."""
-    words: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "bottom"}
-    words |= {"fontsize": 6.6, "bbox": BOX}
+    properties: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "bottom"}
+    properties |= {"fontsize": 6.6, "bbox": BOX}
     axes.plot([0, 1], [0, 1], zorder=1, **GUESS)
     for number, (series, seeds) in enumerate(ratios):
         for ranked in seeds:
@@ -98,7 +98,7 @@ def _roc(axes: Axes, ratios: list[tuple[Series, list[Json]]]) -> None:
             axes.plot(fpr, ranked["roc"]["tpr"], drawstyle="steps-post", **marks)
         height = 0.02 + 0.055 * (len(ratios) - 1 - number)
         text = f"{series.label}: {_area(seeds)}"
-        axes.text(0.99, height, text, color=series.look.color, **words)
+        axes.text(0.99, height, text, color=series.look.color, **properties)
     axes.set_xlim(-0.01, 1.01)
     axes.set_ylim(-0.01, 1.01)
     axes.set_xlabel("false positive rate")

@@ -21,8 +21,8 @@ class Question(NamedTuple):
 
 def questions(results: list[Result]) -> list[Question]:
     """What the leak attacks of some runs answer, in order of first use."""
-    asked = (_own(metrics) for result in results for metrics in result.all_of("leak"))
-    return list(dict.fromkeys(question for own in asked for question in own))
+    by_attack = (_own(metrics) for result in results for metrics in result.all_of("leak"))
+    return list(dict.fromkeys(question for of_attack in by_attack for question in of_attack))
 
 
 def judges(results: list[Result], kind: str = "leak") -> list[str]:
@@ -54,19 +54,20 @@ def false_alarms(
             floors = [_rate(pair, "floor_") for pair in _pairs(metrics, question, judge)]
             known = [floor for floor in floors if floor is not None]
             if question in _own(metrics) and len(known) == len(question.targets):
-                return max(one.low for one in known), min(1.0, sum(one.high for one in known))
+                low = max(floor.low for floor in known)
+                return low, min(1.0, sum(floor.high for floor in known))
     return None
 
 
 def real_text(results: list[Result], question: Question, judge: str) -> dict[str, float]:
     """Share of real text of each target domain that a judge finds to be of it."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for result in results:
         for metrics in result.all_of("leak"):
             for pair in _pairs(metrics, question, judge):
                 if (ceiling := _rate(pair, "ceiling_")) is not None:
-                    found.setdefault(pair["target"], ceiling.value)
-    return found
+                    shares.setdefault(pair["target"], ceiling.value)
+    return shares
 
 
 def tested(results: list[Result]) -> list[str]:
@@ -79,8 +80,8 @@ def ppl(result: Result, domain: str | None) -> float | None:
 
     None where it is unknown or not finite.
     """
-    own = result.evaluation if domain is None else _domains(result).get(domain, {})
-    value = own.get("ppl")
+    summary = result.evaluation if domain is None else _domains(result).get(domain, {})
+    value = summary.get("ppl")
     return value if value is not None and math.isfinite(value) else None
 
 

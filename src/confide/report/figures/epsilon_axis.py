@@ -109,8 +109,8 @@ def _draw(line: Any, row: Row) -> None:
             if not final:
                 _path(finite, track)
         elif not track.hollow:
-            own = track.series.look
-            across = {"color": own.color, "linestyle": own.line, "linewidth": 0.9, "alpha": 0.7}
+            look = track.series.look
+            across = {"color": look.color, "linestyle": look.line, "linewidth": 0.9, "alpha": 0.7}
             for axes in line:
                 axes.axhline(track.last.ppl.value, **across)
     plain_log(zero, "y")
@@ -122,8 +122,8 @@ def _draw(line: Any, row: Row) -> None:
     else:
         finite.set_xticks([])
     finite.set_title(f"{row.name}: 0 < ε < ∞")
-    for axes, words in ((zero, "ε = 0"), (infinite, "ε = ∞")):
-        axes.set_title(words, loc="center")
+    for axes, title in ((zero, "ε = 0"), (infinite, "ε = ∞")):
+        axes.set_title(title, loc="center")
         axes.set_xlim(-1, 1)
         axes.set_xticks([])
         axes.set_facecolor("#f7f7f7")

@@ -60,27 +60,28 @@ class Shown:
         """Legend entries of the series of all corpora."""
         return [series.handle(**more) for series in group(self.results)]
 
-    def averaged(self, words: str = SEEDS, alone: str = ONE_SEED) -> str:
-        """What a caption says of seeds: `words`, with their number, where there are several.
+    def averaged(self, sentence: str = SEEDS, alone: str = ONE_SEED) -> str:
+        """What a caption says of seeds: `sentence`, with their number, where there are several.
 
         Where rows have different numbers of seeds, the least and the most.
         """
         counts = Counter((result.run.name, result.run.gamma) for result in self.results).values()
         least = min(counts, default=1)
         most = max(counts, default=1)
-        return alone if most == 1 else words.format(most if least == most else f"{least} to {most}")
+        number = f"{most}" if least == most else f"{least} to {most}"
+        return alone if most == 1 else sentence.format(number)
 
     def estimated(self) -> str:
         """What a caption says where the ranks of some canaries are no exact ones, else nothing."""
-        found = [
+        runs = [
             result
             for result in self.results
             if result.metric("exposure", "estimated_share") is not None
             or result.along("exposure", "estimated_share")
         ]
-        if not found:
+        if not runs:
             return ""
-        return f" In {len(found)} runs some ranks are estimates; table.md has their intervals."
+        return f" In {len(runs)} runs some ranks are estimates; table.md has their intervals."
 
     def each(self, kind: str, name: str) -> str:
         """The values of a number of an attack, each once, for captions."""
@@ -94,7 +95,7 @@ def figure(
 
     def declared(draw: Callable[[Shown], Drawn]) -> Draw:
         @wraps(draw)
-        def made(spec: ReportSpec, results: list[Result]) -> Drawing:
+        def finished(spec: ReportSpec, results: list[Result]) -> Drawing:
             known = [result for result in results if having is None or having(result)]
             title = f"{heading} — {spec.title}"
             try:
@@ -102,10 +103,10 @@ def figure(
                     raise Nothing
                 drawn, caption, legend = draw(Shown(spec, known))
             except Nothing as reason:
-                words = str(reason) or empty
-                return style.finish(style.blank(words), title, words)
+                notice = str(reason) or empty
+                return style.finish(style.blank(notice), title, notice)
             return style.finish(drawn, title, caption, legend)
 
-        return made
+        return finished
 
     return declared

@@ -57,7 +57,7 @@ class Point:
 def frontier(shown: Shown) -> Drawn:
     """Two panels, each with strips for epsilon = 0 and infinity; colour is test perplexity."""
     points = {name: _points(shown.results, name) for name in PANELS}
-    every = [point for own in points.values() for point in own]
+    every = [point for of_panel in points.values() for point in of_panel]
     if not every:
         raise Nothing
     ppl = [point.ppl for point in every]
@@ -67,12 +67,12 @@ def frontier(shown: Shown) -> Drawn:
         style.WIDTH, 3.6, 1, 6, sharey=True, width_ratios=(0.36, 1, 0.42) * 2
     )
     top = 1.08 * max(1.0, *(point.high for point in every))
-    for line, (name, (words, _)) in zip((grid[:3], grid[3:]), PANELS.items(), strict=True):
+    for line, (name, (title, _)) in zip((grid[:3], grid[3:]), PANELS.items(), strict=True):
         _panel(line, points[name], colours, top)
-        line[1].set_title(words)
+        line[1].set_title(title)
     grid[0].set_ylabel("measured ε")
-    words = "test perplexity, all tokens"
-    bar = drawn.colorbar(colours, ax=list(grid), label=words, pad=0.01, aspect=30)
+    label = "test perplexity, all tokens"
+    bar = drawn.colorbar(colours, ax=list(grid), label=label, pad=0.01, aspect=30)
     style.plain_log(bar.ax, "y")
     legend = [
         *shown.handles(linestyle="", color=GREY),
@@ -84,7 +84,7 @@ def frontier(shown: Shown) -> Drawn:
 
 def _points(results: list[Result], name: str) -> list[Point]:
     """Models that were audited by a set of coins."""
-    found = []
+    points = []
     for series in group(results):
         for result in series.results:
             guesses = result.metric("game", f"{name}_guesses")
@@ -100,7 +100,7 @@ def _points(results: list[Result], name: str) -> list[Point]:
             by_rdp = result.claim(f"record_{relation}_rdp")
             cap = odds(1 - 0.5 / guesses)  # of half a guess wrong: all right would be infinity
             high = min(cap, odds(clopper_pearson(correct, guesses, 0.975)))
-            found.append(
+            points.append(
                 Point(
                     certified=certified,
                     by_rdp=by_rdp or certified,
@@ -112,7 +112,7 @@ def _points(results: list[Result], name: str) -> list[Point]:
                     marks=series.marks(linestyle=""),
                 )
             )
-    return found
+    return points
 
 
 def odds(share: float) -> float:
@@ -133,13 +133,13 @@ def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: 
     finite.fill_between([0, right], [0, right], [top, top], color=REFUTED, zorder=0, linewidth=0)
     finite.plot([0, right], [0, right], color="#b5533c", linewidth=1)
     zero.set_facecolor(REFUTED)
-    for axes, epsilon, words in ((zero, 0, "0"), (infinite, math.inf, "∞")):
-        own = [point for point in points if point.certified == epsilon]
+    for axes, epsilon, title in ((zero, 0, "0"), (infinite, math.inf, "∞")):
+        at_end = [point for point in points if point.certified == epsilon]
         axes.set_xlim(-1, 1)
         axes.set_xticks([])
-        axes.set_title(words, loc="center")
-        for number, point in enumerate(own):
-            _draw(axes, (2 * number + 1) / len(own) - 1, point, colours)
+        axes.set_title(title, loc="center")
+        for number, point in enumerate(at_end):
+            _draw(axes, (2 * number + 1) / len(at_end) - 1, point, colours)
     for place, point in zip(_apart(inside, right), inside, strict=True):
         finite.plot([place, min(point.by_rdp, right)], [point.measured] * 2, **BY_RDP)
         _draw(finite, place, point, colours)
@@ -149,12 +149,12 @@ def _panel(line: list[Axes], points: list[Point], colours: ScalarMappable, top: 
 def _apart(points: list[Point], right: float) -> list[float]:
     """Places of certified epsilons, equal ones a little apart, so that no point hides another."""
     seen: dict[float, int] = {}
-    found = []
+    places = []
     for point in points:
         near = round(point.certified, 2)
         number = seen[near] = seen.get(near, -1) + 1
-        found.append(point.certified + 0.045 * right * ((number + 1) // 2) * (-1) ** number)
-    return found
+        places.append(point.certified + 0.045 * right * ((number + 1) // 2) * (-1) ** number)
+    return places
 
 
 def _draw(axes: Axes, place: float, point: Point, colours: ScalarMappable) -> None:
@@ -164,8 +164,8 @@ def _draw(axes: Axes, place: float, point: Point, colours: ScalarMappable) -> No
     face = {"markersize": 8, "markeredgecolor": "black", "zorder": 4}
     axes.plot([place], [point.measured], **point.marks | line | face)
     if point.gamma is not None:
-        words: dict[str, Any] = {"ha": "center", "fontsize": 7.5, "zorder": 6}
-        style.beside(axes, f"{point.gamma:g}", place, point.high, (0, 2), **words)
+        properties: dict[str, Any] = {"ha": "center", "fontsize": 7.5, "zorder": 6}
+        style.beside(axes, f"{point.gamma:g}", place, point.high, (0, 2), **properties)
 
 
 def _caption(known: list[Result]) -> str:

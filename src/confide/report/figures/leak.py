@@ -39,16 +39,18 @@ def leak(shown: Shown) -> Drawn:
     """A row per corpus and question over perplexity of the prompt's domain, a column per judge."""
     gamma = shown.gamma
     who = judges(shown.results)
-    asked = [
-        (name, own, question) for name, own in shown.corpora.items() for question in questions(own)
+    rows = [
+        (name, results, question)
+        for name, results in shown.corpora.items()
+        for question in questions(results)
     ]
     drawn, grid = style.panels(
-        style.WIDTH, 0.3 + 2.3 * len(asked), len(asked), len(who), sharey="row"
+        style.WIDTH, 0.3 + 2.3 * len(rows), len(rows), len(who), sharey="row"
     )
-    for line, (name, own, question) in zip(grid, asked, strict=True):
-        top = max(0.1, *(_top(own, question, judge, gamma) for judge in who))
+    for line, (name, results, question) in zip(grid, rows, strict=True):
+        top = max(0.1, *(_top(results, question, judge, gamma) for judge in who))
         for axes, judge in zip(line, who, strict=True):
-            _panel(axes, own=own, question=question, judge=judge, gamma=gamma)
+            _panel(axes, results=results, question=question, judge=judge, gamma=gamma)
             axes.set_xlabel(f"test perplexity, {question.prompt}")
         line[0].set_ylim(-0.06 * top, top)
         line[0].set_ylabel(f"{name}: leak rate,\n{question.prompt} prompts")
@@ -83,43 +85,43 @@ def point(
 def _panel(
     axes: Axes,
     *,
-    own: list[Result],
+    results: list[Result],
     question: Question,
     judge: str,
     gamma: float,
 ) -> None:
-    real = real_text(own, question, judge)
-    if (band := false_alarms(own, question, judge)) is not None:
+    real = real_text(results, question, judge)
+    if (band := false_alarms(results, question, judge)) is not None:
         axes.axhspan(*band, color=NULL, zorder=0, linewidth=0)
     for level in real.values():
         axes.axhline(level, color=INK, linestyle=REAL, linewidth=1, zorder=1)
-    for series in group(own):
-        if (found := point(series.at(gamma), question, judge, question.prompt)) is not None:
-            _mark(axes, series, *found)
+    for series in group(results):
+        if (place := point(series.at(gamma), question, judge, question.prompt)) is not None:
+            _mark(axes, series, *place)
     style.plain_log(axes, "x")
-    words = "\n".join(f"real {target} text: {share:.2f}" for target, share in real.items())
+    note = "\n".join(f"real {target} text: {share:.2f}" for target, share in real.items())
     corner: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "top"}
-    axes.text(0.99, 0.985, words, fontsize=7.5, zorder=5, bbox=style.BOX, **corner)
+    axes.text(0.99, 0.985, note, fontsize=7.5, zorder=5, bbox=style.BOX, **corner)
 
 
 def _mark(axes: Axes, series: Series, x: Estimate, y: Estimate) -> None:
     """A model with its whiskers; a reference that knows no other domain has a line, too."""
-    own = series.look
+    look = series.look
     mark(axes, series, x, y, {"linewidth": 1.2}, zorder=4, markersize=9)
     method = METHODS.get(series.results[0].run.method)
     if method is not None and method.needs_domains:
-        axes.axhline(y.value, color=own.color, linestyle=own.line, linewidth=1.1, zorder=1)
+        axes.axhline(y.value, color=look.color, linestyle=look.line, linewidth=1.1, zorder=1)
 
 
-def _top(own: list[Result], question: Question, judge: str, gamma: float) -> float:
+def _top(results: list[Result], question: Question, judge: str, gamma: float) -> float:
     """What of a panel must be in sight: models and false alarms.
 
     A line for real text may lie above.
     """
-    runs = [result for series in group(own) for result in series.at(gamma)]
-    rates = [found for result in runs if (found := rate(result, question, judge))]
-    _, alarms = false_alarms(own, question, judge) or (0.0, 0.0)
-    return min(1.03, 1.08 * max([alarms, *(found.high for found in rates)]))
+    runs = [result for series in group(results) for result in series.at(gamma)]
+    rates = [share for result in runs if (share := rate(result, question, judge))]
+    _, alarms = false_alarms(results, question, judge) or (0.0, 0.0)
+    return min(1.03, 1.08 * max([alarms, *(share.high for share in rates)]))
 
 
 def _each(known: list[Result], name: str) -> str:

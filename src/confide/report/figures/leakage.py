@@ -51,7 +51,9 @@ class Panel:
 def exposure(shown: Shown) -> Drawn:
     """Mean (with all canaries) and maximum exposure in bits, over gamma; one row per corpus."""
     shown = shown.having("exposure", "mean")
-    drawn = _grid(shown, lambda own: [_exposure(own[0], "mean"), _exposure(own[0], "max")])
+    drawn = _grid(
+        shown, lambda results: [_exposure(results[0], "mean"), _exposure(results[0], "max")]
+    )
     caption = (
         "Exposure = log2|R| - log2 rank of a canary's digits among all |R| candidates; "
         f"{_listed(shown, 'exposure', 'count')} canaries per run, each planted "
@@ -90,7 +92,7 @@ def _membership(shown: Shown, prefix: str) -> Drawn:
     seeds = shown.averaged(SEEDS, alone="One seed (n = 1); whiskers: 95 % bootstrap interval.")
     caption = (
         f"{listed('groups' if prefix else 'members')} member and as many non-member {whom}; "
-        f"{asked(result.attacks['membership'] for result in shown.results)}. Balanced accuracy: "
+        f"{sides(result.attacks['membership'] for result in shown.results)}. Balanced accuracy: "
         "the half with the lower perplexity is called member. "
         f"{seeds} Grey band: "
         "where scores that know nothing fall in 95 % of cases at this size. Only what exceeds the "
@@ -102,17 +104,17 @@ def _membership(shown: Shown, prefix: str) -> Drawn:
     return _grid(shown, partial(_scores, prefix=prefix)), caption, legend
 
 
-def asked(attacks: Iterable[Json]) -> str:
+def sides(attacks: Iterable[Json]) -> str:
     """Who is asked about in some membership attacks, for captions."""
     others = {attack.get("non_members_from", "held_out") for attack in attacks}
-    words = {
+    phrases = {
         "held_out": "members occur in train only, non-members in held-out text only",
         "random": (
             "non-members are random strings of spaces and digits, which their form tells apart "
             "(as published)"
         ),
     }
-    return "; or ".join(words[name] for name in sorted(others))
+    return "; or ".join(phrases[name] for name in sorted(others))
 
 
 # What is drawn
@@ -125,9 +127,9 @@ def _exposure(first: Result, statistic: str) -> Panel:
         first.metric("exposure", f"null_{statistic}{end}") for end in ("_low", "_high", "")
     )
     ceiling = math.log2(first.metric("exposure", "candidates"))
-    words = "mean" if statistic == "mean" else "maximum"
+    statistic_name = "mean" if statistic == "mean" else "maximum"
     return Panel(
-        title=f"{words} of {first.metric('exposure', 'count')} canaries",
+        title=f"{statistic_name} of {first.metric('exposure', 'count')} canaries",
         label="exposure (bits)",
         value=lambda result: result.metric("exposure", statistic),
         band=(low, high),
@@ -145,26 +147,29 @@ def _exposures(result: Result) -> list[float]:
     return result.metric("exposure", "exposures") or []
 
 
-def _scores(own: list[Result], prefix: str) -> list[Panel]:
+def _scores(results: list[Result], prefix: str) -> list[Panel]:
     """Balanced accuracy and AUC; of models in rows also the AUC of likelihood ratios, if known."""
     panels = [
-        _score(own, "membership", f"{prefix}{name}", blind=f"{prefix}blind_ngram_{name}")
+        _score(results, "membership", f"{prefix}{name}", blind=f"{prefix}blind_ngram_{name}")
         for name in ("acc_balanced", "auc")
     ]
-    with_ratios = [result for result in own if result.metric("lira", f"{prefix}auc") is not None]
-    if with_ratios and _rows(own):
+    with_ratios = [
+        result for result in results if result.metric("lira", f"{prefix}auc") is not None
+    ]
+    if with_ratios and _rows(results):
         panels.append(_score(with_ratios, "lira", f"{prefix}auc"))
     return panels
 
 
-def _score(own: list[Result], kind: str, metric: str, blind: str = "") -> Panel:
+def _score(results: list[Result], kind: str, metric: str, blind: str = "") -> Panel:
     low, high, baseline = (
-        own[0].metric(kind, name) for name in (f"{metric}_null_low", f"{metric}_null_high", blind)
+        results[0].metric(kind, name)
+        for name in (f"{metric}_null_low", f"{metric}_null_high", blind)
     )
     accuracy = metric.endswith("balanced")
-    words = "balanced accuracy" if accuracy else "area under the ROC curve"
+    metric_name = "balanced accuracy" if accuracy else "area under the ROC curve"
     return Panel(
-        title=words if kind == "membership" else "the same, LiRA",
+        title=metric_name if kind == "membership" else "the same, LiRA",
         label="balanced accuracy" if accuracy else "AUC",
         value=lambda result: result.metric(kind, metric),
         band=(low, high),
@@ -186,8 +191,10 @@ def _grid(shown: Shown, panels_of: Callable[[list[Result]], list[Panel]]) -> sty
     if not shown.results:
         return style.blank(NOTHING)
     rows = _rows(shown.results)
-    panels = {name: panels_of(own) for name, own in shown.corpora.items()}
-    heights = [0.27 * max(3, len(own)) + 0.6 if rows else 2.9 for own in shown.series.values()]
+    panels = {name: panels_of(results) for name, results in shown.corpora.items()}
+    heights = [
+        0.27 * max(3, len(series)) + 0.6 if rows else 2.9 for series in shown.series.values()
+    ]
     most = max(map(len, panels.values()))
     drawn, grid = style.panels(
         style.WIDTH, 0.2 + sum(heights), len(panels), most, height_ratios=heights
@@ -215,8 +222,8 @@ def _over_gamma(axes: Axes, panel: Panel, drawn: list[Series]) -> None:
     for level, line in panel.lines:
         axes.axhline(level, zorder=1, **line)
         if line is ALL:
-            words: dict[str, Any] = {"fontsize": 6.8, "color": DARK, "va": "bottom"}
-            axes.text(0.005, level, f"{level:.2f}", **edge | words)
+            font: dict[str, Any] = {"fontsize": 6.8, "color": DARK, "va": "bottom"}
+            axes.text(0.005, level, f"{level:.2f}", **edge | font)
     if panel.dots is not None:
         offsets = shifts(drawn)
         for series in drawn:

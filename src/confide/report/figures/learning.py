@@ -29,9 +29,9 @@ def learning(shown: Shown) -> Drawn:
     rows = shown.series
     drawn, grid = style.panels(style.WIDTH, 0.2 + 2.9 * len(rows), len(rows), len(PANELS))
     for line, (name, row) in zip(grid, rows.items(), strict=True):
-        for axes, (field, words) in zip(line, PANELS.items(), strict=True):
+        for axes, (field, title) in zip(line, PANELS.items(), strict=True):
             _panel(axes, row, shown.gamma, field)
-            axes.set_title(f"{name}: {words}")
+            axes.set_title(f"{name}: {title}")
             axes.set_xlabel("epoch")
         line[0].set_ylabel("validation perplexity (log scale)")
     caption = (
@@ -48,12 +48,12 @@ def learning(shown: Shown) -> Drawn:
 
 def curve(runs: list[Result], field: str) -> dict[int, list[float]]:
     """The seeds' numbers of a field by epoch; epochs without a number are left out."""
-    found: dict[int, list[float]] = {}
+    by_epoch: dict[int, list[float]] = {}
     for result in runs:
         for epoch in result.epochs:
             if (value := getattr(epoch, field)) is not None:
-                found.setdefault(epoch.epoch, []).append(value)
-    return dict(sorted(found.items()))
+                by_epoch.setdefault(epoch.epoch, []).append(value)
+    return dict(sorted(by_epoch.items()))
 
 
 def _panel(axes: Axes, drawn: list[Series], gamma: float, field: str) -> None:

@@ -61,7 +61,7 @@ def moment(result: Result, level: float | None, kind: str) -> Moment | None:
 
 def moments(runs: list[Result], level: float | None, kind: str) -> list[Moment]:
     """The runs that have one, at a level."""
-    return [found for result in runs if (found := moment(result, level, kind)) is not None]
+    return [at_level for result in runs if (at_level := moment(result, level, kind)) is not None]
 
 
 def levels(spec: ReportSpec, results: list[Result], kind: str) -> list[float | None]:
@@ -73,20 +73,20 @@ def heading(level: float | None) -> str:
     return "final models" if level is None else f"validation perplexity ≈ {level:g}"
 
 
-def told(found: list[Moment]) -> str:
+def told(models: list[Moment]) -> str:
     """When models were as they are compared: epoch and ratio to the level, over the seeds."""
-    epochs = sorted({one.epoch for one in found})
-    words = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {epochs[0]}–{epochs[-1]}"
-    ratios = [one.ratio for one in found if one.ratio is not None]
+    epochs = sorted({model.epoch for model in models})
+    when = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {epochs[0]}–{epochs[-1]}"
+    ratios = [model.ratio for model in models if model.ratio is not None]
     if ratios:
-        words += f", ×{sum(ratios) / len(ratios):.2f}"
-    return words if all(one.near for one in found) else f"{words} {OUTSIDE}"
+        when += f", ×{sum(ratios) / len(ratios):.2f}"
+    return when if all(model.near for model in models) else f"{when} {OUTSIDE}"
 
 
 def hollow(shown: list[float | None]) -> list[Line2D]:
     """Legend entry of runs that may not be compared, where a level is shown."""
-    words = f"{OUTSIDE} level not reached"
-    return [dot(words, 6, fillstyle="none", linestyle="-", linewidth=0.8)] if len(shown) > 1 else []
+    label = f"{OUTSIDE} level not reached"
+    return [dot(label, 6, fillstyle="none", linestyle="-", linewidth=0.8)] if len(shown) > 1 else []
 
 
 def caption(shown: list[float | None]) -> str:

@@ -111,8 +111,10 @@ def unbeaten(points: Sequence[tuple[float, float]]) -> list[int]:
     return best
 
 
-def _panel(axes: Axes, side: Side, drawn: list[Series], own: list[Result], gamma: float) -> None:
-    band = _band(own, side)
+def _panel(
+    axes: Axes, side: Side, drawn: list[Series], results: list[Result], gamma: float
+) -> None:
+    band = _band(results, side)
     floor = band[1] if band else -math.inf
     models = [model for series in drawn if (model := _model(series, side, gamma, floor))]
     axes.set_xlabel("test perplexity, public tokens")
@@ -150,7 +152,7 @@ def lifts(models: Sequence[Model], top: float) -> list[float]:
     A marker that is near others to its left goes above them, in steps of a thirtieth of the axis.
     """
     highest = max(min(model.y.value, top) for model in models) or 1.0
-    found = [0.0] * len(models)
+    lifted = [0.0] * len(models)
     placed: dict[float, list[tuple[float, int]]] = {}  # by level: x, and steps lifted
     for place in sorted(range(len(models)), key=lambda place: (models[place].x.value, place)):
         x = models[place].x.value
@@ -158,8 +160,8 @@ def lifts(models: Sequence[Model], top: float) -> list[float]:
         near = {steps for other, steps in others if x < NEAR * other}
         steps = next(steps for steps in range(len(models) + 1) if steps not in near)
         others.append((x, steps))
-        found[place] = steps * highest / 30
-    return found
+        lifted[place] = steps * highest / 30
+    return lifted
 
 
 def _model(series: Series, side: Side, gamma: float, floor: float) -> Model | None:
@@ -173,13 +175,13 @@ def _model(series: Series, side: Side, gamma: float, floor: float) -> Model | No
     return Model(series=series, x=over_seeds(xs), y=y, counts=max(y.value, floor))
 
 
-def _band(own: list[Result], side: Side) -> tuple[float, float] | None:
+def _band(results: list[Result], side: Side) -> tuple[float, float] | None:
     """The widest of the runs' bands of chance."""
     if side.null is None:
         return None
     kind, name = side.null
     lows, highs = (
-        [end for result in own if (end := result.metric(kind, f"{name}_{which}")) is not None]
+        [end for result in results if (end := result.metric(kind, f"{name}_{which}")) is not None]
         for which in ("low", "high")
     )
     return (min(lows), max(highs)) if lows and highs else None

@@ -43,8 +43,10 @@ LINES: dict[str, dict[str, Any]] = {
 )
 def private_ppl(shown: Shown) -> Drawn:
     """One row per corpus and meaning of epsilon; panels for 0, finite and infinite."""
-    asked = [
-        (name, meaning) for name, own in shown.corpora.items() for meaning in caught_meanings(own)
+    panels = [
+        (name, meaning)
+        for name, results in shown.corpora.items()
+        for meaning in caught_meanings(results)
     ]
     rows = [
         Row(
@@ -52,10 +54,10 @@ def private_ppl(shown: Shown) -> Drawn:
             tracks=_tracks(shown.series[name], shown.gamma, meaning),
             epsilon=caught_axis(meaning),
         )
-        for name, meaning in asked
+        for name, meaning in panels
     ]
     drawn, grid = rows_of(0.2 + 2.4 * len(rows), rows)
-    for line, (name, _) in zip(grid, asked, strict=True):
+    for line, (name, _) in zip(grid, panels, strict=True):
         for axes in line:
             _references(axes, shown.corpora[name])
     raw = "masked text only, scored\non raw text (as published)"
@@ -72,7 +74,7 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
 
     That is fair, and hollow as published.
     """
-    found = []
+    tracks = []
     for series in drawn:
         runs = series.at(gamma)
         raw = caught_point(runs, lambda result: result.evaluation.get(RAW))
@@ -80,16 +82,16 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning) -> list[Track]:
         if raw is None:
             continue
         if raw.epsilon == 0:
-            found.append(Track(series, (raw,), hollow=True))
-            found += [Track(series, (fair,))] if fair is not None else []
+            tracks.append(Track(series, (raw,), hollow=True))
+            tracks += [Track(series, (fair,))] if fair is not None else []
         elif belongs(raw, runs[0], meaning):
-            found.append(Track(series, (raw,)))
-    return found
+            tracks.append(Track(series, (raw,)))
+    return tracks
 
 
-def _references(axes: Axes, own: list[Result]) -> None:
+def _references(axes: Axes, results: list[Result]) -> None:
     for field, line in LINES.items():
-        values = (result.evaluation.get(field) for result in own)
+        values = (result.evaluation.get(field) for result in results)
         value = next((value for value in values if value is not None), None)
         if value is not None:
             axes.axhline(value, zorder=1, **line)

@@ -33,9 +33,9 @@ def roc(shown: Shown) -> Drawn:
     )
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         bottom = 0.5 / max(result.metric("lira", "members") for result in shown.corpora[name])
-        for axes, (prefix, words) in zip(line, PANELS.items(), strict=True):
+        for axes, (prefix, title) in zip(line, PANELS.items(), strict=True):
             _panel(axes, row, shown.gamma, prefix, bottom)
-            axes.set_title(f"{name}: {words}")
+            axes.set_title(f"{name}: {title}")
         line[0].set_ylabel("true positive rate")
     guess = style.entry("guessing", **GUESS)
     legend = [*shown.handles(), guess, style.band("guessing, 95 %")]
@@ -45,7 +45,7 @@ def roc(shown: Shown) -> Drawn:
 def curve(runs: list[Result], prefix: str) -> dict[str, np.ndarray]:
     """Mean curve of some seeds, without its corner at no false positives."""
     curves = [result.metric("lira", f"{prefix}roc") for result in runs]
-    return {name: np.mean([one[name] for one in curves], axis=0)[1:] for name in curves[0]}
+    return {name: np.mean([points[name] for points in curves], axis=0)[1:] for name in curves[0]}
 
 
 def _panel(axes: Axes, drawn: list[Series], gamma: float, prefix: str, bottom: float) -> None:
@@ -53,7 +53,7 @@ def _panel(axes: Axes, drawn: list[Series], gamma: float, prefix: str, bottom: f
 
     What found nobody runs along the lower edge. AUCs stand in the corner below guessing.
     """
-    words: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "transform": axes.transAxes,
         "ha": "right",
         "va": "bottom",
@@ -65,13 +65,20 @@ def _panel(axes: Axes, drawn: list[Series], gamma: float, prefix: str, bottom: f
     axes.plot(first["fpr"], first["fpr"], zorder=1, **GUESS)
     for number, series in enumerate(drawn):
         runs = series.at(gamma)
-        own = curve(runs, prefix)
-        places = sorted({int(np.abs(np.log(own["fpr"] / rate)).argmin()) for rate in MARKED})
+        rates = curve(runs, prefix)
+        places = sorted({int(np.abs(np.log(rates["fpr"] / rate)).argmin()) for rate in MARKED})
         marks = series.marks(markevery=places)
-        axes.plot(own["fpr"], np.maximum(own["tpr"], bottom), drawstyle="steps-post", **marks)
+        axes.plot(
+            rates["fpr"],
+            np.maximum(rates["tpr"], bottom),
+            drawstyle="steps-post",
+            **marks,
+        )
         auc = np.mean([result.metric("lira", f"{prefix}auc") for result in runs])
         height = 0.035 + 0.058 * (len(drawn) - 1 - number)
-        axes.text(0.985, height, f"AUC {series.label}: {auc:.2f}", color=series.look.color, **words)
+        axes.text(
+            0.985, height, f"AUC {series.label}: {auc:.2f}", color=series.look.color, **properties
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):

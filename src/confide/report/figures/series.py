@@ -41,9 +41,9 @@ def pooled(estimates: Iterable[Estimate]) -> Estimate:
     """Mean of the values and means of the intervals' ends."""
     known = list(estimates)
     value, low, high = (
-        mean_of(column) for column in zip(*(one.numbers for one in known), strict=True)
+        mean_of(column) for column in zip(*(estimate.numbers for estimate in known), strict=True)
     )
-    return Estimate(value, low=low, high=high, each=tuple(one.value for one in known))
+    return Estimate(value, low=low, high=high, each=tuple(estimate.value for estimate in known))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Series:
 
     def nearest(self, gamma: float) -> float:
         """The gamma of the series that is nearest to the given one."""
-        return min(self.gammas, key=lambda own: abs(own - gamma))
+        return min(self.gammas, key=lambda other: abs(other - gamma))
 
     def at(self, gamma: float) -> list[Result]:
         """Runs at the series' gamma nearest to the given one, one per seed."""
@@ -82,7 +82,7 @@ class Series:
 
         Where one seed has it, the ends are the given bounds.
         """
-        found = {}
+        by_gamma = {}
         for gamma in self.gammas:
             runs = [result for result in self.at(gamma) if value(result) is not None]
             estimate = over_runs(runs, value)
@@ -92,18 +92,18 @@ class Series:
                 low, high = (bound(runs[0]) for bound in bounds)
                 if low is not None and high is not None:
                     estimate = estimate._replace(low=low, high=high)
-            found[gamma] = estimate
-        return found
+            by_gamma[gamma] = estimate
+        return by_gamma
 
     def marks(self, **more: Any) -> dict[str, Any]:
         """Line2D properties of the series."""
-        own = {
+        properties = {
             "color": self.look.color,
             "marker": self.look.marker,
             "linestyle": self.look.line,
             "fillstyle": self.fill,
         }
-        return own | {"markerfacecoloralt": "white", "markeredgewidth": 1.1} | more
+        return properties | {"markerfacecoloralt": "white", "markeredgewidth": 1.1} | more
 
     def handle(self, **more: Any) -> Line2D:
         """Legend entry."""
@@ -112,10 +112,10 @@ class Series:
 
 def by_corpus(results: Iterable[Result]) -> dict[str, list[Result]]:
     """Runs by what they are tested on: perplexities of one corpus may share an axis."""
-    found: dict[str, list[Result]] = {}
+    grouped: dict[str, list[Result]] = {}
     for result in results:
-        found.setdefault(result.corpus, []).append(result)
-    return found
+        grouped.setdefault(result.corpus, []).append(result)
+    return grouped
 
 
 def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
@@ -128,7 +128,7 @@ def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
         rows.setdefault(result.run.name, []).append(result)
     models = {result.run.model for runs in rows.values() for result in runs}
     labels: dict[str, dict[str, None]] = {}  # by method, in order of first use
-    found = []
+    all_series = []
     for runs in rows.values():
         run = runs[0].run
         label = _label(run, models)
@@ -137,10 +137,10 @@ def group(results: Iterable[Result], corpus: str | None = None) -> list[Series]:
         place = list(seen).index(label)
         members = tuple(result for result in runs if corpus in (None, result.corpus))
         if members:
-            own = tinted(look(run.method), (place + place // len(FILLS)) % len(TINTS))
+            tint = tinted(look(run.method), (place + place // len(FILLS)) % len(TINTS))
             fill = FILLS[place % len(FILLS)]
-            found.append(Series(label=label, look=own, fill=fill, results=members))
-    return found
+            all_series.append(Series(label=label, look=tint, fill=fill, results=members))
+    return all_series
 
 
 def _label(run: ReportRun, models: set[str]) -> str:
@@ -163,7 +163,7 @@ def chosen_gamma(gamma: float | None, results: Iterable[Result]) -> float:
     if gamma is not None:
         return gamma
     run = sorted({result.run.gamma for result in results if look(result.run.method).policy})
-    return min(run or [0.0], key=lambda own: abs(own - 0.1))
+    return min(run or [0.0], key=lambda other: abs(other - 0.1))
 
 
 def shifts(drawn: list[Series]) -> dict[str, float]:

@@ -111,9 +111,9 @@ def shade(color: str, amount: float) -> str:
     return to_hex((red, green, blue))
 
 
-def tinted(own: Look, place: int) -> Look:
+def tinted(look: Look, place: int) -> Look:
     """Look of a method's first, second, ... variant: the first is the method's own."""
-    return own._replace(color=shade(own.color, TINTS[place])) if TINTS[place] else own
+    return look._replace(color=shade(look.color, TINTS[place])) if TINTS[place] else look
 
 
 class Drawing(Figure):
@@ -138,21 +138,21 @@ def panels(
     return drawn, drawn.subplots(rows, columns, squeeze=False, **more)
 
 
-def blank(words: str) -> Drawing:
+def blank(text: str) -> Drawing:
     """A figure of a study that measured nothing of what it would show, which says so."""
     drawn = figure(WIDTH, 0.8)
-    drawn.text(0.5, 0.5, words, ha="center", color=FAINT)
+    drawn.text(0.5, 0.5, text, ha="center", color=FAINT)
     return drawn
 
 
-def say(axes: Axes, words: str) -> None:
+def say(axes: Axes, text: str) -> None:
     """Say in an empty panel why it is empty."""
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=FAINT)
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=FAINT)
     axes.set(xticks=[], yticks=[])
 
 
 def beside(
-    axes: Axes, words: str, x: float, y: float, offset: tuple[float, float], **more: Any
+    axes: Axes, text: str, x: float, y: float, offset: tuple[float, float], **more: Any
 ) -> None:
     """Write words beside a point of a panel; `offset`: how far, in points of print."""
     where: dict[str, Any] = {
@@ -161,7 +161,7 @@ def beside(
         "fontsize": 8.5,
         "color": INK,
     }
-    axes.annotate(words, (x, y), **where | more)
+    axes.annotate(text, (x, y), **where | more)
 
 
 def entry(label: str, **line: Any) -> Line2D:
@@ -254,9 +254,9 @@ def fit(drawn: Figure) -> None:
         width = axes.get_position().width * drawn.get_figwidth()
         letters = max(10, int(round(width, 2) / LETTER))
         for side in ("left", "center"):
-            words = axes.get_title(loc=side)
-            if len(words) > letters:
-                axes.set_title(textwrap.fill(words, letters), loc=side)
+            title = axes.get_title(loc=side)
+            if len(title) > letters:
+                axes.set_title(textwrap.fill(title, letters), loc=side)
         lines = axes.get_xlabel().split("\n")
         axes.set_xlabel("\n".join(textwrap.fill(line, letters + 4) for line in lines))
 

@@ -62,10 +62,10 @@ def subgroups(shown: Shown) -> Drawn:
         few = len(ends(compared[0][1])[0])
         left.set_title(f"{name}: {few} authors at either end")
         _label(left, middle, right, [series.label for series, _ in compared])
-        if max(abs(one.percent) for _, authors in compared for one in authors) > FAR:
+        if max(abs(change.percent) for _, authors in compared for change in authors) > FAR:
             for axes, which in ((left, "x"), (middle, "x"), (right, "y")):
                 _wide(axes, which)  # else the small changes would be one dot
-    every = [one for compared in rows.values() for one in compared]
+    every = [pair for compared in rows.values() for pair in compared]
     legend = [*_ends_legend(), *(series.handle() for series, _ in every)]
     return drawn, _caption(shown, every), legend
 
@@ -74,13 +74,13 @@ def _compared(shown: Shown, name: str) -> Compared:
     """Series of a corpus with their authors' changes, without the runs they are compared with."""
     results = shown.results
     starts = {id(baseline(result, results)) for result in results}
-    found = []
+    compared = []
     for series in shown.series[name]:
         runs = series.at(shown.gamma)
         authors = [] if all(id(result) in starts for result in runs) else changes(runs, results)
         if len(authors) > 1:
-            found.append((series, authors))
-    return found
+            compared.append((series, authors))
+    return compared
 
 
 def _two_ends(axes: Axes, place: int, series: Series, authors: list[Change]) -> None:
@@ -124,7 +124,7 @@ def _fifths(axes: Axes, series: Series, authors: list[Change], shift: float) -> 
     parts = quantiles(authors)
     numbers = range(1, len(parts) + 1)
     x = [number + shift for number in numbers]
-    means = [mean_over([one.percent for one in part]) for part in parts]
+    means = [mean_over([change.percent for change in part]) for part in parts]
     joined(axes, series, x, means, {"linewidth": 1.1} | BUTT, markersize=5.5)
     labels = [f"{part[0].train_points}–{part[-1].train_points}" for part in parts]
     axes.set_xticks(numbers, labels, fontsize=7.5, rotation=30)

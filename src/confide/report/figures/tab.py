@@ -22,7 +22,7 @@ KIND = "tab"
 class Bar(NamedTuple):
     """How the bars of one group of sequences are drawn."""
 
-    words: str
+    label: str
     shift: float  # of its place above the middle of the row
     hatch: str
     pale: float
@@ -55,15 +55,15 @@ MARKED: dict[str, Any] = {"color": INK, "linestyle": ""}
 )
 def tab(shown: Shown) -> Drawn:
     """One row of panels per corpus, a panel per perplexity level and one of the final models."""
-    asked = levels(shown.spec, shown.results, KIND)
+    at_levels = levels(shown.spec, shown.results, KIND)
     rows = shown.series
     height = 0.7 + 0.52 * max(map(len, rows.values()))
     drawn, grid = style.panels(
-        style.WIDTH, 2.0 + height * len(rows), len(rows), len(asked), sharey="row"
+        style.WIDTH, 2.0 + height * len(rows), len(rows), len(at_levels), sharey="row"
     )
     for line, (name, row) in zip(grid, rows.items(), strict=True):
         places = name_rows(line[0], [series.label for series in row])
-        for axes, level in zip(line, asked, strict=True):
+        for axes, level in zip(line, at_levels, strict=True):
             for place, series in zip(places, row, strict=True):
                 if runs := moments(series.at(shown.gamma), level, KIND):
                     _row(axes, place, runs, series)
@@ -73,22 +73,23 @@ def tab(shown: Shown) -> Drawn:
             axes.grid(axis="y", visible=False)
             axes.tick_params(axis="y", length=0)
     bars = [
-        Patch(facecolor=shade(FAINT, bar.pale - 1), edgecolor=INK, hatch=bar.hatch, label=bar.words)
+        Patch(facecolor=shade(FAINT, bar.pale - 1), edgecolor=INK, hatch=bar.hatch, label=bar.label)
         for bar in BARS.values()
     ]
     marks = [
         style.entry("found by a beam", **MARKED, **MARKS["beam"]),
         style.entry("its first tokens alone", **MARKED, **MARKS["first_k"]),
     ]
-    legend = [*bars, *marks, *hollow(asked)]
-    return drawn, _caption(shown, asked), legend
+    legend = [*bars, *marks, *hollow(at_levels)]
+    return drawn, _caption(shown, at_levels), legend
 
 
 def rate(runs: list[Moment], name: str, decoding: str) -> Rate | None:
     """A rate of extraction and its interval, means over the runs; None where nothing was tried."""
-    own = [one.attacks[KIND].get(name) or {} for one in runs]
+    metrics = [run.attacks[KIND].get(name) or {} for run in runs]
     value, low, high = (
-        _mean([part.get(f"rate_{decoding}{end}") for part in own]) for end in ("", "_low", "_high")
+        _mean([part.get(f"rate_{decoding}{end}") for part in metrics])
+        for end in ("", "_low", "_high")
     )
     return None if value is None else Rate(value, low, high)
 
@@ -100,7 +101,7 @@ def _mean(values: list[float | None]) -> float | None:
 
 def _row(axes: Axes, place: int, runs: list[Moment], series: Series) -> None:
     """The bars of one series; hollow where it never came near the level."""
-    near = all(one.near for one in runs)
+    near = all(run.near for run in runs)
     color = series.look.color
     for name, bar in BARS.items():
         greedy = rate(runs, name, "greedy")
@@ -120,15 +121,15 @@ def _row(axes: Axes, place: int, runs: list[Moment], series: Series) -> None:
     axes.text(0.995, place + 0.43, told(runs), fontsize=7, color="#444444", **edge)
 
 
-def _caption(shown: Shown, asked: list[float | None]) -> str:
+def _caption(shown: Shown, at_levels: list[float | None]) -> str:
     sizes = []
     for name, bar in BARS.items():
         groups = [result.attacks[KIND].get(name) or {} for result in shown.results]
-        if counts := [own["count"] for own in groups if own.get("count") is not None]:
-            sizes.append(f"{bar.words}: {max(counts)}")
+        if counts := [metrics["count"] for metrics in groups if metrics.get("count") is not None]:
+            sizes.append(f"{bar.label}: {max(counts)}")
     return (
         "Share of sequences whose first token is followed by all the others when the model's most "
         f"likely token is taken again and again ({'; '.join(sizes)}). Whiskers: 95 % interval. "
         "Real text is predictable without memory, and random words that were not planted show "
-        f"what chance gives. {caption(asked)}{shown.averaged(INTERVALS)}"
+        f"what chance gives. {caption(at_levels)}{shown.averaged(INTERVALS)}"
     )

@@ -27,14 +27,16 @@ def tradeoff(shown: Shown) -> Drawn:
     """
     rows = [
         Row(
-            name=f"{name}, {words}",
+            name=f"{name}, {title}",
             tracks=_tracks(shown.series[name], shown.gamma, meaning, quality),
             epsilon=f"Bayesian confidentiality ε (log scale)\n{meaning.words}",
             quality="validation perplexity",
         )
-        for name, own in shown.corpora.items()
-        for meaning in finite_meanings((result.bayesian_epsilon, result.meaning) for result in own)
-        for quality, words in QUALITIES.items()
+        for name, results in shown.corpora.items()
+        for meaning in finite_meanings(
+            (result.bayesian_epsilon, result.meaning) for result in results
+        )
+        for quality, title in QUALITIES.items()
     ]
     drawn, _ = rows_of(0.2 + 2.6 * len(rows), rows)
     condition = "only if the policy\nmisses nothing"
@@ -54,7 +56,7 @@ def _handle(series: Series) -> Line2D:
 
 
 def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -> list[Track]:
-    found = []
+    tracks = []
     for series in drawn:
         runs = series.at(gamma)
         points = _points(runs, quality)
@@ -62,21 +64,21 @@ def _tracks(drawn: list[Series], gamma: float, meaning: Meaning, quality: str) -
             continue
         last = points[-1].epsilon
         if last in APART or runs[0].meaning == meaning:
-            found.append(Track(series, points))
+            tracks.append(Track(series, points))
         if last == math.inf and runs[0].run.gamma > 0 and series.look.policy:
-            found += _perfect(series, meaning, quality)
-    return found
+            tracks += _perfect(series, meaning, quality)
+    return tracks
 
 
 def _points(runs: list[Result], quality: str) -> tuple[Point, ...]:
     """Epochs that every seed has, with validation perplexity over the seeds."""
-    found = []
+    points = []
     for epochs in zip(*(result.epochs for result in runs), strict=False):
         values = [value for epoch in epochs if (value := getattr(epoch, quality)) is not None]
         if values:
             epsilon = sum(epoch.bayesian_epsilon for epoch in epochs) / len(epochs)
-            found.append(Point(epsilon, over_seeds(values)))
-    return tuple(found)
+            points.append(Point(epsilon, over_seeds(values)))
+    return tuple(points)
 
 
 def _perfect(series: Series, meaning: Meaning, quality: str) -> list[Track]:

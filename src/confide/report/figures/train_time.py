@@ -66,12 +66,12 @@ def ratio(runs: list[Result], results: list[Result], clock: str) -> Estimate | N
     They are over all epochs of the runs (seeds), each compared with its own non-private run.
     `clock`: a field of epochs. None: not measured.
     """
-    found: list[float] = []
+    ratios: list[float] = []
     for result in runs:
         start = baseline(result, results)
         if start is not None and (usual := _measured(start, clock)):
-            found += [value / float(np.median(usual)) for value in _measured(result, clock)]
-    return Estimate(*np.quantile(found, [0.5, 0.25, 0.75]).tolist()) if found else None
+            ratios += [value / float(np.median(usual)) for value in _measured(result, clock)]
+    return Estimate(*np.quantile(ratios, [0.5, 0.25, 0.75]).tolist()) if ratios else None
 
 
 def _measured(result: Result, clock: str) -> list[float]:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from confide.report.figures import style
 from confide.report.figures.frame import Drawn, Shown, figure
-from confide.report.figures.leakage import asked
+from confide.report.figures.leakage import sides
 from confide.report.figures.series import Series, group
 from confide.report.figures.style import DARK, DOTTED, FAINT, INK, NULL
 from confide.report.results import Json, Result
@@ -26,7 +26,7 @@ class Panel(NamedTuple):
 
     kind: str
     name: str
-    words: str
+    title: str
     axis: str
 
 
@@ -55,11 +55,11 @@ def trajectory(shown: Shown) -> Drawn:
     drawn, grid = style.panels(style.WIDTH, 0.3 + 2.8 * len(rows), len(rows), len(panels))
     for line, (name, runs) in zip(grid, rows.items(), strict=True):
         for axes, panel in zip(line, panels, strict=True):
-            own = [result for result in runs if _measured(result, panel)]
-            axes.set_visible(bool(own))
-            if own:
-                _panel(axes, shown.series[name], own, panel, shown.gamma)
-                axes.set_title(f"{name}: {panel.words}")
+            measured = [result for result in runs if _measured(result, panel)]
+            axes.set_visible(bool(measured))
+            if measured:
+                _panel(axes, shown.series[name], measured, panel, shown.gamma)
+                axes.set_title(f"{name}: {panel.title}")
     kinds = {panel.kind for panel in panels}
     return drawn, _caption(shown, kinds), [*_handles(shown), *_extra(kinds)]
 
@@ -84,8 +84,10 @@ def _points(result: Result, kind: str, name: str) -> list[tuple[int, tuple[float
     ]
 
 
-def _panel(axes: Axes, drawn: list[Series], own: list[Result], panel: Panel, gamma: float) -> None:
-    _chance(axes, _numbers(own[0], panel.kind), panel)
+def _panel(
+    axes: Axes, drawn: list[Series], results: list[Result], panel: Panel, gamma: float
+) -> None:
+    _chance(axes, _numbers(results[0], panel.kind), panel)
     for series in drawn:
         for each in series.gammas:
             points = path(series.at(each), panel)
@@ -152,49 +154,51 @@ def _chance(axes: Axes, attack: Json, panel: Panel) -> None:
 
 def _numbers(result: Result, kind: str) -> Json:
     """What an attack says of itself: the same after every epoch that it could tell."""
-    found: Json = {}
+    numbers: Json = {}
     for attacks in result.trajectory.values():
-        found |= attacks.get(kind, {})
-    return found
+        numbers |= attacks.get(kind, {})
+    return numbers
 
 
 def _handles(shown: Shown) -> list[Artist]:
-    found: list[Artist] = []
+    handles: list[Artist] = []
     for series in group(shown.results):
         several = len(series.gammas) > 1
         for each in series.gammas:
             label = f"{series.label}, γ = {each:g}" if several else series.label
             marks = _marks(series, each, shown.gamma) | {"markersize": 6}
-            found.append(style.entry(label, **marks))
-    return found
+            handles.append(style.entry(label, **marks))
+    return handles
 
 
 def _extra(kinds: set[str]) -> list[Artist]:
     """Legend of what is no series."""
-    found: list[Artist] = [
+    entries: list[Artist] = [
         style.dot("after each epoch", 3.2, linestyle="-", linewidth=0.9),
         style.dot("final model", 9, markeredgecolor="black"),
     ]
     if "exposure" in kinds:
-        found.append(style.dot("one canary", 2.4, alpha=0.5))
-        found.append(style.entry("fully extracted", color=INK, linestyle=":", linewidth=1.2))
+        entries.append(style.dot("one canary", 2.4, alpha=0.5))
+        entries.append(style.entry("fully extracted", color=INK, linestyle=":", linewidth=1.2))
     if "membership" in kinds:
-        found.append(style.entry("blind baseline\n(character n-grams)", **BLIND))
-    return [*found, style.band("chance, 95 %")]
+        entries.append(style.entry("blind baseline\n(character n-grams)", **BLIND))
+    return [*entries, style.band("chance, 95 %")]
 
 
 def _caption(shown: Shown, kinds: set[str]) -> str:
     def each(kind: str, name: str) -> str:
         attacks = (_numbers(result, kind) for result in shown.results)
-        return ", ".join(dict.fromkeys(str(own[name]) for own in attacks if name in own))
+        return ", ".join(
+            dict.fromkeys(str(numbers[name]) for numbers in attacks if name in numbers)
+        )
 
-    words = (
+    text = (
         "One point per epoch, joined in the order of training; large: the final model, darker and "
         "larger where its policy misses a larger share γ of the secrets. Lower and further left is "
         "better. "
     )
     if "exposure" in kinds:
-        words += (
+        text += (
             "Exposure = log2|R| - log2 rank of a canary's digits among all |R| candidates: mean of "
             f"{each('exposure', 'count')} canaries planted {each('exposure', 'copies')} times "
             "each, by chance 1.44 bits; the policy misses a share γ of them."
@@ -202,12 +206,12 @@ def _caption(shown: Shown, kinds: set[str]) -> str:
         )
     if "membership" in kinds:
         attacks = [attack for result in shown.results if (attack := _numbers(result, "membership"))]
-        words += (
+        text += (
             f"Membership: {each('membership', 'members')} member and as many non-member "
-            f"{each('membership', 'label')} secrets by perplexity; {asked(attacks)}. Only what "
+            f"{each('membership', 'label')} secrets by perplexity; {sides(attacks)}. Only what "
             "exceeds the blind baseline, which never sees the model, is memory. "
         )
     return (
-        f"{words}Grey: 95 % of what models that know nothing score. "
+        f"{text}Grey: 95 % of what models that know nothing score. "
         f"{shown.averaged('Perplexity and score are means over {} seeds.')}"
     )

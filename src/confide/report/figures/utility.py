@@ -21,10 +21,10 @@ def utility(shown: Shown) -> Drawn:
     height = 0.38 * sum(heights) + 0.9 * len(rows)
     drawn, grid = style.panels(style.WIDTH, height, len(rows), len(PANELS), height_ratios=heights)
     for line, (name, row) in zip(grid, rows.items(), strict=True):
-        for axes, (field, words) in zip(line, PANELS.items(), strict=True):
+        for axes, (field, title) in zip(line, PANELS.items(), strict=True):
             first = axes is line[0]
             _panel(axes, row, shown.gamma, field)
-            axes.set_title(f"{name}: {words}" if first else words)
+            axes.set_title(f"{name}: {title}" if first else title)
             axes.tick_params(axis="y", length=0, labelleft=first)
         line[1].set_xlabel("test perplexity (log scale)")
     caption = (
@@ -49,13 +49,13 @@ def _panel(axes: Axes, row: list[Series], gamma: float, field: str) -> None:
             axes.text(0.02, place, "no such tokens", transform=edge, fontsize=7.5, va="center")
             continue
         mark(axes, series, point, place)
-        words = f"{point.value:,.3g}" if point.value < 1000 else f"{point.value:,.0f}"
-        style.beside(axes, words, point.value, place, (7, 3.5))
+        label = f"{point.value:,.3g}" if point.value < 1000 else f"{point.value:,.0f}"
+        style.beside(axes, label, point.value, place, (7, 3.5))
     axes.margins(x=0.25)
     style.plain_log(axes, "x")
     axes.grid(axis="y", color="#f3f3f3")
 
 
 def _named(series: Series, gamma: float) -> str:
-    own = series.nearest(gamma)
-    return series.label if own == gamma or series.flat() else f"{series.label}, γ = {own:g}"
+    nearest = series.nearest(gamma)
+    return series.label if nearest == gamma or series.flat() else f"{series.label}, γ = {nearest:g}"

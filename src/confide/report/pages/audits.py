@@ -37,8 +37,10 @@ def compared(result: Result, name: str) -> Comparison | None:
 
 def lower(result: Result, name: str) -> float | None:
     """The epsilon that the coins refute: in the certificate's curve, else with delta alone."""
-    found = compared(result, name)
-    return result.metric("game", f"{name}_epsilon_lower") if found is None else found.lower
+    comparison = compared(result, name)
+    return (
+        result.metric("game", f"{name}_epsilon_lower") if comparison is None else comparison.lower
+    )
 
 
 def rings(result: Result, name: str) -> float | None:
@@ -46,5 +48,5 @@ def rings(result: Result, name: str) -> float | None:
 
     That is where the model's epsilon is AT times the certified one.
     """
-    found = compared(result, name)
-    return None if found is None else found.power.rings[TIMES.index(AT)]
+    comparison = compared(result, name)
+    return None if comparison is None else comparison.power.rings[TIMES.index(AT)]

@@ -15,7 +15,7 @@ HEADLINE = ("record_epsilon", "delta", "relation", "unit")  # of what the metada
 
 
 def card(
-    found: dict[str, Any],
+    certified: dict[str, Any],
     *,
     base: str | None,
     adapter: bool,
@@ -32,19 +32,20 @@ def card(
         "library_name": "peft" if adapter else "transformers",
         "pipeline_tag": "text-generation",
         "tags": ["confide"],
-        "confide": {"run": found["run"]} | {name: found["headline"][name] for name in HEADLINE},
+        "confide": {"run": certified["run"]}
+        | {name: certified["headline"][name] for name in HEADLINE},
     }
     if base is not None:
         metadata["base_model"] = base
     values = {
         "metadata": {name: orjson.dumps(value).decode() for name, value in metadata.items()},
-        "run": found["run"],
+        "run": certified["run"],
         "base": base,
         "adapter": adapter,
-        "epsilon": shown(found["headline"]["record_epsilon"]),
-        "headline": found["headline"],
+        "epsilon": shown(certified["headline"]["record_epsilon"]),
+        "headline": certified["headline"],
         "audits": audits,
         "against": against,
-        "certificate": page(found),
+        "certificate": page(certified),
     }
     return templates.filled(__file__, values)

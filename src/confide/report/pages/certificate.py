@@ -18,17 +18,19 @@ td,th{border:1px solid #ddd;padding:.25em .6em;text-align:left;vertical-align:to
 code{color:#555}td:nth-child(-n+3){white-space:nowrap}"""
 
 
-def page(found: Json) -> str:
+def page(certified: Json) -> str:
     """Markdown of certificate.json; letters stand for the conditions of claims."""
-    asked = dict.fromkeys(one for claim in found["claims"] for one in conditions(claim))
-    own = {
-        "letters": dict(zip(asked, ascii_lowercase, strict=False)),
+    all_conditions = dict.fromkeys(
+        condition for claim in certified["claims"] for condition in conditions(claim)
+    )
+    values = {
+        "letters": dict(zip(all_conditions, ascii_lowercase, strict=False)),
         "conditions": conditions,
         "shown": shown,
-        "told": partial(told, found["policy"]),
+        "told": partial(told, certified["policy"]),
         "unknown": UNKNOWN,
     }
-    return templates.filled(__file__, found | own)
+    return templates.filled(__file__, certified | values)
 
 
 def as_html(text: str, title: str, more: str = "") -> str:

@@ -124,10 +124,10 @@ SHOWN = {
 def choose(table: Iterable[Row]) -> Advice:
     """A line per need, over the seeds' means; rows of one corpus, so that perplexities compare."""
     means = [_mean(rows) for rows in groups(list(table)).values()]
-    kept, compared = at_one_rate(means)
+    at_rate, compared = at_one_rate(means)
     choices = []
     for need in NEEDS:
-        known = [row for row in kept if row[need.utility] is not None and need.met(row)]
+        known = [row for row in at_rate if row[need.utility] is not None and need.met(row)]
         if known:
             best = min(known, key=lambda row: (*need.first(row), row[need.utility]))
             choices.append(Choice(need.words, best["name"], why(best)))
@@ -138,7 +138,7 @@ def choose(table: Iterable[Row]) -> Advice:
 
 def why(row: Row) -> str:
     """The numbers of a model, and what speaks against it."""
-    known = [f"{words} {show(row[name])}" for name, words in SHOWN.items() if row[name] is not None]
+    known = [f"{label} {show(row[name])}" for name, label in SHOWN.items() if row[name] is not None]
     rank, _ = leak(row)
     if row.get("exposure_max") is None:
         known.append("what it remembers was not measured")
@@ -160,21 +160,21 @@ def at_one_rate(means: list[Row]) -> tuple[list[Row], str]:
     if not screened:
         return means, ""
     shared = Counter(row["gamma"] for row in screened)
-    gamma = min(shared, key=lambda one: (-shared[one], one))
+    gamma = min(shared, key=lambda rate: (-shared[rate], rate))
     at_gamma = [row for row in screened if row["gamma"] == gamma]
-    kept = [row for row in means if row["gamma"] == gamma or row not in screened]
+    at_rate = [row for row in means if row["gamma"] == gamma or row not in screened]
     rates, bounds = (
         [row[name] for row in at_gamma if row[name] is not None]
         for name in ("gamma_measured", "gamma_upper")
     )
     known = rates and bounds
     measured = f"{show(max(rates))}, at most {show(max(bounds))}" if known else "unknown"
-    words = f"All stand at one miss rate, as measured: {measured}"
-    words += f" (misses were simulated for a share of {gamma:g})." if gamma else "."
-    left = sorted({row["name"] for row in means} - {row["name"] for row in kept})
+    sentence = f"All stand at one miss rate, as measured: {measured}"
+    sentence += f" (misses were simulated for a share of {gamma:g})." if gamma else "."
+    left = sorted({row["name"] for row in means} - {row["name"] for row in at_rate})
     if left:
-        words += f" Trained at no such rate, so not compared: {', '.join(left)}."
-    return kept, words
+        sentence += f" Trained at no such rate, so not compared: {', '.join(left)}."
+    return at_rate, sentence
 
 
 def _mean(rows: list[Row]) -> Row:
@@ -182,13 +182,13 @@ def _mean(rows: list[Row]) -> Row:
 
     What a seed lacks, all lack.
     """
-    found: Row = {}
+    mean: Row = {}
     for name, value in rows[0].items():
         values = [row[name] for row in rows]
         if None in values:
-            found[name] = None
+            mean[name] = None
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            found[name] = sum(values) / len(values)
+            mean[name] = sum(values) / len(values)
         else:
-            found[name] = value
-    return found
+            mean[name] = value
+    return mean

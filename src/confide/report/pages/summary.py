@@ -85,7 +85,9 @@ def power(judged: Iterable[Judged], studies: Iterable[Study]) -> str:
     For the fewest seeds of a study that has several, and the strictest level that Holm's correction
     asks for.
     """
-    tests = sum(one.verdict is not None and one.verdict.p is not None for one in judged)
+    tests = sum(
+        judgement.verdict is not None and judgement.verdict.p is not None for judgement in judged
+    )
     seeds = [study.seeds for study in studies if study.seeds > 1]
     if not tests or not seeds:
         return ""
@@ -120,12 +122,16 @@ def page(studies: list[Study], judged: list[Judged]) -> str:
     The miss rate is no choice that anybody has: where the best model for each need is named, all
     methods stand at one, that of the policy as it is.
     """
-    words = Counter(one.verdict.word for one in judged if one.verdict is not None)
-    counts = [f"{mark} {word}: {words[word]}" for word, mark in MARKS.items() if word in words]
+    count_of = Counter(
+        judgement.verdict.word for judgement in judged if judgement.verdict is not None
+    )
+    counts = [
+        f"{mark} {word}: {count_of[word]}" for word, mark in MARKS.items() if word in count_of
+    ]
     papers: dict[str, list[Judged]] = {}
-    for one in judged:
-        if one.verdict is not None:
-            papers.setdefault(one.claim.paper, []).append(one)
+    for judgement in judged:
+        if judgement.verdict is not None:
+            papers.setdefault(judgement.claim.paper, []).append(judgement)
     values = {
         "models": len({result.run.run for study in studies for result in study.results}),
         "studies": studies,
@@ -140,7 +146,7 @@ def page(studies: list[Study], judged: list[Judged]) -> str:
         "marks": MARKS,
         "place": place,
         "power": power(judged, studies),
-        "untold": [one for one in judged if one.verdict is None],
+        "untold": [judgement for judgement in judged if judgement.verdict is None],
     }
     return templates.filled(__file__, values)
 

@@ -37,6 +37,8 @@ def _number(attack: Json, field: str) -> float | None:
 
 def _gap(result: Result, results: list[Result]) -> dict[str, float]:
     """The gap where there are authors enough and another run to compare with."""
-    if result.unprotected or (found := gap([result], results)) is None:
+    if result.unprotected or (estimate := gap([result], results)) is None:
         return {}
-    return {f"author_gap{end}": value for end, value in zip(INTERVAL, found.numbers, strict=True)}
+    return {
+        f"author_gap{end}": value for end, value in zip(INTERVAL, estimate.numbers, strict=True)
+    }

@@ -18,17 +18,17 @@ FAMILIES = {column.name.partition(".")[0]: column for column in declared(__file_
 
 def columns(result: Result) -> dict[str, Any]:
     """Values by name of a run's own columns; none for a run without domains."""
-    found: dict[str, Any] = {}
-    for name, own in (result.evaluation.get("domains") or {}).items():
+    values: dict[str, Any] = {}
+    for name, summary in (result.evaluation.get("domains") or {}).items():
         for family in ("ppl", "ppl_public", "ppl_private"):
-            found[f"{family}.{name}"] = own.get(family)
+            values[f"{family}.{name}"] = summary.get(family)
     for key, metrics in result.attacks.items():
         prompts = key.removeprefix(metrics["attack"]).strip()
         if metrics["attack"] == "leak":
-            found |= _leak(prompts, metrics)
+            values |= _leak(prompts, metrics)
         elif metrics["attack"] == "domain_lira":
-            found |= _ratios(prompts, metrics)
-    return found
+            values |= _ratios(prompts, metrics)
+    return values
 
 
 def form(name: str) -> Column | None:
@@ -43,30 +43,30 @@ def _judges(metrics: Json) -> dict[str, None]:
 
 
 def _leak(prompts: str, metrics: Json) -> dict[str, Any]:
-    found = {}
+    values = {}
     for judge in _judges(metrics):
         for end, field in RATE.items():
-            found[f"leak.{prompts}.{judge}{end}"] = metrics.get(f"{judge}_{field}")
+            values[f"leak.{prompts}.{judge}{end}"] = metrics.get(f"{judge}_{field}")
     for pair in metrics["pairs"]:
         name = f"{pair['prompt']}.{pair['target']}.{pair['judge']}"
         for end, field in RATE.items():
-            found[f"leak_pair.{name}{end}"] = pair[field]
-            found[f"leak_false_alarms.{name}{end}"] = pair[f"floor_{field}"]
-    return found
+            values[f"leak_pair.{name}{end}"] = pair[field]
+            values[f"leak_false_alarms.{name}{end}"] = pair[f"floor_{field}"]
+    return values
 
 
 def _ratios(prompts: str, metrics: Json) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for judge in _judges(metrics):
-        own = metrics["ranked"].get(judge, {})
+        ranked = metrics["ranked"].get(judge, {})
         for end in RATE:
-            found[f"domain_lira_auc.{prompts}.{judge}{end}"] = own.get(f"auc{end}")
-        precision = own.get("precision", {})
+            values[f"domain_lira_auc.{prompts}.{judge}{end}"] = ranked.get(f"auc{end}")
+        precision = ranked.get("precision", {})
         for top in sorted(precision, key=int):
-            found[f"domain_lira_precision.{prompts}.{judge}.{top}"] = precision[top]
+            values[f"domain_lira_precision.{prompts}.{judge}.{top}"] = precision[top]
     for pair in metrics["pairs"]:
         name = f"domain_c.{pair['prompt']}.{pair['target']}.{pair['judge']}"
         for end in RATE:
             value = pair.get(f"c{end}")
-            found[name + end] = None if value is None else float(value)
-    return found
+            values[name + end] = None if value is None else float(value)
+    return values

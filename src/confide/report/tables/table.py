@@ -28,13 +28,13 @@ def rows(results: Iterable[Result]) -> list[Row]:
     All have the same keys: those of COLUMNS, and what was found in the data.
     """
     results = list(results)
-    found = []
+    table = []
     for result in results:
-        own = {column.name: column.value(result) for column in COLUMNS}
-        own |= domain_columns.columns(result) | author_columns.columns(result, results)
-        found.append(own)
-    names = dict.fromkeys(name for row in found for name in row)
-    return [{name: row.get(name) for name in names} for row in found]
+        values = {column.name: column.value(result) for column in COLUMNS}
+        values |= domain_columns.columns(result) | author_columns.columns(result, results)
+        table.append(values)
+    names = dict.fromkeys(name for row in table for name in row)
+    return [{name: row.get(name) for name in names} for row in table]
 
 
 def columns(table: list[Row]) -> list[Column]:
@@ -59,20 +59,20 @@ def as_csv(table: list[Row]) -> str:
 def summary(table: list[Row]) -> dict[str, float | str]:
     """Flat numbers, mean over seeds: "name.g0.1.column"."""
     numeric = [c.name for c in columns(table) if c.block != "run"]
-    found: dict[str, float | str] = {}
+    means: dict[str, float | str] = {}
     for (name, gamma), group in groups(table).items():
         for column in numeric:
             values = [row[column] for row in group if row[column] is not None]
             if values:
-                found[f"{name}.g{gamma:g}.{column}"] = number(sum(values) / len(values))
-    return found
+                means[f"{name}.g{gamma:g}.{column}"] = number(sum(values) / len(values))
+    return means
 
 
 def worse_than_unigram(row: Row) -> bool:
     """Whether guessing tokens by their frequency in redacted text is better on public tokens."""
-    own = row.get("ppl_public")
+    ppl = row.get("ppl_public")
     guess = row.get("ppl_unigram_redacted")
-    return own is not None and guess is not None and own > guess
+    return ppl is not None and guess is not None and ppl > guess
 
 
 def epoch_rows(results: Iterable[Result]) -> list[Row]:
@@ -98,8 +98,8 @@ def markdown(
         "conditions": dict.fromkeys(conditions),
         "units": dict.fromkeys(units),
         "blocks": {
-            words: [column for column in used[block] if not column.name.endswith("_high")]
-            for block, words in BLOCKS.items()
+            title: [column for column in used[block] if not column.name.endswith("_high")]
+            for block, title in BLOCKS.items()
             if block in used
         },
         "groups": groups(table),
@@ -127,10 +127,10 @@ def _meanings(columns: list[Column]) -> dict[tuple[str, str], None]:
 
 def groups(table: list[Row]) -> dict[tuple[str, float], list[Row]]:
     """Rows by sample-sheet row and gamma: the seeds of one experiment."""
-    found: dict[tuple[str, float], list[Row]] = {}
+    by_experiment: dict[tuple[str, float], list[Row]] = {}
     for row in table:
-        found.setdefault((row["name"], row["gamma"]), []).append(row)
-    return found
+        by_experiment.setdefault((row["name"], row["gamma"]), []).append(row)
+    return by_experiment
 
 
 def heading(column: str) -> str:

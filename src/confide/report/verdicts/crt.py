@@ -41,19 +41,19 @@ def canaries(study: Study, prefix: str) -> Verdict:
     }
     high = {end: study.number(row, f"exposure_null_{end}_high") for end in each}
     open_ = study.number(f"{prefix}nonprivate", "exposure_max")
-    words = "; ".join(
+    evidence = "; ".join(
         f"{end} {between(each[end])} bits, by chance up to {show(high[end])}" for end in each
     )
-    words = f"γ = {between(gammas)}: {words}; non-private {show(open_)}"
+    evidence = f"γ = {between(gammas)}: {evidence}; non-private {show(open_)}"
     samples = [
         above_level(study, row, f"exposure_{end}", level=high[end], gamma=gamma)
         for end in each
         for gamma in gammas
     ]
-    found = below(samples, words, far=UNLIKELY)
-    if open_ <= high["max"] and found.word in (HOLDS, ONE_SEED):
-        return Verdict(OPEN, words)
-    return found
+    verdict = below(samples, evidence, far=UNLIKELY)
+    if open_ <= high["max"] and verdict.word in (HOLDS, ONE_SEED):
+        return Verdict(OPEN, evidence)
+    return verdict
 
 
 def missed(study: Study, row: str) -> Verdict:
@@ -63,18 +63,20 @@ def missed(study: Study, row: str) -> Verdict:
     seeds.
     """
     gamma = max(study.gammas(row))
-    found = study.each(row, "exposure_max", gamma)
+    exposures = study.each(row, "exposure_max", gamma)
     chance = study.number(row, "exposure_null_max_high", gamma)
     whole = math.log2(study.metric(row, "exposure", "candidates", gamma))
-    words = f"γ = {gamma:g}: largest exposure {between(found.values())} of {show(whole)} bits, "
-    words += f"by chance up to {show(chance)}"
+    evidence = (
+        f"γ = {gamma:g}: largest exposure {between(exposures.values())} of {show(whole)} bits, "
+    )
+    evidence += f"by chance up to {show(chance)}"
     if gamma == 0:
-        return Verdict(APART, f"{words}: the policy was made to miss nothing")
-    if min(found.values()) >= whole - EXTRACTED:
-        return Verdict(HOLDS, words)
-    samples = [[chance - value for value in found.values()]]
-    verdict = below(samples, words, far=math.inf)
-    return Verdict(OPEN, words) if verdict.word == FAILS else verdict
+        return Verdict(APART, f"{evidence}: the policy was made to miss nothing")
+    if min(exposures.values()) >= whole - EXTRACTED:
+        return Verdict(HOLDS, evidence)
+    samples = [[chance - value for value in exposures.values()]]
+    verdict = below(samples, evidence, far=math.inf)
+    return Verdict(OPEN, evidence) if verdict.word == FAILS else verdict
 
 
 def membership(study: Study, prefix: str, group: str = "") -> Verdict:
@@ -93,10 +95,12 @@ def membership(study: Study, prefix: str, group: str = "") -> Verdict:
     band = study.metric(row, "membership", f"{group}auc_null_high")
     open_ = [study.metric(open_row, "membership", f"{group}auc{end}") for end in ("", "_low")]
     ignorant = _ignorant(study, f"{prefix}redacted", f"{group}auc")
-    words = f"AUC {between(value)} at γ = {between(gammas)}; by guessing up to {show(band)}; "
-    words += f"a baseline without the model {show(blind)}; "
-    words += f"a model that never saw a secret {show(ignorant)}; " if ignorant is not None else ""
-    found = guessing(
+    evidence = f"AUC {between(value)} at γ = {between(gammas)}; by guessing up to {show(band)}; "
+    evidence += f"a baseline without the model {show(blind)}; "
+    evidence += (
+        f"a model that never saw a secret {show(ignorant)}; " if ignorant is not None else ""
+    )
+    word = guessing(
         value,
         low=low,
         high=high,
@@ -104,13 +108,13 @@ def membership(study: Study, prefix: str, group: str = "") -> Verdict:
         band=band,
         open_low=open_[1],
     )
-    return Verdict(found, words + f"non-private {show(open_[0])}")
+    return Verdict(word, evidence + f"non-private {show(open_[0])}")
 
 
 def _ignorant(study: Study, row: str, auc: str) -> float | None:
     """The AUC of a model of redacted text whose policy missed no secret, if there is one."""
     gamma = min(study.gammas(row))
-    missed = [one["gamma_measured"] for one in study.rows(row, gamma)]
+    missed = [run["gamma_measured"] for run in study.rows(row, gamma)]
     return (
         None if None in missed or max(missed) > 0 else study.metric(row, "membership", auc, gamma)
     )
@@ -124,22 +128,24 @@ def utility(study: Study, prefix: str, column: str) -> Verdict:
     """
     rows = f"{prefix}crt", f"{prefix}dpsgd"
     spent, allowed = study.numbers(rows, "epsilon_bayesian")
-    own, other = study.numbers(rows, column)
-    words = f"test perplexity {show(own)} against {show(other)}"
-    words += f" at a Bayesian ε of {show(spent)} and {show(allowed)}"
+    crt, dpsgd = study.numbers(rows, column)
+    evidence = f"test perplexity {show(crt)} against {show(dpsgd)}"
+    evidence += f" at a Bayesian ε of {show(spent)} and {show(allowed)}"
     if spent >= allowed:
-        return Verdict(APART, words)
-    return below([_margin(ratios(study, rows, column), SAME)], words, far=FAR)
+        return Verdict(APART, evidence)
+    return below([_margin(ratios(study, rows, column), SAME)], evidence, far=FAR)
 
 
 def near_nonprivate(study: Study, prefix: str) -> Verdict:
     """Perplexity at the paper's miss rate against training without protection; a tenth is near."""
     rows = f"{prefix}crt", f"{prefix}nonprivate"
-    own, other = study.numbers(rows, "ppl")
+    crt, nonprivate = study.numbers(rows, "ppl")
     public = study.numbers(rows, "ppl_public")
-    words = f"test perplexity {show(own)} against {show(other)} without protection, of public "
-    words += f"tokens {show(public[0])} against {show(public[1])}; a tenth more counts as near"
-    return below([_margin(ratios(study, rows), ALMOST)], words, far=FAR)
+    evidence = (
+        f"test perplexity {show(crt)} against {show(nonprivate)} without protection, of public "
+    )
+    evidence += f"tokens {show(public[0])} against {show(public[1])}; a tenth more counts as near"
+    return below([_margin(ratios(study, rows), ALMOST)], evidence, far=FAR)
 
 
 def transformers(study: Study, gpt2: str, lstm: str) -> Verdict:
@@ -147,11 +153,15 @@ def transformers(study: Study, gpt2: str, lstm: str) -> Verdict:
     rows = {prefix: [f"{prefix}{method}" for method in ("crt", "dpsgd")] for prefix in (gpt2, lstm)}
     every = [*rows[gpt2], *rows[lstm]]
     values = ", ".join(f"{row} {show(study.number(row, 'ppl'))}" for row in every)
-    words = f"test perplexity {values}"
+    evidence = f"test perplexity {values}"
     if len({result.corpus for row in every for result in study.runs(row)}) > 1:
-        return Verdict(APART, f"{words}: on other texts or tokens")
-    samples = [ratios(study, (own, other)) for own in rows[gpt2] for other in rows[lstm]]
-    return below(samples, words, far=FAR)
+        return Verdict(APART, f"{evidence}: on other texts or tokens")
+    samples = [
+        ratios(study, (with_gpt2, with_lstm))
+        for with_gpt2 in rows[gpt2]
+        for with_lstm in rows[lstm]
+    ]
+    return below(samples, evidence, far=FAR)
 
 
 def _margin(logs: list[float], ratio: float) -> list[float]:
@@ -166,18 +176,18 @@ def amplified(study: Study) -> Verdict:
     """
     spec = study.spec.amplification
     same = (PRINTED["epsilon_prime"], PRINTED["gamma"])
-    own = min(
+    printed = min(
         amplification(spec),
         key=lambda row: abs(row["epsilon_prime"] - same[0]) + abs(row["gamma"] - same[1]),
     )
-    honest = own["replace_one_epsilon_upper"]
-    scaled = own["epsilon_scaled"]
-    words = (
+    honest = printed["replace_one_epsilon_upper"]
+    scaled = printed["epsilon_scaled"]
+    evidence = (
         f"ε' = 1, γ = 0.1: printed {PRINTED['epsilon']}, computed again {show(scaled)} "
         "(add-or-remove, γ known); "
     )
-    words += (
+    evidence += (
         f"{show(honest)} for replacing a record, with γ bounded from {spec.labelled} labelled "
         "secrets"
     )
-    return Verdict(FAILS if abs(scaled - PRINTED["epsilon"]) > 0.01 else PUBLISHED, words)
+    return Verdict(FAILS if abs(scaled - PRINTED["epsilon"]) > 0.01 else PUBLISHED, evidence)

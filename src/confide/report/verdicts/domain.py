@@ -29,7 +29,7 @@ NOISED = ("redacted", "jft", "schedule")
 SAVED = 0.35  # of JFT's epsilon, as the paper has it
 
 
-class Asked(NamedTuple):
+class Case(NamedTuple):
     """What a leak rate is of."""
 
     seed: int
@@ -37,14 +37,14 @@ class Asked(NamedTuple):
     judge: str
 
 
-def rates(study: Study, name: str) -> dict[Asked, Estimate]:
+def rates(study: Study, name: str) -> dict[Case, Estimate]:
     """Leak rates of a row, by seed, prompts and judge."""
-    found = {}
+    leaked = {}
     for result in study.runs(name):
         for question, judge in product(questions([result]), judges([result])):
-            if (one := rate(result, question, judge)) is not None:
-                found[Asked(result.run.seed, question, judge)] = one
-    return found
+            if (share := rate(result, question, judge)) is not None:
+                leaked[Case(result.run.seed, question, judge)] = share
+    return leaked
 
 
 def leaks(study: Study, prefix: str, policy: str) -> Verdict:
@@ -54,32 +54,32 @@ def leaks(study: Study, prefix: str, policy: str) -> Verdict:
     too few to show anything.
     """
     open_ = rates(study, f"{prefix}_nonprivate")
-    base = [one.value for one in open_.values()]
-    told = any(one.low > _errs(study, asked) for asked, one in open_.items())
+    base = [share.value for share in open_.values()]
+    told = any(share.low > _errs(study, case) for case, share in open_.items())
     above = 0
-    found = []
+    shares = []
     for method in NOISED:
-        for asked, one in rates(study, f"{prefix}_{policy}_{method}").items():
-            above += one.low > _errs(study, asked)
-            found.append(one.value)
-    before, after = (between(100 * value for value in values) for values in (base, found))
-    words = f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
-    words += f"{above} of {len(found)} above the judges' false alarms (intervals)"
-    inside = above <= 0.05 * len(found) and max(found) < max(base)
-    return Verdict(FAILS if not inside else HOLDS if told else OPEN, words)
+        for case, share in rates(study, f"{prefix}_{policy}_{method}").items():
+            above += share.low > _errs(study, case)
+            shares.append(share.value)
+    before, after = (between(100 * value for value in values) for values in (base, shares))
+    evidence = f"leak rates {before} % without privacy, {after} % with the {policy} policy; "
+    evidence += f"{above} of {len(shares)} above the judges' false alarms (intervals)"
+    inside = above <= 0.05 * len(shares) and max(shares) < max(base)
+    return Verdict(FAILS if not inside else HOLDS if told else OPEN, evidence)
 
 
-def _errs(study: Study, asked: Asked) -> float:
+def _errs(study: Study, case: Case) -> float:
     """Upper end of the share of real text that a judge flags falsely."""
-    alarms = false_alarms(study.results, asked.question, asked.judge)
+    alarms = false_alarms(study.results, case.question, case.judge)
     return alarms[1] if alarms else 0.0
 
 
 def order(study: Study, lower: str, higher: str) -> Verdict:
     """Test perplexities of two rows, whatever epsilon each has: so the paper compares them."""
-    own, other = study.numbers((lower, higher), "ppl")
-    words = f"test perplexity {show(own)} against {show(other)}"
-    return below([ratios(study, (lower, higher))], words, far=FAR)
+    first, second = study.numbers((lower, higher), "ppl")
+    evidence = f"test perplexity {show(first)} against {show(second)}"
+    return below([ratios(study, (lower, higher))], evidence, far=FAR)
 
 
 def baseline(study: Study, prefix: str, policy: str) -> Verdict:
@@ -89,29 +89,33 @@ def baseline(study: Study, prefix: str, policy: str) -> Verdict:
     not. An interval must lie on its side of the baseline's; one on the other side is against it.
     """
     only = {
-        asked: one
+        case: share
         for name in {name for name, _ in study.table if name.endswith("_only")}
-        for asked, one in rates(study, name).items()
-        if asked.judge == JUDGE
+        for case, share in rates(study, name).items()
+        if case.judge == JUDGE
     }
     open_ = [f"{prefix}_nonprivate", f"{prefix}_dpsgd"]
     redacted = [f"{prefix}_{policy}_{method}" for method in NOISED]
     sides = {
-        name: [(one, only[asked]) for asked, one in rates(study, name).items() if asked in only]
+        name: [(share, only[case]) for case, share in rates(study, name).items() if case in only]
         for name in (*open_, *redacted)
     }
     if not only or not all(sides.values()):
         raise NotMeasured(f"{study.spec.study}: leaks by the judge {JUDGE} of models of one domain")
-    above = {name: sum(one.low > own.high for one, own in pairs) for name, pairs in sides.items()}
-    under = {name: sum(one.high < own.low for one, own in pairs) for name, pairs in sides.items()}
-    words = f"judge {JUDGE}, leak rates in %, of one domain alone "
-    words += between(100 * one.value for one in only.values())
+    above = {
+        name: sum(share.low > alone.high for share, alone in pairs) for name, pairs in sides.items()
+    }
+    under = {
+        name: sum(share.high < alone.low for share, alone in pairs) for name, pairs in sides.items()
+    }
+    evidence = f"judge {JUDGE}, leak rates in %, of one domain alone "
+    evidence += between(100 * share.value for share in only.values())
     for name, pairs in sides.items():
-        values = between(100 * one.value for one, _ in pairs)
-        words += f"; {name} {values}, surely above it {above[name]} times of {len(pairs)}"
+        values = between(100 * share.value for share, _ in pairs)
+        evidence += f"; {name} {values}, surely above it {above[name]} times of {len(pairs)}"
     against = any(under[name] for name in open_) or any(above[name] for name in redacted)
     told = all(above[name] == len(sides[name]) for name in open_)
-    return Verdict(FAILS if against else HOLDS if told else OPEN, words)
+    return Verdict(FAILS if against else HOLDS if told else OPEN, evidence)
 
 
 def saving(study: Study) -> Verdict:
@@ -122,33 +126,30 @@ def saving(study: Study) -> Verdict:
     names = "dogo_schedule_published", "dogo_keyword_schedule", "dogo_keyword_jft"
     every, drawn, jft = study.numbers(names, "epsilon_secret_caught")
     ppl = study.numbers(names[:2], "ppl")
-    words = (
+    evidence = (
         f"JFT {show(jft)}; a schedule with noise for every update {show(every)} (perplexity "
         f"{show(ppl[0])}), with noise for "
     )
-    words += (
+    evidence += (
         f"the updates that are noised {show(drawn)} (perplexity {show(ppl[1])}): the saving is "
         "budget that is not used"
     )
     if every > (1 - SAVED / 2) * jft:
-        return Verdict(FAILS, words)
-    return Verdict(PUBLISHED if drawn > 0.95 * jft else HOLDS, words)
+        return Verdict(FAILS, evidence)
+    return Verdict(PUBLISHED if drawn > 0.95 * jft else HOLDS, evidence)
 
 
 def without_tokens(plain: Study, tokens: Study) -> Verdict:
     """Leaks of the non-private model with and without tokens that name the domain."""
     without = rates(plain, "plain_nonprivate")
     named = rates(tokens, "dogo_nonprivate")
-    pairs = [(without[asked], one) for asked, one in named.items() if asked in without]
-    much = sum(one.low > 2 * other.high for one, other in pairs)
-    words = (
-        f"non-private leak rates {between(100 * one.value for one, _ in pairs)} % without tokens, "
-    )
-    words += (
-        f"{between(100 * other.value for _, other in pairs)} % with them; {much} of {len(pairs)} "
-        "certainly more than doubled"
-    )
-    return decide(much == 0, words)
+    pairs = [(without[case], share) for case, share in named.items() if case in without]
+    much = sum(bare.low > 2 * with_tokens.high for bare, with_tokens in pairs)
+    before = between(100 * bare.value for bare, _ in pairs)
+    after = between(100 * with_tokens.value for _, with_tokens in pairs)
+    evidence = f"non-private leak rates {before} % without tokens, {after} % with them; "
+    evidence += f"{much} of {len(pairs)} certainly more than doubled"
+    return decide(much == 0, evidence)
 
 
 def ratio(study: Study, prefix: str) -> Verdict:
@@ -156,7 +157,7 @@ def ratio(study: Study, prefix: str) -> Verdict:
 
     That is its AUC with its interval, by prompts and judge.
     """
-    found = [
+    areas = [
         (value, row[f"{name}_low"])
         for row in study.rows(f"{prefix}_nonprivate")
         for name, value in row.items()
@@ -164,8 +165,8 @@ def ratio(study: Study, prefix: str) -> Verdict:
         and not name.endswith(("_low", "_high"))
         and value is not None
     ]
-    sure = sum(low > 0.5 for _, low in found)
-    words = (
-        f"AUC {between(auc for auc, _ in found)}; surely above guessing for {sure} of {len(found)} "
+    sure = sum(low > 0.5 for _, low in areas)
+    evidence = (
+        f"AUC {between(auc for auc, _ in areas)}; surely above guessing for {sure} of {len(areas)} "
     )
-    return decide(sure > len(found) / 2, words + "pairs of prompts and judge (95 %)", OPEN)
+    return decide(sure > len(areas) / 2, evidence + "pairs of prompts and judge (95 %)", OPEN)

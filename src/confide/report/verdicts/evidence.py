@@ -59,10 +59,10 @@ class Study:
 
     def gammas(self, name: str) -> list[float]:
         """Miss rates at which a row was trained; NotMeasured where the study lacks the row."""
-        found = sorted(gamma for own, gamma in self.table if own == name)
-        if not found:
+        gammas = sorted(gamma for row, gamma in self.table if row == name)
+        if not gammas:
             raise NotMeasured(f"{self.spec.study} has no run {name}")
-        return found
+        return gammas
 
     def runs(self, name: str, gamma: float | None = None) -> list[Result]:
         """The seeds of a row, at the miss rate nearest to the given one (None: the paper's 0.1)."""
@@ -119,7 +119,9 @@ class Study:
         return mean(values, f"{self.spec.study}: {name}.{kind}.{key}")
 
     def _nearest(self, name: str, gamma: float | None) -> float:
-        return min(self.gammas(name), key=lambda own: abs(own - (0.1 if gamma is None else gamma)))
+        return min(
+            self.gammas(name), key=lambda other: abs(other - (0.1 if gamma is None else gamma))
+        )
 
 
 def mean(values: Iterable[float | None], what: str) -> float:
@@ -132,9 +134,9 @@ def mean(values: Iterable[float | None], what: str) -> float:
 
 def between(values: Iterable[float]) -> str:
     """ "1.2" or "1.2 to 3.4"."""
-    found = list(values)
-    low = show(min(found))
-    high = show(max(found))
+    numbers = list(values)
+    low = show(min(numbers))
+    high = show(max(numbers))
     return low if low == high else f"{low} to {high}"
 
 
@@ -148,18 +150,18 @@ def above_level(study: Study, name: str, column: str, level: float, gamma: float
     return [value - level for value in study.each(name, column, gamma).values()]
 
 
-def log_ratios(own: dict[int, float], other: dict[int, float]) -> list[float]:
+def log_ratios(first: dict[int, float], second: dict[int, float]) -> list[float]:
     """Logarithms of the ratios of two rows' numbers, of the seeds that both have."""
-    pairs = sorted(own.keys() & other.keys())
+    pairs = sorted(first.keys() & second.keys())
     if not pairs:
         raise NotMeasured("the same seed of both rows was not run")
-    return [math.log(own[seed] / other[seed]) for seed in pairs]
+    return [math.log(first[seed] / second[seed]) for seed in pairs]
 
 
 def ratios(study: Study, names: tuple[str, str], column: str = "ppl") -> list[float]:
     """The same of a column of two rows of one study."""
-    own, other = (study.each(name, column) for name in names)
-    return log_ratios(own, other)
+    first, second = (study.each(name, column) for name in names)
+    return log_ratios(first, second)
 
 
 def p_of(samples: Sequence[Sequence[float]]) -> float | None:
@@ -189,15 +191,15 @@ def lower_perplexity(study: Study, names: tuple[str, str], of: str = "") -> Verd
 
     `of`: what the sentence adds of this epsilon. Where the first spends more, nothing is compared.
     """
-    own, other = study.numbers(names, "ppl")
+    first, second = study.numbers(names, "ppl")
     spent, allowed = study.numbers(names, "epsilon_secret_caught")
-    words = (
-        f"test perplexity {show(own)} against {show(other)} at ε = {show(spent)} and "
+    evidence = (
+        f"test perplexity {show(first)} against {show(second)} at ε = {show(spent)} and "
         f"{show(allowed)}{of}"
     )
     if spent > 1.01 * allowed:
-        return Verdict(APART, words)
-    return below([ratios(study, names)], words, far=FAR)
+        return Verdict(APART, evidence)
+    return below([ratios(study, names)], evidence, far=FAR)
 
 
 def guessing(
@@ -240,16 +242,16 @@ class Claim(NamedTuple):
         """None where a study that it needs was not run."""
         if not all(name in studies for name in self.studies):
             return None
-        asked = [studies[name] for name in self.studies]
+        needed = [studies[name] for name in self.studies]
         try:
-            found = self.verdict(*asked)
+            verdict = self.verdict(*needed)
         except NotMeasured as missing:
             return Verdict(UNKNOWN, str(missing))
-        single = min(study.seeds for study in asked) == 1
-        untested = found.p is None and found.word in (HOLDS, PUBLISHED)
+        single = min(study.seeds for study in needed) == 1
+        untested = verdict.p is None and verdict.word in (HOLDS, PUBLISHED)
         if self.needs == "seeds" and single and untested:
-            return found._replace(word=ONE_SEED)
-        return found
+            return verdict._replace(word=ONE_SEED)
+        return verdict
 
 
 def settled(verdicts: Iterable[Verdict | None]) -> list[Verdict | None]:
@@ -258,18 +260,20 @@ def settled(verdicts: Iterable[Verdict | None]) -> list[Verdict | None]:
     Where the corrected p-value is not below 5 % the verdict is OPEN, whatever its side.
     """
     known = list(verdicts)
-    tested = [one for one in known if one is not None and one.p is not None]
-    corrected = iter(holm([one.p for one in tested if one.p is not None]))
+    tested = [verdict for verdict in known if verdict is not None and verdict.p is not None]
+    corrected = iter(holm([verdict.p for verdict in tested if verdict.p is not None]))
     return [
-        one if one is None or one.p is None else _settled(one, next(corrected), len(tested))
-        for one in known
+        verdict
+        if verdict is None or verdict.p is None
+        else _settled(verdict, next(corrected), len(tested))
+        for verdict in known
     ]
 
 
 def _settled(verdict: Verdict, p: float, tests: int) -> Verdict:
-    words = f"{verdict.evidence}; over seeds p {plain_p(verdict.p or 0.0)}"
-    words += f", corrected for {tests} tests {plain_p(p)}"
-    return verdict._replace(word=verdict.word if p < LEVEL else OPEN, evidence=words)
+    evidence = f"{verdict.evidence}; over seeds p {plain_p(verdict.p or 0.0)}"
+    evidence += f", corrected for {tests} tests {plain_p(p)}"
+    return verdict._replace(word=verdict.word if p < LEVEL else OPEN, evidence=evidence)
 
 
 def plain_p(p: float) -> str:

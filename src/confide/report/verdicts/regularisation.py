@@ -31,13 +31,13 @@ KINDS = ("adversarial", "triplet")
 OFTEN = 9  # copies above which the paper has the regularisers ahead of DP
 
 
-def overlap(one: Estimate, other: Estimate) -> bool:
+def overlap(first: Estimate, second: Estimate) -> bool:
     """Whether two intervals do."""
-    return one.low <= other.high and other.low <= one.high
+    return first.low <= second.high and second.low <= first.high
 
 
-def words_of(one: Estimate) -> str:
-    return f"{show(one.value)} [{show(one.low)}, {show(one.high)}]"
+def words_of(estimate: Estimate) -> str:
+    return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
 
 
 def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
@@ -46,19 +46,19 @@ def exposed(study: Study, name: str, level: float, least: int = 1) -> Estimate:
     Whole authors are resampled.
     """
     authors: dict[int, list[float]] = {}
-    for one in moments(study.runs(name), level, EXPOSURE):
-        for copies, own in by_copies(one.attacks[EXPOSURE]["canaries"]).items():
-            for author, values in own.items():
+    for run in moments(study.runs(name), level, EXPOSURE):
+        for copies, by_author in by_copies(run.attacks[EXPOSURE]["canaries"]).items():
+            for author, values in by_author.items():
                 authors.setdefault(author, []).extend(values if copies >= least else [])
     return mean_over([mean(values, f"{name}: exposures") for values in authors.values()])
 
 
 def extracted(study: Study, name: str, level: float) -> Estimate:
     """Share of canaries that the tab attack brings back at a validation perplexity, per cent."""
-    found = rate(moments(study.runs(name), level, "tab"), "canaries", "greedy")
-    if found is None:
+    share = rate(moments(study.runs(name), level, "tab"), "canaries", "greedy")
+    if share is None:
         return mean_over([])
-    return Estimate(found.value, low=found.low or 0.0, high=found.high or 0.0).times(100)
+    return Estimate(share.value, low=share.low or 0.0, high=share.high or 0.0).times(100)
 
 
 def less_exposed(study: Study, prefix: str) -> Verdict:
@@ -78,18 +78,24 @@ def protected(study: Study, prefix: str, *, measure: Measure, unit: str) -> Verd
     plain, alone = (
         measure(study, f"{prefix}_{name}", level) for name in ("nonprivate", "by_author")
     )
-    own = {kind: measure(study, f"{prefix}_{kind}", level) for kind in KINDS}
-    words = ", ".join(f"{kind} {words_of(one)}" for kind, one in own.items())
-    words = (
-        f"at validation perplexity {level:g}: {words} {unit}, none {words_of(plain)}, none with "
+    by_kind = {kind: measure(study, f"{prefix}_{kind}", level) for kind in KINDS}
+    evidence = ", ".join(f"{kind} {words_of(estimate)}" for kind, estimate in by_kind.items())
+    evidence = (
+        f"at validation perplexity {level:g}: {evidence} {unit}, none {words_of(plain)}, none with "
         "batches of one author "
     )
-    words += words_of(alone)
-    if not all(one.high < plain.value and one.value < plain.low for one in own.values()):
+    evidence += words_of(alone)
+    if not all(
+        estimate.high < plain.value and estimate.value < plain.low for estimate in by_kind.values()
+    ):
         return Verdict(
-            OPEN if all(one.value < plain.value for one in own.values()) else FAILS, words
+            OPEN if all(estimate.value < plain.value for estimate in by_kind.values()) else FAILS,
+            evidence,
         )
-    return Verdict(HOLDS if all(one.high < alone.low for one in own.values()) else PUBLISHED, words)
+    return Verdict(
+        HOLDS if all(estimate.high < alone.low for estimate in by_kind.values()) else PUBLISHED,
+        evidence,
+    )
 
 
 def against_noise(study: Study) -> Verdict:
@@ -99,15 +105,17 @@ def against_noise(study: Study) -> Verdict:
     """
     level = study.spec.ppl_levels[0]
     noise = exposed(study, "writers_clip_noise", level, OFTEN)
-    own = {kind: exposed(study, f"writers_{kind}", level, OFTEN) for kind in KINDS}
-    words = ", ".join(f"{kind} {words_of(one)}" for kind, one in own.items())
-    words = (
-        f"at validation perplexity {level:g}, {OFTEN} copies and more: {words} bits, clip + noise "
-        f"(ε = ∞) {words_of(noise)}"
+    by_kind = {kind: exposed(study, f"writers_{kind}", level, OFTEN) for kind in KINDS}
+    evidence = ", ".join(f"{kind} {words_of(estimate)}" for kind, estimate in by_kind.items())
+    evidence = (
+        f"at validation perplexity {level:g}, {OFTEN} copies and more: {evidence} bits, "
+        f"clip + noise (ε = ∞) {words_of(noise)}"
     )
-    if all(one.high < noise.low for one in own.values()):
-        return Verdict(HOLDS, words)
-    return Verdict(OPEN if all(overlap(one, noise) for one in own.values()) else FAILS, words)
+    if all(estimate.high < noise.low for estimate in by_kind.values()):
+        return Verdict(HOLDS, evidence)
+    return Verdict(
+        OPEN if all(overlap(estimate, noise) for estimate in by_kind.values()) else FAILS, evidence
+    )
 
 
 def fair(study: Study, prefix: str, other: str) -> Verdict:
@@ -115,11 +123,15 @@ def fair(study: Study, prefix: str, other: str) -> Verdict:
 
     It is of the change of perplexity.
     """
-    found = {name: study.estimate(f"{prefix}_{name}", "author_gap") for name in (*KINDS, other)}
-    words = ", ".join(f"{name.replace('_', ' ')} {words_of(one)}" for name, one in found.items())
-    smaller = all(found[kind].high < found[other].low for kind in KINDS)
-    larger = any(found[kind].low > found[other].high for kind in KINDS)
-    return Verdict(HOLDS if smaller else FAILS if larger else OPEN, f"percentage points: {words}")
+    gaps = {name: study.estimate(f"{prefix}_{name}", "author_gap") for name in (*KINDS, other)}
+    evidence = ", ".join(
+        f"{name.replace('_', ' ')} {words_of(estimate)}" for name, estimate in gaps.items()
+    )
+    smaller = all(gaps[kind].high < gaps[other].low for kind in KINDS)
+    larger = any(gaps[kind].low > gaps[other].high for kind in KINDS)
+    return Verdict(
+        HOLDS if smaller else FAILS if larger else OPEN, f"percentage points: {evidence}"
+    )
 
 
 def quick(study: Study, prefix: str) -> Verdict:
@@ -131,16 +143,16 @@ def quick(study: Study, prefix: str) -> Verdict:
         name: ratio(study.runs(f"{prefix}_{name}"), study.results, "cpu_seconds")
         for name in (*KINDS, "by_author", "dpsgd")
     }
-    known = {name: one.value for name, one in spent.items() if one is not None}
-    words = ", ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in known.items())
+    known = {name: estimate.value for name, estimate in spent.items() if estimate is not None}
+    evidence = ", ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in known.items())
     same = [known[kind] / known["by_author"] for kind in KINDS]
-    words += (
+    evidence += (
         f"; over the same batches {show(same[0])} and {show(same[1])} (printed 1.06 and 1.80, DP "
         "16.44)"
     )
     return decide(
         same[0] <= 1.15 and same[1] <= 1.8 and known["dpsgd"] > max(known[kind] for kind in KINDS),
-        words,
+        evidence,
     )
 
 
@@ -150,19 +162,23 @@ def hidden(study: Study, prefix: str) -> Verdict:
     It is compared with training without a regulariser.
     """
     names = ("nonprivate", *KINDS)
-    found = {name: study.estimate(f"{prefix}_{name}", "author_inference") for name in names}
-    words = ", ".join(f"{name} {words_of(one.times(100))}" for name, one in found.items())
+    shares = {name: study.estimate(f"{prefix}_{name}", "author_inference") for name in names}
+    evidence = ", ".join(
+        f"{name} {words_of(estimate.times(100))}" for name, estimate in shares.items()
+    )
     return decide(
-        all(found[kind].high < found["nonprivate"].low for kind in KINDS),
-        f"per cent of held-out texts: {words}",
+        all(shares[kind].high < shares["nonprivate"].low for kind in KINDS),
+        f"per cent of held-out texts: {evidence}",
     )
 
 
 def equal_utility(study: Study, prefix: str) -> Verdict:
     """Final test perplexities after equal epochs; a tenth counts as equal."""
     ppl = {name: study.number(f"{prefix}_{name}", "ppl") for name in ("nonprivate", *KINDS)}
-    words = "after equal epochs " + ", ".join(
+    evidence = "after equal epochs " + ", ".join(
         f"{show(value)} ({name})" for name, value in ppl.items()
     )
     logs = [ratios(study, (f"{prefix}_{kind}", f"{prefix}_nonprivate")) for kind in KINDS]
-    return below([[value - math.log(1.1) for value in one] for one in logs], words, far=FAR)
+    return below(
+        [[value - math.log(1.1) for value in values] for values in logs], evidence, far=FAR
+    )

@@ -35,8 +35,8 @@ def printed_epsilon(study: Study, published: str) -> Verdict:
     told, certified = (
         study.number(published, f"epsilon_{kind}") for kind in ("published", "secret_caught")
     )
-    words = f"the paper's way gives {show(told)}; certified of a caught secret {show(certified)}"
-    return Verdict(HOLDS if certified <= told else PUBLISHED, words)
+    evidence = f"the paper's way gives {show(told)}; certified of a caught secret {show(certified)}"
+    return Verdict(HOLDS if certified <= told else PUBLISHED, evidence)
 
 
 def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verdict:
@@ -45,21 +45,21 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
     Where the same attack finds nothing in a model without protection, it shows nothing of one with
     it.
     """
-    found = {name: study.number(name, "exposure_mean") for name in (honest, published)}
-    most = {name: study.number(name, "exposure_max") for name in found}
+    means = {name: study.number(name, "exposure_mean") for name in (honest, published)}
+    most = {name: study.number(name, "exposure_max") for name in means}
     high = [study.number(honest, f"exposure_null_{end}_high") for end in ("mean", "max")]
-    inside = {name: found[name] <= high[0] and most[name] <= high[1] for name in found}
-    words = (
-        f"mean / largest exposure {show(found[honest])} / {show(most[honest])} at a certified ε, "
+    inside = {name: means[name] <= high[0] and most[name] <= high[1] for name in means}
+    evidence = (
+        f"mean / largest exposure {show(means[honest])} / {show(most[honest])} at a certified ε, "
     )
-    words += (
-        f"{show(found[published])} / {show(most[published])} as published; by chance up to "
+    evidence += (
+        f"{show(means[published])} / {show(most[published])} as published; by chance up to "
         f"{show(high[0])} / {show(high[1])}"
     )
     open_ = study.number(nonprivate, "exposure_max")
-    words += f"; largest without protection {show(open_)}"
+    evidence += f"; largest without protection {show(open_)}"
     if any(inside.values()) and open_ <= high[1]:
-        return Verdict(OPEN, words)
+        return Verdict(OPEN, evidence)
     word = HOLDS if inside[honest] else PUBLISHED if inside[published] else FAILS
     ends = {"exposure_mean": high[0], "exposure_max": high[1]}
     samples = [
@@ -67,7 +67,7 @@ def canaries(study: Study, honest: str, published: str, nonprivate: str) -> Verd
         for row in [published if word == PUBLISHED else honest]
         for column, level in ends.items()
     ]
-    return Verdict(word, words, p_of(samples))
+    return Verdict(word, evidence, p_of(samples))
 
 
 def private_tokens(study: Study) -> Verdict:
@@ -75,22 +75,22 @@ def private_tokens(study: Study) -> Verdict:
 
     The anonymised model's stands beside it.
     """
-    own, guess = (
+    published, guess = (
         study.number("sdp_wikitext_published", name) for name in ("ppl_private", "ppl_uniform")
     )
     raw, fair = (
         study.number("sdp_wikitext_redacted", name) for name in ("ppl_marked", "ppl_marked_backoff")
     )
     honest = study.number("sdp_wikitext_selective", "ppl_private")
-    words = (
-        f"as published {show(own)}, a uniform guess {show(guess)}; anonymised {show(raw)} raw, "
-        f"{show(fair)} with a fair guess "
+    evidence = (
+        f"as published {show(published)}, a uniform guess {show(guess)}; "
+        f"anonymised {show(raw)} raw, {show(fair)} with a fair guess "
     )
-    words += f"behind each mask; at a certified ε and a clip that learns {show(honest)}"
-    word = HOLDS if own < min(guess, fair) else PUBLISHED if own < raw else FAILS
+    evidence += f"behind each mask; at a certified ε and a clip that learns {show(honest)}"
+    word = HOLDS if published < min(guess, fair) else PUBLISHED if published < raw else FAILS
     level = math.log(raw if word == PUBLISHED else min(guess, fair))
     each = study.each("sdp_wikitext_published", "ppl_private").values()
-    return Verdict(word, words, p_of([[math.log(value) - level for value in each]]))
+    return Verdict(word, evidence, p_of([[math.log(value) - level for value in each]]))
 
 
 def missed(study: Study) -> Verdict:
@@ -99,9 +99,9 @@ def missed(study: Study) -> Verdict:
         ("missed_redacted", "missed_selective", "missed_crt"), "exposure_max"
     )
     whole = math.log2(study.metric("missed_selective", "exposure", "candidates"))
-    words = f"redacted {show(redacted)}, selective {show(selective)}, crt {show(crt)}"
+    evidence = f"redacted {show(redacted)}, selective {show(selective)}, crt {show(crt)}"
     all_out = min(redacted, selective) > whole - 0.5
-    return decide(all_out, f"largest exposure of {show(whole)} bits: {words}")
+    return decide(all_out, f"largest exposure of {show(whole)} bits: {evidence}")
 
 
 def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
@@ -111,22 +111,20 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
     """
     kinds = {"as published": "membership_published", "of one form": "membership"}
     auc = {
-        words: [study.metric(name, kind, "auc") for name in (nonprivate, selective)]
-        for words, kind in kinds.items()
+        form: [study.metric(name, kind, "auc") for name in (nonprivate, selective)]
+        for form, kind in kinds.items()
     }
-    blind = {
-        words: study.metric(selective, kind, "blind_ngram_auc") for words, kind in kinds.items()
-    }
+    blind = {form: study.metric(selective, kind, "blind_ngram_auc") for form, kind in kinds.items()}
     low, high, band = (
         study.metric(selective, "membership", f"auc_{end}") for end in ("low", "high", "null_high")
     )
     open_low = study.metric(nonprivate, "membership", "auc_low")
-    words = "; ".join(
-        f"{kind}: AUC {show(found[0])} (non-private), {show(found[1])} (selective), "
+    evidence = "; ".join(
+        f"{kind}: AUC {show(areas[0])} (non-private), {show(areas[1])} (selective), "
         f"{show(blind[kind])} (without the model)"
-        for kind, found in auc.items()
+        for kind, areas in auc.items()
     )
-    found = guessing(
+    word = guessing(
         [auc["of one form"][1]],
         low=[low],
         high=[high],
@@ -139,20 +137,24 @@ def membership(study: Study, nonprivate: str, selective: str) -> Verdict:
         and auc["as published"][0] > blind["as published"]
     )
     return Verdict(
-        PUBLISHED if found == HOLDS and not memory else found,
-        f"{words}; by guessing up to {show(band)}",
+        PUBLISHED if word == HOLDS and not memory else word,
+        f"{evidence}; by guessing up to {show(band)}",
     )
 
 
 def parameters(study: Study) -> Verdict:
     """The paper's clip of 1e-3 against one that it calls too large, and one too small."""
-    own, large, small = study.numbers(
+    usual, large, small = study.numbers(
         ("sdp_sgd_n05_c1e3", "sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6"), "ppl"
     )
-    words = f"test perplexity {show(own)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
+    evidence = (
+        f"test perplexity {show(usual)} (C 1e-3), {show(large)} (C 0.01), {show(small)} (C 5e-6)"
+    )
     others = ("sdp_sgd_n05_c1e2", "sdp_sgd_n05_c5e6")
     logs = [ratios(study, ("sdp_sgd_n05_c1e3", other)) for other in others]
-    return below([[value + math.log(NEAR) for value in one] for one in logs], words, far=FAR)
+    return below(
+        [[value + math.log(NEAR) for value in values] for values in logs], evidence, far=FAR
+    )
 
 
 def twice(study: Study) -> Verdict:
@@ -162,10 +164,10 @@ def twice(study: Study) -> Verdict:
         name: study.numbers((f"{name}_jft", f"{name}_redacted"), "ppl")
         for name in ("ner", "contextual")
     }
-    words = "; ".join(
+    evidence = "; ".join(
         f"{name} {show(jft)}, redacted alone {show(alone)}" for name, (jft, alone) in both.items()
     )
     pairs = [(f"{name}_jft", f"{name}_redacted") for name in both]
     pairs += [(f"{name}_jft", "ner_dpsgd") for name in both]
     samples = [ratios(study, pair) for pair in pairs]
-    return below(samples, f"perplexity of {words}; DP-SGD {show(dpsgd)}", far=FAR)
+    return below(samples, f"perplexity of {evidence}; DP-SGD {show(dpsgd)}", far=FAR)

@@ -29,10 +29,10 @@ def author_classes(partition: Partition) -> np.ndarray:
     all others.
     """
     pool = partition.pool("all")
-    found = np.full(len(partition.owner), -1, dtype=np.int64)
+    classes = np.full(len(partition.owner), -1, dtype=np.int64)
     owned = pool[partition.owner[pool] >= 0]
-    found[owned] = np.unique(partition.owner[owned], return_inverse=True)[1]
-    return found
+    classes[owned] = np.unique(partition.owner[owned], return_inverse=True)[1]
+    return classes
 
 
 def regulariser_of(
@@ -43,10 +43,10 @@ def regulariser_of(
 
     width: of the encoder's states.
     """
-    asked = [kind for kind in kinds if kind != "none"]
-    if not asked:
+    needed = [kind for kind in kinds if kind != "none"]
+    if not needed:
         return None
-    (kind,) = asked
+    (kind,) = needed
     weight = RegularisedOptions.of(spec.recipe).regulariser_weight
     if weight is None:
         raise InputError(f"is missing: {spec.method} needs one", key="recipe.regulariser_weight")

@@ -75,9 +75,9 @@ class Adversarial:
             or group.size > 1
             or any(len(rows) > training.budget.examples(rows.length) for rows in pieces)
         ):
-            own = training.own(pieces)
-            authors = [pieces[0].authors[:0], *(rows.authors for rows in own)]
-            states = self._states(training, own)
+            parts = training.local(pieces)
+            authors = [pieces[0].authors[:0], *(rows.authors for rows in parts)]
+            states = self._states(training, parts)
             learned.append(self.learn(states, torch.cat(authors).to(states.device), group))
 
         def privacy_loss(states: Tensor, rows: Rows) -> Tensor:
@@ -119,7 +119,7 @@ class Adversarial:
         device = next(training.model.parameters()).device
         devices = [device] if device.type == "cuda" else []
         with torch.random.fork_rng(devices), torch.no_grad():
-            found = [
+            states_by_piece = [
                 training.budget.run(
                     lambda rows: read(training.model, rows.to(device), training.half)[1], rows
                 )
@@ -129,7 +129,7 @@ class Adversarial:
         return torch.cat(
             [
                 weights.new_zeros(0, weights.shape[1]),
-                *(states for piece in found for states in piece),
+                *(states for piece in states_by_piece for states in piece),
             ]
         )
 
@@ -144,10 +144,10 @@ class Adversarial:
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""
-        found = {
+        tensors = {
             f"weights.{name}": value for name, value in self.discriminator.state_dict().items()
         }
-        return found | optimizer_tensors(self.optimizer, "optimizer") | {"seen": self._seen()}
+        return tensors | optimizer_tensors(self.optimizer, "optimizer") | {"seen": self._seen()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's state."""

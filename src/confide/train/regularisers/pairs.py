@@ -55,12 +55,12 @@ class AuthorPairs:
             2 + TRIES, len(points), dtype=torch.float64, generator=self.source
         ).numpy()
         authors = self.authors[points]
-        found = points.copy()
+        partner = points.copy()
         owned = authors >= 0
         first = self.edges[authors]
         end = self.edges[authors + 1]
         same = owned & (coins < self.same_author) & (end - first > 1)
-        found[same] = _nearby(
+        partner[same] = _nearby(
             self.by_author,
             places=self.places[0, points],
             first=first,
@@ -70,10 +70,9 @@ class AuthorPairs:
         )
         other = owned & ~same
         for draws in near:
-            again = other & (
-                self.authors[found] == authors
-            )  # as is the point itself, which is not drawn yet
-            found[again] = _nearby(
+            # as is the point itself, which is not drawn yet
+            again = other & (self.authors[partner] == authors)
+            partner[again] = _nearby(
                 self.by_length,
                 places=self.places[1, points],
                 first=0,
@@ -81,10 +80,11 @@ class AuthorPairs:
                 draws=draws,
                 rows=again,
             )
-        again = other & (self.authors[found] == authors)  # hardly anyone else is near: anyone, then
+        # hardly anyone else is near: anyone, then
+        again = other & (self.authors[partner] == authors)
         place = (far * (len(self.by_author) - (end - first))).astype(np.int64)
-        found[again] = self.by_author[(place + np.where(place >= first, end - first, 0))[again]]
-        return found
+        partner[again] = self.by_author[(place + np.where(place >= first, end - first, 0))[again]]
+        return partner
 
 
 def _nearby(

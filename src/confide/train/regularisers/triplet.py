@@ -68,8 +68,8 @@ class Triplet:
         if not self.bounded:
             states = F.rms_norm(states, states.shape[-1:])
         signs = torch.where(rows.authors == rows.others, -1.0, 1.0) * (rows.authors >= 0)
-        own, other = states.chunk(2)
-        return ((own - other).square().mean(1) * signs).sum()
+        first, second = states.chunk(2)
+        return ((first - second).square().mean(1) * signs).sum()
 
     def metrics(self) -> dict[str, float | None]:
         """Mean privacy loss of the epoch's batches, which are then forgotten."""

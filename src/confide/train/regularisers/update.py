@@ -70,9 +70,9 @@ class Training:
     half: bool
     group: Group = ALONE
 
-    def own(self, pieces: list[Rows]) -> list[Rows]:
+    def local(self, pieces: list[Rows]) -> list[Rows]:
         """Of each piece this process's part, where there is one."""
-        return [own for rows in pieces if len(own := rows[self.group.part])]
+        return [part for rows in pieces if len(part := rows[self.group.part])]
 
 
 def tokens_of(batch: Batch) -> Tensor:
@@ -118,7 +118,7 @@ def regularised_gradient(
         training.weight * tokens / max(1, owned)
     )  # the gradient is divided by the tokens at the end
     model.zero_grad(set_to_none=True)
-    found = []
+    values = []
 
     def summed(rows: Rows) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         losses, states = read(model, rows := rows.to(device), training.half)
@@ -127,15 +127,15 @@ def regularised_gradient(
         grads = torch.autograd.grad(loss + scale * extra, parameters)
         return loss.detach(), extra.detach(), grads
 
-    for rows in training.own(pieces):
+    for rows in training.local(pieces):
         for loss, extra, grads in budget.run(summed, rows):
-            found.append((loss, extra))
+            values.append((loss, extra))
             for parameter, grad in zip(parameters, grads, strict=True):
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
-    if not found:
-        found = [(parameters[0].new_zeros(()), parameters[0].new_zeros(()))]
+    if not values:
+        values = [(parameters[0].new_zeros(()), parameters[0].new_zeros(()))]
         no_gradient(parameters)
-    loss, extra = (torch.stack(parts).sum() for parts in zip(*found, strict=True))
+    loss, extra = (torch.stack(parts).sum() for parts in zip(*values, strict=True))
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     training.group.sum([*gradients, loss, extra])
     torch._foreach_div_(gradients, tokens)
@@ -146,5 +146,5 @@ def regularised_gradient(
 
 def mean(values: Tensor) -> float | None:
     """Of the batches that had one: a batch without an author has NaN."""
-    found = values[~values.isnan()]
-    return float(found.double().mean()) if len(found) else None
+    present = values[~values.isnan()]
+    return float(present.double().mean()) if len(present) else None
