@@ -154,6 +154,9 @@ def test_a_table_says_which_columns_there_are_and_no_value(tmp_path: Path) -> No
     write_csv(path, ["id", "subject", "body", "my note"], rows)
     with pytest.raises(InputError, match=r"holds the texts\? --column, one of: subject, body$"):
         read_of(path)
+    write_csv(path, ["id", "my subject", "body", "my note"], rows)
+    with pytest.raises(InputError, match=r"--column, one of: the name of column 2, body$"):
+        read_of(path)
     assert read_of(path, column="body", author="id")["author"] == "id"
     assert read_of(path, column="my note")["text"] == "my note"
     with pytest.raises(
@@ -197,6 +200,16 @@ def test_what_is_no_corpus_is_one_line(tmp_path: Path) -> None:
     fails("no file of Parquet", tmp_path / "n.parquet")
     pq.write_table(pa.table({"n": [1]}), tmp_path / "n.parquet")
     fails("has no column of text", tmp_path / "n.parquet")
+
+
+def test_splits_of_a_folder_are_said(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("train", "test"):
+        pq.write_table(pa.table({"text": ["a"], "split": ["x"]}), parts / f"{name}-0.parquet")
+    found = recognised(parts, Asked())
+    assert found.said.endswith(": text from text (by its name), test as the folder has them")
+    assert found.spec.model_dump(exclude_defaults=True) == {"reader": "table", "path": str(parts)}
 
 
 def test_an_encoding_is_named_by_the_user(

@@ -280,7 +280,7 @@ BAD_CSV: dict[str, tuple[bytes, dict[str, Any], str]] = {
     ),
     "listed": (b"a,b\nhunter2,b\n", {}, "(columns: a, b)"),
     "alone": (b"body;a\nhunter2;b\n", {}, "line 1 is one column: is the delimiter"),
-    "blanks": (b"body,my hunter2\na,b\n", {}, "(columns: body, 1 with blanks in the name)"),
+    "blanks": (b"body,my hunter2\na,b\n", {}, "(columns: body, the name of column 2)"),
     "no header": (
         b"hunter2 is here,4711\na,b\n",
         {},

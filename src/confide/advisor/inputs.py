@@ -4,7 +4,7 @@ It is told by names and first bytes, by the names of columns and by how many wor
 Nothing of a text is said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from confide.corpora.table_files import (
     SAVED,
     SAVED_SPLITS,
     Kind,
+    Piece,
     Reading,
     columns,
     hint,
@@ -35,6 +36,7 @@ from confide.errors import InputError
 from confide.files.encodings import Encoding, codec_of, text_lines
 from confide.files.io import Range, readable
 from confide.specs import CorpusSpec, LinesSpec, MailSpec, MessagesSpec, TableSpec
+from confide.types import SPLITS
 
 SAMPLE = 200  # rows that are looked at
 SEVERAL = 4  # words of a text, in the mean; a name or a code has fewer
@@ -119,6 +121,9 @@ def file_of_lines(path: Path, encoding: Encoding | None) -> Input:
         spec = LinesSpec.model_validate({"reader": "lines"} | given)
         return Input(spec, f"plain text in {codec}, a document a line")
     line = next(raw_lines(Shard(Range(path)), encoding), None)
+    if line is not None and line.content.lstrip().startswith(b"["):
+        message = "is a JSON array: expected a JSON object a line, as `jq -c '.[]'` writes them"
+        raise InputError(message, file=path, line=line.number)
     if line is not None and b'"messages"' in line.content and _has_messages(line.content):
         chats = MessagesSpec.model_validate({"reader": "messages"} | given)
         return Input(chats, f'JSON lines in {codec} with the key "messages": {TURNS}')
@@ -142,20 +147,25 @@ def table(path: Path, asked: Asked) -> Input:
     there = columns(first, reading)
     if asked.column is None and there.get("messages") == "list":
         chats = MessagesSpec(reader="messages", path=str(path))
-        return Input(chats, f"{kind(path, first)}, column messages: {TURNS}")
+        said = f"{kind(path, first)}, column messages: {TURNS}"
+        return Input(chats, said + splits_of(found))
     text, why = text_column(first, there, reading, asked.column)
     named = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
     if asked.author is not None:
         _check(first, there, asked.author, "--author")
         named["author"] = asked.author
-    has_splits = any(piece.split is not None for piece in found)
-    if has_splits:
+    if splits := splits_of(found):
         named.pop("split", None)
     given = {"reader": "table", "path": str(path), "text": text, "encoding": asked.encoding}
     spec = TableSpec.model_validate(given | {"delimiter": reading.delimiter} | named)
     others = "".join(f", {key} from {column}" for key, column in named.items())
-    splits = ", splits from the folder" if has_splits else ""
     return Input(spec, f"{kind(path, first)}: text from {text} ({why}){others}{splits}")
+
+
+def splits_of(found: Sequence[Piece]) -> str:
+    """Which splits a folder gives, in words; others are drawn."""
+    given = [split for split in SPLITS if any(piece.split == split for piece in found)]
+    return f", {' and '.join(given)} as the folder has them" if given else ""
 
 
 def kind(path: Path, first: Path) -> str:
@@ -195,7 +205,7 @@ def text_column(
         return long[0], "the only column of several words"
     if not texts:
         raise InputError("has no column of text", file=path)
-    names = listed(long or texts, is_text)
+    names = listed([*there], is_text, long or texts)
     raise InputError(f"which column holds the texts? --column, one of: {names}", file=path)
 
 

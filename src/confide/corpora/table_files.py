@@ -250,13 +250,18 @@ def hint(header: Sequence[str], wanted: str, is_text: bool) -> str:
     return f"{meant} (columns: {listed(header, is_text)})"
 
 
-def listed(names: Sequence[str], is_text: bool) -> str:
-    """Names of columns, as many as a line has room for; those with blanks are counted."""
-    shown = [name for name in names if is_name(name) or not is_text]
-    hidden = len(names) - len(shown)
-    more = [f"{len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
-    blanks = [f"{hidden} with blanks in the name"] if hidden else []
-    return ", ".join([*shown[:SHOWN], *more, *blanks])
+def listed(header: Sequence[str], is_text: bool, chosen: Sequence[str] | None = None) -> str:
+    """Names of columns, of the chosen ones, as many as a line has room for.
+
+    One with blanks may be no name, and is told by its number.
+    """
+    names = header if chosen is None else chosen
+    shown = [
+        name if is_name(name) or not is_text else f"the name of column {header.index(name) + 1}"
+        for name in names[:SHOWN]
+    ]
+    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    return ", ".join([*shown, *more])
 
 
 def is_heading(cell: str) -> bool:
