@@ -88,13 +88,13 @@ def as_mbox(path: Path) -> None:
 
 def as_maildir(path: Path) -> None:
     mailbox.Maildir(path)
-    for number in range(COUNT):
+    for number in range(9):
         (path / f"cur/{number}.host:2,S").write_bytes(mail(number).as_bytes())
 
 
 def as_letters(path: Path) -> None:
     path.mkdir()
-    for number in range(COUNT):
+    for number in range(9):
         (path / f"{number}.eml").write_bytes(mail(number).as_bytes())
 
 
@@ -119,12 +119,6 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"reader": "mail", "layout": "mbox"},
         "an mbox file, as it begins with From",
     ),
-    "Mail": (
-        as_maildir,
-        {"reader": "mail", "layout": "maildir"},
-        "a Maildir, as it has cur and new",
-    ),
-    "letters": (as_letters, {"reader": "mail"}, "a folder of messages, as files begin with"),
 }
 
 
@@ -146,6 +140,22 @@ def test_init_takes_what_people_have(
         assert not {"Zebulon", "Quackenbush", "told", "a1@x.com"} & {*text.split()}
     monkeypatch.chdir(tmp_path)
     assert load().corpora["mine"].model_dump(exclude_defaults=True) == corpus
+
+
+def test_folders_of_mail(tmp_path: Path) -> None:
+    as_maildir(tmp_path / "Mail")
+    as_letters(tmp_path / "letters")
+    (tmp_path / "boxes").mkdir()
+    (tmp_path / "boxes/a.mbox").write_bytes(b"From a\n")
+    for name, layout, said in (
+        ("Mail", {"layout": "maildir"}, "a Maildir, as it has cur and new"),
+        ("letters", {}, "a folder of messages, as files begin with their headers"),
+        ("boxes", {"layout": "mbox"}, "a folder of mbox files"),
+    ):
+        found = recognised(tmp_path / name, Asked())
+        expected = {"reader": "mail", "path": str(tmp_path / name)} | layout
+        assert found.spec.model_dump(exclude_defaults=True) == expected
+        assert found.said.startswith(said)
 
 
 def test_a_table_says_which_columns_there_are_and_no_value(tmp_path: Path) -> None:

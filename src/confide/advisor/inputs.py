@@ -72,11 +72,17 @@ def recognised(path: Path, asked: Asked) -> Input:
         if getattr(asked, flag) is not None:
             message = "is no table: no name of a file or folder says so"
             raise InputError(message, file=path, key=f"--{flag}", value=getattr(asked, flag))
+    if path.suffix.lower() == ".eml" and path.is_file():
+        raise InputError("is one message: give the folder of all", file=path)
+    is_mbox = path.suffix.lower() in ("", ".mbox", ".mbx") and path.is_file()
+    if path.is_file() and not (is_mbox and _begins(path, SEPARATOR)):
+        return file_of_lines(path, asked.encoding)
+    if asked.encoding is not None:
+        message = "is for text: messages name their own"
+        raise InputError(message, file=path, key="--encoding", value=asked.encoding)
     if path.is_dir():
         return folder(path)
-    if _begins(path, SEPARATOR) and path.suffix.lower() in ("", ".mbox", ".mbx"):
-        return mail(path, "mbox", "an mbox file, as it begins with From")
-    return file_of_lines(path, asked.encoding)
+    return mail(path, "mbox", "an mbox file, as it begins with From")
 
 
 def is_table(path: Path) -> bool:
