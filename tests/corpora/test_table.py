@@ -225,17 +225,17 @@ CELL = st.text(
     st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8),
     st.sampled_from([",", ";", "\t"]),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
-    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-    st.sampled_from(["\r\n", "\n"]),
+    # the writer quotes a lone \r by itself only where it is in its line ends
+    st.sampled_from([(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\r\n"), (csv.QUOTE_ALL, "\n")]),
 )
 def test_whatever_csv_quotes_is_read_again(
     tmp_path_factory: pytest.TempPathFactory,
     cells: list[tuple[str, str]],
     delimiter: str,
     encoding: str,
-    quoting: Any,
-    end: str,
+    written: tuple[Any, str],
 ) -> None:
+    quoting, end = written
     text = io.StringIO(newline="")
     table = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator=end)
     table.writerows([("text", "other"), *cells])
