@@ -28,7 +28,7 @@ from confide.dp.accounting.audit_power import mu_of, power
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.tradeoff import points_of
 from confide.policies import policy, redacted_text
-from confide.specs import RegexPolicySpec
+from confide.specs import LinesSpec, RegexPolicySpec
 from confide.types import MASK
 
 
@@ -205,7 +205,7 @@ SOME = (100, 120, 130), 30, {(LABEL, "train"): 60, (LABEL, "test"): 60}
 def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, gold):
     points = points_with(count, max(hidden), hidden, noisy)
     choice = choose(corpus_with(100, 900, 1400, gold=gold), points, "turn", epsilon)
-    params = check(yaml.safe_load(as_yaml(choice, __file__, None)), None)
+    params = check(yaml.safe_load(as_yaml(choice, LinesSpec(reader="lines", path=__file__))), None)
     assert choice.attacked == (LABEL if gold else None) and ("members" in params.attacks) == bool(
         gold
     )
@@ -235,7 +235,6 @@ def test_the_file_is_one_that_the_workflow_takes(count, epsilon, hidden, noisy, 
         assert (
             (planted.inclusion.count if planted.inclusion else 0) == choice.inclusion <= count / 4
         )
-    check(
-        yaml.safe_load(as_yaml(choice, __file__, __file__.replace("test_choices", "test_init"))),
-        None,
-    )
+    paths = (__file__, __file__.replace("test_choices", "test_init"))
+    specs = [LinesSpec(reader="lines", path=path) for path in paths]
+    check(yaml.safe_load(as_yaml(choice, *specs)), None)

@@ -196,6 +196,23 @@ def test_mbox_files(tmp_path):
     }
 
 
+def test_a_maildir_gives_what_its_messages_give_as_files(tmp_path):
+    """Folders in it are hidden; what is only being delivered is no mail."""
+    bodies = ["one", "two", "three"]
+    box = mailbox.Maildir(tmp_path / "mail")
+    for place in (box, box.add_folder("Sent"), box.add_folder("Sent.2001")):
+        place.add(message(body=bodies.pop()))
+    (tmp_path / "mail/tmp/1.host").write_bytes(message(body="half"))
+    (tmp_path / "mail/dovecot.index").write_bytes(b"index")
+    job = MailSpec(reader="mail", path=str(tmp_path / "mail"), layout="maildir", least=2)
+    found = texts(job)
+    assert sorted(found.values()) == ["one", "three", "two"]
+    assert sorted(name.split("/")[0] for name in found) == [".Sent", ".Sent.2001", "new"]
+    files = folder(tmp_path / "files", a=message(body="one"), b=message(body="two"))
+    with pytest.raises(InputError, match="path: is no Maildir: no folder has both cur and new"):
+        list(read(job.model_copy(update={"path": files.path})))
+
+
 def test_what_is_no_mail(tmp_path):
     def fails(message, path, **options):
         with pytest.raises(InputError, match=message):

@@ -9,10 +9,12 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
+from confide.config.params import check
 from confide.corpora.messages import read, template_of
 from confide.errors import InputError
 from confide.files.io import read_jsonl
@@ -300,3 +302,48 @@ def test_control_strings_of_templates(folders: dict[str, Path]) -> None:
         "phi3": [END, *CHATS["phi3"].special],
         "mistral": [END, "<s>"],
     }
+
+
+def test_without_a_template_a_message_is_a_line_that_begins_with_its_role(tmp_path: Path) -> None:
+    rows = [
+        {
+            "messages": [
+                {"role": "user", "content": "I am Ann,\n4711", "spans": [[10, 14, "n"]]},
+                {"role": "assistant", "content": ""},
+                {"role": "user", "content": "Ann", "spans": [[0, 3, "p"]]},
+            ],
+            "doc": f"d{number}",
+        }
+        for number in range(12)
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    corpus = MessagesSpec(reader="messages", path=str(path))
+    first = next(read(corpus))
+    assert first.text == "user: I am Ann,\n4711\nassistant: \nuser: Ann"
+    assert first.answers is None  # so that it may be cut
+    assert [first.text[s.start : s.end] for s in first.spans] == ["4711", "Ann"]
+    outputs = [tmp_path / f"points-{threads}" for threads in (1, 2)]
+    for threads, output in enumerate(outputs, 1):
+        split(SplitSpec(corpus=corpus, point="turn"), output=output, threads=threads)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    turns = [point["text"] for point in read_jsonl(outputs[0])][:4]
+    assert turns == ["user: I am Ann,", "4711", "assistant:", "user: Ann"]
+
+
+def load_project() -> dict[str, Any]:
+    """The parameters of the tests' tiny project."""
+    file = Path(__file__).parents[1] / "params.tiny.yaml"
+    found: dict[str, Any] = yaml.safe_load(file.read_text())
+    return found
+
+
+def test_only_conversations_with_a_template_have_turns_of_assistants() -> None:
+    params = load_project()
+    params["corpora"]["chats"] = {"reader": "messages", "path": "chats.jsonl"}
+    dataset = next(iter(params["datasets"].values()))
+    params["datasets"]["chats"] = dataset | {"corpus": "chats", "point": "turn"}
+    check(params, None)
+    params["datasets"]["chats"]["learn"] = "assistant"
+    with pytest.raises(InputError, match="needs a corpus of the reader messages with a template"):
+        check(params, None)

@@ -1,11 +1,14 @@
 """Valid files of every corpus format, all of whose texts hold one secret, and what reads them."""
 
+import csv
 import json
 import tarfile
 from collections.abc import Callable
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet
 
 from confide.corpora.archives import archive
 from confide.specs import SplitSpec, parse
@@ -175,6 +178,38 @@ def own(
     )
 
 
+def rows_of_text() -> Any:
+    """The lines as a table of Arrow; spans are JSON, as CSV has them."""
+    return pyarrow.Table.from_pylist(
+        [row | {"spans": json.dumps(row["spans"])} for row in own_lines()]
+    )
+
+
+def csv_rows(folder: Path) -> bytes:
+    buffer = StringIO()
+    table = csv.DictWriter(buffer, rows_of_text().column_names)
+    table.writeheader()
+    table.writerows(rows_of_text().to_pylist())
+    return buffer.getvalue().encode()
+
+
+def parquet(folder: Path) -> bytes:
+    buffer = BytesIO()
+    pyarrow.parquet.write_table(rows_of_text(), buffer, row_group_size=40)
+    return buffer.getvalue()
+
+
+def saved(folder: Path) -> bytes:
+    """The Arrow file of a folder that datasets saved; its other files lie there."""
+    (folder / "saved").mkdir(exist_ok=True)
+    (folder / "saved/state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
+    buffer = BytesIO()
+    with pyarrow.ipc.new_stream(buffer, rows_of_text().schema) as writer:
+        writer.write_table(rows_of_text(), max_chunksize=40)
+    return buffer.getvalue()
+
+
+COLUMNS = {key: key for key in ("doc", "author", "domain", "split", "spans")}
 SPEECHES = "\n\n".join(f"{'ABC'[n % 3]}:\nI am {SECRET}. So, {n}!" for n in range(30))
 POSTS = [
     {"author": f"u{n % 3}", "normalizedBody": f"post {n} of {SECRET}", "body": "x"}
@@ -188,6 +223,9 @@ CORPORA: dict[str, Corpus] = {
     "lines (text)": own(
         "bytes", "own.txt", lambda folder: f"line of {SECRET}\n".encode() * 40, "lines"
     ),
+    "table (CSV)": own("bytes", "own.csv", csv_rows, "table", **COLUMNS),
+    "table (Parquet)": own("bytes", "own.parquet", parquet, "table", **COLUMNS),
+    "table (datasets)": own("bytes", "saved/data.arrow", saved, "table", "saved", **COLUMNS),
     "mail (messages)": own("bytes", "mail/inbox/3.", mails, "mail", "mail", least=2),
     "mail (mbox)": own(
         *(

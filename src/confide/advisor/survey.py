@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from confide.corpora.lines import AUTOMATIC, read
+from confide.corpora import READERS
+from confide.corpora.lines import AUTOMATIC
 from confide.policies import Policy, detector, policy, redacted_text
-from confide.specs import LinesSpec, PolicySpec
+from confide.specs import CorpusSpec, PolicySpec
 from confide.stages.split import pieces
 from confide.types import MASK, Span
 
@@ -72,11 +73,11 @@ class Points:
     effects: dict[str, Effect] = field(default_factory=dict)  # by name of the policy
 
 
-def corpus_of(spec: LinesSpec) -> Corpus:
+def corpus_of(spec: CorpusSpec) -> Corpus:
     """First pass. InputError where a line cannot be read; it names the line, never its text."""
     corpus = Corpus()
     named = set()
-    for record in read(spec):
+    for record in READERS[spec.reader](spec, None):
         corpus.lines += 1
         if record.doc.startswith(AUTOMATIC):
             corpus.documents += 1
@@ -99,7 +100,7 @@ def corpus_of(spec: LinesSpec) -> Corpus:
 
 
 def points_of(
-    spec: LinesSpec,
+    spec: CorpusSpec,
     corpus: Corpus,
     unit: str,
     policies: dict[str, PolicySpec],
@@ -129,8 +130,8 @@ def points_of(
     return points
 
 
-def _cut(spec: LinesSpec, unit: str) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
-    for record in read(spec):
+def _cut(spec: CorpusSpec, unit: str) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+    for record in READERS[spec.reader](spec, None):
         for text, gold in pieces(record, unit, 0):
             yield record.split, text, gold
 

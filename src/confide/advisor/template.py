@@ -4,6 +4,7 @@ import json
 from string import Template
 
 from confide.advisor.choices import DOUBTFUL, POLICIES, Choice
+from confide.specs import CorpusSpec
 
 SIMULATED = (
     "{ reader: customersim, variant: public, sizes: { train: 1000, valid: 100, test: 100 }, "
@@ -16,8 +17,7 @@ says what a change reruns.
 corpora:
   mine: # which documents are for validation and test is drawn, author by author, unless lines \
 say so ("split")
-    reader: lines
-    path: $path
+$corpus
   public: $public # needs no protection: for the vocabulary, and to start from
 
 tokenizers: # never of protected text: whole words of it would be in the model
@@ -85,7 +85,7 @@ select: [own]
 """)
 
 
-def as_yaml(choice: Choice, path: str, public: str | None) -> str:
+def as_yaml(choice: Choice, corpus: CorpusSpec, public: CorpusSpec | None = None) -> str:
     """The whole file; paths are as seen from the folder that it lies in."""
     attacks = {"exposure": "{ kind: exposure }"}
     if choice.game:
@@ -99,8 +99,8 @@ def as_yaml(choice: Choice, path: str, public: str | None) -> str:
         doubtful = f"  doubtful:\n{patterns([DOUBTFUL])}\n"
     return PAGE.substitute(
         numbers,
-        path=quoted(path),
-        public=f"{{ reader: lines, path: {quoted(public)} }}" if public else SIMULATED,
+        corpus="\n".join(f"    {line}" for line in reader(corpus)),
+        public=SIMULATED if public is None else f"{{ {', '.join(reader(public))} }}",
         patterns=patterns(POLICIES[choice.policy]),
         conservative_patterns=doubtful,
         audits=audits(choice),
@@ -108,6 +108,13 @@ def as_yaml(choice: Choice, path: str, public: str | None) -> str:
         listed=", ".join(attacks),
         figures="tradeoff, utility, exposure, frontier" + ", membership" * bool(choice.attacked),
     )
+
+
+def reader(spec: CorpusSpec) -> list[str]:
+    """The keys of a corpus that are not as usual, in YAML."""
+    given = spec.model_dump(mode="json", exclude_defaults=True)
+    name = given.pop("reader")
+    return [f"reader: {name}", *(f"{key}: {quoted(value)}" for key, value in given.items())]
 
 
 def patterns(tables: list[dict[str, str]]) -> str:

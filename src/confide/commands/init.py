@@ -1,52 +1,81 @@
 """`confide init CORPUS`: count what a corpus holds and write a first params.yaml for it.
 
-The file gives the reasons for each choice.
+A corpus is a file or a folder, of which init says what kind it takes it for. The file that it
+writes gives the reasons for each choice.
 
 Nothing of its text is printed or written, only counts and the names of its labels.
 """
 
 import os
 from pathlib import Path
+from typing import get_args
 
 import confide
 from confide.advisor.choices import LEAST, choose, doubtful, policies, unit_of
+from confide.advisor.inputs import Asked, is_table, recognised
 from confide.advisor.page import screen
 from confide.advisor.survey import Corpus, corpus_of, points_of
 from confide.advisor.template import as_yaml
 from confide.errors import InputError
+from confide.files.encodings import Encoding
 from confide.files.io import write_text
 from confide.output.escaping import say
-from confide.specs import LinesSpec
+from confide.specs import CorpusSpec
 from confide.types import SPLITS
 
 NAME = "params.yaml"
 
 
 def init(
-    corpus: Path, *, output: Path | None = None, public: Path | None = None, epsilon: float = 3.0
+    corpus: Path,
+    *,
+    output: Path | None = None,
+    public: Path | None = None,
+    epsilon: float = 3.0,
+    column: str | None = None,
+    author: str | None = None,
+    encoding: str | None = None,
 ) -> None:
     """Write params.yaml into the folder `output`, or the corpus's own; one that is there is kept.
 
     public: text that needs no protection, for the vocabulary and the start; without it simulated
-    text serves.
+    text serves. column, author: of a table, where texts and who wrote them stand. encoding: cp1252
+    or latin-1, of what is neither UTF-8 nor UTF-16.
     """
     folder = output or corpus.parent
     if (target := folder / NAME).exists():
         raise InputError("exists, and is not overwritten; another folder: --output", file=target)
     if not epsilon > 0 or epsilon == float("inf"):
         raise InputError("must be positive", key="epsilon", value=epsilon)
-    spec = LinesSpec(reader="lines", path=str(corpus))
+    asked = Asked(column, author, encoding_of(encoding))
+    spec, said = recognised(corpus, asked)
+    other = None
+    if public is not None:
+        other = recognised(public, Asked(column if is_table(public) else None)).spec
     counted = corpus_of(spec)
     unit, _ = unit_of(counted)
     check(counted, unit, corpus)
-    if public is not None:
-        corpus_of(LinesSpec(reader="lines", path=str(public)))  # whether it can be read
+    if other is not None:
+        corpus_of(other)  # whether it can be read
     points = points_of(spec, counted, unit, policies(), doubtful())
     choice = choose(counted, points, unit, epsilon)
-    text = as_yaml(choice, seen_from(folder, corpus), seen_from(folder, public) if public else None)
-    write_text(target, text)
+    places = [seen_from(folder, each) for each in (spec, other) if each is not None]
+    write_text(target, as_yaml(choice, *places))
+    say(f"{corpus}: {said}", "")
     say(*screen(counted, points, choice, str(public) if public else None).split("\n"))
     say("", f"written: {target}; next: {command(folder)}")
+
+
+def encoding_of(name: str | None) -> Encoding | None:
+    """A name of an encoding. InputError for one that is not known here."""
+    known: tuple[Encoding, ...] = get_args(Encoding)
+    for encoding in known:
+        if name == encoding:
+            return encoding
+    if name is not None:
+        message = f"expected one of {', '.join(known)}; UTF-8 and UTF-16 are told without it"
+        raise InputError(message, key="--encoding", value=name)
+    return None
 
 
 def check(corpus: Corpus, unit: str, file: Path) -> None:
@@ -65,14 +94,15 @@ def check(corpus: Corpus, unit: str, file: Path) -> None:
             raise InputError(message, file=file, key=split)
 
 
-def seen_from(folder: Path, file: Path) -> str:
-    """Path of a file as seen from a folder.
+def seen_from(folder: Path, spec: CorpusSpec) -> CorpusSpec:
+    """A corpus with the path of its file as seen from a folder.
 
     It is relative only below the folder, so that both can be moved together.
     """
-    file = file.resolve()
+    file = Path(spec.model_dump()["path"]).resolve()
     folder = folder.resolve()
-    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+    path = file.relative_to(folder) if file.is_relative_to(folder) else file
+    return spec.model_copy(update={"path": str(path)})
 
 
 def command(folder: Path) -> str:

@@ -144,13 +144,16 @@ def tokenizers(params: Params) -> Iterator[Problem]:
 def conversations(params: Params) -> Iterator[Problem]:
     """Corpora of conversations that are cut, or whose tokenizer is not that of their template."""
     chats = {
-        name: corpus for name, corpus in params.corpora.items() if isinstance(corpus, MessagesSpec)
+        name: corpus
+        for name, corpus in params.corpora.items()
+        if isinstance(corpus, MessagesSpec) and corpus.template is not None
     }
     for name, dataset in params.datasets.items():
         corpus = chats.get(dataset.corpus)
         if corpus is None:
             if dataset.learn != "all":
-                message = f"needs a corpus of the reader messages: {dataset.corpus} is another"
+                needed = "needs a corpus of the reader messages with a template"
+                message = f"{needed}: {dataset.corpus} is another"
                 yield Problem(("datasets", name, "learn"), dataset.learn, message)
             continue
         if dataset.point != "dialogue":

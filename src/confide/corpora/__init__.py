@@ -14,6 +14,7 @@ from confide.corpora import (
     reddit,
     schema_guided,
     speeches,
+    table,
     treebank,
     wikitext,
 )
@@ -32,6 +33,7 @@ READERS: dict[str, Callable[..., Iterator[Record]]] = {
     "reddit": reddit.read,
     "sgd": schema_guided.read,
     "speeches": speeches.read,
+    "table": table.read,
     "treebank": treebank.read,
     "wikitext": wikitext.read,
 }

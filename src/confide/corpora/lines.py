@@ -4,7 +4,7 @@ The keys of a line are "text", "doc", "author", "domain", "split" and "spans". D
 into one split, by a keyed hash of their name; an author's documents go together, and so do
 documents that share an author with one another. A line's own "split" overrules the hash for all
 lines of its document. A large file is read in shards; a plan holds what one must know of the
-others.
+others. What is in UTF-16, or in tables, is read from one end to the other by one process.
 """
 
 import hashlib
@@ -23,7 +23,8 @@ from confide.corpora.shares import check_train
 from confide.errors import InputError
 from confide.files import jsons
 from confide.files.buckets import DIGEST, KEYED, Buckets, apart, later
-from confide.files.io import Range, count_lines, read_lines, size_of
+from confide.files.encodings import ENDS, Encoding, binary, byte_lines, codec_of, decoded
+from confide.files.io import Range, count_lines, size_of
 from confide.files.shards import scatter, shards
 from confide.specs import OwnSpec
 from confide.text.deduplication import digest
@@ -33,13 +34,14 @@ KEYS = frozenset(("text", "doc", "author", "domain", "split", "spans"))
 LISTS = frozenset(("spans", "messages"))  # keys whose values are looked at later
 BOM = b"\xef\xbb\xbf"
 JSON = (".jsonl", ".json", ".ndjson")
+TABLES = (".csv", ".tsv", ".tab", ".parquet", ".arrow")  # which another reader takes
 AUTOMATIC = "line-"  # how the document name begins where a line gives none; every one is unique
 TAKEN = re.compile(r"(?:doc-)*line-")  # given names that begin so are prefixed, to keep them apart
 
 Row = dict[str, Any]
 Ranges = tuple[tuple[int, int], ...]  # half-open, in characters
-# Number of a line, its document, author and split.
-Note = tuple[int, str, str | None, SplitName | None]
+# What a line says of its document: the name, author and split.
+Said = tuple[str, str | None, SplitName | None]
 
 
 class Shard(NamedTuple):
@@ -50,15 +52,17 @@ class Shard(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a file, and where it stands."""
+    """A line of a file, or a row of a table as JSON, and where it stands."""
 
     file: Path
-    number: int
-    content: bytes
+    number: int  # among all of the corpus
+    content: bytes  # in UTF-8
+    place: int | None = None  # line or row of the file, where that is not its number
 
     def refused(self, message: str, key: str | None = None) -> InputError:
         """The error that names the line."""
-        return InputError(message, file=self.file, line=self.number, key=key)
+        line = self.number if self.place is None else self.place
+        return InputError(message, file=self.file, line=line, key=key)
 
 
 class Body(NamedTuple):
@@ -69,30 +73,35 @@ class Body(NamedTuple):
     answers: Ranges | None = None
 
 
+def raw_lines(shard: Shard, encoding: Encoding | None = None) -> Iterator[Line]:
+    """Non-blank lines without line ends."""
+    path = shard.range.path
+    codec = codec_of(path, encoding)
+    for number, line in enumerate(byte_lines(shard.range, codec), shard.number):
+        if codec != "utf-8":
+            line = decoded(line, codec, path, number).encode()
+        elif b"\0" in line:
+            raise binary(path, number)
+        line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
+        if line and not line.isspace():
+            yield Line(path, number, line)
+
+
 class Form(NamedTuple):
-    """How a line is read. `parse` looks at its keys, `body` at its text."""
+    """How a line is found and read. `parse` looks at its keys, `body` at its text."""
 
     parse: Callable[[Line], Row]
     body: Callable[[Line, Row], Body]
     plain: bool = False  # whether a file may be plain text
+    rows: Callable[[Shard], Iterator[Line]] = raw_lines
 
 
-def _raw_lines(shard: Shard) -> Iterator[Line]:
-    """Non-blank lines without line ends."""
-    for number, (_, line) in enumerate(read_lines(shard.range), shard.number):
-        line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
-        if line and not line.isspace():
-            yield Line(shard.range.path, number, line)
-
-
-def _plain(spec: OwnSpec, shard: Shard) -> Iterator[Record]:
+def _plain(plan: "Plan", shard: Shard) -> Iterator[Record]:
     """Each line of a text file is a document."""
-    for line in _raw_lines(shard):
-        try:
-            text = line.content.decode()
-        except UnicodeDecodeError as error:
-            raise line.refused(f"not UTF-8 at byte {error.start} of the line") from None
-        yield Record(text, f"{AUTOMATIC}{line.number}", split=_hashed(spec, f"l{line.number}"))
+    for line in plan.form.rows(shard):
+        text = decoded(line.content, "utf-8", line.file, line.number)
+        split = _hashed(plan.spec, f"l{line.number}")
+        yield Record(text, f"{AUTOMATIC}{line.number}", split=split)
 
 
 def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
@@ -103,6 +112,7 @@ def parsed(line: Line, keys: frozenset[str] = KEYS, body: str = "text") -> Row:
     try:
         row = orjson.loads(line.content)
     except orjson.JSONDecodeError as error:
+        decoded(line.content, "utf-8", line.file, line.number)  # or an error that says more
         raise line.refused(f"malformed JSON at character {error.colno}") from None
     if not isinstance(row, dict):
         raise line.refused("expected a JSON object")
@@ -166,6 +176,22 @@ def _body(line: Line, row: Row) -> Body:
 TEXTS = Form(parsed, _body, plain=True)
 
 
+def form_of(spec: OwnSpec) -> Form:
+    """How the lines of a file of texts are read. InputError for a table."""
+    path = Path(spec.path)
+    if path.suffix.lower() in TABLES:
+        raise InputError("is a table, which the reader table takes", file=path, key="reader")
+    return TEXTS._replace(rows=partial(raw_lines, encoding=spec.encoding))
+
+
+def divisible(spec: OwnSpec) -> bool:
+    """Whether a file can be read in shards: neither a table can nor what is in UTF-16."""
+    path = Path(spec.path)
+    if path.is_dir() or path.suffix.lower() in TABLES:
+        return False
+    return codec_of(path, spec.encoding) not in ENDS
+
+
 @dataclass(slots=True)
 class Places:
     """Which documents belong together.
@@ -189,17 +215,10 @@ class Places:
         low, high = sorted((self.group(one), self.group(other)))
         self.parent[high] = low
 
-    def note(
-        self, path: Path, number: int, doc: str, author: str | None, split: SplitName | None
-    ) -> None:
+    def note(self, line: Line, doc: str, author: str | None, split: SplitName | None) -> None:
         """Add what a line says of its document. InputError if it is in another split."""
         if split is not None and self.fixed.setdefault(doc, split) != split:
-            raise InputError(
-                "the document is in another split on an earlier line",
-                file=path,
-                line=number,
-                key="split",
-            )
+            raise line.refused("the document is in another split on an earlier line", "split")
         if author is not None:
             self.link("a" + author, "d" + doc)
 
@@ -292,8 +311,8 @@ def plan(spec: OwnSpec, folder: Path, threads: int, form: Form = TEXTS) -> Plan:
     )
     ready = Plan(spec, places, frozenset(names), digested, form)
     for notes in scatter(lambda: partial(_shared, ready), parts(spec), threads):
-        for note in notes:
-            places.note(path, *note)
+        for number, said in notes:
+            places.note(Line(path, number, b""), *said)
     return ready
 
 
@@ -301,36 +320,40 @@ def _names(
     digested: Callable[[bytes], bytes], form: Form, shard: Shard
 ) -> Iterator[tuple[int, bytes]]:
     """Numbers of the lines that name a document, and digests of the names."""
-    for line in _raw_lines(shard):
+    for line in form.rows(shard):
         if b'"doc"' not in line.content and b"\\u" not in line.content:  # which may spell a key
             continue
         if (name := form.parse(line).get("doc")) is not None:
             yield line.number, digested(_name(name).encode())
 
 
-def _notes(form: Form, shard: Shard) -> Iterator[Note]:
+def _notes(form: Form, shard: Shard) -> Iterator[tuple[Line, Said]]:
     """What lines say of documents.
 
     Only lines that name one beside an author or a split are parsed.
     """
-    for line in _raw_lines(shard):
+    for line in form.rows(shard):
         says_more = b'"author"' in line.content or b'"split"' in line.content
         if (b'"doc"' in line.content and says_more) or b"\\u" in line.content:
             row = form.parse(line)
             if row.get("doc") is not None:
-                yield line.number, row["doc"], row.get("author"), row.get("split")
+                yield line, (row["doc"], row.get("author"), row.get("split"))
 
 
-def _shared(plan: Plan, shard: Shard) -> list[Note]:
-    """Those of the notes that say something of other shards.
+def _shared(plan: Plan, shard: Shard) -> list[tuple[int, Said]]:
+    """Those of the notes that say something of other shards, with the numbers of their lines.
 
     These are notes of documents that return, or that join authors.
     """
-    notes = list(_notes(plan.form, shard))
+    notes = [(line.number, said) for line, said in _notes(plan.form, shard)]
     authors = defaultdict(set)
-    for _, doc, author, _ in notes:
+    for _, (doc, author, _) in notes:
         authors[doc].add(author)
-    return [note for note in notes if len(authors[note[1]]) > 1 or plan.returns(_name(note[1]))]
+    return [
+        (number, said)
+        for number, said in notes
+        if len(authors[said[0]]) > 1 or plan.returns(_name(said[0]))
+    ]
 
 
 def records(plan: Plan, shard: Shard) -> Iterator[Record]:
@@ -343,20 +366,21 @@ def records(plan: Plan, shard: Shard) -> Iterator[Record]:
     spec = plan.spec
     check_train(spec.valid, spec.test)
     if plan.form.plain and path.suffix not in JSON:
-        yield from _plain(spec, shard)
+        yield from _plain(plan, shard)
         return
     places = plan.places.beneath()
-    for note in _notes(plan.form, shard):
-        places.note(path, *note)
-    for line in _raw_lines(shard):
+    for line, said in _notes(plan.form, shard):
+        places.note(line, *said)
+    for line in plan.form.rows(shard):
         row = plan.form.parse(line)
         yield _record(spec, places, line, row, plan.form.body(line, row))
 
 
-def read(spec: OwnSpec, raw: Path | None = None, form: Form = TEXTS) -> Iterator[Record]:
+def read(spec: OwnSpec, raw: Path | None = None, form: Form | None = None) -> Iterator[Record]:
     """All records; `raw` is not used: the spec names the file. InputError if there are none."""
     empty = True
-    for record in records(Plan(spec, Places(), form=form), Shard(Range(Path(spec.path)))):
+    plan = Plan(spec, Places(), form=form or form_of(spec))
+    for record in records(plan, Shard(Range(Path(spec.path)))):
         empty = False
         yield record
     if empty:

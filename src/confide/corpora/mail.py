@@ -1,6 +1,6 @@
 """Mail, whose sender (the address in lower case) is the author.
 
-It is a folder of messages, a file each, or mbox files. `messages` is the layout of Enron
+It is a folder of messages, a file each, a Maildir, or mbox files. `messages` is the layout of Enron
 (person/folder/N.) and of Avocado (LDC2015T03) once its data/text/*.zip are unpacked, of which is
 assumed, from code that others published, that an e-mail is a file NNN/NNN-NNNNNN-EM.txt that begins
 with its header lines, and that other items have other letters than EM. What somebody else wrote is
@@ -12,7 +12,7 @@ import hashlib
 import mailbox
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from email import message_from_bytes
 from email.message import Message
@@ -41,8 +41,8 @@ def read(spec: MailSpec, raw: Path | None = None) -> Iterator[Record]:
     Guarantees: no two messages have one sender, date and text.
     """
     path = Path(spec.path)
-    pieces = mbox_messages if spec.layout == "mbox" else file_messages
-    yield from records(spec, spec.least, lambda: samples(pieces(path)), path)
+    messages_of = LAYOUTS[spec.layout]
+    yield from records(spec, spec.least, lambda: samples(messages_of(path)), path)
 
 
 def samples(messages: Iterator[tuple[str, bytes]]) -> Iterator[Sample]:
@@ -139,3 +139,31 @@ def mbox_messages(path: Path) -> Iterator[tuple[str, bytes]]:
             with closing(mailbox.mbox(file, create=False)) as box:
                 for key in box.iterkeys():
                     yield f"{name}:{key}", ESCAPED.sub(rb"\1", box.get_bytes(key))
+
+
+def maildir_messages(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of every message of a Maildir and of the folders in it, which may be hidden.
+
+    What is only being delivered (tmp) is none.
+    """
+    boxes = maildirs(folder)
+    if not boxes:
+        raise InputError("is no Maildir: no folder has both cur and new", file=folder, key="path")
+    for box in boxes:
+        for place in (box / "cur", box / "new"):
+            for path in sorted(place.iterdir()):
+                if not path.name.startswith(".") and path.is_file():
+                    yield path.relative_to(folder).as_posix(), read_bytes(path)
+
+
+def maildirs(folder: Path) -> list[Path]:
+    """A folder and those below it that hold mail as a Maildir does."""
+    found = (Path(here) for here, names, _ in os.walk(folder) if {"cur", "new"} <= {*names})
+    return sorted(found)
+
+
+LAYOUTS: dict[str, Callable[[Path], Iterator[tuple[str, bytes]]]] = {
+    "messages": file_messages,
+    "mbox": mbox_messages,
+    "maildir": maildir_messages,
+}

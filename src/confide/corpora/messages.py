@@ -1,9 +1,10 @@
-"""The user's own conversations: JSON lines with messages of a role and a content.
+"""The user's own conversations: JSON lines, or rows, with messages of a role and a content.
 
 The keys of a line are "messages", "doc", "author", "domain" and "split", as the reader `lines` has
 them; those of a message are "role", "content" and "spans", the gold spans of its content. A
 conversation is a document. The chat template of a pretrained model makes its text, in which spans
-and the assistants' turns are found again.
+and the assistants' turns are found again. Without one a message is "role: content" on a line of its
+own.
 """
 
 import importlib
@@ -15,6 +16,8 @@ from typing import Any
 
 from confide.corpora import lines
 from confide.corpora.lines import Body, Form, Line, Row
+from confide.corpora.table import table_lines
+from confide.corpora.table_files import Reading, columns, pieces
 from confide.errors import InputError
 from confide.provenance.artefacts import place_of
 from confide.runtime.limits import limited, little_memory
@@ -39,12 +42,48 @@ def read(spec: MessagesSpec, raw: Path | None = None) -> Iterator[Record]:
 def form_of(spec: MessagesSpec) -> Form:
     """How a line is read. The template is opened once in each process, when it is first needed."""
     parse = partial(lines.parsed, keys=KEYS, body="messages")
-    return Form(parse, partial(body, cache(partial(renderer, spec))))
+    rows = partial(lines.raw_lines, encoding=spec.encoding)
+    if is_table(spec):
+        rows = partial(rows_of, spec)
+    if spec.template is None:
+        return Form(parse, plain_body, rows=rows)
+    return Form(parse, partial(body, cache(partial(renderer, spec.template))), rows=rows)
 
 
-def renderer(spec: MessagesSpec) -> Callable[[Sequence[Message]], Conversation]:
+def is_table(spec: MessagesSpec) -> bool:
+    """Whether conversations are rows of a table."""
+    path = Path(spec.path)
+    return path.is_dir() or path.suffix.lower() in lines.TABLES
+
+
+def rows_of(spec: MessagesSpec, shard: lines.Shard) -> Iterator[Line]:
+    """Rows of a table that has a column `messages`, and may have others of these names."""
+    reading = Reading(encoding=spec.encoding)
+    first = pieces(shard.range.path, reading)[0]
+    there = columns(first.path, reading)
+    wanted = {key: key for key in KEYS if key in there or key == "messages"}
+    yield from table_lines(wanted, reading, shard)
+
+
+def plain(messages: Sequence[Message]) -> Conversation:
+    """A conversation for a model without a chat template: its messages, "role: content" each."""
+    text = ""
+    places = []
+    for role, content in messages:
+        text += f"{role}: "
+        places.append(Placed(len(text), len(text) + len(content), 0))
+        text += f"{content}\n"
+    return Conversation(text.removesuffix("\n"), places, [])
+
+
+def plain_body(line: Line, row: Row) -> Body:
+    """The same for the form of a line; nobody's turns are told apart, so that it may be cut."""
+    return body(lambda: plain, line, row)._replace(answers=None)
+
+
+def renderer(name: str) -> Callable[[Sequence[Message]], Conversation]:
     """What makes a text of a conversation, within bounds of time and memory."""
-    template = template_of(spec.template, "corpus.template")
+    template = template_of(name, "corpus.template")
     return limited(little_memory(template.rendered, MEMORY))
 
 

@@ -55,15 +55,15 @@ class SpeechesSpec(AuthoredSpec):
 
 
 class MailSpec(AuthoredSpec):
-    """A folder of messages, a file each (the Enron corpus), or mbox files: the sender is the
-    author.
+    """A folder of messages, a file each (the Enron corpus, *.eml), mbox files, or a Maildir: the
+    sender is the author.
     """
 
     reader: Literal["mail"]
     path: str
-    layout: Literal["messages", "mbox"] = (
-        "messages"  # mbox: `path` is a file, or a folder of files *.mbox
-    )
+    # mbox: `path` is a file, or a folder of files *.mbox; maildir: a folder of cur and new, and of
+    # folders of mail that have these
+    layout: Literal["messages", "mbox", "maildir"] = "messages"
     least: Several = 10  # messages of an author
 
 

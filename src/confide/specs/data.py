@@ -55,6 +55,8 @@ class OwnSpec(Spec):
     """What readers of the user's own files of lines have in common."""
 
     path: str
+    # None: UTF-8, or UTF-16 where a byte order mark says so
+    encoding: Literal["cp1252", "latin-1"] | None = None
     valid: Fraction = 0.1  # share of documents where lines carry no split
     test: Fraction = 0.1
     seed: int = 0
@@ -68,15 +70,32 @@ class LinesSpec(OwnSpec):
     reader: Literal["lines"]
 
 
+class TableSpec(OwnSpec):
+    """The user's own table, a document a row: CSV, TSV, Parquet, a folder of such files, or one
+    that datasets saved. Columns are read that are named here.
+    """
+
+    reader: Literal["table"]
+    text: str = "text"
+    doc: str | None = None
+    author: str | None = None
+    domain: str | None = None
+    split: str | None = None
+    spans: str | None = None  # [[start, end, label], …] as JSON, or a list of records
+    # of CSV; None: by the file's name, a comma (.csv) or a tab (.tsv)
+    delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = None
+    quotes: bool = True  # of CSV: False: a quote is a character like any other
+
+
 class MessagesSpec(OwnSpec):
-    """The user's own conversations: JSONL (messages of role, content and optional spans; optional
-    doc, author, domain, split).
+    """The user's own conversations: JSONL, or a table with columns of these names (messages of
+    role, content and optional spans; optional doc, author, domain, split).
     """
 
     reader: Literal["messages"]
     # folder of a pretrained model, or the name of one of the hub that is in its cache: its chat
-    # template makes a text of a conversation
-    template: str
+    # template makes a text of a conversation. None: a message is "role: content", one after another
+    template: str | None = None
 
 
 class WikiTextSpec(Spec):
@@ -198,6 +217,7 @@ CorpusSpec = Annotated[
     CustomerSimSpec
     | DialogFilesSpec
     | LinesSpec
+    | TableSpec
     | MessagesSpec
     | WikiTextSpec
     | TreebankSpec

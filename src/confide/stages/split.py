@@ -18,7 +18,7 @@ from confide.corpora.lines import AUTOMATIC
 from confide.errors import InputError
 from confide.files.io import dump_lines, write_pieces
 from confide.files.shards import scatter
-from confide.specs import MessagesSpec, OwnSpec, SplitSpec
+from confide.specs import LinesSpec, MessagesSpec, SplitSpec
 from confide.types import Record, Span
 
 Range = tuple[int, int]  # half-open, in characters of the document
@@ -197,14 +197,13 @@ def cuts(
 
     Any other corpus is read from one end to the other.
     """
-    if not isinstance(spec.corpus, OwnSpec):
-        yield READERS[spec.corpus.reader](spec.corpus, raw), Counter()
+    corpus = spec.corpus
+    if not isinstance(corpus, LinesSpec | MessagesSpec) or not lines.divisible(corpus):
+        yield READERS[corpus.reader](corpus, raw), Counter()
         return
-    form = lines.TEXTS
-    if isinstance(spec.corpus, MessagesSpec):
-        form = messages.form_of(spec.corpus)
-    plan = lines.plan(spec.corpus, folder, threads, form)
-    yield from scatter(lambda: partial(cut, spec, plan), lines.parts(spec.corpus), threads)
+    form = messages.form_of(corpus) if isinstance(corpus, MessagesSpec) else lines.form_of(corpus)
+    plan = lines.plan(corpus, folder, threads, form)
+    yield from scatter(lambda: partial(cut, spec, plan), lines.parts(corpus), threads)
 
 
 def split(spec: SplitSpec, *, output: Path, raw: Path | None = None, threads: int = 1) -> None:

@@ -1,0 +1,245 @@
+"""What kind of corpus a file or folder is, and which reader takes it.
+
+It is told by names and first bytes, by the names of columns and by how many words stand in them.
+Nothing of a text is said.
+"""
+
+from collections.abc import Iterator, Sequence
+from email import message_from_bytes
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from confide.corpora.lines import JSON, TABLES, Shard, raw_lines
+from confide.corpora.mail import SEPARATOR, maildirs
+from confide.corpora.table import OPTIONAL
+from confide.corpora.table_files import (
+    ARROW,
+    DELIMITERS,
+    KINDS,
+    SAVED,
+    SAVED_SPLITS,
+    Kind,
+    Piece,
+    Reading,
+    columns,
+    hint,
+    is_heading,
+    is_name,
+    listed,
+    pieces,
+    sample,
+)
+from confide.errors import InputError
+from confide.files.encodings import Encoding, codec_of, text_lines
+from confide.files.io import Range, readable
+from confide.specs import CorpusSpec, LinesSpec, MailSpec, MessagesSpec, TableSpec
+from confide.types import SPLITS
+
+SAMPLE = 200  # rows that are looked at
+SEVERAL = 4  # words of a text, in the mean; a name or a code has fewer
+OTHER_DELIMITERS = (";", "\t", "|")  # of files *.csv
+TURNS = "conversations, a message a line that begins with its role"
+HEADERS = ("From", "Date")  # that every message has
+LOOKED_AT = 1 << 14  # bytes of a file that may be a message
+KINDS_OF_FOLDER = "a folder that datasets saved, of tables, of mbox files, of mail, a Maildir"
+
+
+class Input(NamedTuple):
+    """What reads a corpus, and what a user should know of it."""
+
+    spec: CorpusSpec
+    said: str
+
+
+class Asked(NamedTuple):
+    """What a user says of a corpus beside its place."""
+
+    column: str | None = None
+    author: str | None = None
+    encoding: Encoding | None = None
+
+
+def recognised(path: Path, asked: Asked) -> Input:
+    """The reader for a corpus. InputError where none fits, or a column must be named."""
+    with readable(path):
+        path.stat()
+    if is_table(path):
+        return table(path, asked)
+    for flag in ("column", "author"):
+        if getattr(asked, flag) is not None:
+            message = "is no table: no name of a file or folder says so"
+            raise InputError(message, file=path, key=f"--{flag}", value=getattr(asked, flag))
+    if path.suffix.lower() == ".eml" and path.is_file():
+        raise InputError("is one message: give the folder of all", file=path)
+    is_mbox = path.suffix.lower() in ("", ".mbox", ".mbx") and path.is_file()
+    if path.is_file() and not (is_mbox and _begins(path, SEPARATOR)):
+        return file_of_lines(path, asked.encoding)
+    if asked.encoding is not None:
+        message = "is for text: messages name their own"
+        raise InputError(message, file=path, key="--encoding", value=asked.encoding)
+    if path.is_dir():
+        return folder(path)
+    return mail(path, "mbox", "an mbox file, as it begins with From")
+
+
+def is_table(path: Path) -> bool:
+    """Whether a name says that this is a table."""
+    if path.is_dir():
+        saved = (path / SAVED).exists() or (path / SAVED_SPLITS).exists()
+        return saved or any(each.suffix.lower() in KINDS for each in _visible(path))
+    return path.suffix.lower() in TABLES
+
+
+def folder(path: Path) -> Input:
+    """Mail, of one kind or another."""
+    if maildirs(path):
+        return mail(path, "maildir", "a Maildir, as it has cur and new")
+    if any(path.rglob("*.mbox")):
+        return mail(path, "mbox", "a folder of mbox files")
+    files = list(islice(_visible(path), SAMPLE))
+    letters = sum(map(is_message, files))
+    if letters and 2 * letters >= len(files):
+        return mail(path, "messages", "a folder of messages, as files begin with their headers")
+    raise InputError(f"is none of the folders that are known: {KINDS_OF_FOLDER}", file=path)
+
+
+def mail(path: Path, layout: str, said: str) -> Input:
+    """A reader of mail."""
+    spec = MailSpec.model_validate({"reader": "mail", "path": str(path), "layout": layout})
+    return Input(spec, f"{said}; senders are the authors, who have {spec.least} messages or more")
+
+
+def is_message(path: Path) -> bool:
+    """Whether a file begins with the headers of mail."""
+    with readable(path), open(path, "rb") as file:
+        message = message_from_bytes(file.read(LOOKED_AT))
+    return all(message[name] is not None for name in HEADERS)
+
+
+def file_of_lines(path: Path, encoding: Encoding | None) -> Input:
+    """Conversations, other JSON lines, or plain text."""
+    codec = codec_of(path, encoding).upper()
+    given = {"path": str(path), "encoding": encoding}
+    if path.suffix not in JSON:
+        spec = LinesSpec.model_validate({"reader": "lines"} | given)
+        return Input(spec, f"plain text in {codec}, a document a line")
+    line = next(raw_lines(Shard(Range(path)), encoding), None)
+    if line is not None and line.content.lstrip().startswith(b"["):
+        message = "is a JSON array: expected a JSON object a line, as `jq -c '.[]'` writes them"
+        raise InputError(message, file=path, line=line.number)
+    if line is not None and b'"messages"' in line.content and _has_messages(line.content):
+        chats = MessagesSpec.model_validate({"reader": "messages"} | given)
+        return Input(chats, f'JSON lines in {codec} with the key "messages": {TURNS}')
+    spec = LinesSpec.model_validate({"reader": "lines"} | given)
+    return Input(spec, f"JSON lines in {codec}, by the file's name")
+
+
+def _has_messages(line: bytes) -> bool:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False  # the reader says where
+    return isinstance(row, dict) and "messages" in row
+
+
+def table(path: Path, asked: Asked) -> Input:
+    """A table, with the columns that have the names of keys, and one of texts."""
+    found = pieces(path, Reading(encoding=asked.encoding))
+    first = found[0].path
+    reading = Reading(delimiter_of(first, asked.encoding), encoding=asked.encoding)
+    there = columns(first, reading)
+    if asked.column is None and there.get("messages") == "list":
+        chats = MessagesSpec(reader="messages", path=str(path))
+        said = f"{kind(path, first)}, column messages: {TURNS}"
+        return Input(chats, said + splits_of(found))
+    text, why = text_column(first, there, reading, asked.column)
+    named = {key: key for key in (*OPTIONAL, "spans") if key in there and key != text}
+    if asked.author is not None:
+        _check(first, there, asked.author, "--author")
+        named["author"] = asked.author
+    if splits := splits_of(found):
+        named.pop("split", None)
+    given = {"reader": "table", "path": str(path), "text": text, "encoding": asked.encoding}
+    spec = TableSpec.model_validate(given | {"delimiter": reading.delimiter} | named)
+    others = "".join(f", {key} from {column}" for key, column in named.items())
+    return Input(spec, f"{kind(path, first)}: text from {text} ({why}){others}{splits}")
+
+
+def splits_of(found: Sequence[Piece]) -> str:
+    """Which splits a folder gives, in words; others are drawn."""
+    given = [split for split in SPLITS if any(piece.split == split for piece in found)]
+    return f", {' and '.join(given)} as the folder has them" if given else ""
+
+
+def kind(path: Path, first: Path) -> str:
+    """What a table is, in words."""
+    if not path.is_dir():
+        return f"a table, {path.suffix}"
+    saved = first.suffix == ARROW
+    return "a folder that datasets saved" if saved else f"a folder of tables, *{first.suffix}"
+
+
+def delimiter_of(path: Path, encoding: Encoding | None) -> str | None:
+    """The delimiter of a file *.csv whose header has another one than commas; None: the usual."""
+    if DELIMITERS.get(path.suffix.lower()) != ",":
+        return None
+    header = next(text_lines(path, encoding), "")
+    if "," in header:
+        return None
+    return next((other for other in OTHER_DELIMITERS if other in header), None)
+
+
+def text_column(
+    path: Path, there: dict[str, Kind], reading: Reading, wanted: str | None
+) -> tuple[str, str]:
+    """The column that holds texts, and why. InputError, with names, where it must be named."""
+    if wanted is not None:
+        _check(path, there, wanted, "--column")
+        return wanted, "as --column says"
+    is_text = path.suffix.lower() in DELIMITERS
+    if is_text and not all(map(is_heading, there)):
+        message = "line 1 does not look like a header: names of columns are words"
+        raise InputError(message, file=path)
+    texts = [name for name, kind in there.items() if kind == "text"]
+    if "text" in texts:
+        return "text", "by its name"
+    long = list(_of_several_words(path, reading, texts))
+    if len(long) == 1 and is_name(long[0]):
+        return long[0], "the only column of several words"
+    if not texts:
+        raise InputError("has no column of text", file=path)
+    names = listed([*there], is_text, long or texts)
+    raise InputError(f"which column holds the texts? --column, one of: {names}", file=path)
+
+
+def _of_several_words(path: Path, reading: Reading, texts: list[str]) -> Iterator[str]:
+    """Columns whose cells have several words in the mean."""
+    found = sample(path, reading, texts, SAMPLE)
+    for index, name in enumerate(texts):
+        cells = [row[index] for row in found if row[index]]
+        words = sum(len(cell.split()) for cell in cells)
+        if cells and words >= SEVERAL * len(cells):
+            yield name
+
+
+def _check(path: Path, there: dict[str, Kind], column: str, flag: str) -> None:
+    if column not in there:
+        is_text = path.suffix.lower() in DELIMITERS
+        message = f"there is no such column{hint(list(there), column, is_text)}"
+        raise InputError(message, file=path, key=flag, value=column)
+
+
+def _visible(path: Path) -> Iterator[Path]:
+    """Files below a folder that are not hidden."""
+    for each in path.rglob("*"):
+        parts = each.relative_to(path).parts
+        if not any(part.startswith(".") for part in parts) and each.is_file():
+            yield each
+
+
+def _begins(path: Path, start: bytes) -> bool:
+    with readable(path), open(path, "rb") as file:
+        return file.read(len(start)) == start

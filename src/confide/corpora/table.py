@@ -1,0 +1,138 @@
+"""The user's own table: CSV, TSV, Parquet, or a folder that `datasets` saved; a document a row.
+
+A row is read as a JSON line of the reader `lines`, with what the specification names as its keys,
+so that both give the same points. Only one process reads a table, whatever `--threads` says.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from confide.corpora import lines
+from confide.corpora.lines import Form, Line, Shard
+from confide.corpora.table_files import SPLIT_NAMES, Piece, Reading, columns, pieces, rows
+from confide.errors import InputError
+from confide.files import jsons
+from confide.specs import TableSpec
+from confide.types import Record
+
+OPTIONAL = ("doc", "author", "domain", "split")  # keys whose values are names
+PARSED = ("spans", "messages")  # keys whose values are lists, or JSON
+KINDS = {
+    **dict.fromkeys(("text",), ("text",)),
+    **dict.fromkeys(OPTIONAL, ("text", "number", "nothing")),
+    **dict.fromkeys(PARSED, ("text", "list", "nothing")),
+}
+
+
+def read(spec: TableSpec, raw: Path | None = None) -> Iterator[Record]:
+    """All rows; `raw` is not used: the spec names the file. InputError if there are none.
+
+    Errors: InputError names file, line (or number of the row) and column, never the text.
+    """
+    yield from lines.read(spec, raw, form_of(spec))
+
+
+def form_of(spec: TableSpec) -> Form:
+    """How rows are read."""
+    return lines.TEXTS._replace(
+        plain=False, rows=partial(table_lines, columns_of(spec), reading_of(spec))
+    )
+
+
+def columns_of(spec: TableSpec) -> dict[str, str]:
+    """Names of the columns by key, of those that are read."""
+    named = {key: getattr(spec, key) for key in ("text", *OPTIONAL, "spans")}
+    return {key: column for key, column in named.items() if column is not None}
+
+
+def reading_of(spec: TableSpec) -> Reading:
+    """How the files are written."""
+    return Reading(spec.delimiter, spec.quotes, spec.encoding)
+
+
+def table_lines(wanted: Mapping[str, str], reading: Reading, shard: Shard) -> Iterator[Line]:
+    """Each row of a table as a JSON line; `wanted`: columns by key."""
+    number = 0
+    for piece in pieces(shard.range.path, reading):
+        check_columns(piece, reading, wanted)
+        for place, values in rows(piece.path, reading, list(wanted.values())):
+            number += 1
+            line = Line(piece.path, number, b"", place)
+            cells = zip(wanted.items(), values, strict=True)
+            row = {key: value_of(line, key, column, value) for (key, column), value in cells}
+            if piece.split is not None:
+                row["split"] = piece.split
+            yield line._replace(content=content_of(line, row))
+
+
+def check_columns(piece: Piece, reading: Reading, wanted: Mapping[str, str]) -> None:
+    """InputError for a column of another kind than its key needs, or a second word on splits."""
+    there = columns(piece.path, reading)
+    for key, column in wanted.items():
+        if column in there and there[column] not in KINDS[key]:
+            needed = " or ".join(kind for kind in KINDS[key] if kind != "nothing")
+            message = f"expected a column of {needed} for {key}"
+            raise InputError(message, file=piece.path, key=column)
+    if piece.split is not None and "split" in wanted:
+        message = "the folder has splits of its own: leave this out"
+        raise InputError(message, file=piece.path, key="split", value=wanted["split"])
+
+
+def value_of(line: Line, key: str, column: str, value: Any) -> Any:
+    """What a cell says, as JSON has it: an empty one says nothing, but for the text."""
+    if key == "text":
+        if not isinstance(value, str):
+            raise line.refused("has no text: it is null", column)
+        return value
+    if value is None or value == "":
+        return None
+    if key in OPTIONAL:
+        name = str(value)
+        if key != "split":
+            return name
+        if name.lower() not in SPLIT_NAMES:
+            raise line.refused("expected train, valid (or validation, dev) or test", column)
+        return SPLIT_NAMES[name.lower()]
+    if isinstance(value, str):
+        try:
+            value = jsons.loads(value)
+        except ValueError:
+            raise line.refused("expected JSON", column) from None
+    return triples(value) if key == "spans" else [pruned(message) for message in listed(value)]
+
+
+def listed(value: Any) -> Any:
+    """A list of messages, or what is none as one: the reader refuses it."""
+    return value if isinstance(value, list) else [value]
+
+
+def pruned(message: Any) -> Any:
+    """A message without fields that say nothing, as those of other rows are in a table."""
+    if not isinstance(message, dict):
+        return message
+    kept = {name: value for name, value in message.items() if value is not None}
+    return kept | {"spans": triples(kept["spans"])} if "spans" in kept else kept
+
+
+def triples(spans: Any) -> Any:
+    """Spans as [start, end, label], of a list of records, which is what a column can hold."""
+    if not isinstance(spans, list):
+        return spans
+    return [
+        [span["start"], span["end"], span["label"]]
+        if isinstance(span, dict) and span.keys() == {"start", "end", "label"}
+        else span
+        for span in spans
+    ]
+
+
+def content_of(line: Line, row: dict[str, Any]) -> bytes:
+    """A row as JSON. InputError for what JSON does not have, such as dates or bytes."""
+    try:
+        return orjson.dumps(row)
+    except orjson.JSONEncodeError:
+        raise line.refused("holds a value that is neither text, number nor list") from None

@@ -1,0 +1,356 @@
+"""Rows of tables in files: CSV and TSV, Parquet, and what `datasets` saves (Arrow streams).
+
+A table is one file, or a folder: one that `save_to_disk` wrote, or one of files of a kind. All of
+them are read a little at a time. `pyarrow` is imported where a file needs it. Names of columns are
+shown where they look like names: a file without a header begins with text.
+"""
+
+import csv
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from confide.errors import InputError
+from confide.files.encodings import Encoding, text_lines
+from confide.files.io import LONGEST, read_object, readable
+from confide.types import SPLITS, SplitName
+
+Kind = Literal["text", "number", "list", "nothing", "other"]  # of a column
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+ARROW = ".arrow"
+PARQUET = ".parquet"
+KINDS = (*DELIMITERS, PARQUET)  # files of a folder that nobody but their names describes
+SAVED = "state.json"  # of a folder that save_to_disk wrote
+SAVED_SPLITS = "dataset_dict.json"  # of one with a folder for each split
+BATCH = 256  # rows of Arrow that are looked at together
+# what others call splits
+SPLIT_NAMES: dict[str, SplitName] = {
+    "train": "train",
+    "training": "train",
+    "valid": "valid",
+    "validation": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "test": "test",
+}
+PART = re.compile(r"([A-Za-z]+)(?:[-_.].*)?")  # a file's name that may begin with a split's
+NAME = re.compile(r"[^\W\d]\w*(?:[./-]\w+)*")  # of a column; with blanks it may be of a person
+HEADING = re.compile(r"[^\W\d]\w*(?:[ ./-]+\w+){0,3}[^\w\n]?")  # what may head a column
+LONGEST_NAME = 40
+SHOWN = 20  # names of columns in an error
+
+
+class Reading(NamedTuple):
+    """What a user says of how a file is written; only CSV needs it."""
+
+    delimiter: str | None = None  # None: by the name of the file
+    quotes: bool = True  # whether " begins a quoted field; else it is a character like any other
+    encoding: Encoding | None = None
+
+
+class Piece(NamedTuple):
+    """A file of a table, and the split that the folder gives it."""
+
+    path: Path
+    split: SplitName | None = None
+
+
+def pieces(path: Path, reading: Reading) -> list[Piece]:
+    """The files of a table, in order.
+
+    Where a folder names all three splits its files have them. Where it lacks one, documents of
+    train are divided by the corpus's shares, and have none.
+    """
+    if not path.is_dir():
+        return [Piece(path)]
+    found = _saved_splits(path) if (path / SAVED_SPLITS).exists() else _named(path, reading)
+    if {piece.split for piece in found} >= {*SPLITS}:
+        return sorted(found, key=lambda piece: SPLITS.index(piece.split or "train"))
+    return [piece._replace(split=None) if piece.split == "train" else piece for piece in found]
+
+
+def _saved_splits(folder: Path) -> list[Piece]:
+    """Files of what a DatasetDict saved."""
+    file = folder / SAVED_SPLITS
+    names = read_object(file, "splits")["splits"]
+    if not isinstance(names, list) or not names:
+        raise InputError("expected a list of names", file=file, key="splits")
+    found: list[Piece] = []
+    for name in names:
+        if not isinstance(name, str) or name not in SPLIT_NAMES:
+            known = "is none of train, validation, test: give the folder of one split"
+            raise InputError(known, file=file, key="splits", value=name)
+        split = SPLIT_NAMES[name]
+        if any(piece.split == split for piece in found):
+            raise InputError("names a split twice", file=file, key="splits", value=name)
+        found += [Piece(path, split) for path in _saved(folder / name)]
+    return found
+
+
+def _saved(folder: Path) -> list[Path]:
+    """Files of what a Dataset saved; none outside of the folder."""
+    file = folder / SAVED
+    state = read_object(file, "_data_files")
+    if state.get("_indices_data_files"):
+        message = "picks rows of its files: save it again after flatten_indices()"
+        raise InputError(message, file=file, key="_indices_data_files")
+    found = []
+    for entry in state["_data_files"] if isinstance(state["_data_files"], list) else ():
+        name = entry.get("filename") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or Path(name).name != name or not name.endswith(ARROW):
+            raise InputError("expected names of files *.arrow", file=file, key="_data_files")
+        found.append(folder / name)
+    if not found:
+        raise InputError("names no files", file=file, key="_data_files")
+    return found
+
+
+def _named(folder: Path, reading: Reading) -> list[Piece]:
+    """Files of a folder by their names, which tell splits if all of them begin with one."""
+    if (folder / SAVED).exists():
+        return [Piece(path) for path in _saved(folder)]
+    with readable(folder):
+        files = sorted(path for path in folder.rglob("*") if _is_table(path, folder))
+    kinds = {path.suffix.lower() for path in files}
+    if len(kinds) != 1:
+        several = f"holds files of several kinds: {', '.join(sorted(kinds))}; give a folder of one"
+        one = f"holds no table: no {SAVED} of datasets, and no files *{', *'.join(KINDS)}"
+        raise InputError(several if kinds else one, file=folder, key="path")
+    found = [_split_of(path) for path in files]
+    return list(map(Piece, files, found if None not in found else [None] * len(files)))
+
+
+def _is_table(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return not hidden and path.suffix.lower() in KINDS and path.is_file()
+
+
+def _split_of(path: Path) -> SplitName | None:
+    """Split that the name of a file begins with, as train-00000-of-00002.parquet does."""
+    match = PART.fullmatch(path.stem)
+    return SPLIT_NAMES.get(match[1].lower()) if match else None
+
+
+def is_csv(path: Path, reading: Reading) -> bool:
+    """Whether a file is read as text. InputError for a name that says nothing."""
+    suffix = path.suffix.lower()
+    if reading.delimiter is not None or suffix in DELIMITERS:
+        return True
+    if suffix not in (PARQUET, ARROW):
+        known = ", ".join((*KINDS, ARROW))
+        raise InputError(
+            f"is none of {known}: of CSV say the delimiter", file=path, key="delimiter"
+        )
+    if reading.encoding is not None:
+        message = "is for text: Parquet and Arrow have one of their own"
+        raise InputError(message, file=path, key="encoding", value=reading.encoding)
+    return False
+
+
+def columns(path: Path, reading: Reading) -> dict[str, Kind]:
+    """Names of a file's columns, and of what kind they are; those of CSV are text."""
+    if is_csv(path, reading):
+        return dict.fromkeys(next(_csv(path, reading))[1], "text")
+    with _legible(path):
+        return {field.name: kind_of(field.type) for field in _schema(path)}
+
+
+def rows(path: Path, reading: Reading, names: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
+    """Line, or number from 1 on, of each row of a file, and what stands in the columns.
+
+    InputError where a column is not there, or stands twice, or the file is broken.
+    """
+    read = _csv_rows if is_csv(path, reading) else _arrow_rows
+    yield from read(path, reading, names)
+
+
+def _csv(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """Line at which each row begins, and its fields; first of all the header.
+
+    Blank lines are no rows.
+    """
+    csv.field_size_limit(LONGEST)
+    delimiter = reading.delimiter or DELIMITERS[path.suffix.lower()]
+    lines = text_lines(path, reading.encoding)
+    table = csv.reader(lines, delimiter=delimiter, strict=True)
+    if not reading.quotes:
+        table = csv.reader(lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_NONE)
+    empty = True
+    while True:
+        line = table.line_num + 1
+        try:
+            fields = next(table, None)
+        except csv.Error:
+            message = "malformed quotes or line ends; `quotes: false` where quotes mean nothing"
+            raise InputError(message, file=path, line=line) from None
+        if fields is None:
+            break
+        if fields:
+            empty = False
+            yield line, fields
+    if empty:
+        raise InputError("is empty: expected a header with names of columns", file=path)
+
+
+def _csv_rows(
+    path: Path, reading: Reading, names: Sequence[str]
+) -> Iterator[tuple[int, list[str]]]:
+    table = _csv(path, reading)
+    line, header = next(table)
+    places = [_place(path, header, name, line) for name in names]
+    for line, fields in table:
+        if len(fields) != len(header):
+            message = f"has {len(fields)} fields, and the header has {len(header)}"
+            raise InputError(message, file=path, line=line)
+        yield line, [fields[place] for place in places]
+
+
+def _arrow_rows(
+    path: Path, reading: Reading, names: Sequence[str]
+) -> Iterator[tuple[int, list[Any]]]:
+    with _legible(path):
+        header = [field.name for field in _schema(path)]
+    for name in names:
+        _place(path, header, name)
+    number = 0
+    for batch in _batches(path, list(dict.fromkeys(names))):
+        with _legible(path):
+            batch.validate(full=True)
+            values = [batch.column(name).to_pylist() for name in names]
+        for row in zip(*values, strict=True):
+            number += 1
+            yield number, list(row)
+
+
+def _place(path: Path, header: Sequence[str], name: str, line: int | None = None) -> int:
+    """Where a column stands; `line`: of a header in CSV. InputError if it does not, or twice."""
+    if (count := header.count(name)) == 1:
+        return header.index(name)
+    help_text = hint(header, name, is_text=line is not None)
+    message = "stands twice in the header" if count else f"there is no such column{help_text}"
+    raise InputError(message, file=path, line=line, key=name)
+
+
+def hint(header: Sequence[str], wanted: str, is_text: bool) -> str:
+    """What to say of the columns after an error: their names, unless they may be values.
+
+    `is_text`: the header is the first line of a file, which may have none.
+    """
+    if is_text and len(header) == 1 and not is_name(header[0]):
+        return ", and line 1 is one column: is the delimiter another?"
+    if is_text and not all(map(is_heading, header)):
+        return ", and line 1 does not look like a header"
+    folded = {name.lower(): name for name in header if is_name(name) or not is_text}
+    close = difflib.get_close_matches(wanted.lower(), folded, n=1)
+    meant = f": did you mean {folded[close[0]]}?" if close else ""
+    return f"{meant} (columns: {listed(header, is_text)})"
+
+
+def listed(header: Sequence[str], is_text: bool, chosen: Sequence[str] | None = None) -> str:
+    """Names of columns, of the chosen ones, as many as a line has room for.
+
+    One with blanks may be no name, and is told by its number.
+    """
+    names = header if chosen is None else chosen
+    shown = [
+        name if is_name(name) or not is_text else f"the name of column {header.index(name) + 1}"
+        for name in names[:SHOWN]
+    ]
+    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    return ", ".join([*shown, *more])
+
+
+def is_heading(cell: str) -> bool:
+    """Whether a cell of the first line may be the name of a column."""
+    return len(cell) <= LONGEST_NAME and HEADING.fullmatch(cell) is not None
+
+
+def is_name(column: str) -> bool:
+    """Whether it can be shown as the name of a column."""
+    return len(column) <= LONGEST_NAME and NAME.fullmatch(column) is not None
+
+
+def _schema(path: Path) -> Any:
+    """The Arrow schema of a file."""
+    if path.suffix.lower() == PARQUET:
+        return _parquet(path).schema_arrow
+    with _stream(path) as reader:
+        return reader.schema
+
+
+def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
+    """Some rows at a time, of these columns."""
+    if path.suffix.lower() == PARQUET:
+        with _legible(path):
+            batches = _parquet(path).iter_batches(BATCH, columns=names)
+        yield from _each(path, batches)
+        return
+    with _legible(path):
+        stream = _stream(path)
+    for batch in _each(path, stream):
+        chosen = batch.select(names)
+        for start in range(0, chosen.num_rows, BATCH):
+            yield chosen.slice(start, BATCH)
+
+
+def _each(path: Path, batches: Iterator[Any]) -> Iterator[Any]:
+    while True:
+        with _legible(path):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def _parquet(path: Path) -> Any:
+    import pyarrow.parquet
+
+    with readable(path):
+        path.stat()
+    return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+
+
+def _stream(path: Path) -> Any:
+    """The record batches of an Arrow stream, which is mapped and not read whole."""
+    import pyarrow
+
+    with readable(path):
+        path.stat()
+    return pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))
+
+
+@contextmanager
+def _legible(path: Path) -> Iterator[None]:
+    """InputError where pyarrow cannot read a file; its own words may quote it."""
+    import pyarrow
+
+    try:
+        yield
+    except InputError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError):
+        kind = "Parquet" if path.suffix.lower() == PARQUET else "Arrow, as datasets saves it"
+        raise InputError(f"is broken, or no file of {kind}", file=path) from None
+
+
+def kind_of(arrow: Any) -> Kind:
+    """Kind of a column by its Arrow type; a dictionary is what it holds."""
+    from pyarrow import types
+
+    kind = arrow.value_type if types.is_dictionary(arrow) else arrow
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_integer(kind):
+        return "number"
+    if types.is_list(kind) or types.is_large_list(kind):
+        return "list"
+    return "nothing" if types.is_null(kind) else "other"
+
+
+def sample(path: Path, reading: Reading, names: Sequence[str], count: int) -> list[list[Any]]:
+    """The first rows of a file."""
+    return [row for _, row in islice(rows(path, reading, names), count)]

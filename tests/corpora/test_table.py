@@ -1,0 +1,494 @@
+"""Tables: the points of JSON lines whatever the format, and one clear line for what is broken."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.corpora import READERS, table_files
+from confide.errors import InputError
+from confide.files import shards
+from confide.specs import CorpusSpec, LinesSpec, MessagesSpec, SplitSpec, TableSpec
+from confide.stages.split import split
+from confide.types import Record
+
+SECRET = "hunter2"
+OWN = {"doc": "doc", "author": "author", "domain": "domain", "split": "split", "spans": "spans"}
+ROWS: list[dict[str, Any]] = [
+    {
+        "text": f'Row {number}, "said" Ann\nto\tme; a, b é 😀',
+        "doc": f"d{number // 2}",
+        "author": f"a{number // 4}" if number % 5 else None,
+        "domain": "xy"[number // 2 % 2],
+        "split": ("train", "train", "valid", "test")[number // 2 % 4],
+        "spans": [[number // 10 + 14, number // 10 + 17, "name"]] if number % 3 else None,
+    }
+    for number in range(60)
+]
+
+
+def schema() -> pa.Schema:
+    span = pa.struct([("start", pa.int64()), ("end", pa.int32()), ("label", pa.string())])
+    names = [(key, pa.string()) for key in ("text", "doc", "author", "domain", "split")]
+    return pa.schema([*names, ("spans", pa.list_(span))])
+
+
+def arrow(rows: list[dict[str, Any]]) -> pa.Table:
+    keys = ("start", "end", "label")
+    listed = [
+        row | {"spans": row["spans"] and [dict(zip(keys, s, strict=True)) for s in row["spans"]]}
+        for row in rows
+    ]
+    return pa.Table.from_pylist(listed, schema())
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]], delimiter: str, encoding: str) -> None:
+    with open(path, "w", newline="", encoding=encoding) as file:
+        table = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+        table.writeheader()
+        for row in rows:
+            table.writerow(row | {"spans": row["spans"] and json.dumps(row["spans"])})
+
+
+def write_dataset(folder: Path, table: pa.Table, files: int = 1) -> None:
+    """What `save_to_disk` of datasets writes."""
+    folder.mkdir(parents=True)
+    size = -(-table.num_rows // files)
+    names = [f"data-{index:05}-of-{files:05}.arrow" for index in range(files)]
+    for index, name in enumerate(names):
+        with pa.OSFile(str(folder / name), "wb") as out:
+            part = table.slice(index * size, size)
+            with pa.ipc.new_stream(out, table.schema) as writer:
+                writer.write_table(part, max_chunksize=7)
+    state = {"_data_files": [{"filename": name} for name in names], "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state))
+    (folder / "dataset_info.json").write_text("{}")
+
+
+def points(corpus: CorpusSpec, folder: Path, threads: int = 1) -> bytes:
+    output = folder / "points.jsonl"
+    split(SplitSpec(corpus=corpus), output=output, threads=threads)
+    return output.read_bytes()
+
+
+def by_lines(folder: Path, rows: list[dict[str, Any]], **options: Any) -> bytes:
+    """The oracle: the same rows as JSON lines."""
+    path = folder / "oracle.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return points(LinesSpec(reader="lines", path=str(path), **options), folder)
+
+
+def as_csv(path: Path, delimiter: str = ",", encoding: str = "utf-8") -> None:
+    write_csv(path, ROWS, delimiter, encoding)
+
+
+def as_parquet(path: Path) -> None:
+    pq.write_table(arrow(ROWS), path, row_group_size=11)
+
+
+def as_dictionaries(path: Path) -> None:
+    coded = [pa.chunked_array(arrow(ROWS)[key]).dictionary_encode() for key in ("text", "doc")]
+    rest = arrow(ROWS).select(["author", "domain", "split", "spans"])
+    pq.write_table(rest.add_column(0, "doc", coded[1]).add_column(0, "text", coded[0]), path)
+
+
+def as_dataset(path: Path) -> None:
+    write_dataset(path, arrow(ROWS), files=3)
+
+
+FORMATS: dict[str, tuple[Callable[[Path], None], dict[str, Any]]] = {
+    "plain.csv": (as_csv, {}),
+    "marked.CSV": (lambda path: as_csv(path, encoding="utf-8-sig"), {}),
+    "wide.csv": (lambda path: as_csv(path, encoding="utf-16"), {}),
+    "tabs.tsv": (lambda path: as_csv(path, "\t"), {}),
+    "other.txt": (lambda path: as_csv(path, ";"), {"delimiter": ";"}),
+    "rows.parquet": (as_parquet, {}),
+    "coded.parquet": (as_dictionaries, {}),
+    "saved": (as_dataset, {}),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_points_are_those_of_json_lines(tmp_path: Path, name: str) -> None:
+    write, options = FORMATS[name]
+    write(tmp_path / name)
+    corpus = TableSpec(reader="table", path=str(tmp_path / name), **OWN, **options)
+    assert points(corpus, tmp_path, threads=2) == by_lines(tmp_path, ROWS)
+
+
+@pytest.mark.parametrize("name", ["plain.csv", "rows.parquet", "saved"])
+def test_only_columns_that_are_named_are_read(tmp_path: Path, name: str) -> None:
+    FORMATS[name][0](tmp_path / name)
+    corpus = TableSpec(reader="table", path=str(tmp_path / name), seed=3)
+    bare = [{"text": row["text"]} for row in ROWS]
+    assert points(corpus, tmp_path) == by_lines(tmp_path, bare, seed=3)
+    other = TableSpec(reader="table", path=str(tmp_path / name), text="domain", author="doc")
+    renamed = [{"text": row["domain"], "author": row["doc"]} for row in ROWS]
+    assert points(other, tmp_path) == by_lines(tmp_path, renamed)
+
+
+def test_numbers_name_documents_and_authors(tmp_path: Path) -> None:
+    table = pa.table({"text": ["a", "b", "c"], "id": [7, 7, 8], "who": pa.array([1, 1, None])})
+    pq.write_table(table, tmp_path / "t.parquet")
+    corpus = TableSpec(
+        reader="table", path=str(tmp_path / "t.parquet"), doc="id", author="who", test=0, valid=0
+    )
+    found = [(record.doc, record.author) for record in READERS["table"](corpus)]
+    assert found == [("7", "1"), ("7", "1"), ("8", None)]
+
+
+@pytest.mark.parametrize("kind", ["saved", "parquet", "csv"])
+def test_splits_of_a_folder(tmp_path: Path, kind: str) -> None:
+    """A folder with all splits has them; where one is missing, train is divided by its shares."""
+    rows = [{key: row[key] for key in ("text", "doc", "author", "spans")} for row in ROWS]
+    parts = {"train": rows[:40], "validation": rows[40:48], "test": rows[48:]}
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for name, part in parts.items():
+        table = arrow([row | {"domain": None, "split": None} for row in part])
+        if kind == "saved":
+            write_dataset(folder / name, table)
+        elif kind == "parquet":
+            pq.write_table(table, folder / f"{name}-00000-of-00001.parquet")
+        else:
+            write_csv(folder / f"{name}.csv", part, ",", "utf-8")
+    described = folder / "dataset_dict.json"
+    if kind == "saved":
+        described.write_text('{"splits": ["test", "train", "validation"]}')
+    named = {"doc": "doc", "author": "author", "spans": "spans"}
+    corpus = TableSpec(reader="table", path=str(folder), valid=0.2, test=0.2, **named)
+    names = {"train": "train", "validation": "valid", "test": "test"}
+    given = [row | {"split": names[name]} for name, part in parts.items() for row in part]
+    assert points(corpus, tmp_path) == by_lines(tmp_path, given)
+    if kind == "saved":
+        described.write_text('{"splits": ["train", "test"]}')
+        last = {"split": "test"}
+        some = [*parts["train"], *(row | last for row in parts["test"])]
+        assert points(corpus, tmp_path) == by_lines(tmp_path, some, valid=0.2, test=0.2)
+
+
+def test_conversations_in_a_table(tmp_path: Path) -> None:
+    chats = [
+        {
+            "messages": [
+                {"role": "user", "content": f"I am Ann{number}", "spans": [[5, 8, "name"]]},
+                {"role": "assistant", "content": "Hello\nyou"},
+            ],
+            "author": f"a{number}",
+        }
+        for number in range(30)
+    ]
+    keys = ("start", "end", "label")
+    rows = [
+        {
+            "messages": [
+                message
+                | {"spans": [dict(zip(keys, span, strict=True)) for span in message["spans"]]}
+                if "spans" in message
+                else message
+                for message in chat["messages"]
+            ],
+            "author": chat["author"],
+            "score": 0.5,
+        }
+        for chat in chats
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "chats.parquet")
+    write_dataset(tmp_path / "saved", pa.Table.from_pylist(rows))
+    lines = tmp_path / "chats.jsonl"
+    lines.write_bytes(b"".join(orjson.dumps(chat) + b"\n" for chat in chats))
+    found = []
+    for path in (lines, tmp_path / "chats.parquet", tmp_path / "saved"):
+        found.append(points(MessagesSpec(reader="messages", path=str(path)), tmp_path, threads=2))
+    assert found[0] == found[1] == found[2]
+    texts = [orjson.loads(line) for line in found[0].splitlines()]
+    assert [point["text"] for point in texts[:3]] == ["user: I am Ann0", "assistant: Hello", "you"]
+    assert texts[0]["gold"] == [[11, 14, "name", 1.0]] and texts[0]["owner"] == "a0"
+
+
+CELL = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs",)), max_size=12
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    # the writer quotes a lone \r by itself only where it is in its line ends
+    st.sampled_from([(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\r\n"), (csv.QUOTE_ALL, "\n")]),
+)
+def test_whatever_csv_quotes_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory,
+    cells: list[tuple[str, str]],
+    delimiter: str,
+    encoding: str,
+    written: tuple[Any, str],
+) -> None:
+    quoting, end = written
+    text = io.StringIO(newline="")
+    table = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator=end)
+    table.writerows([("text", "other"), *cells])
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    path.write_bytes(text.getvalue().encode(encoding))
+    corpus = TableSpec(reader="table", path=str(path), delimiter=delimiter)
+    assert [record.text for record in READERS["table"](corpus)] == [first for first, _ in cells]
+
+
+def test_quotes_may_mean_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text('text\tn\n"open\t1\nsaid "so" he\t2\n')
+    corpus = TableSpec(reader="table", path=str(path), quotes=False)
+    assert [r.text for r in READERS["table"](corpus)] == ['"open', 'said "so" he']
+    with pytest.raises(InputError, match=r"t.tsv:2: malformed quotes .*`quotes: false`"):
+        list(READERS["table"](TableSpec(reader="table", path=str(path))))
+
+
+def test_little_is_read_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has no more rows than it may, whatever the file's own batches and groups hold."""
+    table = pa.table({"text": [f"t{number}" for number in range(1000)]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    write_dataset(tmp_path / "saved", table)
+    monkeypatch.setattr(table_files, "BATCH", 3)
+    for path in (tmp_path / "t.parquet", tmp_path / "saved/data-00000-of-00001.arrow"):
+        sizes = [batch.num_rows for batch in table_files._batches(path, ["text"])]
+        assert max(sizes) <= 3 and sum(sizes) == 1000
+
+
+def records(path: Path, **options: Any) -> list[Record]:
+    return list(READERS["table"](TableSpec(reader="table", path=str(path), **options)))
+
+
+HEAD = b"text,author,split,spans\n"
+BAD_CSV: dict[str, tuple[bytes, dict[str, Any], str]] = {
+    "fields": (HEAD + b"hunter2,a\n", {}, ":2: has 2 fields, and the header has 4"),
+    "later": (HEAD + b'"a\nb",,,\n\nhunter2\n', {}, ":5: has 1 fields"),
+    "column": (
+        b"Texts,a\nhunter2,b\n",
+        {},
+        ":1: text: there is no such column: did you mean Texts",
+    ),
+    "listed": (b"a,b\nhunter2,b\n", {}, "(columns: a, b)"),
+    "alone": (b"body;a\nhunter2;b\n", {}, "line 1 is one column: is the delimiter"),
+    "blanks": (b"body,my hunter2\na,b\n", {}, "(columns: body, the name of column 2)"),
+    "no header": (
+        b"hunter2 is here,4711\na,b\n",
+        {},
+        ":1: text: there is no such column, and line",
+    ),
+    "twice": (b"text,text\na,b\n", {}, ":1: text: stands twice in the header"),
+    "empty": (b"\n\n", {}, "is empty: expected a header"),
+    "no rows": (HEAD, {}, "holds no documents"),
+    "split": (
+        HEAD + b"hunter2,a,hunter2,\n",
+        {"split": "split"},
+        ":2: split: expected train, valid",
+    ),
+    "spans": (HEAD + b"hunter2,a,,hunter2\n", {"spans": "spans"}, ":2: spans: expected JSON"),
+    "range": (
+        HEAD + b'hunter2,a,,"[[0, 9, ""x""]]"\n',
+        {"spans": "spans"},
+        ":2: spans: [0, 9) is no",
+    ),
+    "quote": (HEAD + b'"hunter2\n', {}, ":2: malformed quotes"),
+    "after": (HEAD + b'"hunter2"x,,,\n', {}, ":2: malformed quotes"),
+    "utf-8": (HEAD + b"a,,,\nhunter2 \xe9,,,\n", {}, ":3: not UTF-8 at byte 8 of the line"),
+    "nul": (HEAD + b"hunter2\0,,,\n", {}, ":2: holds a NUL byte"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CSV)
+def test_what_is_wrong_with_csv_is_one_line_without_text(tmp_path: Path, name: str) -> None:
+    content, options, message = BAD_CSV[name]
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        records(path, **options)
+    text = str(error.value)
+    assert text.startswith(str(path)) and message in text and "\n" not in text
+    assert SECRET not in text
+
+
+def test_a_document_in_two_splits_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('text,doc,split\n"a\nb",d,train\nc,d,test\n')
+    with pytest.raises(InputError, match=r"t.csv:4: split: the document is in another split"):
+        records(path, doc="doc", split="split")
+
+
+def parquet(**columns: Any) -> Callable[[Path], None]:
+    return lambda path: pq.write_table(pa.table(columns), path)
+
+
+BAD_PARQUET: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
+    "null": (parquet(text=["a", None]), {}, "t.parquet:2: text: has no text: it is null"),
+    "number": (parquet(text=[1, 2]), {}, "text: expected a column of text for text"),
+    "float": (
+        parquet(text=["a"], a=[1.5]),
+        {"author": "a"},
+        "a: expected a column of text or number",
+    ),
+    "column": (parquet(body=[SECRET]), {}, "text: there is no such column (columns: body)"),
+    "close": (parquet(Text=[SECRET]), {}, "did you mean Text?"),
+    "no file": (lambda path: path.write_bytes(SECRET.encode() * 9), {}, "no file of Parquet"),
+    "empty": (lambda path: path.write_bytes(b""), {}, "no file of Parquet"),
+    "encoding": (parquet(text=["a"]), {"encoding": "cp1252"}, "encoding = 'cp1252': is for text"),
+    "absent": (lambda path: None, {}, "cannot be read: No such file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARQUET)
+def test_what_is_wrong_with_parquet_is_one_line(tmp_path: Path, name: str) -> None:
+    write, options, message = BAD_PARQUET[name]
+    path = tmp_path / "t.parquet"
+    write(path)
+    with pytest.raises(InputError) as error:
+        records(path, **options)
+    text = str(error.value)
+    assert text.startswith(str(path)) and message in text and "\n" not in text
+    assert SECRET not in text
+
+
+@pytest.mark.parametrize("kind", ["t.parquet", "saved"])
+def test_a_file_that_is_cut_off_or_changed_is_refused_or_read(tmp_path: Path, kind: str) -> None:
+    """Whatever byte is wrong: an error of one line, or rows; never a fault."""
+    path = tmp_path / kind
+    FORMATS["rows.parquet" if kind == "t.parquet" else "saved"][0](path)
+    file = path if path.is_file() else path / "data-00000-of-00003.arrow"
+    whole = file.read_bytes()
+    refused = 0
+    places = range(0, len(whole), len(whole) // 15)
+    changed = [whole[:at] for at in places]
+    changed += [whole[:at] + b"\xff\xfe\xfd" + whole[at + 3 :] for at in places]
+    for content in changed:
+        file.write_bytes(content)
+        try:
+            records(path, **OWN)
+        except InputError as error:
+            refused += 1
+            assert "\n" not in str(error)
+    assert refused > 15
+
+
+def test_a_folder_of_datasets_that_is_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    write_dataset(folder, pa.table({"body": ["a"]}))
+    with pytest.raises(InputError, match=r"text: there is no such column \(columns: body\)"):
+        records(folder)
+    state = folder / "state.json"
+    for content, message in {
+        '{"_data_files": [{"filename": "../other.arrow"}]}': "expected names of files",
+        '{"_data_files": []}': "names no files",
+        '{"_data_files": 3}': "names no files",
+        "{": "malformed JSON",
+        '{"_data_files": [{"filename": "gone.arrow"}]}': "cannot be read: No such file",
+        '{"_data_files": [{"filename": "a.arrow"}], "_indices_data_files": [1]}': "flatten_indices",
+    }.items():
+        state.write_text(content)
+        with pytest.raises(InputError, match=message):
+            records(folder, text="body")
+    other = tmp_path / "several"
+    other.mkdir()
+    with pytest.raises(InputError, match="holds no table"):
+        records(other)
+    (other / "dataset_dict.json").write_text('{"splits": ["train_sft"]}')
+    with pytest.raises(InputError, match="'train_sft': is none of train, validation, test"):
+        records(other)
+    (other / "dataset_dict.json").unlink()
+    (other / "a.csv").write_text("text\na\n")
+    (other / "b.tsv").write_text("text\na\n")
+    with pytest.raises(InputError, match=r"files of several kinds: .csv, .tsv"):
+        records(other)
+
+
+def test_splits_of_a_folder_leave_no_room_for_a_column_of_splits(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.csv").write_text("text,split\na,train\n")
+    with pytest.raises(InputError, match="the folder has splits of its own"):
+        records(tmp_path, split="split")
+
+
+def test_the_reader_lines_takes_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("text\tn\na\t1\n")
+    with pytest.raises(InputError, match="is a table, which the reader table takes"):
+        list(READERS["lines"](LinesSpec(reader="lines", path=str(path))))
+
+
+ENCODED = {
+    "utf-8": ("utf-8", None),
+    "utf-8 with a mark": ("utf-8-sig", None),
+    "utf-16": ("utf-16", None),
+    "utf-16, big end first": ("utf-16-be", None),
+    "cp1252": ("cp1252", "cp1252"),
+    "latin-1": ("latin-1", "latin-1"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["txt", "jsonl"])
+@pytest.mark.parametrize("name", ENCODED)
+def test_encodings_of_lines_do_not_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, suffix: str
+) -> None:
+    """UTF-16 has halves that look like line ends: ਊ is 0A 0A, ċ is 01 0B, ऊ 09 0A."""
+    monkeypatch.setattr(shards, "SIZE", 200)
+    codec, encoding = ENCODED[name]
+    extra = "ਊ ċ ऊ 😀" if codec.startswith("utf") else "ß"
+    texts = [f"Zeile {number} für é {extra}" for number in range(40)]
+    rows = (
+        texts if suffix == "txt" else [json.dumps({"text": t}, ensure_ascii=False) for t in texts]
+    )
+    content = "\r\n".join([*rows[:20], "", *rows[20:]]) + "\r\n"
+    expected = tmp_path / f"oracle.{suffix}"
+    expected.write_bytes(content.encode())
+    path = tmp_path / f"corpus.{suffix}"
+    mark = b"\xfe\xff" if codec == "utf-16-be" else b""
+    path.write_bytes(mark + content.encode(codec))
+    corpus = LinesSpec(reader="lines", path=str(path), encoding=encoding)
+    oracle = LinesSpec(reader="lines", path=str(expected))
+    assert points(corpus, tmp_path, threads=2) == points(oracle, tmp_path)
+
+
+UNREADABLE = [
+    (b"a\nhunter2 \xe9\n", None, r"corpus:2: not UTF-8 at byte 8 of the line; is it in another"),
+    (b"a\nhunter2 \x81\n", "cp1252", r"corpus:2: not CP1252 at byte 8 of the line$"),
+    (b"a\nhunter2\0\n", None, r"corpus:2: holds a NUL byte"),
+    (b"a\nhunter2\0\n", "latin-1", r"corpus:2: holds a NUL byte"),
+    (b"\xef\xbb\xbfhunter2\n", "cp1252", r"encoding = 'cp1252': begins with the byte order mark"),
+    (
+        "\ufeffa\nhunter2".encode("utf-16-le") + b"\0\xd8",
+        None,
+        r"corpus:2: not UTF-16-LE at byte 14",
+    ),
+    ("\ufeffa\nhunter2".encode("utf-16-be") + b"\0", None, r"corpus:2: not UTF-16-BE at byte 14"),
+    (b"\xff\xfe\0\0h\0\0\0", None, r"corpus:1: holds a NUL byte"),
+]
+
+
+@pytest.mark.parametrize(("content", "encoding", "message"), UNREADABLE)
+def test_no_byte_is_replaced(tmp_path: Path, content: bytes, encoding: Any, message: str) -> None:
+    path = tmp_path / "corpus"
+    path.write_bytes(content)
+    corpus = LinesSpec(reader="lines", path=str(path), encoding=encoding)
+    with pytest.raises(InputError, match=message) as error:
+        list(READERS["lines"](corpus))
+    assert SECRET not in str(error.value)
+
+
+def test_json_lines_that_are_not_utf_8_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes('{"text": "é"}\n'.encode("latin-1"))
+    with pytest.raises(InputError, match=r":1: not UTF-8 at byte 10 .* `encoding: cp1252`"):
+        list(READERS["lines"](LinesSpec(reader="lines", path=str(path))))
+    corpus = LinesSpec(reader="lines", path=str(path), encoding="latin-1", valid=0, test=0)
+    assert [record.text for record in READERS["lines"](corpus)] == ["é"]
