@@ -29,7 +29,14 @@ OF_JOBS = (
     "torch",
     "torch._dynamo",  # which every optimizer imports
 )
-OF_SNAKEMAKE = ("snakemake.cli", "pydantic", "scipy.special")
+OF_SNAKEMAKE = (
+    "jinja2",
+    "pydantic",
+    "scipy.special",
+    "smart_open",
+    "snakemake.cli",
+    "snakemake.report.html_reporter",
+)
 FAULT = 3  # status of a program that was killed
 WATCH = 1.0  # seconds after which the first process looks whether anybody can still ask it
 
