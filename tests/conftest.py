@@ -2,13 +2,18 @@
 from the tiny parameters.
 """
 
+import shlex
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import hypothesis
 import pytest
 from filelock import FileLock
-from project import Project, environment_in, homes_in, project_in
+from project import USUAL, Project, environment_in, homes_in, project_in
+from warm import OF_JOBS, OF_SNAKEMAKE, warm
 
 from confide.dp.accounting import cross_check
 
@@ -90,15 +95,23 @@ def environment(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def fresh(tmp_path_factory, environment) -> Project:
-    """The project with the tiny parameters and nothing built. Not to be changed: copy it."""
-    return project_in(tmp_path_factory.mktemp("fresh") / "project", environment)
+def fresh(tmp_path_factory, environment) -> Iterator[Project]:
+    """The project with the tiny parameters and nothing built. Not to be changed: copy it.
+
+    Its Snakemake is a copy of a process that has imported Snakemake.
+    """
+    project = project_in(tmp_path_factory.mktemp("fresh") / "project", environment)
+    with TemporaryDirectory() as folder, warm(Path(folder), OF_SNAKEMAKE, environment) as python:
+        project.python = python
+        yield project
 
 
 @pytest.fixture(scope="session")
 def built(fresh, tmp_path_factory, worker_id) -> Project:
-    """The project with everything built (a minute or two), once for all processes of tests. Not to
+    """The project with everything built (about a minute), once for all processes of tests. Not to
     be changed: copy it.
+
+    Its jobs are copies of a process that has imported torch.
     """
     own = tmp_path_factory.getbasetemp()
     shared = own if worker_id == "master" else own.parent
@@ -107,10 +120,23 @@ def built(fresh, tmp_path_factory, worker_id) -> Project:
     folder.parent.mkdir(exist_ok=True)
     with FileLock(shared / "built.lock"):
         if not folder.exists():
-            output.write_text(fresh.copy(folder).snakemake(**homes_in(folder.parent)))
-    project = Project(folder, fresh.environment)
+            output.write_text(build(fresh.copy(folder)))
+    project = Project(folder, fresh.environment, fresh.python)
     project.output = output.read_text()
     return project
+
+
+def build(project: Project) -> str:
+    """What Snakemake says while it builds all of a project."""
+    project.python = USUAL
+    homes = homes_in(project.folder.parent)
+    with (
+        TemporaryDirectory() as folder,
+        warm(Path(folder), OF_JOBS, project.environment) as python,
+    ):
+        startup = Path(folder) / "startup.sh"
+        startup.write_text(f'confide() {{ {shlex.join(python)} confide.cli "$@"; }}\n')
+        return project.snakemake(BASH_ENV=str(startup), **homes)
 
 
 @pytest.fixture

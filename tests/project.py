@@ -2,6 +2,7 @@
 faults work on.
 """
 
+import compileall
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ XDG = {
     "XDG_DATA_HOME": ".local/share",
     "XDG_STATE_HOME": ".local/state",
 }
+USUAL = (sys.executable, "-m")  # what runs a module
 PARTS = ("Snakefile", "workflow", "profiles", "studies", "src", "dvc.yaml", ".dvcignore")
 
 
@@ -23,9 +25,15 @@ class Project:
 
     umask = 0  # the most open one: what is closed was closed by the project
 
-    def __init__(self, folder: Path, environment: dict[str, str]):
+    def __init__(
+        self,
+        folder: Path,
+        environment: dict[str, str],
+        python: tuple[str, ...] = USUAL,
+    ):
         self.folder = folder
         self.environment = environment
+        self.python = python  # a module's name and arguments come behind it
 
     def run(self, *command: str, check: bool = True, **environment: str) -> str:
         """Output of a command, errors among it."""
@@ -43,7 +51,7 @@ class Project:
         return found.stdout
 
     def snakemake(self, *arguments: str, **options) -> str:
-        return self.run(sys.executable, "-m", "snakemake", *arguments, **options)
+        return self.run(*self.python, "snakemake", *arguments, **options)
 
     def dvc(self, *arguments: str, **options) -> str:
         return self.run(sys.executable, "-m", "dvc", *arguments, **options)
@@ -70,7 +78,7 @@ class Project:
 
     def copy(self, folder: Path) -> "Project":
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Project(folder, self.environment)
+        return Project(folder, self.environment, self.python)
 
 
 def environment_in(programs: Path) -> dict[str, str]:
@@ -83,7 +91,7 @@ def environment_in(programs: Path) -> dict[str, str]:
     known = {
         key: value
         for key, value in os.environ.items()
-        if not key.startswith(("SNAKEMAKE_", "MLFLOW_", "DVC_"))
+        if not key.startswith(("SNAKEMAKE_", "MLFLOW_", "DVC_", "PYTHONDONTWRITEBYTECODE"))
     }
     own = {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
@@ -113,10 +121,11 @@ def project_in(folder: Path, environment: dict[str, str]) -> Project:
                 source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
             )
         else:
-            shutil.copy(source, folder / name)
+            shutil.copy2(source, folder / name)
     (folder / "data/own").mkdir(
         parents=True
     )  # as in a checkout, without what its owner keeps there
     shutil.copy(ROOT / "data/own/.gitignore", folder / "data/own")
     shutil.copy(ROOT / "tests/params.tiny.yaml", folder / "params.yaml")
+    compileall.compile_dir(folder / "src", quiet=1)  # once, and not by every copy of the folder
     return Project(folder, environment)

@@ -34,6 +34,7 @@ from tests.stages import test_train, test_train_authors, test_train_selective
 Case = tuple[TrainSpec, Partition]
 GPT2 = GPT2Spec(kind="gpt2", layers=1, width=8, heads=2, positions=64)
 STATES = ["reset", "noise", "carry", "published"]
+REPEATS = 4  # of each kind of update, at most
 
 
 def still(spec: TrainSpec, **recipe: Any) -> TrainSpec:
@@ -121,7 +122,7 @@ def compared(case: Case, group: Group, dtype: torch.dtype) -> dict[str, Any]:
     """
     spec, data = case
     kinds = Counter(chain.from_iterable(enumerate_steps(spec, sizes_of(spec, data))))
-    steps = [step for step, count in kinds.items() for _ in range(min(count, 10))]
+    steps = [step for step, count in kinds.items() for _ in range(min(count, REPEATS))]
     together, alone = (job_of(case, steps, one, dtype) for one in (group, ALONE))
     apart = 0.0
     sizes = []

@@ -130,9 +130,7 @@ def pld_curve(
         return unsampled_curve(mechanisms, relation, group)
     width = interval or grid(mechanisms, relation, group)
     counts = [mechanism.count for mechanism in mechanisms]
-    # P against Q; if it differs, Q against P
-    losses = zip(*(pld.one_update(pair, width) for pair in updates), strict=True)
-    directions = [pld.compose(list(zip(each, counts, strict=True)), width) for each in losses]
+    directions = pld.both_ways(tuple(zip(updates, counts, strict=True)), width)
     slack = pld.SLACK + pld.SLACK_EACH * sum(counts)
 
     def log_delta(epsilon: float) -> float:

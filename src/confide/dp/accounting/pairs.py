@@ -9,6 +9,7 @@ not proved.
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,7 @@ def outcomes(pair: Pair) -> tuple[float, float]:
     return -pair.group * pair.replace - reach, pair.group + reach
 
 
+@lru_cache(maxsize=64)
 def scale(pair: Pair) -> tuple[float, float]:
     """Range of the losses, and their standard deviation under P (a few digits)."""
     x = np.linspace(*outcomes(pair), 2001)

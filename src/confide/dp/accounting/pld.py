@@ -73,6 +73,17 @@ def spread(upper: np.ndarray, lower: np.ndarray, losses: np.ndarray) -> np.ndarr
     return np.append(upper - moved, 0.0) + np.append(0.0, moved)
 
 
+@lru_cache(maxsize=16)
+def both_ways(updates: tuple[tuple[Pair, int], ...], interval: float) -> tuple[Profile, ...]:
+    """delta of all updates together, of P against Q and of Q against P.
+
+    Only once where these are the same. A certificate asks for the same ones several times.
+    """
+    counts = [count for _, count in updates]
+    losses = zip(*(one_update(pair, interval) for pair, _ in updates), strict=True)
+    return tuple(compose(list(zip(each, counts, strict=True)), interval) for each in losses)
+
+
 def compose(parts: Sequence[tuple[Losses, int]], interval: float) -> Profile:
     """delta of all updates together, each kind as often as it says."""
     low, high = window(parts)
