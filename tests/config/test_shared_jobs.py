@@ -39,7 +39,9 @@ def test_trainings_share_a_job_exactly_where_their_specifications_agree(params):
 
 
 def test_a_row_that_is_alike_reads_the_results_of_the_one_with_the_shortest_name(params):
-    assert [run.run for run in jobs.of_row(params, "bench_crt")] == ["crt/g0.1-s0"]
+    first, *others = [run.run for run in jobs.of_row(params, "bench_crt")]
+    assert first == "crt/g0.1-s0"
+    assert others == [f"crt_both/g0.1-s{seed}" for seed in (1, 2, 3, 4)]
     found = jobs.of_row(
         differing(params, gammas=[0.1, 0.3], label="again", attacks=["exposure"]), "again"
     )
