@@ -70,9 +70,12 @@ from confide.specs.policies import (
     NerPolicySpec,
     PipelineSpec,
     PolicySpec,
+    PresetName,
+    PresetPolicySpec,
     PresidioPolicySpec,
     RegexPolicySpec,
     UnionPolicySpec,
+    WordsPolicySpec,
 )
 from confide.specs.training import (
     AdapterSpec,
@@ -162,6 +165,8 @@ __all__ = [
     "PipelineSpec",
     "PolicySpec",
     "Positive",
+    "PresetName",
+    "PresetPolicySpec",
     "PresidioPolicySpec",
     "PrivacySpec",
     "PromptedSpec",
@@ -197,5 +202,6 @@ __all__ = [
     "UnionPolicySpec",
     "WikiTextSpec",
     "WordCanarySpec",
+    "WordsPolicySpec",
     "parse",
 ]
