@@ -20,9 +20,11 @@ from confide.specs import (
     NeighboursSpec,
     NerPolicySpec,
     PipelineSpec,
+    PresetPolicySpec,
     RecallSpec,
     TokenizerSpec,
     UnionPolicySpec,
+    WordsPolicySpec,
     parse,
 )
 from confide.specs.data import USUAL
@@ -549,6 +551,23 @@ def test_a_policy_is_made_of_what_it_names_and_not_of_another_kind_s_namesake(pa
         both, "words", KeywordPolicySpec(kind="keyword", model="small")
     )  # of a fit that is none
     assert [read.artefact for read in keywords] == ["data/work/domain_policies/small.json"]
+
+
+def test_a_list_of_words_counts_as_protected_text_unless_declared(params):
+    """Without the declaration nothing finite is claimed; the list is an input of what reads it."""
+    own = WordsPolicySpec(kind="words", path="data/own/names.txt")
+    both = UnionPolicySpec(
+        kind="union", policies=[own, PresetPolicySpec(kind="preset", names=["email"])]
+    )
+    reads = jobs.policy_reads(params, "mine", both)
+    assert [(read.source, read.public, read.artefact) for read in reads] == [
+        ("mine: data/own/names.txt", False, "data/own/names.txt"),
+        ("mine", True, None),
+    ]
+    declared = own.model_copy(update={"independent": True})
+    assert [read.public for read in jobs.policy_reads(params, "mine", declared)] == [True]
+    named = params.model_copy(update={"policies": {**params.policies, "mine": both}})
+    assert jobs.files_of(named, "mine") == ["data/own/names.txt"]
 
 
 @pytest.mark.parametrize("file", [ROOT / "params.yaml", TINY])

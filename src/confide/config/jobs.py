@@ -339,6 +339,10 @@ def policy_reads(params: Params, name: str, policy: PolicySpec) -> list[ReadSpec
     """
     if policy.kind == "union":
         return [read for part in policy.policies for read in policy_reads(params, name, part)]
+    if policy.kind == "words":
+        source = f"{name}: {policy.path}"
+        public = policy.independent
+        return [ReadSpec(stage="policy", source=source, public=public, artefact=policy.path)]
     model: str | None = getattr(policy, "model", None)
     if model is None:
         return [ReadSpec(stage="policy", source=name, public=True)]

@@ -36,11 +36,19 @@ def trained(params: Params, policy: PolicySpec) -> dict[str, str | None]:
 
 
 def files_of(params: Params, *policies: str) -> list[str]:
-    """Files that these policies run and that the workflow makes."""
+    """Files that these policies run and that the workflow makes, and their lists of words."""
     files: dict[str, str | None] = {}
     for name in policies:
         files |= trained(params, params.policies[name])
+        files |= dict.fromkeys(lists(params.policies[name]))
     return list(files)
+
+
+def lists(policy: PolicySpec) -> list[str]:
+    """The user's own lists of words that a policy reads."""
+    if policy.kind == "union":
+        return [path for part in policy.policies for path in lists(part)]
+    return [policy.path] if policy.kind == "words" else []
 
 
 def placed(params: Params, policy: PolicySpec) -> PolicySpec:

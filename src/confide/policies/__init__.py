@@ -16,6 +16,7 @@ from confide.policies.everything import everything
 from confide.policies.keyword import keyword
 from confide.policies.misses import with_misses
 from confide.policies.ner import ner
+from confide.policies.presets import preset
 from confide.policies.presidio import presidio
 from confide.policies.regex import detector as regex_detector
 from confide.policies.regex import regex
@@ -31,6 +32,7 @@ from confide.policies.spans import (
     redacted_text,
     union,
 )
+from confide.policies.words import words
 from confide.specs import PolicySpec, UnionPolicySpec
 
 
@@ -72,6 +74,8 @@ BATCHED: dict[str, Callable[[Any], Batched]] = {
 POLICIES: dict[str, Callable[[Any], Policy]] = {
     "everything": everything,
     "regex": regex,
+    "preset": preset,
+    "words": words,
     "ner": lambda spec: alone(ner(spec)),
     "contextual": lambda spec: alone(contextual(spec)),
     "presidio": presidio,

@@ -72,10 +72,13 @@ from confide.specs.policies import (
     NerPolicySpec,
     PipelineSpec,
     PolicySpec,
+    PresetName,
+    PresetPolicySpec,
     PresidioPolicySpec,
     RegexPolicySpec,
     UnionPolicySpec,
     WordListSpec,
+    WordsPolicySpec,
 )
 from confide.specs.training import (
     AdapterSpec,
@@ -166,6 +169,8 @@ __all__ = [
     "PipelineSpec",
     "PolicySpec",
     "Positive",
+    "PresetName",
+    "PresetPolicySpec",
     "PresidioPolicySpec",
     "PrivacySpec",
     "PromptedSpec",
@@ -203,5 +208,6 @@ __all__ = [
     "WikiTextSpec",
     "WordCanarySpec",
     "WordListSpec",
+    "WordsPolicySpec",
     "parse",
 ]

@@ -12,6 +12,49 @@ class RegexPolicySpec(Spec):
     patterns: dict[str, str]  # label -> pattern
 
 
+PresetName = Literal[
+    "iban",
+    "card",
+    "national",
+    "key",
+    "password",
+    "entropy",
+    "email",
+    "phone",
+    "link",
+    "network",
+    "date",
+    "postal",
+    "address",
+    "number",
+    "code",
+    "capitals",
+    "name",
+]
+
+
+class PresetPolicySpec(Spec):
+    """What presets of these names look for.
+
+    `conservative` flags whatever has the shape, whether or not a check digit is right.
+    """
+
+    kind: Literal["preset"]
+    names: Annotated[list[PresetName], Field(min_length=1)]
+    conservative: bool = False
+
+
+class WordsPolicySpec(Spec):
+    """Words and phrases of a list of your own, such as customers' names, whatever their case."""
+
+    kind: Literal["words"]
+    path: str  # a text file, a word or phrase a line
+    label: Annotated[str, Field(min_length=1)] = "word"
+    independent: bool = (
+        False  # you declare that the list was not made from the text that it protects
+    )
+
+
 class EverythingPolicySpec(Spec):
     """Fires on every text: pi_c = 1 of CRT section 3.2, where no conservative policy is at hand."""
 
@@ -140,6 +183,8 @@ class UnionPolicySpec(Spec):
 
 PolicySpec = Annotated[
     RegexPolicySpec
+    | PresetPolicySpec
+    | WordsPolicySpec
     | EverythingPolicySpec
     | NerPolicySpec
     | ContextualPolicySpec
