@@ -53,6 +53,7 @@ def released_neighbours(found: JsonObject) -> JsonObject:
             "rounded": True,
             "note": NOTE if known else found.get("note"),
         }
+        | ({"reviewed": found["reviewed"]} if found.get("reviewed") else {})
         | measured_on(found)
     )
 

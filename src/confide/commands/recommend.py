@@ -243,8 +243,11 @@ def described(one: Policies) -> str:
     marked = "" if one.marked is None else f", {one.marked:.1%} of their tokens redacted"
     pools = f"{one.points:,} training points, {one.private:,} private{marked}"
     head = f"{one.dataset}: policy {one.policy}, conservative policy {one.conservative}; {pools}"
-    if one.gamma is None:
+    if one.gamma_upper is None:
         return f"{head}. What the policies miss is {UNKNOWN}."
+    if one.gamma is None:
+        bound = f"{one.gamma_upper:.2%} of the secrets of any kind"
+        return f"{head}. By what a person marked, the policy misses at most {bound} (95 %)."
     label = plain(one.label or "of one label")
     missed = (
         f"misses {one.gamma:.2%} of the secrets that it finds worst ({label}; "

@@ -27,6 +27,7 @@ def page(found: Json) -> str:
         "shown": shown,
         "told": partial(told, found["policy"]),
         "unknown": UNKNOWN,
+        "reviewed": found["policy"].get("reviewed"),
     }
     return templates.filled(__file__, found | own)
 
