@@ -85,6 +85,8 @@ def test_marks_are_of_whole_words_that_are_not_masked(files):
     assert marked(text, marks, start, end, "other") == marks  # masked already
     wider = marked(text, marks, name - 3, name + 1, "name")  # takes the place of what it overlaps
     assert len(wider.missed) == 1 and wider.missed[0][2] == "name"
+    two = text._replace(text="123456 654321", found=((0, 6, "code"), (7, 13, "code")))
+    assert marked(two, Marks(), 0, 13, "other") == Marks() and two.room(None) == 0
     assert text.room(None) == 7 and text.room(2) == 2  # all words but for the code
 
 

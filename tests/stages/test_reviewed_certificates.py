@@ -136,6 +136,8 @@ def test_a_copy_that_comes_back_counts_for_the_literal_rate(tmp_path):
     finished(files, path, size=100)
     rows = measured(tmp_path, files, path)["review_labels"]
     assert (rows["code"]["gamma_upper"], rows["code"]["gamma_literal_upper"]) == (0, 1)
+    found = measured(tmp_path, files, path)
+    assert found["literal"] == {"exposed": 0, "points": 1} and found["misaligned"] == 0
     rows = measured(tmp_path, files, path, dedup=False)["review_labels"]
     assert (rows["code"]["gamma_upper"], rows["code"]["gamma_literal_upper"]) == (0, 0)
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from confide.certify.review import RATES, bounds_in, rates_of
+from confide.commands.init import seen_from
 from confide.config import jobs
 from confide.config.params import load as load_params
 from confide.dp.accounting.bounds import each_of
@@ -80,6 +81,7 @@ def review(
         begun, sample = begin(wanted, labels, measured_on, files)
         save(path, begun)
     read(Session(begun, sample, path), terminal=terminal)
+    say(f"next: `review: {seen_from(project, path)}` of the dataset in {params}, then snakemake")
 
 
 def terms_of(params: Params, file: Path, dataset: str, gamma: float) -> dict[str, Any]:
@@ -144,8 +146,7 @@ def read(session: Session, *, terminal: bool) -> None:
     left = len(session.sample.texts) - session.review.reviewed
     say(
         f"{session.review.reviewed:,} read, {left:,} left"
-        + (", which count as missed until they are read" if left else ""),
-        f"next: `review: {session.path}` of the dataset in params.yaml, then snakemake",
+        + (", which count as missed until they are read" if left else "")
     )
 
 

@@ -127,7 +127,7 @@ def problem_of(text: Text, marks: Marks, review: Review) -> str | None:
             return "marks overlap, are out of order, or reach beyond the text"
         if whole_words(text.text, start, end) != (start, end):
             return "a mark does not begin and end with a word"
-        if covered(start, end, text.found):
+        if is_masked(text, start, end):
             return "a mark lies in what is masked already"
         end_before = end
     return None
@@ -139,13 +139,19 @@ def whole_words(text: str, start: int, end: int) -> tuple[int, int] | None:
     return (touched[0][0], touched[-1][1]) if touched else None
 
 
+def is_masked(text: Text, start: int, end: int) -> bool:
+    """Whether every word in a part of a text is masked already: no secret was missed there."""
+    words = [word for word in words_of(text.text) if start <= word[0] and word[1] <= end]
+    return all(covered(*word, text.found) for word in words)
+
+
 def marked(text: Text, marks: Marks, start: int, end: int, label: str) -> Marks:
     """Marks with one more, of whole words, in place of those that it overlaps.
 
     They stay as they are where it touches no word, or none that is not masked.
     """
     place = whole_words(text.text, start, end)
-    if place is None or covered(*place, text.found):
+    if place is None or is_masked(text, *place):
         return marks
     return marks.model_copy(
         update={"missed": sorted([*without(marks.missed, *place), (*place, label)])}

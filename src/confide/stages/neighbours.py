@@ -96,6 +96,22 @@ class Trial(NamedTuple):
     tally: Tally
 
 
+class Told(NamedTuple):
+    """A review, what it counts, and trials of all that the policy found or the person marked."""
+
+    review: Review
+    counts: JsonObject
+    tested: list[Trial]
+
+    @property
+    def written(self) -> JsonObject:
+        """What neighbours.json says of it, without text and without names of points."""
+        review = self.review
+        who = {"by": review.by, "seed": review.seed, "most": review.most}
+        numbers = {"drawn": len(review.marks), "reviewed": review.reviewed}
+        return {"reviewed": who | numbers, "review_counts": self.counts}
+
+
 def neighbours(
     spec: NeighboursSpec,
     *,
@@ -127,22 +143,22 @@ def neighbours(
     marked = [] if by_hand is None else [secret_of(*one) for one in marks_of(*by_hand)]
     same = touched(read(points), [*drawn, *marked])
     tester = Tester(process, same, dedup=spec.partition.dedup)
-    tested = []
-    for secret in drawn:
+
+    def trial(secret: Secret) -> Trial:
         inside = covered(secret.start, secret.end, find(secret.text).get("spans", []))
         outcome, literal = tester.test(secret)
-        tested.append(Trial(secret, outcome, literal, tally_of(outcome, literal, inside)))
+        return Trial(secret, outcome, literal, tally_of(outcome, literal, inside))
+
+    tested = [trial(secret) for secret in drawn]
     measured_on = {
         "terms": terms(spec.text, spec.redact, spec.partition),
         "reads": list(read_before(spec.reads, tokenizer)),
     }
-    if by_hand is None:
-        write_json(output, measured_on | summary(tested, there, spec.confidence))
-        return
-    counts = counts_of(*by_hand, partial(rates_in, tester), of_review.RATES)
-    write_json(
-        output, measured_on | summary(tested, there, spec.confidence, told(by_hand[0], counts))
-    )
+    review_told = None
+    if by_hand is not None:
+        counts = counts_of(*by_hand, partial(rates_in, tester), of_review.RATES)
+        review_told = Told(by_hand[0], counts, [trial(secret) for secret in marked])
+    write_json(output, measured_on | summary(tested, there, spec.confidence, review_told))
 
 
 def reviewed(
@@ -171,13 +187,6 @@ def rates_in(tester: Tester, text: Text, mark: Mark) -> Rates:
     return {rate: bool(getattr(counted_as, event)) for rate, event in EVENTS.items()}
 
 
-def told(review: Review, counts: JsonObject) -> JsonObject:
-    """What neighbours.json says of a review, without text and without names of points."""
-    who = {"by": review.by, "seed": review.seed, "most": review.most}
-    numbers = {"drawn": len(review.marks), "reviewed": review.reviewed}
-    return {"reviewed": who | numbers, "review_counts": counts}
-
-
 def read(points: Path) -> Iterator[Raw]:
     """Points, file order."""
     return map(Raw._make, read_rows(points, *Raw._fields))
@@ -200,7 +209,7 @@ def summary(
     tested: list[Trial],
     there: Counter[Kind],
     confidence: float,
-    review: JsonObject | None = None,
+    review: Told | None = None,
 ) -> JsonObject:
     """The measurement as it is written; rates are null where nobody names a secret.
 
@@ -208,12 +217,15 @@ def summary(
     is a fault of the stages, whichever secret shows it, so planted ones count for it, too.
     """
     real = [test for test in tested if not test.secret.kind.planted]
+    by_hand = [] if review is None else review.tested
+    shown = [*real, *by_hand]
+    every = [*tested, *by_hand]
     planted = together(test.tally for test in tested if test.secret.kind.planted)._asdict()
     planted["sampled"] = planted["secrets"]
     planted["secrets"] = sum(size for kind, size in there.items() if kind.planted)
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
     bounds = len(EVENTS) * len(sizes)
-    bounds += 0 if review is None else of_review.bounds_in(review["review_counts"])
+    bounds += 0 if review is None else of_review.bounds_in(review.counts)
     each = each_of(confidence, bounds)
     labels = {
         label: rates([test for test in real if test.secret.label == label], each)
@@ -222,29 +234,26 @@ def summary(
     total = sum(sizes.values())
     worst = of_worst_label(labels, tuple(EVENTS))
     if review is not None:
-        rows = of_review.rates_of(review["review_counts"], each)
-        worst = larger(worst, of_worst_label(rows, tuple(EVENTS))) | {"review_labels": rows}
-    return (
-        worst
-        | (review or {})
-        | {
-            "labels": labels,
-            "confidence": confidence,
-            "confidence_each": each if bounds else None,
-            "note": None if total or review else NO_GOLD,
-            "secrets": total,
-            "sampled": len(real),
-            "census": len(real) == total,
-            "occurrences": together(test.tally for test in real)._asdict(),
-            "unique": together(Tally(**row["unique"]) for row in labels.values())._asdict(),
-            "misaligned": sum(test.outcome.points > 1 for test in tested),
-            "literal": {
-                "exposed": sum(test.literal.kind == "exposed" for test in real),
-                "points": max((test.literal.points for test in real), default=0),
-            },
-            "planted": planted,
-        }
-    )
+        rows = of_review.rates_of(review.counts, each)
+        worst = larger(worst, of_worst_label(rows, tuple(EVENTS)))
+        worst |= review.written | {"review_labels": rows}
+    return worst | {
+        "labels": labels,
+        "confidence": confidence,
+        "confidence_each": each if bounds else None,
+        "note": None if total or review else NO_GOLD,
+        "secrets": total,
+        "sampled": len(real),
+        "census": len(real) == total,
+        "occurrences": together(test.tally for test in real)._asdict(),
+        "unique": together(Tally(**row["unique"]) for row in labels.values())._asdict(),
+        "misaligned": sum(test.outcome.points > 1 for test in every),
+        "literal": {
+            "exposed": sum(test.literal.kind == "exposed" for test in shown),
+            "points": max((test.literal.points for test in shown), default=0),
+        },
+        "planted": planted,
+    }
 
 
 def larger(gold: JsonObject, review: JsonObject) -> JsonObject:
