@@ -61,6 +61,12 @@ WRONG = [  # a place in the tiny file, what it becomes, the key that the error n
         "valid number",
     ),
     ("epochs: 1", "epochs: 0", "recipes.pretrain.epochs = 0", "greater than or equal to 1"),
+    (
+        "sim: { corpus: sim, canaries",
+        "sim: { corpus: sim, review: data/own/reviews/sim.json, canaries",
+        "datasets.sim.review = 'data/own/reviews/sim.json'",
+        "is of one policy, and runs of this dataset have several gammas",
+    ),
     ("epochs: 1", "epoch: 1", "recipes.pretrain.epoch = 1", "unknown key"),
     (
         "epochs: 1",

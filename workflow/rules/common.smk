@@ -222,6 +222,15 @@ def domain_texts(spec):
     return f"data/work/{jobs.source_name(spec.corpus, jobs.POINT, 0)}/points.jsonl"
 
 
+def review_files(wildcards):
+    """What a person marked in texts of a dataset, and what these texts are drawn from."""
+    folder = f"data/work/{wildcards.dataset}"
+    review = DATASETS[wildcards.dataset].review
+    spans = f"{folder}/g{wildcards.gamma}/spans.jsonl"
+    drawn_from = {"spans": spans, "copies": f"{folder}/copies.jsonl"}
+    return {"review": review, **drawn_from} if review else {}
+
+
 def pipeline_files(wildcards):
     """Pipelines that the policies of a dataset run."""
     dataset = DATASETS[wildcards.dataset]

@@ -172,6 +172,7 @@ rule partition:
 # What the processed text shows of a secret: masked in the raw text, does anything change that training reads?
 rule neighbours:
     input:
+        unpack(review_files),
         points="data/work/{dataset}/points.jsonl",
         pipelines=pipeline_files,
         tokenizer=lambda w: f"data/tokenizers/{DATASETS[w.dataset].tokenizer}.json",
@@ -190,10 +191,13 @@ rule neighbours:
         spec=lambda w: show(
             jobs.neighbours(PARAMS, w.dataset, float(w.gamma), w.dedup == "dedup")
         ),
+        review=lambda w, input: flag("review", input.get("review")),
+        spans=lambda w, input: flag("spans", input.get("spans")),
+        copies=lambda w, input: flag("copies", input.get("copies")),
         code=code("neighbours"),
     shell:
         "confide neighbours --spec {params.spec:q} --points {input.points} --tokenizer {input.tokenizer} "
-        "--output {output} > {log} 2>&1"
+        "{params.review} {params.spans} {params.copies} --output {output} > {log} 2>&1"
 
 
 rule prepare:

@@ -23,6 +23,7 @@ from confide.certify.claim_curves import claim_curves
 from confide.certify.claims import Claim, all_claims, epoch_claims, headline
 from confide.certify.facts import UNKNOWN, Facts
 from confide.certify.literal_claims import literal_claims
+from confide.certify.review import check_review, words_of
 from confide.certify.rounding import OFTEN
 from confide.certify.together import releases_of
 from confide.certify.token_claims import token_claims
@@ -51,6 +52,7 @@ COUNTED = (
     "planted",
     "rounded",
 )
+OF_REVIEW = ("reviewed", "review_counts", "review_labels")  # where a person marked what was missed
 FLOATS = (
     "pseudo-random numbers stand for randomness (AES-CTR on the CPU, Philox on a GPU), "
     "floats for real numbers"
@@ -109,6 +111,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     check_size(spec, ran, paths["ledger"], paths["model"])
     measured = _measured(paths["recall"], spec)
     missed = read_file(paths["neighbours"], NeighboursFile)
+    check_review(missed, paths["neighbours"])
     bound(measured, ran, paths["recall"], keys=TEXT, stages=("policy",))
     bound(
         missed, ran, paths["neighbours"], keys=(*TEXT, *PARTITION), stages=("tokenizer", "policy")
@@ -133,7 +136,7 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     content = {
         "version": VERSION,
         "run": spec.train.run,
-        "says": in_words(claims, known=facts.gamma_upper is not None),
+        "says": in_words(claims, known=facts.gamma_upper is not None, by_hand=facts.by_hand),
         "unit": facts.unit,
         "claims": claims,
         "curves": claim_curves(facts),
@@ -517,6 +520,7 @@ def facts_of(
         doubled_literal=missed.get("doubled_literal"),
         doubled_literal_upper=missed.get("doubled_literal_upper"),
         points_literal=(missed.get("literal") or {}).get("points", 2),
+        by_hand=words_of(missed),
     )
 
 
@@ -538,6 +542,7 @@ def policy(spec: CertifySpec, measured: JsonObject, missed: JsonObject) -> JsonO
     return {
         "miss_rate_simulated": spec.miss_rate,
         **{key: missed.get(key) for key in (*RATES, *COUNTED)},
+        **{key: missed[key] for key in OF_REVIEW if key in missed},
         **{key: measured.get(key) for key in ("recall", *OFTEN)},
         "delta2_assumed": spec.delta2,
         "everything_private": spec.train.data.everything_private,
@@ -595,10 +600,11 @@ def kind_of(release: AnyRelease) -> str:
     return kind
 
 
-def in_words(claims: Sequence[Claim], *, known: bool) -> str:
+def in_words(claims: Sequence[Claim], *, known: bool, by_hand: Sequence[str] = ()) -> str:
     """The strongest claim about any protected record, and about a secret, in a few sentences.
 
-    known: whether anybody can say how many secrets the policy catches.
+    known: whether anybody can say how many secrets the policy catches. by_hand: the words for that,
+    where a person's marks say so.
     """
     by_name = {claim["name"]: claim for claim in claims}
     record, caught, missed = (
@@ -628,7 +634,9 @@ def in_words(claims: Sequence[Claim], *, known: bool) -> str:
             " Masking one occurrence of a caught secret alone, so that a later copy comes back, "
             f"{odds(alone)}."
         )
-    return text if known else f"{text} How many secrets the policy catches is {UNKNOWN}."
+    if not known:
+        return f"{text} How many secrets the policy catches is {UNKNOWN}."
+    return f"{text} How many it misses was marked by hand." if by_hand else text
 
 
 def finite(value: Any) -> Any:

@@ -78,6 +78,7 @@ class Facts:
     doubled_literal: float | None = None  # of these, one that is seen in more than one point
     doubled_literal_upper: float | None = None
     points_literal: int = 2  # in how many points, at most
+    by_hand: Sequence[str] = ()  # conditions of rates that a person's marks gave
 
     @cached_property
     def price(self) -> Price:
@@ -161,7 +162,12 @@ class Facts:
     def bound_words(self) -> str:
         """What stands behind gamma's bound."""
         sure = f"{self.confidence:.0%}, together with all other bounds"
-        return f"gamma of the worst label at its upper bound ({sure})"
+        return f"gamma of the worst label at its upper bound ({sure}){self.rests_on}"
+
+    @property
+    def rests_on(self) -> str:
+        """On which marks of a person gamma rests, if on any."""
+        return "".join(f", if {words}" for words in self.by_hand)
 
     @property
     def secret(self) -> str:

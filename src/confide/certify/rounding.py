@@ -53,6 +53,7 @@ def released_neighbours(measured: JsonObject) -> JsonObject:
             "rounded": True,
             "note": NOTE if known else measured.get("note"),
         }
+        | ({"reviewed": measured["reviewed"]} if measured.get("reviewed") else {})
         | measured_on(measured)
     )
 

@@ -95,14 +95,18 @@ def check(corpus: Corpus, unit: str, file: Path) -> None:
 
 
 def seen_from(folder: Path, spec: CorpusSpec) -> CorpusSpec:
-    """A corpus with the path of its file as seen from a folder.
+    """A corpus with the path of its file as seen from a folder."""
+    return spec.model_copy(update={"path": path_from(folder, Path(spec.model_dump()["path"]))})
+
+
+def path_from(folder: Path, file: Path) -> str:
+    """Path of a file as seen from a folder.
 
     It is relative only below the folder, so that both can be moved together.
     """
-    file = Path(spec.model_dump()["path"]).resolve()
+    file = file.resolve()
     folder = folder.resolve()
-    path = file.relative_to(folder) if file.is_relative_to(folder) else file
-    return spec.model_copy(update={"path": str(path)})
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
 
 
 def command(folder: Path) -> str:

@@ -246,8 +246,11 @@ def described(policies: Policies) -> str:
     pools = f"{policies.points:,} training points, {policies.private:,} private{marked}"
     names = f"policy {policies.policy}, conservative policy {policies.conservative}"
     head = f"{policies.dataset}: {names}; {pools}"
-    if policies.gamma is None:
+    if policies.gamma_upper is None:
         return f"{head}. What the policies miss is {UNKNOWN}."
+    if policies.gamma is None:
+        bound = f"{policies.gamma_upper:.2%} of the secrets of any kind"
+        return f"{head}. By what a person marked, the policy misses at most {bound} (95 %)."
     label = plain(policies.label or "of one label")
     missed = (
         f"misses {policies.gamma:.2%} of the secrets that it finds worst ({label}; "

@@ -179,6 +179,17 @@ def conversations(params: Params) -> Iterator[Problem]:
                 yield Problem((block, name, field), corpus_name, message)
 
 
+def reviews(params: Params) -> Iterator[Problem]:
+    """Reviews of a policy that is made to miss more in one run than in another."""
+    for name, dataset in params.datasets.items():
+        rates = {
+            gamma for row in params.runs.values() if row.dataset == name for gamma in row.gammas
+        }
+        if dataset.review is not None and len(rates) > 1:
+            message = "is of one policy, and runs of this dataset have several gammas"
+            yield Problem(("datasets", name, "review"), dataset.review, message)
+
+
 def policies(params: Params) -> Iterator[Problem]:
     """Pipelines that learn nothing, and policies whose model was fitted for another kind."""
     for name, pipeline in params.pipelines.items():

@@ -83,6 +83,7 @@ CHECKS: tuple[Callable[[Params], Iterator[Problem]], ...] = (
     definitions.canaries,
     definitions.tokenizers,
     definitions.conversations,
+    definitions.reviews,
     definitions.policies,
     definitions.shadows,
     definitions.privacy,

@@ -137,6 +137,9 @@ class DatasetSpec(Spec):
     policy: str
     conservative: str
     miss_seed: int = 0
+    # file of `confide review`, in which a person marked what the policy misses; None: gold alone
+    # says what it misses
+    review: str | None = None
     tokenizer: str
     # of a corpus of conversations, the tokens that training and evaluation score: all of them, or
     # those of assistants' turns. What is protected is a whole conversation either way

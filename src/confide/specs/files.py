@@ -71,6 +71,63 @@ class LiteralOfFile(File):
     points: Annotated[int, Field(ge=0, le=1000)] = 2
 
 
+Few = Annotated[int, Field(ge=0, le=1_000_000)]
+# of points by a value, which JSON has as a string
+Histogram = dict[Annotated[str, Field(pattern=r"^[0-9]{1,7}$")], Few]
+
+
+class TracesOfFile(File):
+    """Of drawn texts: secrets that leave a trace, and spans that do or are in vain."""
+
+    traces: Histogram
+    lost: Histogram
+
+
+class LabelOfReview(File):
+    """Of one label: spans that the policy finds in each text, secrets that each may hold."""
+
+    found: Histogram
+    room: Histogram
+    marked: Count
+    gamma: TracesOfFile
+    delta2: TracesOfFile
+    gamma_literal: TracesOfFile
+    doubled_literal: TracesOfFile
+
+
+class StratumOfReview(File):
+    texts: Few
+    drawn: Few
+    reviewed: Few
+    labels: dict[str, LabelOfReview]
+
+
+class ReviewCounts(File):
+    """What bounds by a review follow from."""
+
+    labels: Annotated[list[str], Field(max_length=100)]
+    strata: dict[str, StratumOfReview]
+
+    @model_validator(mode="after")
+    def whole(self) -> "ReviewCounts":
+        for stratum in self.strata.values():
+            if not stratum.reviewed <= stratum.drawn <= stratum.texts:
+                raise ValueError("more were reviewed than drawn, or drawn than there are")
+            if not stratum.labels.keys() >= {*self.labels, "any label"}:
+                raise ValueError("a stratum lacks a label")
+        return self
+
+
+class Reviewed(File):
+    """Who marked how many texts, and how these were drawn."""
+
+    by: str | None
+    seed: int | None
+    most: int | None
+    drawn: Count
+    reviewed: Count
+
+
 class NeighboursFile(MeasuredFile):
     """Bounds are known together or not at all; a rate that is not told has a bound all the same,
     where any is known.
@@ -94,6 +151,8 @@ class NeighboursFile(MeasuredFile):
     note: str | None = None
     worst_label: str | None = None
     rounded: bool = False  # for a release: bounds alone, on a public grid
+    reviewed: Reviewed | None = None
+    review_counts: ReviewCounts | None = None
 
     @model_validator(mode="after")
     def together(self) -> "NeighboursFile":
@@ -116,6 +175,7 @@ class NeighboursFile(MeasuredFile):
             )
         if (
             not self.rounded
+            and self.reviewed is None
             and len({rate is None for rate in (self.gamma, self.delta2, *bounds)}) > 1
         ):
             raise ValueError("some rates are numbers and others are null")

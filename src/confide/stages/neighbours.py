@@ -15,14 +15,19 @@ Two neighbours are tested. In the usual one later copies of the text stay masked
 a single occurrence is masked, so that the second copy becomes the first and is read in its place.
 `gamma_literal` is the share of secrets for which that changes anything, `doubled_literal` the share
 for which it changes more than one point.
+
+A review adds secrets that a person marked, and rates of their own that follow from these. Where
+there are gold secrets, too, the larger bounds govern: gold knows what it names, a person sees the
+rest.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from confide.certify import review as of_review
 from confide.data.label_rates import of_worst_label, upper
 from confide.data.neighbours import (
     Kind,
@@ -39,11 +44,16 @@ from confide.data.neighbours import (
 from confide.data.partitioning import Raw
 from confide.data.redaction import finder_of
 from confide.dp.accounting.bounds import each_of
+from confide.errors import InputError
 from confide.files.io import write_json
 from confide.files.jsons import JsonObject
 from confide.files.rows import read_rows
 from confide.policies import covered
 from confide.provenance.terms import read_before, terms
+from confide.reviews.draw import Drawn, Mark, Text
+from confide.reviews.marks import Review, sample_of
+from confide.reviews.marks import load as load_review
+from confide.reviews.tally import Rates, counts_of, marks_of
 from confide.specs import NeighboursSpec
 from confide.text.tokenizer import load
 
@@ -86,10 +96,36 @@ class Trial(NamedTuple):
     tally: Tally
 
 
-def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: Path) -> None:
-    """Write neighbours.json for gold secrets of the train split.
+class Told(NamedTuple):
+    """A review, what it counts, and trials of all that the policy found or the person marked."""
 
-    All its bounds hold together with spec.confidence.
+    review: Review
+    counts: JsonObject
+    tested: list[Trial]
+
+    @property
+    def written(self) -> JsonObject:
+        """What neighbours.json says of it, without text and without names of points."""
+        review = self.review
+        who = {"by": review.by, "seed": review.seed, "most": review.most}
+        numbers = {"drawn": len(review.marks), "reviewed": review.reviewed}
+        return {"reviewed": who | numbers, "review_counts": self.counts}
+
+
+def neighbours(
+    spec: NeighboursSpec,
+    *,
+    points: Path,
+    tokenizer: Path,
+    output: Path,
+    review: Path | None = None,
+    spans: Path | None = None,
+    copies: Path | None = None,
+) -> None:
+    """Write neighbours.json for gold secrets of the train split, and for those of a `review`.
+
+    All its bounds hold together with spec.confidence. A review's texts are drawn again from the
+    points, from what the policies find in them (`spans`), and without later copies (`copies`).
 
     It says on what terms it was measured, and with which tokenizer and models, as recall.json does.
 
@@ -103,17 +139,52 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
     drawn = draw(secrets_of(read(points)), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
-    tester = Tester(process, touched(read(points), drawn), dedup=spec.partition.dedup)
-    tested = []
-    for secret in drawn:
+    by_hand = None if review is None else reviewed(spec, review, points, spans, copies)
+    marked = [] if by_hand is None else [secret_of(*one) for one in marks_of(*by_hand)]
+    same = touched(read(points), [*drawn, *marked])
+    tester = Tester(process, same, dedup=spec.partition.dedup)
+
+    def trial(secret: Secret) -> Trial:
         inside = covered(secret.start, secret.end, find(secret.text).get("spans", []))
         outcome, literal = tester.test(secret)
-        tested.append(Trial(secret, outcome, literal, tally_of(outcome, literal, inside)))
+        return Trial(secret, outcome, literal, tally_of(outcome, literal, inside))
+
+    tested = [trial(secret) for secret in drawn]
     measured_on = {
         "terms": terms(spec.text, spec.redact, spec.partition),
         "reads": list(read_before(spec.reads, tokenizer)),
     }
-    write_json(output, measured_on | summary(tested, there, spec.confidence))
+    review_told = None
+    if by_hand is not None:
+        counts = counts_of(*by_hand, partial(rates_in, tester), of_review.RATES)
+        review_told = Told(by_hand[0], counts, [trial(secret) for secret in marked])
+    write_json(output, measured_on | summary(tested, there, spec.confidence, review_told))
+
+
+def reviewed(
+    spec: NeighboursSpec, path: Path, points: Path, spans: Path | None, copies: Path | None
+) -> tuple[Review, Drawn]:
+    """A review with its texts; InputError unless it is of this corpus and these policies."""
+    if spans is None or copies is None:
+        raise InputError("needs spans and copies, too: its texts are drawn from them", key="review")
+    review = load_review(path)
+    expected = terms(spec.text, spec.redact)
+    for key in expected:
+        if review.terms.get(key) != expected[key]:
+            message = "is another one: this is a review of another corpus, split or policy"
+            raise InputError(message, file=path, key=f"terms.{key}")
+    return review, sample_of(review, path, points=points, spans=spans, copies=copies)
+
+
+def secret_of(text: Text, mark: Mark) -> Secret:
+    """What a person marked, or the policy found, as a secret to test."""
+    return Secret(text.key, text.text, *mark)
+
+
+def rates_in(tester: Tester, text: Text, mark: Mark) -> Rates:
+    """For which rates a secret counts."""
+    counted_as = tally_of(*tester.test(secret_of(text, mark)), inside=False)
+    return {rate: bool(getattr(counted_as, event)) for rate, event in EVENTS.items()}
 
 
 def read(points: Path) -> Iterator[Raw]:
@@ -134,38 +205,68 @@ def tally_of(outcome: Outcome, literal: Outcome, inside: bool) -> Tally:
     )
 
 
-def summary(tested: list[Trial], there: Counter[Kind], confidence: float) -> JsonObject:
-    """The measurement as it is written; rates are null where the corpus names no secret.
+def summary(
+    tested: list[Trial],
+    there: Counter[Kind],
+    confidence: float,
+    review: Told | None = None,
+) -> JsonObject:
+    """The measurement as it is written; rates are null where nobody names a secret.
 
     At the top stand the rates of the label with the largest, and the largest bounds. `misaligned`
     is a fault of the stages, whichever secret shows it, so planted ones count for it, too.
     """
     real = [test for test in tested if not test.secret.kind.planted]
+    by_hand = [] if review is None else review.tested
+    shown = [*real, *by_hand]
+    every = [*tested, *by_hand]
     planted = together(test.tally for test in tested if test.secret.kind.planted)._asdict()
     planted["sampled"] = planted["secrets"]
     planted["secrets"] = sum(size for kind, size in there.items() if kind.planted)
     sizes = {kind.label: size for kind, size in there.items() if not kind.planted}
-    each = each_of(confidence, len(EVENTS) * len(sizes))
+    bounds = len(EVENTS) * len(sizes)
+    bounds += 0 if review is None else of_review.bounds_in(review.counts)
+    each = each_of(confidence, bounds)
     labels = {
         label: rates([test for test in real if test.secret.label == label], each)
         for label in sorted(sizes)
     }
     total = sum(sizes.values())
-    return of_worst_label(labels, tuple(EVENTS)) | {
+    worst = of_worst_label(labels, tuple(EVENTS))
+    if review is not None:
+        rows = of_review.rates_of(review.counts, each)
+        worst = larger(worst, of_worst_label(rows, tuple(EVENTS)))
+        worst |= review.written | {"review_labels": rows}
+    return worst | {
+        "labels": labels,
         "confidence": confidence,
-        "confidence_each": each if labels else None,
-        "note": None if total else NO_GOLD,
+        "confidence_each": each if bounds else None,
+        "note": None if total or review else NO_GOLD,
         "secrets": total,
         "sampled": len(real),
         "census": len(real) == total,
         "occurrences": together(test.tally for test in real)._asdict(),
         "unique": together(Tally(**row["unique"]) for row in labels.values())._asdict(),
-        "misaligned": sum(test.outcome.points > 1 for test in tested),
+        "misaligned": sum(test.outcome.points > 1 for test in every),
         "literal": {
-            "exposed": sum(test.literal.kind == "exposed" for test in real),
-            "points": max((test.literal.points for test in real), default=0),
+            "exposed": sum(test.literal.kind == "exposed" for test in shown),
+            "points": max((test.literal.points for test in shown), default=0),
         },
         "planted": planted,
+    }
+
+
+def larger(gold: JsonObject, review: JsonObject) -> JsonObject:
+    """The larger of the bounds that gold secrets and a review give, and no rate as measured.
+
+    A review is a sample: what it estimates bounds nothing.
+    """
+    bounds = [f"{rate}_upper" for rate in EVENTS]
+    known = [one for one in (gold, review) if one["gamma_upper"] is not None]
+    worse = max(known, key=lambda one: one["gamma_upper"])
+    return dict.fromkeys(EVENTS) | {
+        "worst_label": worse["worst_label"],
+        **{name: max(one[name] for one in known) for name in bounds},
     }
 
 

@@ -29,6 +29,7 @@ def page(certified: Json) -> str:
         "shown": shown,
         "told": partial(told, certified["policy"]),
         "unknown": UNKNOWN,
+        "reviewed": certified["policy"].get("reviewed"),
     }
     return templates.filled(__file__, certified | values)
 

@@ -1,0 +1,159 @@
+"""`confide review PARAMS`: let a person mark what the policy missed in texts drawn by lot.
+
+It shows each text with what was masked, on a page for this machine alone or in the terminal, and
+saves after each; call it again to go on. What was marked bounds how many secrets the policy misses:
+name the file that it prints under `review` of the dataset, and certificates are made again.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from confide.certify.review import RATES, bounds_in, rates_of
+from confide.commands.init import path_from
+from confide.config import jobs
+from confide.config.params import load as load_params
+from confide.dp.accounting.bounds import each_of
+from confide.errors import InputError
+from confide.output.escaping import say
+from confide.provenance.terms import terms
+from confide.reviews.draw import ANY, OTHER, Drawn, drawn
+from confide.reviews.marks import VERSION, Marks, Review, load, sample_of, save
+from confide.reviews.server import serve
+from confide.reviews.session import Session
+from confide.reviews.tally import counts_of
+from confide.reviews.terminal import review as in_terminal
+from confide.specs import NeighboursSpec, Params
+
+CONFIDENCE: float = NeighboursSpec.model_fields["confidence"].default
+FOLDER = Path("data/own/reviews")
+USUAL = {"size": 200, "seed": 0}
+
+
+def review(
+    params: Path,
+    *,
+    dataset: str,
+    output: Path | None = None,
+    size: int | None = None,
+    seed: int | None = None,
+    most: int | None = None,
+    by: str | None = None,
+    labels: str | None = None,
+    gamma: float = 0.0,
+    terminal: bool = False,
+) -> None:
+    """Draw `size` texts (200), and show those that were not read yet.
+
+    Run `snakemake prepare` before. `output`: by default data/own/reviews/DATASET.json beside
+    params.yaml. `most`: how many missed secrets any text holds at most, which certificates then
+    name as a condition; without it each word may be one, and the bound is several times as large.
+    `by`: your name, for the certificate. `labels`: further ones than the policy has, with commas
+    between. `gamma`: the miss rate of the runs. InputError where the review in `output` is of other
+    text, or was drawn in another way than is asked for.
+    Guarantees: nothing but offsets, labels and `by` is written, for the owner alone.
+    """
+    project = params.parent
+    path = output or project / FOLDER / f"{dataset}.json"
+    if (project / "results").resolve() in path.resolve().parents:
+        raise InputError("lies in results, which others may see", file=path)
+    folder = project / "data/work" / dataset
+    files = {
+        "points": folder / "points.jsonl",
+        "spans": folder / f"g{jobs.gamma_text(gamma)}" / "spans.jsonl",
+        "copies": folder / "copies.jsonl",
+    }
+    measured_on = terms_of(load_params(params), params, dataset, gamma)
+    for file in files.values():
+        if not file.is_file():
+            raise InputError("is not there: run `snakemake prepare` before", file=file)
+    given = {"size": size, "seed": seed, "most": most, "by": by}
+    if path.exists():
+        begun = load(path)
+        check_same(begun, given, path)
+        if begun.terms != measured_on:
+            message = "is a review of another corpus, split or policy; another file: --output"
+            raise InputError(message, file=path, key="terms")
+        sample = sample_of(begun, path, **files)
+    else:
+        wanted = USUAL | {key: value for key, value in given.items() if value is not None}
+        begun, sample = begin(wanted, labels, measured_on, files)
+        save(path, begun)
+    read(Session(begun, sample, path), terminal=terminal)
+    say(f"next: `review: {path_from(project, path)}` of the dataset in {params}, then snakemake")
+
+
+def terms_of(params: Params, file: Path, dataset: str, gamma: float) -> dict[str, Any]:
+    """What a review is of, as a certificate names it; InputError where there is no such dataset."""
+    if dataset not in params.datasets:
+        known = ", ".join(params.datasets)
+        raise InputError(f"is not one of {known}", file=file, key="dataset", value=dataset)
+    if not 0 <= gamma <= 1:
+        raise InputError("is not in [0, 1]", key="gamma", value=gamma)
+    return terms(jobs.text(params, dataset), jobs.redaction(params, dataset, gamma))
+
+
+def check_same(begun: Review, given: dict[str, Any], path: Path) -> None:
+    """InputError where a review that was begun is asked for with other settings."""
+    for key, value in given.items():
+        if value is not None and value != getattr(begun, key):
+            message = f"was {getattr(begun, key)!r} when this review began; another one: --output"
+            raise InputError(message, file=path, key=key, value=value)
+
+
+def begin(
+    wanted: dict[str, Any], labels: str | None, measured_on: dict[str, Any], files: dict[str, Path]
+) -> tuple[Review, Drawn]:
+    """A review without marks, and its texts."""
+    extra = [label.strip() for label in (labels or "").split(",") if label.strip()]
+    if ANY in extra:
+        raise InputError("stands for all labels", key="labels", value=ANY)
+    empty = {"by": None, "most": None, "labels": [*extra, OTHER], "marks": []}
+    fixed = {"version": VERSION, "terms": measured_on, "points": "", "spans": ""}
+    asked = checked(empty | fixed | wanted)
+    sample = drawn(asked.wanted, **files)
+    if not sample.texts:
+        raise InputError("has no training text of its own", file=files["points"])
+    known = list(dict.fromkeys([*sample.labels, *extra, OTHER]))
+    own = {"points": sample.points, "spans": sample.spans, "labels": known}
+    return checked(asked.model_dump() | own | {"marks": [None] * len(sample.texts)}), sample
+
+
+def checked(value: dict[str, Any]) -> Review:
+    """A review; InputError names the flag, or the label of the policy, that cannot be."""
+    try:
+        return Review.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        raise InputError(first["msg"], key=key, value=first["input"]) from None
+
+
+def read(session: Session, *, terminal: bool) -> None:
+    """Let a person read, and say what comes of it."""
+    texts = sum(counted.texts for counted in session.sample.counted.values())
+    say(
+        f"{len(session.sample.texts):,} of {texts:,} distinct training texts, "
+        f"{session.review.reviewed:,} of them read; kept in {session.path}",
+        f"were nothing missed in any of them, at most {best(session):.1%} of all secrets are",
+    )
+    if terminal:
+        in_terminal(session, input, say)
+    else:
+        say("Open this address on this machine; Ctrl-C ends. It is for you alone:")
+        serve(session, say)
+    left = len(session.sample.texts) - session.review.reviewed
+    say(
+        f"{session.review.reviewed:,} read, {left:,} left"
+        + (", which count as missed until they are read" if left else "")
+    )
+
+
+def best(session: Session) -> float:
+    """The bound on gamma, over all labels, if nothing at all is marked."""
+    clean = session.review.model_copy(update={"marks": [Marks()] * len(session.review.marks)})
+    nothing = dict.fromkeys(RATES, False)
+    counts = counts_of(clean, session.sample, lambda text, mark: nothing, RATES)
+    each = each_of(CONFIDENCE, bounds_in(counts))
+    return rates_of(counts, each)[ANY]["gamma_upper"]

@@ -1,0 +1,159 @@
+"""Which texts a person reads: drawn by lot, in strata, from the distinct texts of the train split.
+
+Later copies are left out, since deduplication masks them, and so is what the tool planted. The lot
+depends on the bytes of the points and of what the policy finds, on a seed and on how many are
+drawn: a policy that was mended by what a review showed has its next review on other texts. Nobody
+chooses a text.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from pathlib import Path
+from typing import NamedTuple
+
+from confide.errors import InputError
+from confide.files.io import sha256
+from confide.files.rows import Copy, Found, Join, read_rows
+from confide.policies import covered
+from confide.text.planted import is_planted_key
+
+STRATA = ("found", "near", "nothing")  # by what the policy and the conservative one say of a text
+ANY = "any label"  # in place of a label: all of them together
+OTHER = "other"  # a label that every review has
+LEAST_SHARE = 10  # a stratum has at least one tenth of the draws, if it has as many texts
+# Scripts without spaces between words, of which each character counts as a word.
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+
+Mark = tuple[int, int, str]  # start, end and label of a part of a text
+
+
+class Text(NamedTuple):
+    """A text with what the policy finds in it."""
+
+    key: str
+    text: str
+    stratum: str
+    found: tuple[Mark, ...]
+
+    def room(self, most: int | None) -> int:
+        """How many missed secrets it may hold: no more than words that are not masked, or `most`.
+
+        A mark of a person has at least one such word, and no word has two marks.
+        """
+        words = sum(not covered(start, end, self.found) for start, end in words_of(self.text))
+        return words if most is None else min(most, words)
+
+
+class Wanted(NamedTuple):
+    """How many texts to draw and by which lot; `most`: secrets that a text holds, beyond found."""
+
+    size: int
+    seed: int
+    most: int | None
+
+
+@dataclass(slots=True)
+class Counted:
+    """What is known of a stratum without reading it: by label, how many texts have which value."""
+
+    texts: int = 0
+    rooms: Counter[int] = field(default_factory=Counter)
+    found: dict[str, Counter[int]] = field(default_factory=dict)  # spans
+    both: dict[str, Counter[int]] = field(default_factory=dict)  # spans and room, where spans are
+
+    def add(self, text: Text, most: int | None) -> None:
+        """Count a text."""
+        room = text.room(most)
+        self.texts += 1
+        self.rooms[room] += 1
+        labels = Counter(label for *_, label in text.found)
+        if labels:
+            labels[ANY] = len(text.found)
+        for label, spans in labels.items():
+            self.found.setdefault(label, Counter())[spans] += 1
+            both = self.both.setdefault(label, Counter())
+            both[room + spans] += 1
+            both[room] -= 1  # it stands among the rooms of all texts
+
+    def ranges(self, label: str) -> Counter[int]:
+        """By how many secrets of a label, found or missed, a text may hold: how many texts."""
+        whole = Counter(self.rooms)
+        whole.update(self.both.get(label, {}))
+        return +whole
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The texts of a review, in the order in which they are read, and what they are drawn from."""
+
+    texts: list[Text]
+    counted: dict[str, Counted]  # by stratum
+    points: str  # SHA-256 of the file of points
+    spans: str  # and of what the policies find in them
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of what the policy finds in any text."""
+        found = {label for counted in self.counted.values() for label in counted.found}
+        return sorted(found - {ANY})
+
+
+def drawn(wanted: Wanted, *, points: Path, spans: Path, copies: Path) -> Drawn:
+    """Draw texts; InputError where these files do not belong together."""
+    digests = sha256(points), sha256(spans)
+    counted: dict[str, Counted] = {}
+    for text in texts(points, spans, copies):
+        counted.setdefault(text.stratum, Counted()).add(text, wanted.most)
+    quota = quotas({name: one.texts for name, one in counted.items()}, wanted.size)
+    lot = f"{digests} {wanted.seed} {wanted.size}".encode()
+    keyed = hashlib.blake2b(key=hashlib.sha256(lot).digest(), digest_size=16)
+
+    def place(text: Text) -> bytes:
+        own = keyed.copy()
+        own.update(text.key.encode())
+        return own.digest()
+
+    chosen: list[Text] = []
+    for stratum in counted:
+        alike = (text for text in texts(points, spans, copies) if text.stratum == stratum)
+        chosen += nsmallest(quota[stratum], alike, key=place)
+    return Drawn(sorted(chosen, key=place), counted, *digests)
+
+
+def texts(points: Path, spans: Path, copies: Path) -> Iterator[Text]:
+    """Distinct texts of the train split that are the corpus's own, in file order."""
+    found = Join(Found, spans)
+    copied = Join(Copy, copies)
+    for key, text, split in read_rows(points, "key", "text", "split"):
+        copy = copied.take(key)
+        finding = found.take(key)
+        if split != "train" or copy is not None or is_planted_key(key):
+            continue
+        marks = tuple((span[0], span[1], span[2]) for span in finding.spans) if finding else ()
+        if any(end > len(text) for _, end, _ in marks):
+            raise InputError("a span reaches beyond its text", file=spans, key=key)
+        nearby = STRATA[1] if finding else STRATA[2]
+        yield Text(key, text, STRATA[0] if marks else nearby, marks)
+    found.finish()
+    copied.finish()
+
+
+def quotas(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
+    """How many texts of each stratum are drawn: by size, and a tenth of all at the least."""
+    least = -(-wanted // LEAST_SHARE)
+    quota = {name: min(size, least) for name, size in sizes.items()}
+    for _ in range(min(wanted, sum(sizes.values())) - sum(quota.values())):
+        # the one that is furthest from its share
+        name = max(sizes, key=lambda one: (sizes[one] - quota[one]) and sizes[one] / quota[one])
+        quota[name] += 1
+    return quota
+
+
+def words_of(text: str) -> Iterator[tuple[int, int]]:
+    """Where words stand."""
+    return (word.span() for word in WORD.finditer(text))

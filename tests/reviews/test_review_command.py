@@ -1,0 +1,110 @@
+"""`confide review` as it is typed: in a terminal, gone on with, and refused."""
+
+import os
+import stat
+from pathlib import Path
+
+import orjson
+import pytest
+from toy import corpus
+
+from confide import cli
+from confide.config import jobs
+from confide.config.params import load as load_params
+from confide.reviews.marks import load
+from confide.stages.redact import redact
+
+TINY = Path(__file__).parents[1] / "params.tiny.yaml"
+HOSTILE = "it is \x1b[2J Zoë N1, \u202eNO N2"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project in which a corpus was redacted."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_bytes(TINY.read_bytes())
+    params = load_params(tmp_path / "params.yaml")
+    name = next(iter(params.datasets))
+    folder = tmp_path / "data/work" / name
+    files = corpus(folder, [f"{HOSTILE} {n}" for n in range(30)])
+    for old, new in (("points", "points.jsonl"), ("copies", "copies.jsonl")):
+        files[old].rename(folder / new)
+    (folder / "g0").mkdir()
+    files["spans"].unlink()
+    spans = folder / "g0/spans.jsonl"
+    redact(jobs.redaction(params, name, 0.0), points=folder / "points.jsonl", output=spans)
+    return name
+
+
+def typed(monkeypatch, capsys, lines, *flags):
+    """Status and output of a review in a terminal in which these lines are typed."""
+    given = iter(lines)
+
+    def ask(_):
+        try:
+            return next(given)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", ask)
+    old = os.umask(0o022)
+    try:
+        status = cli.main(["review", "params.yaml", *flags, "--terminal"])
+    finally:
+        os.umask(old)
+    said = capsys.readouterr()
+    return status, said.out + said.err
+
+
+def test_a_review_in_a_terminal_is_saved_and_gone_on_with(project, monkeypatch, capsys, tmp_path):
+    flags = ("--dataset", project, "--size", "10", "--by", "A. Reader", "--labels", "name")
+    lines = ["name: N1", "N2", "nowhere", "", ":quit"]
+    status, said = typed(monkeypatch, capsys, lines, *flags)
+    assert status == 0 and "1 read, 9 left, which count as missed" in said
+    assert "[[+name: N1]]" in said and "[[+other: N2]]" in said and "! the text does not" in said
+    assert "\x1b" not in said and "\u202e" not in said and "\\x1b" in said
+    path = tmp_path / "data/own/reviews" / f"{project}.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    review = load(path)
+    assert (review.by, review.size, review.reviewed) == ("A. Reader", 10, 1)
+    assert [label for *_, label in review.marks[0].missed] == ["name", "other"]
+    assert "Zo" not in path.read_text() and "N1" not in path.read_text()
+    assert load_params(tmp_path / "params.yaml").datasets[project].review is None
+    status, said = typed(monkeypatch, capsys, [":back", ":clear", ":undo", "", *[""] * 12], *flags)
+    assert status == 0 and "--- 2 of 10, 1 read ---" in said and "10 read, 0 left" in said
+    assert load(path).marks[0] == review.marks[0]
+    changed = orjson.loads(path.read_bytes())
+    assert all(one is not None for one in changed["marks"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--dataset", "nothing"), "params.yaml: dataset = 'nothing': is not one of"),
+        (("--size", "5"), "size = 5: Input should be greater than or equal to 10"),
+        (("--most", "0"), "most = 0: Input should be greater than or equal to 1"),
+        (("--by", "<b>"), "by = '<b>': String should match"),
+        (("--labels", "any label"), "labels = 'any label': stands for all labels"),
+        (("--gamma", "0.5"), "g0.5/spans.jsonl: is not there: run `snakemake prepare` before"),
+        (("--gamma", "7"), "gamma = 7.0: is not in"),
+        (("--output", "results/x/review.json"), "lies in results, which others may see"),
+    ],
+)
+def test_what_is_refused_before_anything_is_written(
+    project, monkeypatch, capsys, tmp_path, flags, message
+):
+    before = sorted(tmp_path.rglob("*"))
+    given = ("--dataset", project, *flags) if flags[0] != "--dataset" else flags
+    status, said = typed(monkeypatch, capsys, [], *given)
+    assert status == 2 and message in said and len(said.splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_review_is_gone_on_with_as_it_was_drawn(project, monkeypatch, capsys, tmp_path):
+    typed(monkeypatch, capsys, [], "--dataset", project, "--size", "10")
+    status, said = typed(monkeypatch, capsys, [], "--dataset", project, "--size", "12")
+    assert status == 2 and "size = 12: was 10 when this review began" in said
+    points = tmp_path / "data/work" / project / "points.jsonl"
+    points.write_bytes(points.read_bytes() + b"\n")
+    status, said = typed(monkeypatch, capsys, [], "--dataset", project)
+    assert status == 2 and "it is a review of other text or another policy" in said
