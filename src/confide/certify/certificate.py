@@ -512,6 +512,7 @@ def facts_of(
         doubled_literal=missed.get("doubled_literal"),
         doubled_literal_upper=missed.get("doubled_literal_upper"),
         points_literal=(missed.get("literal") or {}).get("points", 2),
+        labels=tuple(data.labels or ()),
     )
 
 

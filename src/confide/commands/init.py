@@ -6,16 +6,25 @@ Nothing of its text is printed or written, only counts and the names of its labe
 """
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 
 import confide
-from confide.advisor.choices import LEAST, choose, doubtful, policies, unit_of
-from confide.advisor.page import screen
-from confide.advisor.survey import Corpus, corpus_of, points_of
+from confide.advisor.choices import (
+    LEAST,
+    choose,
+    doubtful,
+    kept,
+    policies,
+    presets,
+    unit_of,
+)
+from confide.advisor.page import SHOWN, screen
+from confide.advisor.survey import Corpus, corpus_of, points_of, presets_of
 from confide.advisor.template import as_yaml
 from confide.errors import InputError
 from confide.files.io import write_text
-from confide.output.escaping import say
+from confide.output.escaping import say, terminal
 from confide.specs import LinesSpec
 from confide.types import SPLITS
 
@@ -23,12 +32,18 @@ NAME = "params.yaml"
 
 
 def init(
-    corpus: Path, *, output: Path | None = None, public: Path | None = None, epsilon: float = 3.0
+    corpus: Path,
+    *,
+    output: Path | None = None,
+    public: Path | None = None,
+    epsilon: float = 3.0,
+    labels: str | None = None,
 ) -> None:
     """Write params.yaml into the folder `output`, or the corpus's own; one that is there is kept.
 
     public: text that needs no protection, for the vocabulary and the start; without it simulated
-    text serves.
+    text serves. labels: of gold spans, with commas between, those that are secret; without it all
+    are.
     """
     folder = output or corpus.parent
     if (target := folder / NAME).exists():
@@ -39,14 +54,35 @@ def init(
     counted = corpus_of(spec)
     unit, _ = unit_of(counted)
     check(counted, unit, corpus)
+    secret = None if labels is None else only(counted, labels, corpus)
     if public is not None:
         corpus_of(LinesSpec(reader="lines", path=str(public)))  # whether it can be read
-    points = points_of(spec, counted, unit, policies(), doubtful())
-    choice = choose(counted, points, unit, epsilon)
+    found = presets_of(spec, counted, unit, presets(), secret)
+    tried = policies(kept(found, secret))
+    points = points_of(spec, counted, unit, tried, doubtful(), secret)
+    points.presets = found
+    choice = choose(counted, points, unit, epsilon, secret)
     text = as_yaml(choice, seen_from(folder, corpus), seen_from(folder, public) if public else None)
     write_text(target, text)
     say(*screen(counted, points, choice, str(public) if public else None).split("\n"))
     say("", f"written: {target}; next: {command(folder)}")
+
+
+def only(corpus: Corpus, labels: str, file: Path) -> list[str]:
+    """The labels of a list, once no other is counted; InputError for one that no gold span has."""
+    there = corpus.labels()
+    named = list(dict.fromkeys(label.strip() for label in labels.split(",")))
+    for label in named:
+        if label not in there:
+            close = get_close_matches(label, map(terminal, there), n=1)
+            among = ", ".join(map(terminal, sorted(there)[:SHOWN])) or "none"
+            hint = f"did you mean {close[0]}?" if close else f"there are: {among}"
+            raise InputError(
+                f"no gold span has this label; {hint}", file=file, key="--labels", value=label
+            )
+    for key in [key for key in corpus.gold if key[0] not in named]:
+        del corpus.gold[key]
+    return named
 
 
 def check(corpus: Corpus, unit: str, file: Path) -> None:

@@ -95,12 +95,15 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
 
     Guarantees: only counts, rates and labels are written, never text.
     """
-    there = counted(secrets_of(read(points)))
+    labels = spec.text.labels
+    there = counted(chosen(secrets_of(read(points)), labels))
+    for label in labels or ():
+        there.setdefault(Kind(planted=False, label=label), 0)
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
         alike = {kind: count for kind, count in there.items() if kind.planted == planted}
         wanted |= quotas(alike, spec.sample)
-    drawn = draw(secrets_of(read(points)), wanted, spec.seed)
+    drawn = draw(chosen(secrets_of(read(points)), labels), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     tester = Tester(process, touched(read(points), drawn), dedup=spec.partition.dedup)
@@ -114,6 +117,15 @@ def neighbours(spec: NeighboursSpec, *, points: Path, tokenizer: Path, output: P
         "reads": list(read_before(spec.reads, tokenizer)),
     }
     write_json(output, measured_on | summary(tested, there, spec.confidence))
+
+
+def chosen(secrets: Iterable[Secret], labels: list[str] | None) -> Iterator[Secret]:
+    """Secrets of these labels, and planted ones; None: all."""
+    return (
+        secret
+        for secret in secrets
+        if labels is None or secret.kind.planted or secret.label in labels
+    )
 
 
 def read(points: Path) -> Iterator[Raw]:
