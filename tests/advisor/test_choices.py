@@ -2,6 +2,7 @@
 
 from array import array
 from collections import Counter
+from typing import get_args
 
 import pytest
 import yaml
@@ -9,26 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from confide.advisor.choices import (
-    IDENTIFIERS,
     POLICIES,
     choose,
     coins_of,
     conservative_of,
     delta_of,
     doubtful,
+    kept,
     near,
     policies,
     policy_of,
     unit_of,
 )
-from confide.advisor.survey import Corpus, Effect, Points
+from confide.advisor.survey import Corpus, Effect, Hits, Points, Presets
 from confide.advisor.template import as_yaml
 from confide.config.params import check
 from confide.dp.accounting.audit_power import mu_of, power
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.tradeoff import points_of
 from confide.policies import policy, redacted_text
-from confide.specs import LinesSpec, RegexPolicySpec
+from confide.specs import LinesSpec, PresetName
 from confide.types import MASK
 
 
@@ -182,16 +183,29 @@ def test_identifiers_are_found():
         "(30) 123-456."
     )
     found = {
-        text[span.start : span.end]: span.label
-        for span in policy(RegexPolicySpec(kind="regex", patterns=IDENTIFIERS))(text)
+        text[span.start : span.end]: span.label for span in policy(policies()["identifiers"])(text)
     }
     assert found == {
         "ann.b+c@mail.example.org": "email",
-        "https://x.org/a?b,": "link",
+        "https://x.org/a?b": "link",
         "AB12-9": "code",
-        "12/05/2024": "digits",
-        "49 (30) 123-456": "digits",
+        "12/05/2024": "date",
+        "+49 (30) 123-456": "phone",
     }
+
+
+def test_presets_that_find_nothing_are_left_out_where_all_was_looked_at():
+    """And those that cover no secret, where the user says which secrets count."""
+    found = Presets(
+        sampled=9, whole=True, held_out=2, hits={"email": Hits(points=3), "card": Hits()}
+    )
+    assert kept(found, None) == {"email"} and kept(found, ["name"]) == set()
+    found.whole = False
+    assert kept(found, None) == set(get_args(PresetName)) == kept(Presets(), ["name"])
+    found.hits["card"].covered["name"] = 1
+    assert kept(found, ["name"]) == {"card"}
+    assert policies(["card"])["names"].names == ["card"]
+    assert policies([])["names"] == policies()["names"]  # nobody knows what would help
 
 
 LABEL = "a: 'b\"\n"

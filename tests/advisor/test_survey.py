@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from confide.advisor.choices import doubtful, policies
-from confide.advisor.survey import UNITS, corpus_of, points_of
+from confide.advisor.choices import doubtful, policies, presets
+from confide.advisor.survey import UNITS, corpus_of, points_of, presets_of
 from confide.commands.example import example, lines
 from confide.corpora.lines import read
 from confide.policies import policy, redacted_text
@@ -124,3 +124,31 @@ def test_the_example_is_a_corpus_of_the_users_form(tmp_path):
     assert list(lines(30, 1)) != list(lines(30, 2))
     with pytest.raises(ValueError, match="is not overwritten"):
         example(path)
+
+
+def test_presets_counted_by_hand(tmp_path):
+    spec = spec_of(
+        tmp_path,
+        [
+            {"text": "Mail a@b.org, b@c.org\nto 12", "split": "train", "spans": [[5, 12, "mail"]]},
+            {"text": "Mail c@d.org", "split": "test", "spans": [[5, 12, "mail"], [0, 4, "word"]]},
+            {"text": "Hello", "split": "test", "spans": [[0, 5, "name"]]},
+        ],
+    )
+    found = presets_of(spec, corpus_of(spec), "turn", presets())
+    assert (found.sampled, found.whole, found.held_out) == (4, True, 3)
+    assert found.characters == len("Mail a@b.org, b@c.org" + "to 12" + "Mail c@d.org" + "Hello")
+    email, number, card = (found.hits[name] for name in ("email", "number", "card"))
+    assert (email.points, email.spans, email.covered) == (2, {"email": 3}, {"mail": 1})
+    assert (number.points, number.covered) == (1, {}) and not card.points
+    only = presets_of(spec, corpus_of(spec), "turn", presets(), ["name"])
+    assert only.held_out == 1 and not only.hits["email"].covered
+    points = points_of(spec, corpus_of(spec), "turn", policies(), doubtful(), ["mail"])
+    assert points.held_out == {"mail": 1}
+
+
+def test_presets_are_tried_on_a_sample_of_a_large_corpus(tmp_path, monkeypatch):
+    monkeypatch.setattr("confide.advisor.survey.PRESET_SAMPLE", 10)
+    spec = spec_of(tmp_path, [{"text": f"text {number}", "split": "train"} for number in range(35)])
+    found = presets_of(spec, corpus_of(spec), "turn", presets())
+    assert found.sampled == found.hits["number"].points == 9 and not found.whole

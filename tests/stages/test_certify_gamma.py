@@ -3,11 +3,13 @@ alone.
 """
 
 import math
+from dataclasses import replace
 
 import pytest
 from certified import DELTA, METHODS, UNKNOWN, certificate, number
 
-from confide.certify.facts import MARKS_KEPT
+from confide.certify.claims import bayesian_claims
+from confide.certify.facts import MARKS_KEPT, Facts
 from confide.certify.gate import secret_claim
 from confide.dp.accounting.price import epsilon, group
 from confide.types import Release, Step
@@ -134,3 +136,12 @@ def test_a_copy_that_exact_updates_read_is_not_bounded(tmp_path):
         claims["secret_caught_literal"]["epsilon"] == claims["bayesian_literal"]["epsilon"] == "inf"
     )
     assert "without bound" in value["says"].split("Masking one occurrence")[1]
+
+
+def test_a_certificate_says_which_labels_count_as_secrets():
+    facts = Facts(releases=NOISED, delta=DELTA, gamma=0.1, gamma_upper=0.2)
+    (usual, *_) = bayesian_claims(facts)
+    (named, *_) = bayesian_claims(replace(facts, labels=("name", "phone")))
+    assert usual["unit"] == "one random secret within one turn of a dialogue"
+    kinds = "one random secret of the labels name, phone within one turn of a dialogue"
+    assert named == usual | {"unit": kinds}

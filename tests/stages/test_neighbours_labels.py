@@ -13,6 +13,7 @@ from confide.data.neighbours import Kind, Outcome, Secret, quotas
 from confide.data.partitioning import Raw
 from confide.dp.accounting.bounds import clopper_pearson, each_of
 from confide.stages.neighbours import Tally, Trial, summary
+from tests.terms import TEXT
 
 
 def labelled(counts):
@@ -174,3 +175,19 @@ def test_the_bounds_of_a_measurement_cover_all_labels_at_once(tmp_path):
         labels = summary(tested, there, 0.95)["labels"].values()
         held += all(rate <= row[name] for row in labels for name in ("gamma_upper", "delta2_upper"))
     assert held >= 0.95 * 300 - 3 * (300 * 0.95 * 0.05) ** 0.5
+
+
+def test_labels_that_are_no_secrets_do_not_count(tmp_path):
+    """And one that is named as secret, and that no secret has, counts as missed: a typing error
+    must not make a policy look better.
+    """
+    points = labelled({"code": 40, "name": 8})
+    only = run(tmp_path, points, CODE, text=TEXT | {"labels": ["code"]})
+    alone = run(tmp_path, labelled({"code": 40}), CODE)
+    measured = [name for name in alone if name != "terms"]
+    assert [only[name] for name in measured] == [alone[name] for name in measured]
+    assert only["terms"] == alone["terms"] | {"labels": ["code"]}
+    wrong = run(tmp_path, points, CODE, text=TEXT | {"labels": ["code", "nmae"]})
+    assert (wrong["gamma"], wrong["gamma_upper"], wrong["worst_label"]) == (1, 1, "nmae")
+    none = run(tmp_path, points, CODE, text=TEXT | {"labels": ["nmae"]})
+    assert (none["gamma"], none["delta2_upper"], none["secrets"]) == (1, 1, 0)

@@ -241,3 +241,21 @@ def test_spans_of_other_points_are_refused(tmp_path, findings):
     with pytest.raises(InputError):
         run(tmp_path, findings=findings)
     assert not (tmp_path / "recall.json").exists()
+
+
+def test_labels_that_are_no_secrets_do_not_count(tmp_path):
+    """And one that is named as secret, and that no secret has, counts as missed."""
+    everything = run(tmp_path)
+
+    def counted(*labels):
+        text = SPEC.text.model_copy(update={"labels": list(labels)})
+        spec = SPEC.model_copy(update={"text": text})
+        recall(spec, points=tmp_path / "p", spans=tmp_path / "s", output=tmp_path / "recall.json")
+        return read_json(tmp_path / "recall.json")
+
+    ids = counted("id")
+    assert list(ids["labels"]) == ["id"] and ids["worst_label"] == "id"
+    assert ids["miss_rate"] == everything["labels"]["id"]["miss_rate"] == 2 / 5
+    assert ids["pools"] == everything["pools"] and ids["terms"]["labels"] == ["id"]
+    wrong = counted("id", "nmae")
+    assert (wrong["worst_label"], wrong["recall"], wrong["miss_rate_upper"]) == ("nmae", 0, 1)

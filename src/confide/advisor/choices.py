@@ -7,42 +7,32 @@ charges for that: `confide init` says so.
 
 import math
 from bisect import bisect_left
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple, get_args
 
 import numpy as np
 
-from confide.advisor.survey import UNITS, Corpus, Points
+from confide.advisor.survey import UNITS, Corpus, Points, Presets
 from confide.dp.accounting.audit_power import TIMES, mu_of, power
 from confide.dp.accounting.curves import gaussian_curve
 from confide.dp.accounting.tradeoff import points_of
-from confide.specs import PolicySpec, RegexPolicySpec, UnionPolicySpec
+from confide.specs import PolicySpec, PresetName, PresetPolicySpec
 
 # training points: a few hundred are planted beside them, and noise for a useful epsilon drowns
 # fewer
 LEAST = 500
-# What stands in a secret's place may not change what else is found, so <MASK> is a part of runs as
-# the secret was.
-WORD = r"(?:<MASK>|[A-ZÀ-ÖØ-Þ\d][\w'’-]*(?:\.[\w'’-]+)*)"
-EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
-LINK = r"(?:https?://|www\.)\S+"
-CODE = r"\b(?=[^\W\d]+\d|\d+[^\W\d])\w+(?:-\w+)*"
-DIGITS = r"(?:<MASK>|\d)(?:[ .()/-]*(?:<MASK>|\d))*"
-CAPITALS = rf"(?<!\w){WORD}(?:(?:,|\.(?= \d))? {WORD})+"
-NAME = r"(?<=[a-zß-öø-ÿ,;] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ][\w'’-]*"
-IDENTIFIERS = {"email": EMAIL, "link": LINK, "code": CODE, "digits": DIGITS}
-# tables of patterns, united: each finds all that the one before it finds
-POLICIES: dict[str, list[dict[str, str]]] = {
-    "identifiers": [IDENTIFIERS],
-    "capitals": [IDENTIFIERS, {"capitals": CAPITALS}],
-    "names": [IDENTIFIERS, {"capitals": CAPITALS, "upper": r"\b[A-ZÀ-ÖØ-Þ]{4,}\b", "name": NAME}],
+GUESSES = ("capitals", "name")  # presets that go by capitals alone, and mask much else
+IDENTIFIERS: tuple[PresetName, ...] = tuple(
+    name for name in get_args(PresetName) if name not in GUESSES
+)
+# presets, united: each finds all that the one before it finds
+POLICIES: dict[str, tuple[PresetName, ...]] = {
+    "identifiers": IDENTIFIERS,
+    "capitals": (*IDENTIFIERS, "capitals"),
+    "names": (*IDENTIFIERS, "capitals", "name"),
 }
-DOUBTFUL = {  # whatever might be a secret, or the place of one
-    "digit": r"\d|<MASK>",
-    "sign": r"@|://|www\.",
-    "upper": r"[A-ZÀ-ÖØ-Þ]{4}",
-    "pair": r"\b[A-ZÀ-ÖØ-Þ][\w'’-]+ [A-ZÀ-ÖØ-Þ][\w'’-]",
-    "inner": r"(?<=[^.!?:] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]",
-}
+# whatever might be a secret, or the place of one
+DOUBTFUL: tuple[PresetName, ...] = ("number", "email", "link", "capitals", "name")
 TRUSTED = 100  # held-out secrets from which on it is trusted if it fires on the points of all
 SPARED = 0.1  # share of the points that it must spare to be worth a condition in the certificate
 MOST_COINS = 1000
@@ -57,6 +47,8 @@ class Choice(NamedTuple):
     point: str
     points: int  # training points
     policy: str
+    presets: tuple[str, ...]  # that the policy unites
+    labels: tuple[str, ...]  # of the gold secrets that count; none: all do
     conservative: str
     vocabulary: int
     epsilon: float
@@ -72,21 +64,37 @@ class Choice(NamedTuple):
     attacked: str | None  # label of the secrets whose membership is attacked
 
 
-def policies() -> dict[str, PolicySpec]:
-    """The policies that are tried."""
+def presets() -> dict[str, PolicySpec]:
+    """Each preset by itself."""
+    return {name: PresetPolicySpec(kind="preset", names=[name]) for name in get_args(PresetName)}
+
+
+def kept(found: Presets, labels: Collection[str] | None) -> set[str]:
+    """Names of the presets that are worth their time: those that hit anything.
+
+    All, where not every point was looked at: what is rare may lie elsewhere. Where the user says
+    which labels are secret, those that cover a held-out secret of them.
+    """
+    hit = set(get_args(PresetName))
+    if found.whole:
+        hit = {name for name, hits in found.hits.items() if hits.points}
+    if labels is not None and found.held_out:
+        hit = {name for name, hits in found.hits.items() if hits.covered}
+    return hit
+
+
+def policies(used: Collection[str] | None = None) -> dict[str, PolicySpec]:
+    """The policies that are tried, of the presets that are used (None: all)."""
     built: dict[str, PolicySpec] = {}
-    for name, tables in POLICIES.items():
-        parts: list[PolicySpec] = [
-            RegexPolicySpec(kind="regex", patterns=patterns) for patterns in tables
-        ]
-        several = len(parts) > 1
-        built[name] = UnionPolicySpec(kind="union", policies=parts) if several else parts[0]
+    for policy, names in POLICIES.items():
+        some = [name for name in names if used is None or name in used]
+        built[policy] = PresetPolicySpec(kind="preset", names=some or [*names])
     return built
 
 
 def doubtful() -> PolicySpec:
     """The conservative policy that is tried."""
-    return RegexPolicySpec(kind="regex", patterns=DOUBTFUL)
+    return PresetPolicySpec(kind="preset", names=[*DOUBTFUL], conservative=True)
 
 
 def unit_of(corpus: Corpus) -> tuple[str, str]:
@@ -111,13 +119,13 @@ def unit_of(corpus: Corpus) -> tuple[str, str]:
 
 
 def policy_of(points: Points) -> tuple[str, str]:
-    """A table of patterns, and why: the first that no other outdoes on held-out secrets.
+    """Presets, and why: the first set that no other outdoes on held-out secrets.
 
     Without any held-out secrets it is that of identifiers.
     """
     known = points.held_out.total()
     if not known:
-        what = "e-mails, links, codes, numbers; it does not look for names"
+        what = "all that hit, but for those that go by capitals"
         return "identifiers", f"no held-out secrets are known: {what}"
     hidden = {name: effect.hidden.total() for name, effect in points.effects.items()}
     best = max(POLICIES, key=lambda name: hidden[name])  # the first of equals
@@ -171,8 +179,17 @@ def near(value: float, low: int, high: int) -> int:
     return min(high, max(low, 2 ** round(math.log2(max(1.0, value)))))
 
 
-def choose(corpus: Corpus, points: Points, unit: str, epsilon: float) -> Choice:
-    """All numbers for a corpus that `unit_of` has cut."""
+def choose(
+    corpus: Corpus,
+    points: Points,
+    unit: str,
+    epsilon: float,
+    secret_labels: Collection[str] | None = None,
+) -> Choice:
+    """All numbers for a corpus that `unit_of` has cut.
+
+    secret_labels: of gold secrets, where not all count.
+    """
     train = len(points.lengths)
     copies = min(20, max(5, train // 200))
     delta = delta_of(train + 10 * copies + train // 2)  # with whatever is planted
@@ -183,10 +200,14 @@ def choose(corpus: Corpus, points: Points, unit: str, epsilon: float) -> Choice:
     game = coins_of(epsilon, delta, train // 4)
     # adding a record costs about half of what replacing one does
     inclusion = coins_of(0.5 * epsilon, delta, train // 4, reach=(5,)) if game else 0
+    policy = policy_of(points)[0]
+    used = policies(kept(points.presets, secret_labels))[policy]
     return Choice(
         point=unit,
         points=train,
-        policy=policy_of(points)[0],
+        policy=policy,
+        presets=tuple(getattr(used, "names", ())),
+        labels=tuple(secret_labels or ()),
         conservative=conservative,
         vocabulary=near(sum(points.lengths) / 64, 512, 4096),
         epsilon=epsilon,

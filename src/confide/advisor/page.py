@@ -1,9 +1,10 @@
 """What `confide init` shows of a corpus, on one screen."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from confide.advisor.choices import Choice, conservative_of, policy_of, unit_of
-from confide.advisor.survey import UNITS, Corpus, Points
+from confide.advisor.survey import UNITS, Corpus, Points, Presets
 from confide.output.escaping import terminal
 from confide.types import SPLITS
 
@@ -14,10 +15,12 @@ def screen(corpus: Corpus, points: Points, choice: Choice, public: str | None) -
     """Counts and choices in lines; of the corpus's own words only the names of labels."""
     parts = (
         counts(corpus, points, choice),
+        presets(points.presets, choice),
         tried(points, choice),
+        unknowable(points, choice),
         chosen(corpus, points, choice, public),
     )
-    return "\n\n".join("\n".join(lines) for lines in parts)
+    return "\n\n".join(filter(None, ("\n".join(lines) for lines in parts)))
 
 
 def counts(corpus: Corpus, points: Points, choice: Choice) -> Iterator[str]:
@@ -38,6 +41,44 @@ def counts(corpus: Corpus, points: Points, choice: Choice) -> Iterator[str]:
     sizes = f"{middle:,} words in the median, 95 % have at most {long:,}, the longest {most:,}"
     copies = f"{share(points.copies, len(lengths))} are exact copies of another"
     yield f"a {choice.point} of train: {sizes}; {copies}"
+
+
+def presets(found: Presets, choice: Choice) -> Iterator[str]:
+    """What each preset finds by itself; `>`: those that the policy unites."""
+    known = found.held_out
+    yield row("preset", "hits", "points hit", "MB/s", "secrets found")
+    for name, hits in found.hits.items():
+        if not hits.points:
+            continue
+        cells = [f"{hits.spans.total():,}", share(hits.points, found.sampled)]
+        cells.append(f"{found.characters / 1e6 / max(hits.seconds, 1e-9):.1f}")
+        cells.append(f"{hits.covered.total():,} of {known:,}" if known else "unknown")
+        yield row(f"{'>' if name in choice.presets else ' '} {name}", *cells)
+        if set(hits.spans) != {name}:
+            labels = (f"{label} {count:,}" for label, count in hits.spans.most_common(SHOWN))
+            yield f"    {', '.join(labels)}"
+    if idle := [name for name, hits in found.hits.items() if not hits.points]:
+        yield f"  found nothing in {found.sampled:,} points: {', '.join(idle)}"
+
+
+def unknowable(points: Points, choice: Choice) -> Iterator[str]:
+    """What no preset can know, and what could be asked instead."""
+    found = points.effects[choice.policy].hidden
+    missed = [
+        f"{plain(label)} ({count - found[label]:,} of {count:,})"
+        for label, count in points.held_out.most_common()
+        if found[label] < count
+    ]
+    if missed:
+        yield f"missed by {choice.policy}: {', '.join(missed[:SHOWN])}"
+    elif points.held_out:
+        return
+    yield "What has no shape (names in lower case, products, places) no preset finds. Add"
+    yield "  a list of yours:  { kind: words, path: customers.txt, independent: true }"
+    entities = "{ kind: ner, model: en_core_web_sm }"
+    here = find_spec("en_core_web_sm") is not None
+    how = "installed" if here else "pipelines: { en_core_web_sm: { package: en_core_web_sm } }"
+    yield f"  or a pipeline:    {entities} ({how})"
 
 
 def tried(points: Points, choice: Choice) -> Iterator[str]:

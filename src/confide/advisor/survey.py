@@ -1,20 +1,22 @@
-"""What a user's corpus holds, in numbers: two passes over the file, no text kept.
+"""What a user's corpus holds, in numbers: three passes over the file, no text kept.
 
-The first counts what does not depend on the cut into points; the second, for one cut, lengths,
-copies, and what policies would do. Of secrets it counts those whose masking leaves no trace in the
-redacted text, as the neighbour test does, but of held-out documents only: that test measures the
-chosen policies on training secrets, of which the choice must know nothing.
+The first counts what does not depend on the cut into points; the second, for one cut, what each
+preset finds; the third lengths, copies, and what policies of these presets would do. Of secrets it
+counts those whose masking leaves no trace in the redacted text, as the neighbour test does, but of
+held-out documents only: that test measures the chosen policies on training secrets, of which the
+choice must know nothing.
 """
 
 import hashlib
+import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from confide.corpora import READERS
 from confide.corpora.lines import AUTOMATIC
-from confide.policies import Policy, detector, policy, redacted_text
+from confide.policies import Policy, covered, detector, policy, redacted_text
 from confide.specs import CorpusSpec, PolicySpec
 from confide.stages.split import pieces
 from confide.types import MASK, Span
@@ -23,6 +25,8 @@ from confide.types import MASK, Span
 UNITS = ("turn", "sentence", "dialogue")
 # training points, and held-out points with gold secrets, that policies are tried on
 SAMPLE = 20_000
+# points that presets, each by itself, are tried on
+PRESET_SAMPLE = 100_000
 
 
 @dataclass(slots=True)
@@ -59,6 +63,27 @@ class Effect:
 
 
 @dataclass(slots=True)
+class Hits:
+    """What one preset finds in a sample of all points."""
+
+    spans: Counter[str] = field(default_factory=Counter)  # by the preset's label
+    points: int = 0  # with a span
+    covered: Counter[str] = field(default_factory=Counter)  # held-out gold secrets, by label
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Presets:
+    """What presets find, each by itself."""
+
+    sampled: int = 0  # points
+    whole: bool = False  # these are all points
+    characters: int = 0  # of these
+    held_out: int = 0  # gold secrets of the held-out ones
+    hits: dict[str, Hits] = field(default_factory=dict)  # by name of the preset
+
+
+@dataclass(slots=True)
 class Points:
     """Counts of a corpus cut into points."""
 
@@ -71,6 +96,7 @@ class Points:
     # gold secrets of the held-out sample, by label
     held_out: Counter[str] = field(default_factory=Counter)
     effects: dict[str, Effect] = field(default_factory=dict)  # by name of the policy
+    presets: Presets = field(default_factory=Presets)
 
 
 def corpus_of(spec: CorpusSpec) -> Corpus:
@@ -99,21 +125,60 @@ def corpus_of(spec: CorpusSpec) -> Corpus:
     return corpus
 
 
+def presets_of(
+    spec: CorpusSpec,
+    corpus: Corpus,
+    unit: str,
+    presets: dict[str, PolicySpec],
+    labels: Collection[str] | None = None,
+) -> Presets:
+    """A pass of its own, for one cut: what each preset finds in points of all splits.
+
+    labels: of gold secrets, where not all count.
+    """
+    finders = {name: policy(spec) for name, spec in presets.items()}
+    stride = -(-sum(corpus.points[unit].values()) // PRESET_SAMPLE)
+    found = Presets(whole=stride == 1, hits={name: Hits() for name in presets})
+    for number, (split, text, gold) in enumerate(_cut(spec, unit, labels)):
+        if number % stride:
+            continue
+        found.sampled += 1
+        found.characters += len(text)
+        if split == "train":
+            gold = ()
+        found.held_out += len(gold)
+        for name, find in finders.items():
+            hits = found.hits[name]
+            began = time.process_time()
+            spans = find(text)
+            hits.seconds += time.process_time() - began
+            hits.points += bool(spans)
+            hits.spans.update(span.label for span in spans)
+            hits.covered.update(
+                label for start, end, label, _ in gold if spans and covered(start, end, spans)
+            )
+    return found
+
+
 def points_of(
     spec: CorpusSpec,
     corpus: Corpus,
     unit: str,
     policies: dict[str, PolicySpec],
     conservative: PolicySpec,
+    labels: Collection[str] | None = None,
 ) -> Points:
-    """Second pass, for one cut, with policies by name and one conservative policy."""
+    """Another pass, for one cut, with policies by name and one conservative policy.
+
+    labels: of gold secrets, where not all count.
+    """
     fires = detector(conservative)
     finders = {name: policy(spec) for name, spec in policies.items()}
     points = Points(effects={name: Effect() for name in policies})
     seen: set[bytes] = set()
     train = 0
     stride = -(-corpus.points[unit]["train"] // SAMPLE)
-    for split, text, gold in _cut(spec, unit):
+    for split, text, gold in _cut(spec, unit, labels):
         if split != "train":
             if gold and sum(points.held_out.values()) < SAMPLE:
                 _held_out(points, finders, text, gold)
@@ -130,9 +195,14 @@ def points_of(
     return points
 
 
-def _cut(spec: CorpusSpec, unit: str) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+def _cut(
+    spec: CorpusSpec, unit: str, labels: Collection[str] | None
+) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+    """Split, text and gold secrets of each point."""
     for record in READERS[spec.reader](spec, None):
         for text, gold in pieces(record, unit, 0):
+            if labels is not None:
+                gold = tuple(span for span in gold if span.label in labels)
             yield record.split, text, gold
 
 

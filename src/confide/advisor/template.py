@@ -1,9 +1,10 @@
 """params.yaml of a user's own corpus, as `confide init` writes it."""
 
 import json
+from collections.abc import Sequence
 from string import Template
 
-from confide.advisor.choices import DOUBTFUL, POLICIES, Choice
+from confide.advisor.choices import DOUBTFUL, Choice
 from confide.specs import CorpusSpec
 
 SIMULATED = (
@@ -31,6 +32,11 @@ policies:
   $policy:
 $patterns
 $conservative_patterns  everything: { kind: everything }
+  # What has no shape, such as names in lower case, only you know. These can stand in a union, \
+{ kind: union, policies: [...] }:
+  # { kind: words, path: customers.txt, label: name, independent: true }
+  # { kind: ner, model: en_core_web_sm, labels: [PERSON, GPE] } with \
+pipelines: { en_core_web_sm: { package: en_core_web_sm } }
 
 canaries: # secrets of nobody, planted to be looked for; and sentences about which coins decide, \
 for audits of epsilon
@@ -43,7 +49,7 @@ $audits
 datasets: # point: what one update reads and noise hides, a turn (line), sentence, dialogue \
 (whole text) or window of words
   mine: { corpus: mine, point: $point, canaries: planted, policy: $policy, conservative: \
-$conservative, tokenizer: words }
+$conservative, tokenizer: words$labels }
   public: { corpus: public, public: true, point: $point, policy: $policy, conservative: \
 $conservative, tokenizer: words }
 
@@ -96,12 +102,14 @@ def as_yaml(choice: Choice, corpus: CorpusSpec, public: CorpusSpec | None = None
     numbers = choice._asdict() | {"epsilon": f"{choice.epsilon:g}", "delta": f"{choice.delta:.1e}"}
     doubtful = ""
     if choice.conservative == "doubtful":
-        doubtful = f"  doubtful:\n{patterns([DOUBTFUL])}\n"
+        doubtful = f"  doubtful:\n{preset(DOUBTFUL, conservative=True)}\n"
+    labels = ", ".join(map(quoted, choice.labels))
+    numbers["labels"] = f", labels: [{labels}]" if labels else ""
     return PAGE.substitute(
         numbers,
         corpus="\n".join(f"    {line}" for line in reader(corpus)),
         public=SIMULATED if public is None else f"{{ {', '.join(reader(public))} }}",
-        patterns=patterns(POLICIES[choice.policy]),
+        patterns=preset(choice.presets),
         conservative_patterns=doubtful,
         audits=audits(choice),
         attacks="".join(f"  {name}: {spec}\n" for name, spec in attacks.items()),
@@ -117,14 +125,10 @@ def reader(spec: CorpusSpec) -> list[str]:
     return [f"reader: {name}", *(f"{key}: {quoted(value)}" for key, value in given.items())]
 
 
-def patterns(tables: list[dict[str, str]]) -> str:
-    """Tables of patterns as one policy, in YAML."""
-    lines = [] if len(tables) == 1 else ["kind: union", "policies:"]
-    indent = "    " if lines else ""
-    for table in tables:
-        lines.append("  - kind: regex" if lines else "kind: regex")
-        lines.append(f"{indent}patterns:")
-        lines += [f"{indent}  {label}: {single(pattern)}" for label, pattern in table.items()]
+def preset(names: Sequence[str], *, conservative: bool = False) -> str:
+    """Presets as one policy, in YAML."""
+    lines = ["kind: preset", f"names: [{', '.join(names)}]"]
+    lines += ["conservative: true"] if conservative else []
     return "\n".join(f"    {line}" for line in lines)
 
 
@@ -142,8 +146,3 @@ def audits(choice: Choice) -> str:
 def quoted(text: str) -> str:
     """A string in YAML's double quotes, which JSON's are."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def single(text: str) -> str:
-    """A string in YAML's single quotes, where a backslash is one."""
-    return "'" + text.replace("'", "''") + "'"

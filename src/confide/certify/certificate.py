@@ -521,6 +521,7 @@ def facts_of(
         doubled_literal_upper=missed.get("doubled_literal_upper"),
         points_literal=(missed.get("literal") or {}).get("points", 2),
         by_hand=words_of(missed),
+        labels=tuple(data.labels or ()),
     )
 
 

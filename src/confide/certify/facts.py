@@ -79,6 +79,7 @@ class Facts:
     doubled_literal_upper: float | None = None
     points_literal: int = 2  # in how many points, at most
     by_hand: Sequence[str] = ()  # conditions of rates that a person's marks gave
+    labels: Sequence[str] = ()  # of the secrets that count; none: of all that the corpus names
 
     @cached_property
     def price(self) -> Price:
@@ -182,7 +183,9 @@ class Facts:
     @property
     def random_secret(self) -> str:
         """What is protected of a secret drawn at random."""
-        return self.secret.replace("one", "one random", 1)
+        kinds = f"one random secret of the labels {', '.join(self.labels)}"
+        words = self.secret.replace("one", "one random", 1)
+        return words.replace("one random secret", kinds, 1) if self.labels else words
 
     @property
     def conditional(self) -> bool:

@@ -7,19 +7,28 @@ Nothing of its text is printed or written, only counts and the names of its labe
 """
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import get_args
 
 import confide
-from confide.advisor.choices import LEAST, choose, doubtful, policies, unit_of
+from confide.advisor.choices import (
+    LEAST,
+    choose,
+    doubtful,
+    kept,
+    policies,
+    presets,
+    unit_of,
+)
 from confide.advisor.inputs import Asked, is_table, recognised
-from confide.advisor.page import screen
-from confide.advisor.survey import Corpus, corpus_of, points_of
+from confide.advisor.page import SHOWN, screen
+from confide.advisor.survey import Corpus, corpus_of, points_of, presets_of
 from confide.advisor.template import as_yaml
 from confide.errors import InputError
 from confide.files.encodings import Encoding
 from confide.files.io import write_text
-from confide.output.escaping import say
+from confide.output.escaping import say, terminal
 from confide.specs import CorpusSpec
 from confide.types import SPLITS
 
@@ -35,12 +44,14 @@ def init(
     column: str | None = None,
     author: str | None = None,
     encoding: str | None = None,
+    labels: str | None = None,
 ) -> None:
     """Write params.yaml into the folder `output`, or the corpus's own; one that is there is kept.
 
     public: text that needs no protection, for the vocabulary and the start; without it simulated
     text serves. column, author: of a table, where texts and who wrote them stand. encoding: cp1252
-    or latin-1, of what is neither UTF-8 nor UTF-16.
+    or latin-1, of what is neither UTF-8 nor UTF-16. labels: of gold spans, with commas between,
+    those that are secret; without it all are.
     """
     folder = output or corpus.parent
     if (target := folder / NAME).exists():
@@ -55,10 +66,14 @@ def init(
     counted = corpus_of(spec)
     unit, _ = unit_of(counted)
     check(counted, unit, corpus)
+    secret = None if labels is None else only(counted, labels, corpus)
     if other is not None:
         corpus_of(other)  # whether it can be read
-    points = points_of(spec, counted, unit, policies(), doubtful())
-    choice = choose(counted, points, unit, epsilon)
+    found = presets_of(spec, counted, unit, presets(), secret)
+    tried = policies(kept(found, secret))
+    points = points_of(spec, counted, unit, tried, doubtful(), secret)
+    points.presets = found
+    choice = choose(counted, points, unit, epsilon, secret)
     places = [seen_from(folder, each) for each in (spec, other) if each is not None]
     write_text(target, as_yaml(choice, *places))
     say(f"{corpus}: {said}", "")
@@ -76,6 +91,23 @@ def encoding_of(name: str | None) -> Encoding | None:
         message = f"expected one of {', '.join(known)}; UTF-8 and UTF-16 are told without it"
         raise InputError(message, key="--encoding", value=name)
     return None
+
+
+def only(corpus: Corpus, labels: str, file: Path) -> list[str]:
+    """The labels of a list, once no other is counted; InputError for one that no gold span has."""
+    there = corpus.labels()
+    named = list(dict.fromkeys(label.strip() for label in labels.split(",")))
+    for label in named:
+        if label not in there:
+            close = get_close_matches(label, map(terminal, there), n=1)
+            among = ", ".join(map(terminal, sorted(there)[:SHOWN])) or "none"
+            hint = f"did you mean {close[0]}?" if close else f"there are: {among}"
+            raise InputError(
+                f"no gold span has this label; {hint}", file=file, key="--labels", value=label
+            )
+    for key in [key for key in corpus.gold if key[0] not in named]:
+        del corpus.gold[key]
+    return named
 
 
 def check(corpus: Corpus, unit: str, file: Path) -> None:

@@ -232,6 +232,7 @@ def text(params: Params, name: str) -> TextSpec:
         corpus=digest_of_specs(source.corpus),
         cut=digest_of_specs(source, canaries(params, name), dataset.dedup),
         point=dataset.point,
+        labels=dataset.labels,
     )
 
 

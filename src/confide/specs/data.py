@@ -10,7 +10,8 @@ from confide.specs.policies import PolicySpec
 
 # Tokens that training and evaluation score: all of them, or those of assistants' turns.
 Learn = Literal["all", "assistant"]
-USUAL = {"learn": "all"}  # what specifications leave out, so that digests stay what they were
+# What specifications leave out, so that digests stay what they were.
+USUAL = {"learn": "all", "labels": None}
 
 
 def without_usual(written: dict[str, Any]) -> dict[str, Any]:
@@ -266,6 +267,11 @@ class TextSpec(Spec):
     # as a copy
     cut: str
     point: str = "turn"  # what a record is
+    labels: list[str] | None = None  # of gold spans, those that are secrets; None: all
+
+    @model_serializer(mode="wrap")
+    def _written(self, usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_usual(usual(self))
 
 
 class ReadSpec(Spec):

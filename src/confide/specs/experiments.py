@@ -134,6 +134,9 @@ class DatasetSpec(Spec):
     # domain end to end, cut into such chunks, each a record; needs the conservative policy
     # `everything`. None: a point is a record
     pack: Annotated[int, Field(ge=2)] | None = None
+    # of gold spans, those that are secrets: what policies miss is measured on these alone, and the
+    # certificate says so; a label that no training secret has counts as missed. None: all
+    labels: Annotated[list[str], Field(min_length=1)] | None = None
     policy: str
     conservative: str
     miss_seed: int = 0

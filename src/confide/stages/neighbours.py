@@ -131,12 +131,15 @@ def neighbours(
 
     Guarantees: only counts, rates and labels are written, never text.
     """
-    there = counted(secrets_of(read(points)))
+    labels = spec.text.labels
+    there = counted(chosen(secrets_of(read(points)), labels))
+    for label in labels or ():
+        there.setdefault(Kind(planted=False, label=label), 0)
     wanted: dict[Kind, int] = {}
     for planted in (False, True):
         alike = {kind: count for kind, count in there.items() if kind.planted == planted}
         wanted |= quotas(alike, spec.sample)
-    drawn = draw(secrets_of(read(points)), wanted, spec.seed)
+    drawn = draw(chosen(secrets_of(read(points)), labels), wanted, spec.seed)
     find = lru_cache(maxsize=CACHE_TEXTS)(finder_of(spec.redact))
     process = process_of(find, spec.partition, load(tokenizer))
     by_hand = None if review is None else reviewed(spec, review, points, spans, copies)
@@ -185,6 +188,15 @@ def rates_in(tester: Tester, text: Text, mark: Mark) -> Rates:
     """For which rates a secret counts."""
     counted_as = tally_of(*tester.test(secret_of(text, mark)), inside=False)
     return {rate: bool(getattr(counted_as, event)) for rate, event in EVENTS.items()}
+
+
+def chosen(secrets: Iterable[Secret], labels: list[str] | None) -> Iterator[Secret]:
+    """Secrets of these labels, and planted ones; None: all."""
+    return (
+        secret
+        for secret in secrets
+        if labels is None or secret.kind.planted or secret.label in labels
+    )
 
 
 def read(points: Path) -> Iterator[Raw]:

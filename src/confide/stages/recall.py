@@ -73,14 +73,17 @@ def recall(spec: RecallSpec, *, points: Path, spans: Path, output: Path, threads
     copies = repeats(partial(gold_texts, digested), ranges, folder, threads)
     count = Count()
     strings = Buckets(folder, size_of(points), COUNTED)
+    labels = spec.text.labels
     for part, records in scatter(
-        lambda: partial(counted, digested, copies, spans), ranges, threads
+        lambda: partial(counted, digested, copies, spans, labels), ranges, threads
     ):
         count.join(part)
         strings.add(records)
     most = Shown()
     for some in strings.each(shown, threads):
         most = most.beside(some)
+    for label in labels or ():
+        count.secrets.setdefault(label, Flags())
     unique = {}
     for label in count.secrets:
         as_numpy_has_it = digested(label.encode()).rstrip(b"\0")
@@ -99,9 +102,16 @@ def gold_texts(digested: Callable[[bytes], bytes], shard: Range) -> Iterator[tup
 
 
 def counted(
-    digested: Callable[[bytes], bytes], copies: Offsets, spans: Path, shard: Range
+    digested: Callable[[bytes], bytes],
+    copies: Offsets,
+    spans: Path,
+    labels: list[str] | None,
+    shard: Range,
 ) -> tuple[Count, np.ndarray]:
-    """What is counted over the training points of a shard, and records of their secret strings."""
+    """What is counted over the training points of a shard, and records of their secret strings.
+
+    labels: of secrets, where not all count; those of planted ones do.
+    """
     count = Count()
     strings = Strings()
     later = frozenset(copies.within(shard).tolist())
@@ -114,6 +124,8 @@ def counted(
             continue
         if gold or finding or MASK in text:
             planted = is_planted_key(key)
+            if labels is not None and not planted:
+                gold = [span for span in gold if span[2] in labels]
             strings_here = tally(count, text, gold, finding, planted=planted)
             strings.add(owner, {} if planted else strings_here, fresh=at not in later)
         else:
@@ -191,11 +203,11 @@ def rates(occurrences: Flags, unique: Flags, confidence: float) -> JsonObject:
     both = (occurrences, unique)
     return occurrences._asdict() | {
         "unique": unique._asdict(),
-        "recall": (secrets - missed) / secrets,
-        "miss_rate": missed / secrets,
-        "miss_rate_upper": upper(both, "missed", "secrets", confidence),
-        "delta2": unprotected / secrets,
-        "delta2_upper": upper(both, "unprotected", "secrets", confidence),
+        "recall": _share(secrets - missed, secrets),
+        "miss_rate": _share(missed, secrets),
+        "miss_rate_upper": upper(both, "missed", "secrets", confidence) if secrets else None,
+        "delta2": _share(unprotected, secrets),
+        "delta2_upper": upper(both, "unprotected", "secrets", confidence) if secrets else None,
         "delta2_given_miss": _share(unprotected, missed),
         "delta2_given_miss_upper": (
             upper(both, "unprotected", "missed", confidence) if missed else None
