@@ -5,10 +5,9 @@ The file gives the reasons for each choice.
 Nothing of its text is printed or written, only counts and the names of its labels.
 """
 
-import os
+import shlex
 from pathlib import Path
 
-import confide
 from confide.advisor.choices import LEAST, choose, doubtful, policies, unit_of
 from confide.advisor.page import screen
 from confide.advisor.survey import Corpus, corpus_of, points_of
@@ -25,10 +24,13 @@ NAME = "params.yaml"
 def init(
     corpus: Path, *, output: Path | None = None, public: Path | None = None, epsilon: float = 3.0
 ) -> None:
-    """Write params.yaml into the folder `output`, or the corpus's own; one that is there is kept.
+    """Write params.yaml, for a corpus to train on; one that is there is kept.
 
+    corpus: JSON lines with a "text" each, or plain text, a document a line.
+    output: folder to write into; the corpus's own if none is given.
     public: text that needs no protection, for the vocabulary and the start; without it simulated
     text serves.
+    epsilon: the most that one secret may cost.
     """
     folder = output or corpus.parent
     if (target := folder / NAME).exists():
@@ -76,7 +78,7 @@ def seen_from(folder: Path, file: Path) -> str:
 
 
 def command(folder: Path) -> str:
-    """What to run."""
-    checkout = Path(confide.__file__).parents[2]
-    elsewhere = f" -s {os.path.relpath(checkout / 'Snakefile')}"
-    return f"snakemake{'' if Path('Snakefile').exists() else elsewhere} -d {folder}"
+    """What to run: Snakemake itself in a checkout, `confide run` anywhere else."""
+    program = "snakemake" if Path("Snakefile").exists() else "confide run"
+    is_here = folder.resolve() == Path.cwd()
+    return program if is_here else f"{program} -d {shlex.quote(str(folder))}"
