@@ -1,6 +1,7 @@
 """What is said last of a run that failed: against a real Snakemake, and logs by hand."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -75,23 +76,42 @@ def test_failed_jobs_come_last_with_reason_and_log(project):
         "2 jobs failed:",
         f"  logs/killed.log: {failures.NO_REASON}",
         "  logs/train/bad.log: confide train: error: no budget",
-        f"Once that is mended: {failures.GO_ON}",
+        failures.GO_ON,
     ]
 
 
+@pytest.mark.nightly
 def test_a_quiet_run_says_it_too(project):
     done = snakemake(project, "bad", "good", "--quiet", "all")
     assert done.stderr.splitlines() == [
         "",
         "1 job failed:",
         "  logs/train/bad.log: confide train: error: no budget",
-        f"Once that is mended: {failures.GO_ON}",
+        failures.GO_ON,
     ]
 
 
 def test_a_run_that_was_stopped_says_how_to_go_on(tmp_path, capsys):
     failures.tell(tmp_path, [], time.time())
     assert capsys.readouterr().err == f"\nStopped. {failures.GO_ON}\n"
+
+
+@pytest.mark.nightly
+def test_jobs_that_ran_when_it_was_stopped_are_no_failures(project):
+    """Ctrl-C reaches Snakemake and its jobs."""
+    snakefile = project / "Snakefile"
+    text = snakefile.read_text().replace("kill -9 $$", "sleep 100")
+    snakefile.write_text(text)
+    words = [sys.executable, "-m", "snakemake", "--cores", "1", "killed"]
+    running = subprocess.Popen(
+        words, cwd=project, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    log = project / "logs/killed.log"
+    while not (log.is_file() and log.read_text()) and running.poll() is None:
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.communicate()[1].splitlines()[-1] == f"Stopped. {failures.GO_ON}"
+    assert running.returncode == 1
 
 
 def test_a_log_cannot_write_to_the_terminal(tmp_path, capsys):

@@ -258,14 +258,14 @@ SMALL = {
 @pytest.mark.slow
 def test_a_wheel_in_an_environment_of_its_own_goes_from_a_corpus_to_a_release(wheel, tmp_path):
     """What else is installed comes from this environment, but for the package itself."""
+    left_out = ("PYTHONPATH", "VIRTUAL_ENV", "SNAKEMAKE_PROFILE")
+    known = {name: value for name, value in os.environ.items() if name not in left_out}
     own = tmp_path / "environment"
     venv.create(own, with_pip=False, symlinks=True)
     (packages,) = own.glob("lib/python*/site-packages")
     pip = [sys.executable, "-m", "pip", "--python", str(own / "bin/python"), "install", "-q"]
-    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True, cwd=tmp_path)
+    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True, env=known)
     (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    left_out = ("PYTHONPATH", "VIRTUAL_ENV", "SNAKEMAKE_PROFILE")
-    known = {name: value for name, value in os.environ.items() if name not in left_out}
     folder = tmp_path / "mine"
     folder.mkdir()
 

@@ -20,7 +20,9 @@ FINISHED = re.compile(r"Finished jobid: (\d+)\b")
 REASON = re.compile(r"confide \w+: (?:error|failed|fault): ")
 LAST = 1 << 16  # bytes at the end of a log in which its last line is looked for
 NO_REASON = "ended before it could say why: it was stopped, or killed (out of memory?)"
-GO_ON = "What is done stays done: the same command goes on from here."
+# What Snakemake says where somebody has stopped it: jobs that were running are then no failures.
+STOPPED = re.compile(r"Terminating processes on user request|Will exit after finishing currently")
+GO_ON = "What is done stays done, and the same command goes on from here."
 
 
 def tell(folder: Path, written: Iterable[str], started: float) -> None:
@@ -29,20 +31,26 @@ def tell(folder: Path, written: Iterable[str], started: float) -> None:
     folder: in which Snakemake worked. written: Snakemake's own logs of the run. started: when it
     began, in seconds since the epoch.
     """
-    found = failed(folder, written, started)
+    said = [line for file in written for line in lines_of(Path(file))]
+    found = failed(folder, said, started)
+    if any(map(STOPPED.match, said)):
+        found = [log for log in found if says_why(folder / log)]
     if not found:
         warn("", f"Stopped. {GO_ON}")
         return
     warn("", "1 job failed:" if len(found) == 1 else f"{len(found)} jobs failed:")
     for log in found:
         warn(f"  {log}: {reason(folder / log)}")
-    warn(f"Once that is mended: {GO_ON}")
+    warn(GO_ON)
 
 
-def failed(folder: Path, written: Iterable[str], started: float) -> list[str]:
-    """Logs of failed jobs as seen from the folder, in the order of their names."""
-    named = [log for file in written for log in named_in(lines_of(Path(file)))]
-    return sorted({*named, *(log for log in recent(folder, started) if says_why(folder / log))})
+def failed(folder: Path, said: Sequence[str], started: float) -> list[str]:
+    """Logs of failed jobs as seen from the folder, in the order of their names.
+
+    said: lines of Snakemake's own log.
+    """
+    ended = [log for log in recent(folder, started) if says_why(folder / log)]
+    return sorted({*named_in(said), *ended})
 
 
 def named_in(lines: Sequence[str]) -> list[str]:
