@@ -2,6 +2,7 @@
 #
 # `snakemake` builds what params.yaml selects; `snakemake -n` says what that would be, and why.
 # Rules come in the order in which things happen. Each calls one function: rule redact = stages/redact.py = redact().
+import atexit
 import os
 from pathlib import Path
 
@@ -44,6 +45,13 @@ localrules:
 onstart:
     redate(Path.cwd())
     snakemake_internals.lift_rate_limit(workflow)
+
+
+# After a run that failed or was stopped: what Snakemake still says comes before this.
+onerror:
+    atexit.register(
+        failures.tell, Path.cwd(), [log] if isinstance(log, str) else log, STARTED
+    )
 
 
 # Every deliverable is listed: one that only a later file needs would not be missed.

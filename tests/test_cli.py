@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -201,15 +202,64 @@ def test_paths_before_the_star_are_arguments_without_a_flag():
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_every_other_command_has_help(capsys, name):
-    with pytest.raises(SystemExit) as left:
-        cli.run(name, ["--help"])
-    said = capsys.readouterr().out
-    assert (
-        left.value.code == 0
-        and said.startswith(f"usage: confide {name}")
-        and len(said.split()) > 20
+def test_every_option_of_a_users_command_says_what_it_is_for(name):
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    if not cli.passes_on(cli.stage(name)):  # its options are another program's
+        cli.add_flags(parser, cli.stage(name))
+    known = set(cli.words_on(cli.stage(name)))
+    assert known <= set(inspect.signature(cli.stage(name)).parameters) | {"Guarantees"}
+    assert not [action.dest for action in parser._actions if len((action.help or "").split()) < 2]
+    parser.format_help()
+
+
+def test_a_parameter_is_described_up_to_the_next_one_or_a_gap():
+    def command(one: Path, *, two: float = 0.5, three: bool = False) -> None:
+        """Do it.
+
+        one: a file,
+        of which 5% are read.
+        two: how much.
+        Guarantees: nothing else.
+
+        three of them: no description.
+        """
+
+    assert cli.words_on(command) == {
+        "one": "a file, of which 5%% are read.",
+        "two": "how much.",
+        "Guarantees": "nothing else.",
+    }
+
+
+def test_a_reader_that_leaves_is_no_fault():
+    script = (
+        "import sys; from confide import cli; "
+        "cli.overview = lambda: ['a line'] * 100000; sys.exit(cli.main(['--help']))"
     )
+    pipe = f"set -o pipefail; {sys.executable} -c {shlex.quote(script)} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", pipe],
+        env=os.environ | {"PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (141, "a line\n", "")
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_other_command_has_help(capsys, name):
+    if cli.passes_on(cli.stage(name)):
+        assert cli.run(name, ["--help"]) == 0
+        head = f"`confide {name} [OPTION ...]`: "
+    else:
+        with pytest.raises(SystemExit) as left:
+            cli.run(name, ["--help"])
+        assert left.value.code == 0
+        head = f"usage: confide {name}"
+    said = capsys.readouterr().out
+    assert said.startswith(head) and len(said.split()) > 20
 
 
 def test_specs_are_checked_against_their_own_class():

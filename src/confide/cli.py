@@ -33,13 +33,13 @@ if typing.TYPE_CHECKING:
 
 # fmt: off
 COMMANDS = (  # for a user; no rule of the workflow calls them
-    "init", "recommend", "review", "check", "epsilon", "verify", "rerun", "release", "attest",
-    "spend", "example", "generate",
+    "init", "run", "report", "recommend", "review", "check", "epsilon", "verify", "rerun",
+    "release", "attest", "spend", "example", "generate",
 )
 STAGES = (
     "fetch", "pretrained", "split", "plant", "tokenizer", "pipeline", "domain_policy",
     "word_list", "dedup", "redact", "recall", "partition", "neighbours", "train", "shadows",
-    "certify", "evaluate", "attack", "trajectory", "gate", "report", "summary", "scan", "track",
+    "certify", "evaluate", "attack", "trajectory", "gate", "study", "summary", "scan", "track",
 )
 # fmt: on
 GROUPS = {"For you": COMMANDS, "Stages, which the workflow calls": STAGES}
@@ -49,6 +49,9 @@ FOR_OTHERS = ("release", "attest")
 DIVIDED = ("train",)  # stages that several processes can share
 INDENT = 16  # columns that the name of a command takes in the list of all
 CALL = re.compile(r"^`[^`]*`: ")  # how a docstring says what to type
+# How the docstring of a command says what a parameter is: `name: words`, up to the next or a gap.
+PARAMETER = re.compile(r"^(\w+): (.+?)(?=^\w+: |\n\n|\Z)", re.M | re.S)
+BROKEN_PIPE = 128 + 13  # what a shell says of a program whose reader has left
 
 
 def module_of(name: str) -> str:
@@ -105,6 +108,18 @@ def spec_classes(annotation: typing.Any) -> list[type["Spec"]]:
     return [kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, Spec)]
 
 
+def words_on(function: Callable[..., None]) -> dict[str, str]:
+    """What the docstring of a command says of its parameters, for argparse."""
+    found = PARAMETER.findall(inspect.getdoc(function) or "")
+    return {name: " ".join(words.split()).replace("%", "%%") for name, words in found}
+
+
+def passes_on(function: Callable[..., None]) -> bool:
+    """Whether a command takes its arguments as they are, for another program."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+
+
 def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
     """One flag per parameter: `spec` takes JSON or @file, Path one path, list[Path] several.
 
@@ -112,23 +127,28 @@ def add_flags(parser: argparse.ArgumentParser, function: Callable[..., None]) ->
     the * of the signature is an argument without a flag.
     """
     hints = typing.get_type_hints(function)
+    words = words_on(function)
     for parameter in inspect.signature(function).parameters.values():
         flag = f"--{parameter.name}"
+        said = words.get(parameter.name)
         kind = alternatives(hints[parameter.name])[0]
         optional = NoneType in typing.get_args(hints[parameter.name])
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and kind in (Path, list[Path]):
-            parser.add_argument(parameter.name, type=Path, nargs=None if kind is Path else "+")
+            nargs = None if kind is Path else "+"
+            parser.add_argument(parameter.name, type=Path, nargs=nargs, help=said)
         elif spec_classes(kind):
             description = inspect.getdoc(kind)
             parser.add_argument(flag, required=not optional, metavar="JSON|@FILE", help=description)
         elif kind is bool:
-            parser.add_argument(flag, action="store_true")
+            parser.add_argument(flag, action="store_true", help=said)
         elif typing.get_origin(kind) is list:
-            parser.add_argument(flag, type=Path, nargs="*", default=[])
+            parser.add_argument(flag, type=Path, nargs="*", default=[], help=said)
         else:
             default = None if parameter.default is parameter.empty else parameter.default
             required = not optional and default is None
-            parser.add_argument(flag, type=kind, required=required, default=default)
+            if default is not None:
+                said = f"{said or ''} (default: {default})".lstrip()
+            parser.add_argument(flag, type=kind, required=required, default=default, help=said)
 
 
 def read_spec(classes: list[type["Spec"]], text: str) -> "Spec":
@@ -165,6 +185,12 @@ def _named(classes: list[type["Spec"]], value: typing.Any) -> type["Spec"]:
 def run(name: str, arguments: list[str]) -> int:
     """Parse a command's flags and call it, or start several processes that do; the exit status."""
     function = stage(name)
+    if passes_on(function):
+        if arguments[:1] in (["-h"], ["--help"]):
+            say(*(inspect.getdoc(sys.modules[function.__module__]) or "").splitlines())
+        else:
+            function(*arguments)
+        return 0
     description = inspect.getdoc(sys.modules[function.__module__])
     parser = argparse.ArgumentParser(prog=f"confide {name}", description=description)
     add_flags(parser, function)
@@ -189,9 +215,17 @@ def run(name: str, arguments: list[str]) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of the console script.
 
-    Exit status: 0, 1 a failed check, 2 bad input, 3 a fault, 130 interrupted.
+    Exit status: 0, 1 a failed check, 2 bad input, 3 a fault, 130 interrupted, 141 nobody reads on.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return obey(sys.argv[1:] if arguments is None else arguments)
+    except BrokenPipeError:  # as of `confide verify ... | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at its end
+        return BROKEN_PIPE
+
+
+def obey(arguments: list[str]) -> int:
+    """Call a command, and say in a line what went wrong; the exit status."""
     if arguments[:2] == ["audit", "check"]:
         arguments = arguments[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -213,6 +247,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        raise
     except Exception as error:
         if TRACEBACK in os.environ:
             raise

@@ -8,6 +8,7 @@ import yaml
 
 from confide.config import jobs, studies
 from confide.config.definitions import FIGURES
+from confide.config.layers import keys_at
 from confide.config.params import SCHEMA, check, load, schema
 from confide.errors import InputError
 from confide.provenance.terms import PARTITION, TEXT, terms
@@ -19,9 +20,11 @@ from confide.specs import (
     KeywordPolicySpec,
     NeighboursSpec,
     NerPolicySpec,
+    Params,
     PipelineSpec,
     PresetPolicySpec,
     RecallSpec,
+    RunSpec,
     TokenizerSpec,
     UnionPolicySpec,
     WordsPolicySpec,
@@ -298,6 +301,53 @@ def test_broken_yaml_and_missing_files_are_one_line(tmp_path):
     (tmp_path / "empty.yaml").write_text("")
     with pytest.raises(InputError, match="empty.yaml"):
         load(tmp_path / "empty.yaml")
+
+
+def test_a_character_that_yaml_forbids_has_a_line(tmp_path):
+    path = edited(tmp_path, "select: [tiny]", "select: [tiny] # äöü \x01")
+    with pytest.raises(InputError, match=f":{line_of(path, 'select:')}: malformed YAML: special"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ("\nrecipes:\n", "\nrecepies:\n", "recepies = 'dict': unknown key: did you mean recipes?"),
+        ("\nselect:", "\nselects:", "unknown key: did you mean select?"),
+        ("epochs: 1", "epoch: 1", "unknown key: did you mean epochs?"),
+        ("hidden: 16 }", "hiden: 16 }", "lstm.hiden = 16: unknown key: did you mean hidden?"),
+        ("train: 60", "trains: 60", "sim.sizes.trains = 60: unknown key: did you mean train?"),
+        ("group: 5", "groups: 5", "attacks.address.groups = 5: unknown key: did you mean group?"),
+        ("experiment:", "experimnt:", "unknown key: did you mean experiment?"),
+        ("epochs: 1", "xyzzy: 1", "recipes.pretrain.xyzzy = 1: unknown key"),
+    ],
+)
+def test_a_misspelt_key_is_named_before_the_one_that_is_missing(tmp_path, old, new, meant):
+    path = edited(tmp_path, old, new)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert str(caught.value).endswith(meant)
+
+
+def test_the_keys_of_a_place_are_those_of_its_type():
+    schema = Params.model_json_schema()
+    assert keys_at(schema, ()) == list(Params.model_fields)
+    assert keys_at(schema, ("runs", "any")) == list(RunSpec.model_fields)
+    union = ("policies", "any", "union", "policies", 0, "regex")
+    assert keys_at(schema, union) == ["kind", "patterns"]
+    assert keys_at(schema, ("nosuch", "any")) == keys_at(schema, ("select", 0)) == []
+
+
+@pytest.mark.parametrize("pattern", ["[a", "(?P<x>", "x*", "a{99999}{99999}"])
+@pytest.mark.parametrize("inside", ["{}", "{{ kind: union, policies: [{}] }}"])
+def test_a_pattern_that_cannot_be_used_is_refused_before_any_job(tmp_path, pattern, inside):
+    table = f"{{ kind: regex, patterns: {{ fine: '\\d', wrong: '{pattern}' }} }}"
+    block = "\npolicies:\n"
+    path = edited(tmp_path, block, f"{block}  bad: {inside.format(table)}\n")
+    with pytest.raises(InputError) as caught:
+        load(path)
+    place = f":{line_of(path, 'bad:')}: policies.bad."
+    assert place in str(caught.value) and f"patterns.wrong = '{pattern}'" in str(caught.value)
 
 
 def test_a_configuration_without_a_file_is_checked_too():

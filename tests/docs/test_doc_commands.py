@@ -88,6 +88,9 @@ def check_make(words: list[str]) -> None:
 def check_confide(words: list[str]) -> None:
     name, *flags = words[1:] if words[:2] == ["audit", "check"] else words
     assert name in (*cli.STAGES, *cli.COMMANDS), name
+    if cli.passes_on(cli.stage(name)):
+        check_snakemake(flags)
+        return
     parser = argparse.ArgumentParser()
     cli.add_flags(parser, cli.stage(name))
     if "--help" not in flags:
@@ -97,7 +100,7 @@ def check_confide(words: list[str]) -> None:
 def check_snakemake(words: list[str]) -> None:
     given = snakemake.cli.get_argument_parser().parse_args(words)
     for target in given.targets:
-        named = re.fullmatch(r"(report|gate|scan)_(\w+)", target)
+        named = re.fullmatch(r"(study|gate|scan)_(\w+)", target)
         assert (
             target in RULES | {"all"} or "/" in target or (named and named[2] in PARAMS.studies)
         ), target
@@ -151,7 +154,7 @@ def test_commands_of_all_four_programs_are_seen() -> None:
         ),
         *(
             "snakemake --no-such-flag",
-            "snakemake report_nothing",
+            "snakemake study_nothing",
             "snakemake results/studies/nothing/table.md",
         ),
         "confide verify results/runs/nothing/g0-s0/certificate.json",

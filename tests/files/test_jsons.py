@@ -162,7 +162,7 @@ DEEP = [
         ["verify", "{}"],
         ["audit", "check", "{}", "{}"],
         ["release", "{}", "--study", "nowhere", "--output", "out"],
-        ["report", "--spec", "@{}", "--results", "r", "--models", "m", "--output", "o"],
+        ["study", "--spec", "@{}", "--results", "r", "--models", "m", "--output", "o"],
     ],
 )
 def test_a_certificate_that_is_nested_deep_is_one_line(

@@ -231,7 +231,7 @@ def shadow_models(folder: Path) -> None:
 
 def report(folder: Path) -> None:
     spec = parse(ReportSpec, orjson.loads((folder / "study.json").read_bytes()))
-    cli.stage("report")(
+    cli.stage("study")(
         spec,
         results=folder / "results",
         models=folder / "models",

@@ -34,7 +34,7 @@ from confide.report.figures.train_time import ratio
 from confide.report.results import load
 from confide.report.tables import table as tables
 from confide.specs import ReportSpec
-from confide.stages.report import report
+from confide.stages.study import study as report
 
 pytestmark = pytest.mark.usefixtures("settings")
 FIGURE_NAMES = ("author_exposure", "tab", "subgroups", "train_time", "author_inference")

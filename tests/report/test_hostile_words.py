@@ -19,7 +19,7 @@ from confide.report.figures.registry import FIGURES
 from confide.report.pages import certificate as certificates
 from confide.report.results import load
 from confide.specs import ReportSpec, SummarySpec
-from confide.stages.report import report
+from confide.stages.study import study as report
 from confide.stages.summary import summary
 from studies import certificate
 from tests.nightly import nightly

@@ -12,7 +12,7 @@ from confide.report.figures import style
 from confide.report.figures.schedules import noised
 from confide.report.published import Quote, quotes
 from confide.report.tables import table as tables
-from confide.stages.report import report
+from confide.stages.study import study as report
 
 NAMED = (
     "crt_f3",

@@ -10,7 +10,7 @@ from confide.cli import main
 from confide.errors import InputError
 from confide.report.figures.registry import FIGURES
 from confide.specs import ReportSpec, parse
-from confide.stages.report import report
+from confide.stages.study import study as report
 
 RUN = {
     "run": "crt/g0.1-s0",
@@ -119,9 +119,9 @@ def test_command_line(root, capsys):
         "--output",
         str(root / "out"),
     ]
-    assert main(["report", "--spec", json.dumps(STUDY | {"figures": []}), *arguments]) == 0
+    assert main(["study", "--spec", json.dumps(STUDY | {"figures": []}), *arguments]) == 0
     assert (root / "out" / "table.csv").read_text().count("\n") == 2
     next(root.rglob("evaluate.json")).unlink()
-    assert main(["report", "--spec", json.dumps(STUDY), *arguments]) == 2
+    assert main(["study", "--spec", json.dumps(STUDY), *arguments]) == 2
     error = capsys.readouterr().err
     assert "evaluate.json" in error and "Traceback" not in error

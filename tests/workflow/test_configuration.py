@@ -151,7 +151,7 @@ def test_errors_name_the_layer_and_the_line_that_count(project):
         project, "--configfile", "other.yaml", file="other.yaml: expected keys with values"
     )
     (project.folder / "params.yaml").unlink()
-    assert refusal(project, file="params.yaml: cannot be read: No such file")
+    assert refusal(project, file="params.yaml: is not in this folder: `confide init CORPUS`")
 
 
 SPAWNED = """

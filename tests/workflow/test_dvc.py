@@ -108,7 +108,7 @@ def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_ther
     clone.edit("params.yaml", "bootstrap: 50", "bootstrap: 60")
     assert clone.planned() == {
         "attack": 5,
-        "report_tiny": 1,
+        "study_tiny": 1,
         "summary": 1,
         "scan_tiny": 1,
         "search_summary": 1,

@@ -13,7 +13,7 @@ from confide.config.params import load
 
 pytestmark = pytest.mark.slow
 
-SHOWN = {"report_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1}
+SHOWN = {"study_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1}
 AUDITED = SHOWN | {"gate_tiny": 1}
 ALONG = {"trajectory": 1}
 ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}

@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distributions, requires
@@ -164,28 +166,139 @@ def test_the_bill_of_materials_is_valid_and_lists_what_is_installed(tmp_path):
     )
 
 
-@pytest.mark.slow
-def test_a_wheel_holds_all_that_the_package_reads(tmp_path):
-    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path)]
-    source = tmp_path / "source"
+WORKFLOW = ("Snakefile", "params.yaml", "dvc.yaml", "workflow", "profiles", "studies")
+CORPUS = ("example", "corpus.jsonl")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(folder)]
+    source = folder / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", *WORKFLOW):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, source / name)
     subprocess.run([*build, str(source)], check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder with the package as the wheel has it."""
+    folder = tmp_path_factory.mktemp("packages")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "installed")
+        archive.extractall(folder)
+    return folder
+
+
+def confide(*words: str, packages: Path, folder: Path) -> str:
+    """What a command of an unpacked wheel prints, errors among it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "confide.cli", *words],
+        env=os.environ | {"PYTHONPATH": str(packages)},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_all_that_the_package_reads(installed, tmp_path):
     names = ("*.py", "*.csv", "*.jinja", "*.json", "*.yaml", "*.txt")
     kept = {file.relative_to(SRC) for name in names for file in (SRC / "confide").rglob(name)}
     assert len(kept) > 300
-    assert all((tmp_path / "installed" / file).is_file() for file in kept)
+    assert all((installed / file).is_file() for file in kept)
     words = ["epsilon", "--sample_rate", "0.01", "--noise_multiplier", "1", "--steps", "100"]
-    told = subprocess.run(
-        [sys.executable, "-m", "confide.cli", *words, "--delta", "1e-5"],
-        env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert "replace_one" in told.stdout
+    told = confide(*words, "--delta", "1e-5", packages=installed, folder=tmp_path)
+    assert "replace_one" in told
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_the_workflow_of_the_checkout(installed):
+    def files(folder: Path) -> dict[Path, bytes]:
+        found = [folder / name for name in WORKFLOW if (folder / name).is_file()]
+        found += [path for name in WORKFLOW for path in (folder / name).rglob("*")]
+        return {
+            path.relative_to(folder): path.read_bytes()
+            for path in found
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+
+    theirs = files(ROOT)
+    assert len(theirs) > 40 and files(installed / "confide/_workflow") == theirs
+
+
+@pytest.mark.slow
+def test_a_folder_that_init_made_is_planned_without_a_checkout(installed, tmp_path):
+    confide(*CORPUS, packages=installed, folder=tmp_path)
+    said = confide("init", "corpus.jsonl", packages=installed, folder=tmp_path)
+    assert said.endswith("written: params.yaml; next: confide run\n")
+    before = {path.name for path in tmp_path.iterdir()}
+    planned = confide("run", "-n", "-q", "rules", packages=installed, folder=tmp_path)
+    assert "study_own" in planned and "This was a dry-run" in planned
+    assert f"{installed / 'confide/_workflow/profiles/default'} for setting" in planned
+    assert str(ROOT / "workflow") not in planned and str(ROOT / "Snakefile") not in planned
+    assert {path.name for path in tmp_path.iterdir()} - before <= {".snakemake"}
+
+
+SMALL = {
+    "embedding: 64, hidden: 64": "embedding: 16, hidden: 16",
+    "epochs: 6": "epochs: 1",
+    "attacks: [exposure, game, updates]": "attacks: [exposure, game]",
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_a_wheel_in_an_environment_of_its_own_goes_from_a_corpus_to_a_release(wheel, tmp_path):
+    """What else is installed comes from this environment, but for the package itself."""
+    left_out = ("PYTHONPATH", "VIRTUAL_ENV", "SNAKEMAKE_PROFILE")
+    known = {name: value for name, value in os.environ.items() if name not in left_out}
+    own = tmp_path / "environment"
+    venv.create(own, with_pip=False, symlinks=True)
+    (packages,) = own.glob("lib/python*/site-packages")
+    pip = [sys.executable, "-m", "pip", "--python", str(own / "bin/python"), "install", "-q"]
+    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True, env=known)
+    (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+
+    def run(*words: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [str(own / "bin/confide"), *words],
+            cwd=folder,
+            env=known | {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == status, done.stdout[-6000:]
+        return done.stdout
+
+    assert "`confide init CORPUS`" in run("run", status=2)
+    run(*CORPUS)
+    assert "next: confide run" in run("init", "corpus.jsonl")
+    text = (folder / "params.yaml").read_text()
+    for old, new in SMALL.items():
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "params.yaml").write_text(text)
+    assert "study_own" in run("run", "-n", "-q", "rules")
+    assert "confide run" in run("report", status=2)
+    run("run", "--quiet", "all")
+    assert "Nothing to be done" in run("run")
+    run("report")
+    page = (folder / "results/report.html").read_text()
+    assert "Certificates" in page and str(ROOT) not in page
+    certificate = "results/runs/crt/g0-s0/certificate.json"
+    assert "holds for crt/g0-s0" in run("verify", certificate)
+    run("release", certificate, "--study", "results/studies/own", "--output", "released")
+    (released,) = (folder / "released").rglob("certificate.json")
+    assert "holds for crt/g0-s0" in run("verify", str(released.relative_to(folder)))
+    assert not (folder / ".git").exists() and not (folder / ".dvc").exists()

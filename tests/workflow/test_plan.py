@@ -24,7 +24,7 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         "shadows": 1,
         "attack": 20,
         "trajectory": 1,
-        "report_tiny": 1,
+        "study_tiny": 1,
         "summary": 1,
         "gate_tiny": 1,
         "scan_tiny": 1,
@@ -38,11 +38,11 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         ("prepare", "partition"),
         pytest.param("train_all", "train", marks=pytest.mark.nightly),
         ("attack_all", "certify"),
-        pytest.param("report_all", "report_tiny", marks=pytest.mark.nightly),
+        pytest.param("report_all", "study_tiny", marks=pytest.mark.nightly),
     ],
 )
 def test_coarse_targets_plan_no_further(fresh, target, last):
-    order = ["partition", "train", "certify", "report_tiny"]
+    order = ["partition", "train", "certify", "study_tiny"]
     planned = fresh.planned(target)
     assert [name in planned for name in order] == [place <= order.index(last) for place in range(4)]
 
@@ -137,7 +137,7 @@ def test_a_title_is_no_template(fresh, tmp_path):
         re.sub(r"(?m)^( +title:) .*$", lambda line: f"{line[1]} {title}", path.read_text(), count=1)
     )
     shown = project.snakemake("-n", "-p", "--quiet", "progress")
-    assert "rule report_tiny:" in shown
+    assert "rule study_tiny:" in shown
     assert (
         "\x1b[2J" not in shown
         and "<script>alert" not in shown

@@ -6,9 +6,15 @@ import os
 import re
 import shlex
 import sys
+import time
 
-SRC = Path(workflow.basedir) / "src"
-sys.path.insert(0, str(SRC))
+# The folder that holds the package: in a checkout, or, where a wheel was installed, the folder of all packages. This one is
+# on the path already, behind Python's own modules.
+HOME = Path(workflow.basedir)
+CHECKED_OUT = (HOME / "src").is_dir()
+SRC = HOME / "src" if CHECKED_OUT else HOME.parents[1]
+if CHECKED_OUT:
+    sys.path.insert(0, str(SRC))
 
 from confide.config import jobs, studies
 from confide.config.params import FILE, load_layers
@@ -18,6 +24,7 @@ from confide.output import escaping
 from confide.provenance import snakemake_internals
 from confide.provenance.code_hash import code_hash
 from confide.provenance.records import check_opening, check_records, redate
+from confide.runtime import failures
 from confide.specs import FetchSpec, PackageSpec
 
 
@@ -25,9 +32,11 @@ def environment_of_jobs():
     """What the shell of every job does first: it takes this checkout, and the environment whose Snakemake this is."""
     own = {
         "PATH": f"{shlex.quote(str(Path(sys.executable).parent))}:$PATH",
-        "PYTHONPATH": f"{shlex.quote(str(SRC))}${{PYTHONPATH:+:$PYTHONPATH}}",
         **{name: shlex.quote(value) for name, value in permissions.variables().items()},
     }
+    if CHECKED_OUT:
+        path = f"{shlex.quote(str(SRC))}${{PYTHONPATH:+:$PYTHONPATH}}"
+        own["PYTHONPATH"] = path
     set_all = " ".join(f"{name}={value}" for name, value in own.items())
     return f"set -euo pipefail; umask 077; export {set_all}; "
 
@@ -76,6 +85,9 @@ def parameter_files():
     if named:
         snakemake_internals.hand_on_to_jobs(workflow, named)
     replaced = named and snakemake_internals.replaces_parameters(workflow)
+    if not named and not FILE.exists():
+        problem = "is not in this folder: `confide init CORPUS` writes it; --directory FOLDER works elsewhere"
+        raise InputError(problem, file=FILE)
     base = [] if replaced or (named and not FILE.exists()) else [FILE]
     return base + [Path(os.path.relpath(file)) for file in named]
 
@@ -106,6 +118,7 @@ def checked_params():
     return composed.params, [str(file) for file in composed.files]
 
 
+STARTED = time.time()
 PARAMS, PARAMETER_FILES = checked_params()
 RUNS = jobs.runs_of(PARAMS, PARAMS.studies)  # whatever may be asked for
 SELECTED = jobs.runs_of(PARAMS, PARAMS.select)

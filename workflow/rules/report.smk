@@ -4,7 +4,7 @@ for study in PARAMS.studies:
 
     rule:
         name:
-            f"report_{study}"
+            f"study_{study}"
         input:
             outcome_files(
                 run
@@ -41,17 +41,17 @@ for study in PARAMS.studies:
                 labels={"figure": "table"},
             ),
         log:
-            f"logs/report/{study}.log",
+            f"logs/study/{study}.log",
         benchmark:
-            f"logs/benchmarks/report/{study}.tsv"
+            f"logs/benchmarks/study/{study}.tsv"
         group:
             "study"
         params:
             spec=show(studies.study(PARAMS, study)),
             folder=lambda w, output: os.path.dirname(output[0]),
-            code=code("report"),
+            code=code("study"),
         shell:
-            "confide report --spec {params.spec:q} --results results --models models --output {params.folder} > {log} 2>&1"
+            "confide study --spec {params.spec:q} --results results --models models --output {params.folder} > {log} 2>&1"
 
 
 # One page over several studies, which opens the report: every model, and a verdict on every claim of the papers.
@@ -98,7 +98,7 @@ rule report_all:
         [
             file
             for study in PARAMS.select
-            for file in getattr(rules, f"report_{study}").output
+            for file in getattr(rules, f"study_{study}").output
         ],
         rules.summary.output,
 

@@ -83,7 +83,7 @@ for study in PARAMS.studies:
                 for run in scanned_runs(study)
                 for file in jobs.MODEL_FILES
             ],
-            getattr(rules, f"report_{study}").output,
+            getattr(rules, f"study_{study}").output,
             getattr(rules, f"gate_{study}").output,
             tokenizers=[
                 f"data/tokenizers/{name}.json"

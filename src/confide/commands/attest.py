@@ -43,11 +43,15 @@ def attest(
 ) -> None:
     """Verify a certificate and write a signed statement about it to `output`.
 
-    `certificate`: a file, or the folder that it is in. `key`: an Ed25519 private key, PEM or
-    OpenSSH; `sigstore`: sign by Sigstore's public instance instead. `study`: folder with the gate
-    and the scan, results/studies/STUDY. Failure names what speaks against signing; `anyway`
-    overrules that, and the statement says so. InputError where the certificate does not hold, or
+    Failure names what speaks against signing. InputError where the certificate does not hold, or
     files are missing or of other weights.
+
+    certificate: a file, or the folder that it is in.
+    output: the new file with the statement.
+    key: an Ed25519 private key of yours, PEM or OpenSSH.
+    study: folder with the gate and the scan, results/studies/STUDY.
+    anyway: sign whatever speaks against it; the statement says so.
+    sigstore: sign by Sigstore's public instance instead of a key.
     """
     if (key is None) is not sigstore:
         key_path = None if key is None else str(key)

@@ -11,6 +11,10 @@ def check(certificate: Path, audit: Path, *, junit: Path | None = None) -> None:
     """Print each comparison, and write a JUnit file for a build server if asked.
 
     Failure where the certificate is refuted, or where nothing could have refuted it.
+
+    certificate: of a model, results/runs/RUN/certificate.json.
+    audit: what an attack measured of the same model, such as game.json beside it.
+    junit: file for a build server, with a test case for each comparison.
     """
     compared = list(cases(certificate, audit))
     for case in compared:

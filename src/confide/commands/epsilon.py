@@ -30,11 +30,20 @@ def epsilon(
 ) -> None:
     """Print epsilon by relation and accountant.
 
-    With group, gamma and delta2 also group and Bayesian confidentiality. target_epsilon instead of
-    noise_multiplier: first calibrate the noise to it, for `relation` (replace_one by default).
-    releases_per_step: so many releases of a record share one draw of the batch. unamplified: who is
-    drawn is no secret, and each record in steps * sample_rate of the batches (Selective-DPSGD as
-    published).
+    With group, gamma and delta2 also group and Bayesian confidentiality.
+
+    sample_rate: probability that a record is in a batch.
+    steps: number of noised updates.
+    delta: of (epsilon, delta).
+    noise_multiplier: standard deviation of the noise, over the norm that gradients are clipped to.
+    target_epsilon: instead of noise_multiplier: first calibrate the noise to it.
+    relation: replace_one (default) or add_or_remove, for which noise is calibrated.
+    gamma: share of secrets that the policy misses, for Bayesian confidentiality.
+    delta2: delta of Bayesian confidentiality.
+    group: number of records that hold the same secret.
+    releases_per_step: so many releases of a record share one draw of the batch.
+    unamplified: who is drawn is no secret, and each record in steps * sample_rate of the batches
+    (Selective-DPSGD as published).
     """
     target = 1.0 if target_epsilon is None else target_epsilon
     base = check_ranges(target, delta, sample_rate, steps, relation or "replace_one")

@@ -15,6 +15,10 @@ def example(file: Path, *, dialogues: int = 300, seed: int = 0) -> None:
     """Write so many dialogues of customers with a service desk, their secrets marked.
 
     Each is a line. An existing file is kept.
+
+    file: the new file, such as mine/corpus.jsonl.
+    dialogues: how many.
+    seed: of their words and secrets; the same one gives the same file.
     """
     if dialogues < 1:
         raise InputError("must be at least 1", key="dialogues", value=dialogues)

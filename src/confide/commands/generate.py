@@ -40,9 +40,17 @@ def generate(
 ) -> None:
     """Write `count` continuations of each prompt; without prompts, texts from their beginning.
 
-    `prompts`: a text file, a prompt a line. `tokenizer`: the tokenizer.json of the model's dataset;
-    a released model has it beside it. `top_k`: 0 for all tokens. The same seed gives the same
-    texts.
+    model: folder of the model.
+    output: the new file, a JSON line for each text.
+    tokenizer: the tokenizer.json of the model's dataset; a released model has it beside it.
+    prompts: a text file, a prompt a line.
+    count: texts for each prompt.
+    temperature: what logits are divided by; the lower, the likelier the words.
+    top_p: draw from the fewest tokens that have this probability together.
+    top_k: draw from so many of the likeliest tokens; 0 for all.
+    max_new_tokens: longest text.
+    seed: the same one gives the same texts.
+    device: cpu, cuda, or auto for the GPU where there is one.
     """
     if output.exists():
         raise InputError("exists, and is not overwritten", file=output)

@@ -6,12 +6,11 @@ writes gives the reasons for each choice.
 Nothing of its text is printed or written, only counts and the names of its labels.
 """
 
-import os
+import shlex
 from difflib import get_close_matches
 from pathlib import Path
 from typing import get_args
 
-import confide
 from confide.advisor.choices import (
     LEAST,
     choose,
@@ -46,12 +45,17 @@ def init(
     encoding: str | None = None,
     labels: str | None = None,
 ) -> None:
-    """Write params.yaml into the folder `output`, or the corpus's own; one that is there is kept.
+    """Write params.yaml, for a corpus to train on; one that is there is kept.
 
+    corpus: a file or folder of texts: JSON lines, plain text, a table, conversations, mail.
+    output: folder to write into; the corpus's own if none is given.
     public: text that needs no protection, for the vocabulary and the start; without it simulated
-    text serves. column, author: of a table, where texts and who wrote them stand. encoding: cp1252
-    or latin-1, of what is neither UTF-8 nor UTF-16. labels: of gold spans, with commas between,
-    those that are secret; without it all are.
+    text serves.
+    epsilon: the most that one secret may cost.
+    column: of a table, where texts stand.
+    author: of a table, who wrote them.
+    encoding: cp1252 or latin-1, of what is neither UTF-8 nor UTF-16.
+    labels: of gold spans, with commas between, those that are secret; without it all are.
     """
     folder = output or corpus.parent
     if (target := folder / NAME).exists():
@@ -142,7 +146,7 @@ def path_from(folder: Path, file: Path) -> str:
 
 
 def command(folder: Path) -> str:
-    """What to run."""
-    checkout = Path(confide.__file__).parents[2]
-    elsewhere = f" -s {os.path.relpath(checkout / 'Snakefile')}"
-    return f"snakemake{'' if Path('Snakefile').exists() else elsewhere} -d {folder}"
+    """What to run: Snakemake itself in a checkout, `confide run` anywhere else."""
+    program = "snakemake" if Path("Snakefile").exists() else "confide run"
+    is_here = folder.resolve() == Path.cwd()
+    return program if is_here else f"{program} -d {shlex.quote(str(folder))}"

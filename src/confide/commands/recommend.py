@@ -48,8 +48,11 @@ def recommend(
 ) -> None:
     """Print what each method would certify, most first, and a recommendation with its reasons.
 
-    unit: secret, record (a point) or author. delta: if not given, that of the runs. relation:
-    replace_one, or of records and authors also add_or_remove.
+    folder: where params.yaml lies and the workflow works.
+    epsilon: the most that a method may cost.
+    unit: whom it is for: secret, record (a point) or author.
+    delta: of (epsilon, delta); that of the runs if none is given.
+    relation: replace_one, or of records and authors also add_or_remove.
     """
     if not folder.is_dir():
         raise InputError("there is no such folder", file=folder)

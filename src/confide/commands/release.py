@@ -53,10 +53,16 @@ def release(
 ) -> None:
     """Verify a certificate and copy the model that it is of into the new folder `output`.
 
-    The copy is open to others as the umask says. `study`: folder of a study that the run is part
-    of, with its gate and its scan. `adapter`: of a model with adapters these alone, for PEFT, and
-    not the weights that they are added to. Failure names all that speaks against a release; with
-    `anyway` that is printed. InputError where the certificate does not hold or a file is missing.
+    The copy is open to others as the umask says. Failure names all that speaks against a release.
+    InputError where the certificate does not hold or a file is missing.
+
+    certificate: results/runs/RUN/certificate.json of the model.
+    study: folder of a study that the run is part of, with its gate and its scan.
+    output: the new folder.
+    adapter: of a model with adapters these alone, for PEFT, and not the weights that they are added
+    to.
+    anyway: print what speaks against a release, and release all the same.
+
     Guarantees: nothing else is copied, no digest of a confidential text, and no count of its
     secrets.
     """

@@ -86,8 +86,11 @@ def rerun(
 ) -> None:
     """Write rerun.json: what of a released model tells the two corpora apart, and how far.
 
-    `public`: points that the tokenizer is trained on; without them the confidential ones
-    themselves.
+    points: points.jsonl of the corpus, as `confide split` writes it.
+    output: the new file rerun.json.
+    public: points that the tokenizer is trained on; without them the confidential ones themselves.
+    init: weights of the model to start from.
+    init_ledger: ledger of that model.
 
     Work files hold the corpus: they lie in a hidden folder beside `points`, which is removed.
     Guarantees: only names of artefacts, counts and bounds are written, never text.

@@ -72,12 +72,15 @@ def spend(
     one_corpus: bool = False,
     json: Path | None = None,
 ) -> None:
-    """Print what certified models cost together; `models`: certificates, or folders that hold some.
+    """Print what certified models cost together.
 
-    `delta`: at which to price them together, instead of the sum of their deltas. `one_corpus`:
-    whatever their datasets are called, they hold the same text. `json`: file for the same numbers.
     InputError where a certificate does not hold. One whose ledger is not here is taken at its word,
     which is said.
+
+    models: certificates, or folders that hold some.
+    delta: at which to price them together, instead of the sum of their deltas.
+    one_corpus: whatever their datasets are called, they hold the same text.
+    json: file for the same numbers.
     """
     if delta is not None and not 0 < delta < 1:
         raise InputError("must lie between 0 and 1", key="delta", value=delta)

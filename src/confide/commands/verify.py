@@ -43,9 +43,11 @@ def verify(
 ) -> None:
     """Print what holds; InputError names the first field that does not.
 
-    Files are looked for below `root`; without it below the certificate's own folder and all folders
-    above. `key`: the public key of who must have signed the `attestation`, attestation.json beside
-    the certificate unless another file is given.
+    certificate_file: certificate.json of a model, trained here or released.
+    root: folder below which files are looked for; without it the certificate's own folder and all
+    folders above.
+    key: public key of who must have signed the attestation.
+    attestation: signed statement, attestation.json beside the certificate if none is given.
     """
     if attestation is not None and key is None:
         raise InputError(

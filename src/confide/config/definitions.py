@@ -11,6 +11,8 @@ from typing import Any
 
 from confide.config import jobs
 from confide.config.layers import Problem
+from confide.config.yaml_lines import KeyPath
+from confide.policies.regex import fault
 from confide.report.published import sources
 from confide.specs import (
     AuditCanarySpec,
@@ -191,7 +193,10 @@ def reviews(params: Params) -> Iterator[Problem]:
 
 
 def policies(params: Params) -> Iterator[Problem]:
-    """Pipelines that learn nothing, and policies whose model was fitted for another kind."""
+    """Pipelines that learn nothing, policies whose model was fitted for another kind, patterns.
+
+    A pattern is tried here, so that no job has to fail for it.
+    """
     for name, pipeline in params.pipelines.items():
         learns = pipeline.treebank is not None or pipeline.entities is not None
         if pipeline.package is not None and learns:
@@ -205,6 +210,19 @@ def policies(params: Params) -> Iterator[Problem]:
             fit = params.domain_policies[policy.model].fit
             if fit.kind != policy.kind:
                 yield Problem(("policies", name, "model"), policy.model, f"is of kind {fit.kind}")
+        for path, pattern in patterns_of(policy, ("policies", name)):
+            if (problem := fault(pattern)) is not None:
+                yield Problem(path, pattern, problem)
+
+
+def patterns_of(policy: PolicySpec, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Each regular expression of a policy and of those that it unites, with its path of keys."""
+    if policy.kind == "regex":
+        for label, pattern in policy.patterns.items():
+            yield (*path, "patterns", label), pattern
+    elif policy.kind == "union":
+        for number, part in enumerate(policy.policies):
+            yield from patterns_of(part, (*path, "policies", number))
 
 
 def shadows(params: Params) -> Iterator[Problem]:

@@ -91,7 +91,11 @@ def gamma_text(gamma: float) -> str:
 def of_row(params: Params, name: str) -> list[Run]:
     """A row's runs, gamma by gamma."""
     row = params.runs[name]
-    alike = [other for other, other_row in params.runs.items() if trained_alike(other_row, row)]
+    alike = [
+        other
+        for other, other_row in params.runs.items()
+        if other_row.dataset == row.dataset and trained_alike(other_row, row)  # the first is fast
+    ]
     alike.sort(key=lambda other: (len(other), other))  # whatever the order of files
 
     def home(gamma: float, seed: int) -> str:

@@ -4,13 +4,14 @@ A file may include others below its folder, which only define names that no othe
 defines. What comes from elsewhere (a further file, the command line) is laid over all of them.
 """
 
+import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from confide.config.yaml_lines import KeyPath, compose, locate
 from confide.errors import InputError
@@ -170,9 +171,13 @@ def refused(problem: Problem, layers: Sequence[Layer]) -> InputError:
     return InputError(problem.message, file=source, line=line, key=key, value=shown)
 
 
-def typed(error: ValidationError) -> Problem:
-    """The first thing that does not fit the types."""
-    first = error.errors()[0]
+def typed(error: ValidationError, model: type[BaseModel]) -> Problem:
+    """The first thing that does not fit the types of a model.
+
+    An unknown key comes before all else: a misspelt one is the reason why another is missing.
+    """
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     kind = first["type"]
     path = first["loc"]
     context = first.get("ctx", {})
@@ -182,5 +187,36 @@ def typed(error: ValidationError) -> Problem:
         return Problem(path, context["tag"], f"not one of {context['expected_tags']}")
     if kind in ("missing", "union_tag_not_found"):
         return Problem(path, None, "is missing")
-    message = "unknown key" if kind == "extra_forbidden" else first["msg"]
-    return Problem(path, first["input"], message)
+    if kind != "extra_forbidden":
+        return Problem(path, first["input"], first["msg"])
+    known_keys = keys_at(model.model_json_schema(), path[:-1])
+    others = [key for key in known_keys if key != path[-1]]
+    close = difflib.get_close_matches(str(path[-1]), others, n=1)
+    meant = f": did you mean {close[0]}?" if close else ""
+    return Problem(path, first["input"], f"unknown key{meant}")
+
+
+def keys_at(schema: Mapping[str, Any], path: KeyPath) -> list[str]:
+    """The keys that a JSON schema knows at a path, whose parts may be tags of alternatives."""
+    shared = schema.get("$defs", {})
+
+    def resolved(node: Any) -> Mapping[str, Any]:
+        """A part of the schema, or what it refers to; of something optional, the thing itself."""
+        if not isinstance(node, Mapping):
+            return {}
+        if "$ref" in node:
+            return resolved(shared[node["$ref"].rpartition("/")[2]])
+        kinds = [kind for kind in node.get("anyOf", []) if kind.get("type") != "null"]
+        return resolved(kinds[0]) if len(kinds) == 1 else node
+
+    node = resolved(schema)
+    for part in path:
+        tags = node.get("discriminator", {}).get("mapping", {})
+        if part in tags:
+            node = resolved({"$ref": tags[part]})
+        elif isinstance(part, int):
+            node = resolved(node.get("items"))
+        else:
+            own = node.get("properties", {})
+            node = resolved(own.get(part, node.get("additionalProperties")))
+    return list(node.get("properties", {}))

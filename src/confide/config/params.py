@@ -69,7 +69,7 @@ def validated(config: Any, layers: Sequence[Layer]) -> Params:
     try:
         params = Params.model_validate(config)
     except ValidationError as error:
-        raise refused(typed(error), layers) from None
+        raise refused(typed(error, ParamsFile), layers) from None
     for check_one in CHECKS:
         for problem in check_one(params):
             raise refused(problem, layers)

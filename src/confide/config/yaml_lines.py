@@ -40,6 +40,10 @@ def compose(file: Path) -> tuple[yaml.Node | None, Any]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise InputError(f"malformed YAML: {error.problem}", file=file, line=line) from None
+    except yaml.reader.ReaderError as error:
+        before = content.decode(errors="replace")[: error.position]
+        line = before.count("\n") + 1
+        raise InputError(f"malformed YAML: {error.reason}", file=file, line=line) from None
     except BROKEN as error:
         problem = next(iter(str(error).splitlines()), "")
         raise InputError(f"malformed YAML: {problem}", file=file) from None

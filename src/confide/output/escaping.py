@@ -142,6 +142,8 @@ def parameter(text: str) -> str:
 
 def _escaped(string: str) -> str:
     """A string of JSON with Unicode escapes for what is read as markup or cannot be seen."""
+    if string.isprintable() and not TEMPLATE.search(string):
+        return string
     return "".join(
         f"\\u{ord(character):04x}" if _must_escape(character) else character for character in string
     )

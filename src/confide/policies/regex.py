@@ -63,16 +63,19 @@ def _sorted(spec: RegexPolicySpec) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _check(label: str, pattern: str) -> None:
+    if (problem := fault(pattern)) is not None:
+        raise InputError(problem, key=f"patterns.{label}", value=pattern)
+
+
+def fault(pattern: str) -> str | None:
+    """Why a pattern cannot be used, if it cannot."""
     try:
         if repeats(pattern) > REPEATS:
             raise OverflowError(f"repeats within repeats, more than {REPEATS} times in all")
         empty = limited(_matches_empty)(pattern)
     except (re.error, RecursionError, OverflowError, TimeoutError) as error:
-        raise InputError(
-            f"does not compile: {error}", key=f"patterns.{label}", value=pattern
-        ) from None
-    if empty:
-        raise InputError("matches the empty text", key=f"patterns.{label}", value=pattern)
+        return f"does not compile: {error}"
+    return "matches the empty text" if empty else None
 
 
 def _matches_empty(pattern: str) -> bool:

@@ -14,7 +14,7 @@ from confide.report.tables import table as tables
 from confide.specs import ReportSpec
 
 
-def report(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> None:
+def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> None:
     """Write the tables and figures of a study (PNG and SVG) to the folder `output`.
 
     The tables are table.csv, table.md, summary.json and epochs.csv.

@@ -1,0 +1,103 @@
+"""The end of a run that failed: every failed job once more, with its reason and its log.
+
+With keep-going a reason may stand hundreds of lines above the end, and with `--quiet` nowhere.
+Snakemake's own log names the logs of failed jobs; with `--quiet` it is empty, and then a log of
+this run whose last line is an error of `confide` is that of a failed job.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from confide.output.escaping import warn
+
+LOGS = "logs"  # folder of the logs of all jobs
+FAILED = re.compile(r"Error in (?:rule|group) ")
+JOB = re.compile(r"\s+jobid: (\d+)$")
+LOG = re.compile(r"\s+log: (.+) \(check log file\(s\) for error details\)$")
+FINISHED = re.compile(r"Finished jobid: (\d+)\b")
+REASON = re.compile(r"confide \w+: (?:error|failed|fault): ")
+LAST = 1 << 16  # bytes at the end of a log in which its last line is looked for
+NO_REASON = "ended before it could say why: it was stopped, or killed (out of memory?)"
+# What Snakemake says where somebody has stopped it: jobs that were running are then no failures.
+STOPPED = re.compile(r"Terminating processes on user request|Will exit after finishing currently")
+GO_ON = "What is done stays done, and the same command goes on from here."
+
+
+def tell(folder: Path, written: Iterable[str], started: float) -> None:
+    """Print which jobs of a run failed and why, or that it was stopped, and how to go on.
+
+    folder: in which Snakemake worked. written: Snakemake's own logs of the run. started: when it
+    began, in seconds since the epoch.
+    """
+    said = [line for file in written for line in lines_of(Path(file))]
+    found = failed(folder, said, started)
+    if any(map(STOPPED.match, said)):
+        found = [log for log in found if says_why(folder / log)]
+    if not found:
+        warn("", f"Stopped. {GO_ON}")
+        return
+    warn("", "1 job failed:" if len(found) == 1 else f"{len(found)} jobs failed:")
+    for log in found:
+        warn(f"  {log}: {reason(folder / log)}")
+    warn(GO_ON)
+
+
+def failed(folder: Path, said: Sequence[str], started: float) -> list[str]:
+    """Logs of failed jobs as seen from the folder, in the order of their names.
+
+    said: lines of Snakemake's own log.
+    """
+    ended = [log for log in recent(folder, started) if says_why(folder / log)]
+    return sorted({*named_in(said), *ended})
+
+
+def named_in(lines: Sequence[str]) -> list[str]:
+    """Logs of jobs that failed, and did not come to an end in a later attempt."""
+    logs: dict[str, list[str]] = {}  # by the job's number
+    job = None
+    in_error = False
+    for line in lines:
+        if not line.startswith(" "):
+            in_error = FAILED.match(line) is not None
+        if (done := FINISHED.match(line)) is not None:
+            logs.pop(done[1], None)
+        elif in_error and (number := JOB.match(line)) is not None:
+            job = number[1]
+        elif in_error and job is not None and (log := LOG.match(line)) is not None:
+            logs[job] = log[1].split(", ")
+    return [log for found in logs.values() for log in found]
+
+
+def recent(folder: Path, started: float) -> list[str]:
+    """Logs below the folder that were written since then."""
+    files = [file for file in (folder / LOGS).rglob("*.log") if file.is_file()]
+    return [str(file.relative_to(folder)) for file in files if os.path.getmtime(file) >= started]
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of a text; none of one that is not there."""
+    if not file.is_file():
+        return []
+    return file.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log with anything in it; "" where there is none."""
+    if not log.is_file():
+        return ""
+    with open(log, "rb") as file:
+        file.seek(max(0, log.stat().st_size - LAST))
+        lines = file.read().decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def says_why(log: Path) -> bool:
+    """Whether a log ends with an error of `confide`."""
+    return REASON.match(last_line(log)) is not None
+
+
+def reason(log: Path) -> str:
+    """Why a job failed, in one line."""
+    return last_line(log) if says_why(log) else NO_REASON
