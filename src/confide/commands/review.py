@@ -44,14 +44,21 @@ def review(
     gamma: float = 0.0,
     terminal: bool = False,
 ) -> None:
-    """Draw `size` texts (200), and show those that were not read yet.
+    """Draw texts, and show those that were not read yet. Run `snakemake prepare` before.
 
-    Run `snakemake prepare` before. `output`: by default data/own/reviews/DATASET.json beside
-    params.yaml. `most`: how many missed secrets any text holds at most, which certificates then
-    name as a condition; without it each word may be one, and the bound is several times as large.
-    `by`: your name, for the certificate. `labels`: further ones than the policy has, with commas
-    between. `gamma`: the miss rate of the runs. InputError where the review in `output` is of other
-    text, or was drawn in another way than is asked for.
+    params: params.yaml of your project.
+    dataset: its name there.
+    output: file of the marks; data/own/reviews/DATASET.json beside params.yaml if none is given.
+    size: how many texts are drawn; 200 if nothing is said.
+    seed: of the lot; 0 if nothing is said.
+    most: how many missed secrets any text holds at most, which certificates then name as a
+    condition; without it each word may be one, and the bound is several times as large.
+    by: your name, for the certificate.
+    labels: further ones than the policy has, with commas between.
+    gamma: the miss rate of the runs.
+    terminal: ask in the terminal, not in a browser.
+    InputError where the review in `output` is of other text, or was drawn in another way than is
+    asked for.
     Guarantees: nothing but offsets, labels and `by` is written, for the owner alone.
     """
     project = params.parent
