@@ -3,6 +3,7 @@ on epsilon holds.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -21,6 +22,7 @@ from confide.specs import (
     TokenizerSpec,
     TrainSpec,
 )
+from confide.train.forecast import Forecast
 from tests.terms import TERMS
 
 SECRET = "QXJZVKWW"
@@ -205,3 +207,11 @@ def test_best_bound_holds_for_randomized_response():
         lower.append(best_bound(values, 0.0, 0.95)["epsilon_lower"])
     assert np.mean(np.array(lower) > truth) <= 0.05
     assert np.median(lower) > 0.4
+
+
+def test_the_memory_that_others_leave_free_is_no_side_door():
+    needs = Forecast(weights=3, sums=5, states=7, piece=11, evaluation=13)
+    lines = [needs.line(free) for free in (9_300_000_000, 12_000_000_000, 900_000_000)]
+    assert len({module.NUMBERS.sub("#", line) for line in lines}) == 1
+    other = replace(needs, weights=400).line(9_300_000_000)
+    assert module.NUMBERS.sub("#", other) != module.NUMBERS.sub("#", lines[0])

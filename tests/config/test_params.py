@@ -637,7 +637,9 @@ def test_what_stages_measure_on_is_what_training_says_it_was_trained_on(file):
         before = jobs.reads(params, run)
         told = jobs.recall(params, run.row.dataset, float(jobs.gamma_text(run.gamma)))
         told = parse(RecallSpec, orjson.loads(told.model_dump_json()))
-        assert terms(told.text, told.redact) == {key: trained[key] for key in TEXT if key in trained}
+        assert terms(told.text, told.redact) == {
+            key: trained[key] for key in TEXT if key in trained
+        }
         assert told.reads == [read for read in before if read.stage == "policy"] != []
         told = jobs.neighbours(
             params, run.row.dataset, float(jobs.gamma_text(run.gamma)), run.row.dedup

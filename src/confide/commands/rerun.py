@@ -46,8 +46,8 @@ from confide.train.metrics import COSTS
 from confide.train.pools import pool_sizes
 from confide.types import AnyRelease
 
-# Seconds and perplexities in the lines of a log.
-NUMBERS = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|inf|nan")
+# Seconds and perplexities in the lines of a log, and how much memory the machine had.
+NUMBERS = re.compile(r"[\d.]+ \w?B(?= are free)|\d+\.\d+(?:e[+-]?\d+)?|inf|nan")
 SIDES = ("D", "D'")
 
 
