@@ -11,6 +11,7 @@ from typing import Any
 
 from confide.config import jobs
 from confide.config.layers import Problem
+from confide.config.policy_files import lists
 from confide.report.published import sources
 from confide.specs import (
     AuditCanarySpec,
@@ -191,7 +192,9 @@ def reviews(params: Params) -> Iterator[Problem]:
 
 
 def policies(params: Params) -> Iterator[Problem]:
-    """Pipelines that learn nothing, and policies whose model was fitted for another kind."""
+    """Pipelines that learn nothing, and policies whose model was fitted for another kind, or whose
+    list of words is not there.
+    """
     for name, pipeline in params.pipelines.items():
         learns = pipeline.treebank is not None or pipeline.entities is not None
         if pipeline.package is not None and learns:
@@ -205,6 +208,9 @@ def policies(params: Params) -> Iterator[Problem]:
             fit = params.domain_policies[policy.model].fit
             if fit.kind != policy.kind:
                 yield Problem(("policies", name, "model"), policy.model, f"is of kind {fit.kind}")
+        for path in lists(policy):
+            if not Path(path).is_file():
+                yield Problem(("policies", name, "path"), path, "there is no such file")
 
 
 def shadows(params: Params) -> Iterator[Problem]:
