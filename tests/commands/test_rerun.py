@@ -210,8 +210,8 @@ def test_best_bound_holds_for_randomized_response():
 
 
 def test_the_memory_that_others_leave_free_is_no_side_door():
-    needs = Forecast(weights=3, sums=5, states=7, piece=11, evaluation=13)
+    needs = Forecast(weights=int(3e7), sums=int(5e7), states=0, piece=int(7e9), evaluation=0)
     lines = [needs.line(free) for free in (9_300_000_000, 12_000_000_000, 900_000_000)]
     assert len({module.NUMBERS.sub("#", line) for line in lines}) == 1
-    other = replace(needs, weights=400).line(9_300_000_000)
+    other = replace(needs, weights=int(4e7)).line(9_300_000_000)
     assert module.NUMBERS.sub("#", other) != module.NUMBERS.sub("#", lines[0])

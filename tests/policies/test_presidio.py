@@ -10,7 +10,7 @@ import spacy
 
 from confide.data.redaction import finder_of
 from confide.errors import InputError
-from confide.policies import policy
+from confide.policies import batched, policy
 from confide.specs import PresidioPolicySpec, RedactSpec
 
 SPEC = PresidioPolicySpec(kind="presidio")
@@ -70,3 +70,12 @@ def test_what_is_unknown_or_not_installed_is_one_line(installed, monkeypatch):
         InputError, match=r"kind = 'presidio': is not installed: pip install 'confide\[presidio\]'"
     ):
         policy(SPEC)
+
+
+def test_many_texts_at_once_are_judged_one_by_one(installed, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Zoë"}])
+    nlp.to_disk(tmp_path / "rules")
+    spec = PresidioPolicySpec(kind="presidio", model=str(tmp_path / "rules"))
+    texts = [TEXT, "", "nobody", TEXT[::-1], f"phone 212-555-0123, {TEXT}"] * 3
+    assert batched(spec)(texts) == [policy(spec)(text) for text in texts]

@@ -11,6 +11,7 @@ from typing import Any
 
 from confide.config import jobs
 from confide.config.layers import Problem
+from confide.config.policy_files import lists
 from confide.config.yaml_lines import KeyPath
 from confide.policies.regex import fault
 from confide.report.published import sources
@@ -193,7 +194,8 @@ def reviews(params: Params) -> Iterator[Problem]:
 
 
 def policies(params: Params) -> Iterator[Problem]:
-    """Pipelines that learn nothing, policies whose model was fitted for another kind, patterns.
+    """Pipelines that learn nothing, policies whose model was fitted for another kind or whose list
+    of words is not there, patterns.
 
     A pattern is tried here, so that no job has to fail for it.
     """
@@ -213,11 +215,14 @@ def policies(params: Params) -> Iterator[Problem]:
         for path, pattern in patterns_of(policy, ("policies", name)):
             if (problem := fault(pattern)) is not None:
                 yield Problem(path, pattern, problem)
+        for path in lists(policy):
+            if not Path(path).is_file():
+                yield Problem(("policies", name, "path"), path, "there is no such file")
 
 
 def patterns_of(policy: PolicySpec, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """Each regular expression of a policy and of those that it unites, with its path of keys."""
-    if policy.kind == "regex":
+    if policy.kind in ("regex", "cover"):
         for label, pattern in policy.patterns.items():
             yield (*path, "patterns", label), pattern
     elif policy.kind == "union":

@@ -70,6 +70,7 @@ BATCHED: dict[str, Callable[[Any], Batched]] = {
     "ner": ner,
     "contextual": contextual,
     "classifier": classifier,
+    "presidio": presidio,
 }
 POLICIES: dict[str, Callable[[Any], Policy]] = {
     "everything": everything,
@@ -78,7 +79,7 @@ POLICIES: dict[str, Callable[[Any], Policy]] = {
     "words": words,
     "ner": lambda spec: alone(ner(spec)),
     "contextual": lambda spec: alone(contextual(spec)),
-    "presidio": presidio,
+    "presidio": lambda spec: alone(presidio(spec)),
     "keyword": keyword,
     "classifier": lambda spec: alone(classifier(spec)),
     "cover": cover,
