@@ -215,9 +215,9 @@ def policies(params: Params) -> Iterator[Problem]:
         for path, pattern in patterns_of(policy, ("policies", name)):
             if (problem := fault(pattern)) is not None:
                 yield Problem(path, pattern, problem)
-        for path in lists(policy):
-            if not Path(path).is_file():
-                yield Problem(("policies", name, "path"), path, "there is no such file")
+        for file in lists(policy):
+            if not Path(file).is_file():
+                yield Problem(("policies", name, "path"), file, "there is no such file")
 
 
 def patterns_of(policy: PolicySpec, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
