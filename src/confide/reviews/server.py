@@ -76,7 +76,7 @@ def answer(session: Session, request: Request) -> dict[str, Any]:
 def page(session: Session, nonce: str) -> str:
     """The page itself, which holds no text of the corpus."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = Path(__file__).with_name("page.jinja").read_text(encoding="utf-8")
+    template = Path(__file__).with_suffix(".jinja").read_text(encoding="utf-8")
     first = session.next_unread() or 0
     return environment.from_string(template).render(
         nonce=nonce, labels=session.review.labels, first=first
