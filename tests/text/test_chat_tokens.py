@@ -82,7 +82,6 @@ def test_a_dataset_of_conversations() -> None:
         ("tokenizers", "own", {"source": "other"}, "is not that of the chat template"),
         ("tokenizers", "bpe", {"corpus": "talks"}, "is of conversations, which only datasets read"),
         ("tokenizers", "bpe", {"control": "template"}, "has no meaning for kind bpe"),
-        ("corpora", "talks", {"template": None}, "corpora.talks"),
     ],
 )
 def test_what_cannot_be_is_refused(

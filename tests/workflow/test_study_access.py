@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 NOT_TINY = {
     "data/own/*",
+    "data/own/reviews/*",
     "data/raw/*",
     "results/papers/*",
     ".dvc/*",

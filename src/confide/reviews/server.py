@@ -93,12 +93,12 @@ class Server(ThreadingHTTPServer):
         self.session = session
         self.token = secrets.token_urlsafe(32)
         self.lock = threading.Lock()  # one change at a time
-        self.own = f"{HOST}:{self.server_address[1]}"
+        self.authority = f"{HOST}:{self.server_address[1]}"
 
     @property
     def address(self) -> str:
         """Where the page is."""
-        return f"http://{self.own}/{self.token}/"
+        return f"http://{self.authority}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a request that failed: what Python says may quote it."""
@@ -151,11 +151,11 @@ class Handler(BaseHTTPRequestHandler):
     def refused(self, *, needs_origin: bool = False) -> bool:
         """Whether a request is not from the page, which is then said."""
         origin = self.headers.get("Origin")
-        own = f"http://{self.server.own}"
+        own = f"http://{self.server.authority}"
         site = self.headers.get("Sec-Fetch-Site", "none")
         path = urlsplit(self.path).path.encode(errors="replace")
         checks: tuple[tuple[bool, int, str], ...] = (
-            (self.headers.get_all("Host") != [self.server.own], 421, "another host"),
+            (self.headers.get_all("Host") != [self.server.authority], 421, "another host"),
             (origin is None and needs_origin, 403, "no origin"),
             (origin not in (None, own), 403, "another origin"),
             (site not in ("same-origin", "none"), 403, "another site"),
