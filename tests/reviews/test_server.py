@@ -43,7 +43,7 @@ def served(folder, **given):
 
 def post(server, what, **headers):
     """What the server answers to a request of its page."""
-    usual = {"Content-Type": "application/json", "Origin": f"http://{server.own}"}
+    usual = {"Content-Type": "application/json", "Origin": f"http://{server.authority}"}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     body = what if isinstance(what, bytes) else json.dumps(what).encode()
     with urlopen(Request(server.address, body, usual | named)) as reply:
@@ -92,7 +92,7 @@ def test_who_is_refused(tmp_path, headers, status):
     body = b'{"do": "read", "index": 0}'
     with served(tmp_path) as (server, path):
         port = server.server_address[1]
-        given = {"Host": server.own, "Origin": f"http://{server.own}"} | {
+        given = {"Host": server.authority, "Origin": f"http://{server.authority}"} | {
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),
         }
