@@ -75,7 +75,7 @@ def init(
         corpus_of(other)  # whether it can be read
     found = presets_of(spec, counted, unit, presets(), secret)
     tried = policies(kept(found, secret))
-    points = points_of(spec, counted, unit, tried, doubtful(), secret)
+    points = points_of(spec, counted, unit, tried, doubtful(), labels=secret)
     points.presets = found
     choice = choose(counted, points, unit, epsilon, secret)
     places = [seen_from(folder, each) for each in (spec, other) if each is not None]

@@ -48,7 +48,7 @@ def occurrences(points: Path, labels: Collection[str]) -> dict[tuple[str, bool],
             secret = text[start:end]
             member = split == "train"
             if label in labels and secret.strip():
-                candidate = Candidate(secret, text, start, end, member, label)
+                candidate = Candidate(secret, text, start, end, member, label=label)
                 first.setdefault((secret, member), candidate)
     return first
 
