@@ -6,7 +6,7 @@
 # make docs        the documentation as a site, in site/
 # make sbom        what is installed, as CycloneDX, in results/sbom.json
 # make lock        pin all packages again, with hashes
-# make mlflow      load the results into MLflow and look at them (make live: at running jobs)
+# make mlflow      look at the results in MLflow (make live: at running jobs)
 # Each sets up .venv first. Needs: apt-get install -y git make python3-venv
 .ONESHELL:
 SHELL := /bin/bash
@@ -91,7 +91,9 @@ docs: $(VENV)/.ok
 
 mlflow: $(VENV)/.ok
 	umask 077
-	snakemake track
+	snakemake track $$([ -f mlflow.db ] || echo --forcerun track)
+	view=$$(python -c 'import json; print(json.load(open("results/summary/tracked.json"))["view"])')
+	echo "Open http://127.0.0.1:$(PORT)/$$view"
 	mlflow server --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port $(PORT) --workers 1
 
 live: $(VENV)/.ok

@@ -1,4 +1,4 @@
-# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report -> gate, scan
+# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report -> gate, scan -> track
 #
 # `snakemake` builds what params.yaml selects; `snakemake -n` says what that would be, and why.
 # Rules come in the order in which things happen. Each calls one function: rule redact = stages/redact.py = redact().
@@ -26,6 +26,7 @@ include: "workflow/rules/attack.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/gate.smk"
 include: "workflow/rules/scan.smk"
+include: "workflow/rules/track.smk"
 
 
 localrules:
@@ -64,3 +65,4 @@ rule all:
         rules.report_all.input,
         rules.gate_all.input,
         rules.scan_all.input,
+        rules.track.output,

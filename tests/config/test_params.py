@@ -362,6 +362,28 @@ def test_a_pattern_that_cannot_be_used_is_refused_before_any_job(tmp_path, patte
     assert place in str(caught.value) and f"patterns.wrong = '{pattern}'" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://someone:word@host/mlflow",
+        "https://someone:wo/rd@host",
+        "postgresql+psycopg2://someone:word@host/mlflow",
+        "mysql://host/mlflow?user=someone&PASSWORD=word",
+    ],
+)
+def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path, uri):
+    path = edited(tmp_path, "experiment: tiny", f"experiment: tiny, uri: '{uri}'")
+    with pytest.raises(InputError, match=r"tracking\.uri: .*set MLFLOW_TRACKING_URI") as caught:
+        load(path)
+    assert "someone" not in str(caught.value) and str(caught.value).startswith(f"{path}:")
+
+
+@pytest.mark.parametrize("uri", ["https://host:5000/a", "sqlite:////home/a@b/mlflow.db"])
+def test_an_address_without_a_password_is_taken(tmp_path, uri):
+    path = edited(tmp_path, "experiment: tiny", f"experiment: tiny, uri: '{uri}'")
+    assert load(path).tracking.uri == uri
+
+
 def test_a_configuration_without_a_file_is_checked_too():
     config = yaml.safe_load(TINY.read_text())
     config["runs"]["crt"]["model"] = "gru"

@@ -14,6 +14,7 @@ from project import Project
 from same import differences
 
 MLFLOW = (sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1")
+AGAIN = ("track", "--forcerun", "track")
 
 
 def tracked(database: Path) -> dict[str, list]:
@@ -73,10 +74,11 @@ def server_that_dies(project: Project, reference: Project, folder: Path) -> Row:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     database = project.folder / "mlflow.db"
+    database.unlink()  # what the reference has tracked
     log = folder / "track.log"
     first = server(project, port, folder / "server.log")
     there = {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}"}
-    loading = start(project, *snakemake("track"), log=log, **there)
+    loading = start(project, *snakemake(*AGAIN), log=log, **there)
     wait_for(lambda: len(tracked(database)) > 1, loading)
     signalled(first, signal.SIGKILL)
     loading.wait()
@@ -87,10 +89,10 @@ def server_that_dies(project: Project, reference: Project, folder: Path) -> Row:
         else [said]
     )
     second = server(project, port, folder / "server.log")
-    project.snakemake("track", **there)
+    project.snakemake(*AGAIN, **there)
     signalled(second, signal.SIGKILL)
     whole = folder / "whole.db"
-    project.snakemake("track", MLFLOW_TRACKING_URI=f"sqlite:///{whole}")
+    project.snakemake(*AGAIN, MLFLOW_TRACKING_URI=f"sqlite:///{whole}")
     lost += (
         []
         if tracked(database) == tracked(whole)

@@ -2,32 +2,69 @@
 line.
 """
 
+import csv
 import json
 import math
+import os
 import socket
 import sqlite3
 
 import pytest
 
+from confide.certify.certificate import sealed
+from confide.certify.gate import INCONCLUSIVE, NOT_AUDITED, OTHER_WEIGHTS, REFUTED, SKIPPED, STANDS
 from confide.commands import mirror
 from confide.errors import InputError
 from confide.runtime.tracking import flat, shown
 from confide.specs import ReportRun, ReportSpec, TrackingSpec, TrackSpec, TrainSpec
-from confide.stages.track import measured, numbers, track
+from confide.stages.track import measured, numbers, passes, shown_epsilons, track
 from tests.terms import TERMS
 
 MODEL = {"kind": "lstm", "embedding": 4, "hidden": 4}
 CURVE = [
-    {"epoch": 1, "step": 5, "loss": 2.5, "valid_ppl": 9.0},
-    {"epoch": 2, "step": 10, "loss": None, "valid_ppl": 7.0},
+    {"epoch": 1, "step": 5, "loss": 2.5, "valid_ppl": 9.0, "seconds": 20.0},
+    {"epoch": 2, "step": 10, "loss": None, "valid_ppl": 7.0, "seconds": 22.5},
 ]
 TEXT = "what a model wrote"
+ENDED = 1_700_000_000  # when training was done, in seconds since 1970
+WEIGHTS = {"public/g0-s0": "0" * 64, "crt/g0-s0": "a" * 64, "crt/g0-s1": "b" * 64}
 PRICES = [{"epoch": 1, "record_epsilon": 0.5}, {"epoch": 2, "record_epsilon": "inf"}]
+
+
+def certificate_of(run: str) -> dict:
+    """What `track` reads of a certificate; the second seed's noise is nobody's to repeat."""
+    content = {
+        "run": run,
+        "headline": {
+            "record_epsilon": "inf",
+            "gamma_upper": 0.25,
+            "delta": 1e-5,
+            "relation": "replace_one",
+            "unit": "one turn",
+            "condition": "if it rains",
+        },
+        "claims": [{"name": "secret_missed", "epsilon": 2.00041}],
+        "policy": {},
+        "epochs": PRICES,
+        "files": {"model": [{"path": f"models/{run}/m", "sha256": WEIGHTS[run]}]},
+        "noise_reproducible": run != "crt/g0-s1",
+    }
+    return sealed(content)
+
+
+def write_gate(project, rows: list[tuple[str, str, str]]) -> None:
+    """A study's gate: run, outcome and weights of each of its rows."""
+    folder = project / "results/studies/small"
+    with open(folder / "gate.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(("run", "audit", "outcome", "weights", "says"))
+        table.writerows((run, "game", outcome, sha, "") for run, outcome, sha in rows)
+    (folder / "gate.xml").write_text("<testsuite/>")
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Files of a warm start and of two runs in one study."""
+    """Files of a warm start and of two runs in one study, whose gate the first of them passes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     for run in ("public/g0-s0", "crt/g0-s0", "crt/g0-s1"):
@@ -36,14 +73,11 @@ def project(tmp_path, monkeypatch):
         (tmp_path / "models" / run / "metrics.jsonl").write_text(
             "".join(json.dumps(row) + "\n" for row in CURVE)
         )
-        certificate = {
-            "headline": {"record_epsilon": "inf", "delta": 1e-5, "relation": "replace_one"},
-            "epochs": PRICES,
-        }
+        os.utime(tmp_path / "models" / run / "metrics.jsonl", (ENDED, ENDED))
         files = {
-            "certificate": certificate,
-            "evaluate": {"run": run, "ppl": 8.5},
-            "exposure": {"mean": 3.25, "list": [1, 2]},
+            "certificate": certificate_of(run),
+            "evaluate": {"run": run, "ppl": 8.5, "ppl_public": 2.5},
+            "exposure": {"attack": "exposure", "mean": 3.25, "max": 4.5, "list": [1, 2]},
         }
         for name, value in files.items():
             (tmp_path / "results/runs" / run / f"{name}.json").write_text(json.dumps(value))
@@ -51,6 +85,8 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "results/studies/small/tradeoff.svg").write_text("<svg/>")
     (tmp_path / "results/studies/small/summary.json").write_text("{}")
     (tmp_path / "results/studies/small/examples.md").write_text(TEXT)
+    first, second = WEIGHTS["crt/g0-s0"], WEIGHTS["crt/g0-s1"]
+    write_gate(tmp_path, [("crt/g0-s0", STANDS, first), ("crt/g0-s1", SKIPPED, second)])
     return tmp_path
 
 
@@ -96,22 +132,48 @@ def query(project, sql: str) -> list[tuple]:
         return database.execute(sql).fetchall()
 
 
+def current(project) -> dict[str, str]:
+    """Ids of the runs that the saved view shows, by name."""
+    shows = "key = 'confide.current' and value = 'yes'"
+    return dict(
+        query(
+            project,
+            "select value, run_uuid from tags where key = 'confide.name' and run_uuid in "
+            f"(select run_uuid from tags where {shows})",
+        )
+    )
+
+
+def dump(project) -> list[str]:
+    with sqlite3.connect(project / "mlflow.db") as database:
+        return list(database.iterdump())
+
+
 @pytest.mark.slow
 def test_a_second_load_adds_nothing_and_a_change_adds_its_run(project, capsys):
     first = load(project, spec(database_of(project)))
-    assert set(first["ids"]) == {"small", "small/crt/g0-s0", "small/crt/g0-s1", "public/g0-s0"}
-    assert load(project, spec(database_of(project))) == first
+    names = {"small/crt/g0-s0", "small/crt/g0-s1", "public/g0-s0"}
+    assert set(first["runs"]) == {"small", *names}
+    held = dump(project)
+    assert load(project, spec(database_of(project))) == first and dump(project) == held
     assert query(
         project, "select count(*), count(distinct run_uuid) from runs where status = 'FINISHED'"
     ) == [(4, 4)]
+    assert not query(project, "select * from tags where key = 'mlflow.parentRunId'")
 
-    parents = dict(
-        query(project, "select run_uuid, value from tags where key = 'mlflow.parentRunId'")
+    ids = current(project)
+    assert set(ids) == names
+    run = ids["small/crt/g0-s1"]
+    ((start, end),) = query(
+        project, f"select start_time, end_time from runs where run_uuid = '{run}'"
     )
-    assert parents == {
-        first["ids"][f"small/crt/g0-s{seed}"]: first["ids"]["small"] for seed in (0, 1)
-    }
-    run = first["ids"]["small/crt/g0-s1"]
+    assert end == 1000 * ENDED and end - start == 42_500
+    (used,) = query(
+        project,
+        "select d.name, d.digest from datasets d join inputs i on i.source_id = d.dataset_uuid "
+        f"where i.destination_id = '{run}'",
+    )
+    assert used[0] == TERMS["dataset"] and len(used[1]) == 16
     metrics = {
         (key, step): value
         for key, step, value in query(
@@ -125,12 +187,16 @@ def test_a_second_load_adds_nothing_and_a_change_adds_its_run(project, capsys):
     )
     assert metrics[("record_epsilon", 1)] == 0.5 and ("record_epsilon", 2) not in metrics
     assert metrics[("evaluate.ppl", 2)] == 8.5 and metrics[("exposure.mean", 2)] == 3.25
+    short = {"ppl": 8.5, "ppl_public": 2.5, "exposure_max": 4.5, "gamma_upper": 0.25}
+    assert {name: metrics[(name, 2)] for name in short} == short
+    assert metrics[("epsilon_missed", 2)] == 2.00041 and ("epsilon_record", 2) not in metrics
     params = dict(query(project, f"select key, value from params where run_uuid = '{run}'"))
     assert (
         params["model.hidden"] == "4" and params["seed"] == "1" and params["init"] == "public/g0-s0"
     )
     tags = dict(query(project, f"select key, value from tags where run_uuid = '{run}'"))
-    assert tags["certified.record_epsilon"] == "inf"
+    assert tags["certified.record_epsilon"] == "inf" and tags["confide.study"] == "small"
+    assert params["epsilon_record"] == "inf" and params["epsilon_missed"] == "2.001"
     assert [path.name for path in project.rglob("mlruns/**/tradeoff.svg")] == ["tradeoff.svg"]
     assert params["noise_seed"] == "None"
     kept = [
@@ -141,18 +207,105 @@ def test_a_second_load_adds_nothing_and_a_change_adds_its_run(project, capsys):
 
     curve = project / "models/crt/g0-s1/metrics.jsonl"
     curve.write_text(curve.read_text().replace("7.0", "6.0"))
-    second = load(project, spec(database_of(project)))
-    assert {name for name in first["ids"] if first["ids"][name] != second["ids"][name]} == {
-        "small/crt/g0-s1"
-    }
+    load(project, spec(database_of(project)))
+    later = current(project)
+    assert {name for name in names if ids[name] != later[name]} == {"small/crt/g0-s1"}
 
     with sqlite3.connect(project / "mlflow.db") as database:  # as if it had been killed half-way
         database.execute(
-            f"update runs set status = 'RUNNING' where run_uuid = '{second['ids']['public/g0-s0']}'"
+            f"update runs set status = 'RUNNING' where run_uuid = '{later['public/g0-s0']}'"
         )
-    third = load(project, spec(database_of(project)))
-    assert third["ids"]["public/g0-s0"] != second["ids"]["public/g0-s0"]
+    load(project, spec(database_of(project)))
+    last = current(project)
+    assert {name for name in names if later[name] != last[name]} == {"public/g0-s0"}
     assert "tracked 1 new runs" in capsys.readouterr().out.splitlines()[-1]
+
+
+# The saved view and the registry
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_view_and_the_registry(project):
+    """Only the model whose gate passes is registered, once; it is withdrawn where it does not."""
+    there = load(project, spec(database_of(project)))
+    assert there["registered"] == ["small/crt/g0-s0"]
+    assert there["view"] == "#/experiments/1/runs?viewStateShareKey=confide"
+    (saved,) = query(
+        project,
+        "select value from experiment_tags where key = 'mlflow.sharedViewState.confide'",
+    )
+    state = json.loads(json.loads(saved[0])["state"])
+    kinds = {"metrics": "metrics", "params": "params"}
+    for column in state["selectedColumns"]:
+        kind, name = column[:-1].split(".`")
+        if kind in kinds and name != "epsilon_record":
+            assert query(project, f"select 1 from {kinds[kind]} where key = '{name}'"), column
+
+    run = current(project)["small/crt/g0-s0"]
+    (version,) = query(project, "select name, version, source, run_id from model_versions")
+    assert version == ("small.crt.g0-s0", 1, f"runs:/{run}/certificate.json", run)
+    certificate = json.loads((project / "results/runs/crt/g0-s0/certificate.json").read_text())
+    assert dict(query(project, "select key, value from model_version_tags")) == {
+        "study": "small",
+        "epsilon_record": "inf",
+        "epsilon_missed": "2.00041",
+        "delta": "1e-05",
+        "relation": "replace_one",
+        "unit": "one turn",
+        "condition": "if it rains",
+        "certificate": certificate["seal"],
+        "weights": WEIGHTS["crt/g0-s0"],
+        "noise_recorded": "yes",
+    }
+    assert not list(project.rglob("mlruns/**/*.safetensors"))
+
+    path = project / "results/runs/crt/g0-s0/certificate.json"
+    path.write_text(json.dumps(certificate | {"noise_reproducible": False}))
+    with pytest.raises(InputError, match="its seal does not match"):
+        load(project, spec(database_of(project)))
+    path.write_text(json.dumps(certificate))
+    write_gate(project, [("crt/g0-s0", NOT_AUDITED, ""), ("crt/g0-s1", SKIPPED, "")])
+    assert load(project, spec(database_of(project)))["registered"] == []
+    stages = query(project, "select current_stage from model_versions")
+    assert stages == [("Deleted_Internal",)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(STANDS, "a" * 64)], True),
+        ([(STANDS, "a" * 64), (SKIPPED, "")], True),
+        ([(STANDS, "c" * 64)], False),
+        ([(STANDS, "")], False),
+        ([(SKIPPED, "")], False),
+        ([], False),
+        *(
+            ([(STANDS, "a" * 64), (outcome, "a" * 64)], False)
+            for outcome in (REFUTED, INCONCLUSIVE, OTHER_WEIGHTS, NOT_AUDITED, "unheard of")
+        ),
+    ],
+)
+def test_a_gate_passes_where_an_audit_of_these_weights_stands_and_nothing_else_is_said(
+    project, rows, expected
+):
+    write_gate(project, [("crt/g0-s0", *row) for row in rows])
+    certificate = project / "results/runs/crt/g0-s0/certificate.json"
+    assert passes(certificate, project / "results/studies/small") is expected
+
+
+@pytest.mark.parametrize("file", ["gate.csv", "gate.xml"])
+def test_a_study_without_a_gate_passes_nothing(project, file):
+    study = project / "results/studies/small"
+    (study / file).unlink()
+    assert not passes(project / "results/runs/crt/g0-s0/certificate.json", study)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 2.9991, 3.0, 12345.67891])
+def test_a_table_never_shows_less_than_is_certified(epsilon):
+    certificate = {"headline": {"record_epsilon": epsilon}, "claims": []}
+    told = float(shown_epsilons(certificate)["epsilon_record"])
+    assert epsilon <= told < epsilon + 0.0011
 
 
 def test_an_unreachable_server_is_one_line_without_credentials(project):
@@ -189,7 +342,7 @@ def test_only_finite_numbers_are_metrics(project):
     assert dict(numbers(row)) == {"a": 1.0, "h": 0.5}
     certificate = {"headline": {"record_epsilon": 2.0}, "epochs": PRICES}
     values = measured(project / "models/crt/g0-s0/metrics.jsonl", certificate, [])
-    assert ("certified.record_epsilon", 2.0, 2) in values and len(values) == 2 + 3 + 1 + 1
+    assert ("certified.record_epsilon", 2.0, 2) in values and len(values) == 2 + 3 + 2 + 1 + 1
 
 
 def test_addresses_lose_their_credentials_and_mappings_their_depth():
@@ -225,6 +378,14 @@ def test_the_mirror_reads_checkpoints_then_results(project, training_run):
     assert (
         mirror.rows_of(project, "crt/g0-s9") == [] and mirror.rows_of(project, "crt/g0-s0") == CURVE
     )
+
+
+def test_the_mirror_says_each_epoch_of_a_running_job_once(project, training_run):
+    told: dict[str, int] = {}
+    assert mirror.news(project, told) == ["crt/g0-s9: epoch 1, validation perplexity 9"]
+    assert mirror.news(project, told) == []
+    (training_run / mirror.STATE).unlink()  # done
+    assert mirror.news(project, {}) == []
 
 
 def test_a_dead_server_does_not_stop_the_mirror(project, training_run, capsys):

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 PLACES = ("data/work", "data/tokenizers", "models", "results")
-LEFT = ("logs/", ".snakemake/")  # in scan.json and scan.csv: what attempts leave
+# in scan.json and scan.csv: what attempts leave
+LEFT = ("logs/", ".snakemake/", "mlflow.db", "results/summary/tracked.json")
 COSTS = ("seconds", "cpu_seconds", "peak_mb")  # of an epoch, of an attack: time and memory
 COST = re.compile(rb'("(?:[^"]*\.)?(?:%s)": ?)[^,\n}]+' % "|".join(COSTS).encode())  # in JSON
 

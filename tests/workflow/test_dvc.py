@@ -112,6 +112,7 @@ def test_a_clone_has_models_and_results_and_trains_nothing_once_the_text_is_ther
         "summary": 1,
         "scan_tiny": 1,
         "search_summary": 1,
+        "track": 1,
     }
 
 

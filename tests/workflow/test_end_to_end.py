@@ -13,7 +13,7 @@ from confide.config.params import load
 
 pytestmark = pytest.mark.slow
 
-SHOWN = {"study_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1}
+SHOWN = {"study_tiny": 1, "summary": 1, "scan_tiny": 1, "search_summary": 1, "track": 1}
 AUDITED = SHOWN | {"gate_tiny": 1}
 ALONG = {"trajectory": 1}
 ALL = {"certify": 7, "evaluate": 7, "shadows": 1, "attack": 20, **ALONG, **AUDITED}
@@ -58,7 +58,7 @@ CHANGES = [
 CHANGES_TOO = [
     ("params.yaml", "bootstrap: 50", "bootstrap: 60", {"attack": 5, **SHOWN}),
     ("params.yaml", "title: Tiny", "title: Small", {**SHOWN}),
-    ("params.yaml", "experiment: tiny", "experiment: small", {}),
+    ("params.yaml", "experiment: tiny", "experiment: small", {"track": 1}),
     (
         "params.yaml",
         "pretrain: { lr: 0.02",
@@ -235,15 +235,17 @@ def test_same_numbers_in_a_second_run(project):
 def test_tracking_is_idempotent_and_hears_of_a_dead_server(project):
     import sqlite3
 
-    project.snakemake("track")
     assert "tracked 7 new runs" in (project.folder / "logs/track.log").read_text()
-    project.snakemake("track")
+    project.snakemake("track", "--forcerun", "track")
     assert "tracked 0 new runs" in (project.folder / "logs/track.log").read_text()
     with sqlite3.connect(project.folder / "mlflow.db") as database:
         assert database.execute(
             "select count(*) from runs where status = 'FINISHED'"
         ).fetchone() == (8,)
-    assert "Nothing to be done" in project.snakemake("-n")  # and no record of it stays behind
-    project.snakemake("track", check=False, MLFLOW_TRACKING_URI="http://user:word@127.0.0.1:9")
+    assert "Nothing to be done" in project.snakemake("-n")
+    away = {"MLFLOW_TRACKING_URI": "http://user:word@127.0.0.1:9"}
+    project.snakemake("--forcerun", "track", check=False, **away)
+    assert project.status != 0
     line = (project.folder / "logs/track.log").read_text()
     assert line.startswith("confide track: error:") and line.count("\n") == 1 and "word" not in line
+    assert project.planned() == {"track": 1}

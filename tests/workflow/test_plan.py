@@ -29,6 +29,7 @@ def test_tiny_plan_has_every_stage_once_per_thing_it_makes(fresh):
         "gate_tiny": 1,
         "scan_tiny": 1,
         "search_summary": 1,
+        "track": 1,
     }
 
 

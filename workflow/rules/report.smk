@@ -1,4 +1,4 @@
-# One report per study, of exactly the runs that the study lists; then, outside the graph, the tracking server.
+# One report per study, of exactly the runs that the study lists, and pages over several.
 
 for study in PARAMS.studies:
 
@@ -101,17 +101,3 @@ rule report_all:
             for file in getattr(rules, f"study_{study}").output
         ],
         rules.summary.output,
-
-
-# Without an output it leaves no trace that data version control would have to follow: what it loads, it loads once.
-rule track:
-    input:
-        rules.train_all.input,
-        rules.attack_all.input,
-        rules.report_all.input,
-    log:
-        "logs/track.log",
-    params:
-        spec=show(studies.tracking(PARAMS)),
-    shell:
-        "confide track --spec {params.spec:q} --results results --models models --output logs/tracked.json > {log} 2>&1"

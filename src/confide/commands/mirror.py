@@ -1,4 +1,5 @@
-"""Watch training from outside: copy the epochs of running jobs to MLflow (`make live`).
+"""Watch training from outside: say which epoch each running job has finished, and copy all epochs
+to MLflow (`make live`).
 
 It reads checkpoints and finished metrics, in a process of its own, so that no tracking server can
 stop, slow or change a training job. What it logs is provisional: `track` loads the finished runs.
@@ -17,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from confide.errors import InputError
 from confide.files import permissions
 from confide.files.io import read_jsonl
-from confide.output.escaping import warn
+from confide.output.escaping import say, warn
 from confide.runtime.tracking import address, connect, find, log_metrics, open_run, reachable
 from confide.specs import TrackingSpec
 from confide.stages.track import numbers
@@ -77,10 +78,32 @@ def update(spec: TrackingSpec, folder: Path, seen: dict[str, int]) -> int:
     return sum(map(len, fresh.values()))
 
 
+def news(folder: Path, told: dict[str, int]) -> list[str]:
+    """A line for each running job that has finished another epoch since the last call."""
+    lines = []
+    for run in runs_in(folder):
+        is_running = (folder / ".checkpoints" / run / STATE).exists()
+        rows = rows_of(folder, run) if is_running else []
+        if len(rows) > told.get(run, 0):
+            told[run] = len(rows)
+            lines.append(line_of(run, rows[-1]))
+    return lines
+
+
+def line_of(run: str, row: dict[str, Any]) -> str:
+    """A job and its last epoch."""
+    perplexity = row.get("valid_ppl")
+    shown = "unknown" if perplexity is None else f"{perplexity:.4g}"
+    return f"{run}: epoch {row['epoch']}, validation perplexity {shown}"
+
+
 def watch(spec: TrackingSpec, folder: Path, every: float, rounds: int | None = None) -> None:
     """Update again and again; a server that does not answer costs one line, and is asked again."""
     seen: dict[str, int] = {}
+    told: dict[str, int] = {}
     while rounds is None or rounds > 0:
+        for line in news(folder, told):
+            say(line)
         try:
             update(spec, folder, seen)
         except InputError as error:

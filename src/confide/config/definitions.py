@@ -39,6 +39,7 @@ MADE = ("data/work", "data/tokenizers", "models")  # folders of what the workflo
 # Of every definition: names become folders, and "-" and "/" join them there.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 TAKEN = (jobs.CERTIFICATE, jobs.EVALUATION, jobs.TRAJECTORY)  # files that stand beside an attack's
+HAS_PASSWORD = re.compile(r"^(?!sqlite|file)[^:]+://.*@|password=", re.IGNORECASE)
 DIGITS = re.compile(r"\{\d+\}")  # slots of templates
 DIGITS_OR_TOKEN = re.compile(r"\{(?:\d+|token)\}")
 SHARED = ("label", "limit", "seed")  # what an attack and its shadow models must agree in
@@ -329,6 +330,16 @@ def studies(params: Params) -> Iterator[Problem]:
             yield from twice(("studies", name, field), getattr(study, field))
     for block in ("select", "papers"):
         yield from twice((block,), getattr(params, block))
+
+
+def tracking(params: Params) -> Iterator[Problem]:
+    """An address with a password: command lines and records would show it, and `dvc push` send it.
+
+    The problem does not show the address, either.
+    """
+    if HAS_PASSWORD.search(params.tracking.uri):
+        message = "names a user or a password: set MLFLOW_TRACKING_URI to such an address instead"
+        yield Problem(("tracking", "uri"), None, message)
 
 
 def twice(path: tuple[str, ...], values: Sequence[Any]) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ A tracking server is a convenience: one that cannot be reached is a one-line err
 not minutes of silence.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +25,21 @@ SILENCE = {
 }
 # MLflow's limit of metrics in one request, and of characters that it surely keeps of one parameter
 BATCH = 1000
+KEY = "confide.key"  # tag that tells a run from all others
+VIEW = "confide"  # of MLflow's saved views, the one that is ours
+COLUMNS = (  # of that view, as MLflow's pages call them
+    "params.`method`",
+    "params.`gamma`",
+    "params.`epsilon_record`",
+    "params.`epsilon_missed`",
+    "metrics.`ppl`",
+    "metrics.`ppl_public`",
+    "metrics.`exposure_max`",
+    "metrics.`gamma_upper`",
+    "attributes.`Dataset`",
+    "attributes.`Source`",
+)
+BEFORE = ("attributes.`Run Name`", "runDateAndNestInfo")  # columns that are always there
 
 
 def address(spec: TrackingSpec) -> str:
@@ -61,7 +77,7 @@ def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
 
     uri = address(spec)
     with reachable(uri):
-        client = MlflowClient(tracking_uri=uri)
+        client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         known = client.get_experiment_by_name(spec.experiment)
         if known is not None:
             return client, known.experiment_id
@@ -70,17 +86,84 @@ def connect(spec: TrackingSpec) -> tuple["MlflowClient", str]:
 
 def find(client: "MlflowClient", experiment: str, key: str) -> Any | None:
     """The run with a key, if there is one."""
-    runs = client.search_runs([experiment], f"tags.`confide.key` = '{key}'", max_results=1)
+    runs = client.search_runs([experiment], f"tags.`{KEY}` = '{key}'", max_results=1)
     return runs[0] if runs else None
 
 
 def open_run(
-    client: "MlflowClient", experiment: str, key: str, name: str, tags: Mapping[str, str]
+    client: "MlflowClient",
+    experiment: str,
+    key: str,
+    name: str,
+    tags: Mapping[str, str],
+    *,
+    started: int | None = None,
 ) -> str:
-    """Id of a new run with a key."""
+    """Id of a new run with a key; it started then (ms since 1970), or now."""
     return client.create_run(
-        experiment, run_name=name, tags={"confide.key": key, **tags}
+        experiment, run_name=name, tags={KEY: key, **tags}, start_time=started
     ).info.run_id
+
+
+def set_tags(client: "MlflowClient", run: Any, tags: Mapping[str, str]) -> None:
+    """Give a run the tags that it does not have yet."""
+    for name, value in tags.items():
+        if run.data.tags.get(name) != value:
+            client.set_tag(run.info.run_id, name, value)
+
+
+def log_dataset(client: "MlflowClient", run: str, name: str, digest: str, source: str) -> None:
+    """Name what a run was trained on; `source`: where its settings stand."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    dataset = Dataset(name, digest, source_type=source, source=json.dumps({"dataset": name}))
+    client.log_inputs(run, [DatasetInput(dataset, [InputTag("mlflow.data.context", "training")])])
+
+
+def save_view(client: "MlflowClient", experiment: str) -> str:
+    """Where MLflow's pages show the table of all models, sorted by method; seen from its address.
+
+    The view is a tag of the experiment, as those that users save are.
+    """
+    known = client.get_experiment(experiment)
+    state = {
+        "searchFilter": "tags.`confide.current` = 'yes'",
+        "orderByKey": "params.`method`",
+        "orderByAsc": True,
+        "selectedColumns": COLUMNS,
+        "columnOrder": [*BEFORE, *COLUMNS],
+    }
+    saved = {"name": VIEW, "createdAt": known.creation_time, "state": json.dumps(state)}
+    tags = {f"mlflow.sharedViewState.{VIEW}": json.dumps(saved)}
+    if "mlflow.experimentKind" not in known.tags:
+        tags["mlflow.experimentKind"] = "custom_model_development"  # else it opens on chats
+    for name, value in tags.items():
+        if known.tags.get(name) != value:
+            client.set_experiment_tag(experiment, name, value)
+    return f"#/experiments/{experiment}/runs?viewStateShareKey={VIEW}"
+
+
+def register(
+    client: "MlflowClient", name: str, run: str, artifact: str, tags: Mapping[str, str]
+) -> None:
+    """Make a run a version of a registered model, once; its source is an artifact of the run."""
+    if versions_of(client, name, run):
+        return
+    if not client.search_registered_models(f"name = '{name}'"):
+        client.create_registered_model(name)
+    source = f"runs:/{run}/{artifact}"
+    client.create_model_version(name, source, run_id=run, tags=dict(tags), await_creation_for=0)
+
+
+def withdraw(client: "MlflowClient", name: str, run: str) -> None:
+    """Take a run out of the registry, if it is there."""
+    for version in versions_of(client, name, run):
+        client.delete_model_version(name, version.version)
+
+
+def versions_of(client: "MlflowClient", name: str, run: str) -> list[Any]:
+    """Versions of a registered model that a run has made."""
+    return list(client.search_model_versions(f"name = '{name}' and run_id = '{run}'"))
 
 
 def log_metrics(

@@ -1,31 +1,42 @@
-"""Load settings, learning curves, certificates, attacks and figures of studies into MLflow.
+"""Load settings, learning curves, certificates, attacks and figures of studies into MLflow, and
+register the models that their studies' gates passed.
 
 A run's key is the hash of its content: what is there and finished is skipped, what was interrupted
-is replaced, and a run whose files changed is added beside its past. Nothing is read but files that
-hold no text of a corpus.
+is replaced, and a run whose files changed is added beside its past, which the saved view leaves
+out. Nothing is read but files that hold no text of a corpus, and no weights are copied.
 """
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confide.files.io import read_bytes, read_json, read_jsonl, write_json
+from confide.certify.certificate import sealed
+from confide.errors import InputError
+from confide.files.io import read_bytes, read_file, read_json, read_jsonl, write_json
 from confide.files.jsons import JsonObject
 from confide.output.escaping import say
+from confide.provenance.commit import commit_of, is_changed
 from confide.runtime.tracking import (
     address,
     connect,
     find,
+    log_dataset,
     log_metrics,
     log_params,
     open_run,
     reachable,
+    register,
+    save_view,
+    set_tags,
     shown,
+    withdraw,
 )
-from confide.specs import ReportRun, ReportSpec, TrackSpec, TrainSpec
+from confide.signing.evidence import Evidence, take_gate
+from confide.specs import DataSpec, ReportRun, ReportSpec, TrackSpec, TrainSpec
+from confide.specs.files import Claims
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -34,39 +45,65 @@ Values = list[tuple[str, float, int]]  # metric, value, step
 SHOWN = (".csv", ".md", ".json", ".png", ".svg")
 # what models wrote: masked, but text all the same, and so no business of a tracking server
 TEXTS = "examples.md"
+CERTIFICATE = "certificate.json"
+SETTINGS = "params.yaml"  # where those of a dataset stand
+LAYOUT = "2"  # of a run in MLflow: part of its key
+CODE = Path(__file__).parents[1]
 
 
 def track(spec: TrackSpec, *, results: Path, models: Path, output: Path) -> None:
-    """Bring the server up to date; `output` lists the ids.
+    """Bring the server up to date; `output` says what is there, and where its pages show it.
 
     InputError where it does not answer or a file is missing.
 
-    Guarantees: a second call with the same files adds nothing.
+    Guarantees: a second call with the same files adds nothing. Only a model whose study's gate
+    passes is registered, under the name of study and run.
     """
     client, experiment = connect(spec.tracking)
     uri = address(spec.tracking)
     ids: dict[str, str] = {}
+    study_of: dict[str, str] = {}  # by name of a run
     new = 0
 
     load = partial(load_run, client, experiment, results=results, models=models)
     with reachable(uri):
+        source = source_tags(CODE)
+        view = save_view(client, experiment)
         trained = {run.run: run for run in spec.runs}
         in_studies: set[str] = set()
         for study in spec.studies:
             folder = results / "studies" / study.study
-            parent = ids[study.study] = load_study(client, experiment, study, folder)
+            ids[study.study] = load_study(client, experiment, study, folder)
             for row in study.runs:
                 name = f"{study.study}/{row.run}"
-                ids[name], is_new = load(name, trained[row.run], row=row, parent=parent)
+                tags = source | {"confide.study": study.study}
+                ids[name], is_new = load(name, trained[row.run], row=row, tags=tags)
                 new += is_new
                 in_studies.add(row.run)
+                study_of[name] = study.study
         for name, run in trained.items():
             if name not in in_studies:
-                ids[name], is_new = load(name, run)
+                ids[name], is_new = load(name, run, tags=source)
                 new += is_new
-    experiment_name = spec.tracking.experiment
-    write_json(output, {"uri": shown(uri), "experiment": experiment_name, "ids": ids})
-    say(f"tracked {new} new runs in {experiment_name!r} at {shown(uri)}")
+        mark_current(client, experiment, ids)
+        registered = [
+            name
+            for name, study_name in study_of.items()
+            if registration(client, name, ids[name], study_name, results)
+        ]
+    there = {"experiment": spec.tracking.experiment, "view": view, "runs": list(ids)}
+    write_json(output, there | {"registered": registered})
+    say(f"tracked {new} new runs in {spec.tracking.experiment!r} at {shown(uri)}")
+
+
+def source_tags(code: Path) -> dict[str, str]:
+    """What MLflow shows as the source of a run: the command, and the commit of our code."""
+    commit = commit_of(code)
+    tags = {"mlflow.source.name": "confide train", "mlflow.source.type": "LOCAL"}
+    if commit is not None:
+        tags["mlflow.source.git.commit"] = commit
+        tags["mlflow.source.git.dirty"] = str(is_changed(code)).lower()
+    return tags
 
 
 def load_study(client: "MlflowClient", experiment: str, study: ReportSpec, folder: Path) -> str:
@@ -90,16 +127,17 @@ def load_run(
     spec: TrainSpec,
     *,
     row: ReportRun | None = None,
-    parent: str | None = None,
+    tags: Mapping[str, str],
     results: Path,
     models: Path,
 ) -> tuple[str, bool]:
-    """Id of a model's run, and whether it is new."""
+    """Id of a model's run, and whether it is new; it lasts as long as training did."""
     folder = results / "runs" / spec.run
     curve = models / spec.run / "metrics.jsonl"
     attacks = row.attacks if row is not None else []
-    files = [curve, *(folder / f"{stem}.json" for stem in ("certificate", "evaluate", *attacks))]
-    key = f"{name}@{digest(spec.model_dump_json(), files)}"
+    stems = ("evaluate", *attacks)
+    files = [curve, folder / CERTIFICATE, *(folder / f"{stem}.json" for stem in stems)]
+    key = f"{name}@{digest(LAYOUT + spec.model_dump_json(), files)}"
     known = find(client, experiment, key)
     if known is not None and known.info.status == "FINISHED":
         return known.info.run_id, False
@@ -109,15 +147,108 @@ def load_run(
         {"gamma": row.gamma, "dataset": row.dataset, "dedup": row.dedup} if row else {}
     )
     certificate = read_json(files[1])
-    tags = {"confide.run": spec.run} | ({"mlflow.parentRunId": parent} if parent else {})
-    run = open_run(client, experiment, key, spec.run, tags | unbounded(certificate["headline"]))
-    log_params(client, run, settings)
-    log_metrics(
-        client, run, measured(curve, certificate, files[2:]), int(curve.stat().st_mtime * 1000)
-    )
+    ended = int(curve.stat().st_mtime * 1000)
+    started = ended - int(1000 * seconds_of(curve))
+    own = {"confide.run": spec.run, "confide.name": name} | unbounded(certificate["headline"])
+    run = open_run(client, experiment, key, spec.run, {**tags, **own}, started=started)
+    log_params(client, run, settings | shown_epsilons(certificate))
+    log_dataset(client, run, spec.data.dataset, digest_of(spec.data), SETTINGS)
+    values = measured(curve, certificate, files[2:])
+    log_metrics(client, run, values + headlines(values, certificate, files[2:]), ended)
     client.log_artifact(run, str(files[1]))
-    client.set_terminated(run)
+    client.set_terminated(run, end_time=ended)
     return run, True
+
+
+def mark_current(client: "MlflowClient", experiment: str, ids: Mapping[str, str]) -> None:
+    """Tag the newest run of each model, and those that it replaced."""
+    token = None
+    while True:
+        runs = client.search_runs([experiment], page_token=token)
+        for run in runs:
+            name = run.data.tags.get("confide.name", "")
+            if name in ids:
+                is_current = ids[name] == run.info.run_id
+                set_tags(client, run, {"confide.current": "yes" if is_current else "no"})
+        token = runs.token
+        if not token:
+            return
+
+
+def registration(client: "MlflowClient", name: str, run: str, study: str, results: Path) -> bool:
+    """Whether a model is in the registry, where it belongs only if its study's gate passes."""
+    path = results / "runs" / name.removeprefix(f"{study}/") / CERTIFICATE
+    model = name.replace("/", ".")
+    if not passes(path, results / "studies" / study):
+        withdraw(client, model, run)
+        return False
+    certificate = read_json(path)
+    if sealed(certificate)["seal"] != certificate.get("seal"):
+        raise InputError("was altered: its seal does not match", file=path, key="seal")
+    register(client, model, run, CERTIFICATE, {"study": study, **claimed(certificate)})
+    return True
+
+
+def passes(certificate: Path, study: Path) -> bool:
+    """Whether a study's gate compared these weights with an audit, and nothing speaks against."""
+    certified = read_file(certificate, Claims)
+    weights = certified["files"].get("model", [])
+    if len(weights) != 1:
+        return False
+    checks = Evidence()
+    take_gate(checks, certified["run"], weights[0]["sha256"], study)
+    return not checks.against and not checks.changed
+
+
+def claimed(certificate: JsonObject) -> dict[str, str]:
+    """What the registry says of a model: claims as they are, and whether the noise is known."""
+    headline = certificate["headline"]
+    epsilons = {name: str(value) for name, value in epsilons_of(certificate).items()}
+    return {
+        **epsilons,
+        **{name: str(headline[name]) for name in ("delta", "relation", "unit", "condition")},
+        "certificate": certificate["seal"],
+        "weights": certificate["files"]["model"][0]["sha256"],
+        "noise_recorded": "yes" if certificate["noise_reproducible"] else "no",
+    }
+
+
+def epsilons_of(certificate: JsonObject) -> dict[str, float]:
+    """Of one record, and of a secret that the policy misses where there is such a claim."""
+    epsilons = {"epsilon_record": float(certificate["headline"]["record_epsilon"])}
+    for claim in certificate["claims"]:
+        if claim["name"] == "secret_missed":
+            epsilons["epsilon_missed"] = float(claim["epsilon"])
+    return epsilons
+
+
+def shown_epsilons(certificate: JsonObject) -> dict[str, str]:
+    """Epsilons as words of a table: rounded up, inf where nothing is bounded."""
+    return {
+        name: str(math.ceil(value * 1000) / 1000 if value < math.inf else value)
+        for name, value in epsilons_of(certificate).items()
+    }
+
+
+def headlines(values: Values, certificate: JsonObject, files: list[Path]) -> Values:
+    """Short names of what a table shows first; the largest of several exposures."""
+    last = max((step for _, _, step in values), default=0)
+    evaluation = read_json(files[0])
+    attacks = [read_json(path) for path in files[1:]]
+    exposures = [attack.get("max") for attack in attacks if attack.get("attack") == "exposure"]
+    told = {
+        **epsilons_of(certificate),
+        "gamma_upper": certificate["headline"].get("gamma_upper"),
+        "ppl": evaluation.get("ppl"),
+        "ppl_public": evaluation.get("ppl_public"),
+        "exposure_max": max((value for value in exposures if value is not None), default=None),
+    }
+    return [(name, value, last) for name, value in numbers(told)]
+
+
+def seconds_of(curve: Path) -> float:
+    """How long training took, as far as its epochs say so."""
+    return math.fsum(row.get("seconds") or 0.0 for row in read_jsonl(curve))
 
 
 def measured(curve: Path, certificate: JsonObject, files: list[Path]) -> Values:
@@ -147,6 +278,11 @@ def unbounded(headline: JsonObject) -> dict[str, str]:
     return {
         f"certified.{name}": "inf" for name, value in headline.items() if value in ("inf", math.inf)
     }
+
+
+def digest_of(data: DataSpec) -> str:
+    """Sixteen hex digits for the settings of a dataset, as its certificates state them."""
+    return hashlib.sha256(data.model_dump_json().encode()).hexdigest()[:16]
 
 
 def digest(text: str, files: list[Path]) -> str:
