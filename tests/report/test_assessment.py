@@ -79,12 +79,27 @@ def test_a_model_without_a_guarantee_is_said_to_have_none(results):
         assert ANSWERS[answer](of(results, "nonprivate")) is None
 
 
+def test_of_a_claim_that_bounds_nothing_there_is_a_reason_or_nothing(results):
+    claims = [
+        claim | {"condition": "batches are drawn; none can help: exact updates read it"}
+        for claim in of(results, "nonprivate").certificate["claims"]
+    ]
+    result = with_certificate(of(results, "nonprivate"), claims=claims)
+    assert {line.where for line in assessment.claims(result)} == {
+        "none can help: exact updates read it"
+    }
+    bare = [claim | {"condition": "batches are drawn"} for claim in claims]
+    result = with_certificate(result, claims=bare)
+    assert {line.where for line in assessment.claims(result)} == {"–"}
+
+
 def test_what_attacks_found_stands_beside_what_chance_gives(results):
     leaky = of(results, "nonprivate")
     found = {attempt.kind: attempt.found for attempt in attempts(leaky)}
     assert found["exposure"].startswith("more than chance: largest exposure")
     assert found["membership"].startswith("more than chance: AUC")
     assert "Found more than chance: guessing planted secrets" in in_short(leaky)
+    assert found["lira"].startswith("more than chance: AUC")
     quiet = with_attack(of(results, "crt"), "exposure", max=1.0, null_max_high=9.0)
     found = {attempt.kind: attempt.found for attempt in attempts(quiet)}
     assert found["exposure"] == (

@@ -40,7 +40,7 @@ def test_the_page_says_all_of_it(tmp_path):
         if row["verdict"] != "not run"
     ]
     for words in (
-        f"<td><strong>{len(spec.runs)}</strong></td>",
+        f"<li>models: <strong>{len(spec.runs)}</strong></li>",
         f"Studies: 1. Claims of the papers: ✓ holds: {verdicts.count('holds')}; ",
         '<img src="data:image/png;base64,',
         "What is certified",

@@ -18,7 +18,7 @@ from confide.report.pages import opening
 from confide.report.pages.attempts import attempts, in_short
 from confide.report.pages.certificate import as_html, conditions
 from confide.report.pages.opening import rounded_up
-from confide.report.results import Result
+from confide.report.results import Json, Result
 
 # name of a claim -> what somebody tries to tell; the claims of certificates that need least
 # knowledge of the field
@@ -33,6 +33,7 @@ TOLD = {
     "secret_missed_by_both": "What a secret is that both policies miss",
     "bayesian_upper": "What a secret drawn at random is, found or missed, on average",
 }
+HOPELESS = "none can help"  # how a certificate begins why nothing is bounded
 REGURGITATION = ("leak", "tab", "exposure", "sequence_exposure")
 ASKING = ("leak", "tab")
 MEMBERSHIP = ("membership", "lira", "game", "gradients")
@@ -112,12 +113,18 @@ def claims(result: Result) -> list[Line]:
         claim = by_name[name]
         unit = opening.everyday(claim.get("unit") or "the unit")
         epsilon = float(claim["epsilon"])
-        holds = "; ".join(conditions(claim)) if "condition" in claim else ""
-        usual = "always" if epsilon < math.inf else "–"
         delta = float(claim.get("delta", result.delta))
         said = opening.in_words(epsilon, delta)
-        lines.append(Line(TOLD[name].format(unit=unit), said, holds or usual))
+        lines.append(Line(TOLD[name].format(unit=unit), said, holds_if(claim)))
     return lines
+
+
+def holds_if(claim: Json) -> str:
+    """The conditions of a claim; of one that bounds nothing, why, where the certificate says so."""
+    named = conditions(claim) if "condition" in claim else []
+    if float(claim["epsilon"]) < math.inf:
+        return "; ".join(named) or "always"
+    return "; ".join(words for words in named if words.startswith(HOPELESS)) or "–"
 
 
 def answered(result: Result, document: str) -> list[Line]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from confide.attacks.statistics.metrics import auc_null
 from confide.certify.gate import REFUTED, SETS, Case, cases_of
 from confide.errors import InputError
 from confide.report.pages.opening import rounded_up
@@ -90,8 +91,12 @@ def told_apart(metrics: Json) -> str:
         return "could not tell"
     words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing"
     high = metrics.get("auc_null_high")
+    members = metrics.get("members")
+    others = metrics.get("non_members")
+    if high is None and members and others:
+        _, high = auc_null(members, others)
     if high is None:
-        return words
+        return f"{words}; what chance gives was not measured"
     verdict = MORE if area > high else NO_MORE
     return f"{verdict}: {words} and chance gives up to {high:.3g}"
 
