@@ -7,6 +7,7 @@ import html
 import json
 import re
 import shutil
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -16,6 +17,7 @@ from matplotlib.text import Text
 from confide.output import escaping
 from confide.report.figures import style
 from confide.report.figures.registry import FIGURES
+from confide.report.pages import assessment
 from confide.report.pages import certificate as certificates
 from confide.report.results import load
 from confide.specs import ReportSpec, SummarySpec
@@ -125,6 +127,19 @@ def test_the_summary_page_and_the_opening(hostile, tmp_path):
         text = paths[name].read_text()
         assert "<script" not in text and html.escape(SCRIPT) in text and not unseen(text)
     assert "{" not in paths["opening"].read_text()
+
+
+@pytest.mark.parametrize("name", ["crt", "domains", "authors"])
+def test_the_page_for_an_assessor(name, hostile):
+    folder, spec = hostile[name]
+    result = load(spec.runs, folder / "results", folder / "models")[0]
+    claims = [claim | {"unit": TITLE, "condition": TITLE} for claim in result.certificate["claims"]]
+    certified = result.certificate | {"claims": claims, "assumptions": [TITLE]}
+    certified |= {"unaccounted": [TITLE], "updates": {TITLE: 3}, "files": {TITLE: []}}
+    certified |= {"public_constants": {"pretrained": TITLE}, "release_note": TITLE}
+    page = assessment.html(replace(result, certificate=certified))
+    assert not unseen(page) and "<script" not in page and "<a " not in page
+    assert page.count("</title>") == 1 and page.count(html.escape(SCRIPT)) > 5
 
 
 def test_the_page_of_a_certificate():

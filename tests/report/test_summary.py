@@ -13,8 +13,11 @@ from jinja2 import Environment
 from confide.config.params import load as load_params
 from confide.config.studies import summary as summary_of
 from confide.provenance.records import check_opening
+from confide.report.figures.glance import glance
 from confide.report.pages.needs import choose
-from confide.report.pages.summary import page
+from confide.report.pages.numbers import numbers
+from confide.report.pages.opening import rounded_up
+from confide.report.pages.summary import models_of, page
 from confide.report.verdicts.claims import CLAIMS
 from confide.specs import SummarySpec
 from confide.stages.summary import summary
@@ -37,10 +40,9 @@ def test_the_page_says_all_of_it(tmp_path):
         if row["verdict"] != "not run"
     ]
     for words in (
-        (
-            f"Models: {len(spec.runs)}. Studies: 1. Claims of the papers: ✓ holds: "
-            f"{verdicts.count('holds')}; "
-        ),
+        f"<li>models: <strong>{len(spec.runs)}</strong></li>",
+        f"Studies: 1. Claims of the papers: ✓ holds: {verdicts.count('holds')}; ",
+        '<img src="data:image/png;base64,',
         "What is certified",
         "Which method for which need",
         "What the papers claim",
@@ -84,6 +86,73 @@ def test_titles_are_no_orders_to_the_template_that_opens_the_report(tmp_path):
     text = opening.read_text()
     assert "of braces" in text and Environment().from_string(text).render() == text.rstrip("\n")
     check_opening(opening)
+
+
+def test_of_a_users_own_study_nothing_is_said_about_papers(tmp_path):
+    spec = write_study(tmp_path, seeds=1).model_copy(update={"study": "own"})
+    paths = {name: tmp_path / name for name in ("claims", "page", "opening")}
+    given = {"results": tmp_path / "results", "models": tmp_path / "models"}
+    summary(SummarySpec(studies=[spec]), **given, **paths)
+    for name in ("page", "opening"):
+        text = paths[name].read_text()
+        assert "paper" not in text.lower() and "What is certified" in text
+    assert "not run" in paths["claims"].read_text()
+
+
+def test_the_five_numbers_are_the_best_and_the_worst(base):
+    rows = models_of([base])
+    searches = {"crt": {"totals": {"hits": 0, "files": 1234}, "warning": None}}
+    found = list(numbers(rows, searches).values())
+    epsilons = [row["epsilon_replace_one"] for row in rows]
+    exposures = [row["exposure_max"] for row in rows]
+    assert found[0] == str(len(base.results)) and min(epsilons) == 3.0
+    assert found[1].startswith("3 at δ 8e-5 (")
+    told = float(found[2].split(" bits")[0])
+    assert max(exposures) <= told <= max(exposures) * 1.01
+    bounds = [row["gamma_upper"] for row in rows]
+    assert found[3] == rounded_up(max(bounds)) and found[4] == "0 found in 1,234 files"
+
+
+def test_what_is_unknown_or_infinite_is_printed_as_such(base):
+    rows = models_of([base])
+    lost = [row | {"epsilon_replace_one": math.inf, "gamma_upper": None} for row in rows]
+    found = numbers([row | {"exposure_max": None} for row in lost], {"crt": None})
+    assert list(found.values())[1:] == [
+        "∞: nothing is guaranteed",
+        "not measured",
+        "unknown",
+        "not made",
+    ]
+    one = [rows[0] | {"gamma_upper": None, "exposure_max": None}, *rows[1:]]
+    told = numbers(one, {"crt": {"totals": {"hits": 2, "files": 3}, "warning": "w"}, "other": None})
+    values = list(told.values())
+    assert "of 1 models not measured" in values[2] and "unknown of 1 models" in values[3]
+    assert values[4] == (
+        "2 found in 3 files; there was nothing to look for in some; not made of other"
+    )
+    estimated = [row | {"exposure_max_estimated_high": 99.0} for row in rows]
+    assert numbers(estimated, {})["largest exposure, worst model"].startswith("99 bits")
+
+
+def test_the_search_of_each_study_is_read(tmp_path):
+    spec = write_study(tmp_path, seeds=1).model_copy(update={"study": "own"})
+    scan = tmp_path / "results/studies/own/scan.json"
+    scan.parent.mkdir(parents=True)
+    scan.write_text(json.dumps({"totals": {"files": 7, "hits": 0}, "warning": None}))
+    paths = {name: tmp_path / name for name in ("claims", "page", "opening")}
+    given = {"results": tmp_path / "results", "models": tmp_path / "models"}
+    summary(SummarySpec(studies=[spec]), **given, **paths)
+    assert "0 found in 7 files" in paths["page"].read_text()
+
+
+def test_the_opening_figure_has_a_line_for_each_row_of_the_first_study(base, settings):
+    models = {name: base.rows(name, 0.0) for name in ("nonprivate", "crt")}
+    privacy, memory = glance(models).axes
+    assert [tick.get_text() for tick in privacy.get_yticklabels()] == ["nonprivate", "crt"]
+    assert [text.get_text() for text in privacy.texts] == ["∞: nothing is guaranteed"] * 2
+    assert {line.get_xdata()[0] for line in privacy.lines} == {3.0}
+    exposures = [row["exposure_max"] for rows in models.values() for row in rows]
+    assert [line.get_xdata()[0] for line in memory.lines] == exposures
 
 
 def chosen(base, results=None):

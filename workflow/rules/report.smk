@@ -40,6 +40,15 @@ for study in PARAMS.studies:
                 category=escaping.category(PARAMS.studies[study].title),
                 labels={"figure": "table"},
             ),
+            [
+                report(
+                    f"results/studies/{study}/{page}",
+                    caption="../report/assessment.rst",
+                    category=escaping.category(PARAMS.studies[study].title),
+                    labels={"figure": f"assessment of {run}"},
+                )
+                for run, page in studies.assessments(PARAMS, study).items()
+            ],
         log:
             f"logs/study/{study}.log",
         benchmark:
@@ -67,6 +76,7 @@ for page, chosen in PAGES.items():
         input:
             outcome_files(jobs.runs_of(PARAMS, chosen).values()),
             [f"models/{run}/metrics.jsonl" for run in jobs.runs_of(PARAMS, chosen)],
+            [f"results/studies/{study}/scan.json" for study in chosen],
         output:
             claims=report(
                 f"results/{page}/claims.csv",

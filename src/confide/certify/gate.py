@@ -84,6 +84,13 @@ def cases(certificate: Path, audit: Path) -> Iterator[Case]:
     """
     certified = read_file(certificate, Claims)
     measured = read_file(audit, AuditFile)
+    yield from cases_of(certified, certificate, measured=measured, audit=audit)
+
+
+def cases_of(
+    certified: JsonObject, certificate: Path, *, measured: JsonObject, audit: Path
+) -> Iterator[Case]:
+    """The same of files that were read, whose paths are for errors."""
     if measured["attack"] not in SETS:
         raise InputError("is not an audit", file=audit, key="attack", value=measured["attack"])
     if measured["run"] != certified["run"]:
@@ -123,7 +130,7 @@ def strange(
 
     Names alone prove nothing: a run can be made again.
     """
-    files = certified["files"].get("model", [])
+    files = certified.get("files", {}).get("model", [])
     if len(files) != 1:
         message = f"names {len(files)} files instead of one"
         raise InputError(message, file=certificate, key="files.model")

@@ -23,6 +23,7 @@ from confide.models.export import export, export_adapter, exportable, named
 from confide.output.escaping import say
 from confide.report.pages.card import card
 from confide.report.pages.certificate import as_html, page
+from confide.report.pages.opening import audited
 from confide.signing.evidence import checks_of
 from confide.specs import CausalLMSpec, CertifySpec, ModelSpec, parse
 from confide.specs.files import MeasuredFile, NeighboursFile, RecallFile
@@ -169,7 +170,7 @@ def assemble(
         ]
         again |= {"files": listed}
     sealed_again = sealed(again)
-    text = page(sealed_again)
+    text = page(sealed_again, audited(audits))
     write_json(folder / "certificate.json", sealed_again)
     pages = {".md": text, ".html": as_html(text, f"Certificate of {sealed_again['run']}")}
     for suffix, content in pages.items():

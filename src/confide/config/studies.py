@@ -105,6 +105,11 @@ def tables(params: Params, name: str) -> list[str]:
     return [*files, "published.csv"] if spec.published else files
 
 
+def assessments(params: Params, name: str) -> dict[str, str]:
+    """Of each run of a study the page for whoever assesses its model; rows may share a run."""
+    return {run.run: run.assessment for run in rows_of(params, name)}
+
+
 def tracking(params: Params) -> TrackSpec:
     """Everything that is selected, for the tracking server."""
     runs = [training(params, run) for run in runs_of(params, params.select).values()]

@@ -50,6 +50,11 @@ class ReportRun(Spec):
     attacks: list[str] = []
     trajectory: list[str] = []  # attacks that were run on the model after every epoch, too
 
+    @property
+    def assessment(self) -> str:
+        """File of the page for whoever assesses the model, in the folder of a study."""
+        return f"assessment_{self.run.replace('/', '_')}.html"
+
 
 class AmplificationSpec(Spec):
     """The closed-form curves of CRT Figure 6; the mechanism only matters where delta / gamma or the

@@ -326,6 +326,18 @@ class EvaluationFile(File):
     accuracy: float | None
 
 
+class ScanTotals(File):
+    files: Count
+    hits: Count
+
+
+class ScanFile(File):
+    """Of a search for secrets, what a report shows."""
+
+    totals: ScanTotals
+    warning: str | None = None
+
+
 class AttackFile(File):
     attack: str
 

@@ -1,4 +1,4 @@
-"""Make a study's tables and figures: what is certified beside what is measured."""
+"""Make a study's tables, figures and pages: what is certified beside what is measured."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from confide.files.io import atomic_folder, write_json
 from confide.report.figures import style
 from confide.report.figures.amplification import rows as amplification_rows
 from confide.report.figures.registry import FIGURES
-from confide.report.pages import examples, figures
+from confide.report.pages import assessment, examples, figures
 from confide.report.published import quotes
 from confide.report.results import load
 from confide.report.tables import table as tables
@@ -20,8 +20,9 @@ def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> Non
     The tables are table.csv, table.md, summary.json and epochs.csv.
 
     figures.md has the figures with headings and captions, which are not in the images. Beside them
-    amplification.csv with that figure, published.csv where the spec names what to
-    quote, and examples.md. All files appear, or none does; the same inputs give the same bytes.
+    amplification.csv with that figure, published.csv where the spec names what to quote,
+    examples.md, and of each run a page of facts for whoever assesses its model. All files appear,
+    or none does; the same inputs give the same bytes.
     InputError names a missing run's file.
     """
     for name in spec.figures:
@@ -43,6 +44,7 @@ def study(spec: ReportSpec, *, results: Path, models: Path, output: Path) -> Non
         texts["amplification.csv"] = tables.as_csv(amplification_rows(spec.amplification))
     if quoted:
         texts["published.csv"] = tables.as_csv([quote._asdict() for quote in quoted])
+    texts |= assessment.of_each_run(loaded)
     with atomic_folder(output) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text)

@@ -3,14 +3,16 @@
 import re
 from pathlib import Path
 
-from confide.files.io import write_text
+from confide.files.io import read_file, write_text
+from confide.files.jsons import JsonObject
 from confide.output.escaping import embedded, rendered
 from confide.report.pages import summary as pages
 from confide.report.pages.certificate import as_html
 from confide.report.results import load
 from confide.report.tables.table import as_csv
 from confide.report.verdicts.evidence import Study
-from confide.specs import SummarySpec
+from confide.specs import ReportSpec, SummarySpec
+from confide.specs.files import ScanFile
 
 FIGURE = re.compile(r'href="\.\./(studies/[^"]+)"')  # of a study, beside the page
 # The same within Snakemake's report.
@@ -24,15 +26,24 @@ def summary(
 
     The opening is the same page as reStructuredText.
 
-    What a claim asks for and was not measured is its verdict. InputError names a missing run's
-    file.
+    What a claim asks for and was not measured is its verdict. What a search for secrets found is
+    read beside each study; one that was not made is said to be so. InputError names a missing
+    run's file.
     """
     studies = [Study(study, load(study.runs, results, models)) for study in spec.studies]
     judged = pages.judge(studies)
-    text = pages.page(studies, judged)
+    text = pages.page(
+        studies, judged, {study.study: search(results, study) for study in spec.studies}
+    )
     write_text(claims, as_csv(pages.claim_rows(judged)))
     write_text(page, as_html(text, "Summary", pages.STYLE))
     write_text(opening, embedded(within(rendered(text))))
+
+
+def search(results: Path, study: ReportSpec) -> JsonObject | None:
+    """scan.json of a study; None where it was not searched."""
+    path = results / "studies" / study.study / "scan.json"
+    return read_file(path, ScanFile) if path.exists() else None
 
 
 def within(html: str) -> str:

@@ -10,6 +10,7 @@ import orjson
 
 from confide.output import templates
 from confide.report.pages.certificate import page, shown
+from confide.report.pages.opening import audited
 
 HEADLINE = ("record_epsilon", "delta", "relation", "unit")  # of what the metadata repeats
 
@@ -46,6 +47,6 @@ def card(
         "headline": certified["headline"],
         "audits": audits,
         "against": against,
-        "certificate": page(certified),
+        "certificate": page(certified, audited(list(audits))),
     }
     return templates.filled(__file__, values)

@@ -1,15 +1,16 @@
 """A certificate as a page for people (certificate.jinja).
 
-One sentence, every claim with its meaning, what was measured, and how to check it.
+Five lines for everybody, every claim with its meaning, what was measured, and how to check it.
+Numbers are rounded up.
 """
 
-import math
 from functools import partial
 from string import ascii_lowercase
 from typing import Any
 
 from confide.certify.facts import UNKNOWN
 from confide.output import escaping, templates
+from confide.report.pages.opening import NOT_TRIED, lines, rounded_up
 
 Json = dict[str, Any]
 STYLE = """body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222}
@@ -18,8 +19,11 @@ td,th{border:1px solid #ddd;padding:.25em .6em;text-align:left;vertical-align:to
 code{color:#555}td:nth-child(-n+3){white-space:nowrap}"""
 
 
-def page(certified: Json) -> str:
-    """Markdown of certificate.json; letters stand for the conditions of claims."""
+def page(certified: Json, tried: str = NOT_TRIED) -> str:
+    """Markdown of certificate.json; letters stand for the conditions of claims.
+
+    tried: what was tried against the model, in a sentence.
+    """
     all_conditions = dict.fromkeys(
         condition for claim in certified["claims"] for condition in conditions(claim)
     )
@@ -27,6 +31,8 @@ def page(certified: Json) -> str:
         "letters": dict(zip(all_conditions, ascii_lowercase, strict=False)),
         "conditions": conditions,
         "shown": shown,
+        "up": rounded_up,
+        "opening": lines(certified, tried),
         "told": partial(told, certified["policy"]),
         "unknown": UNKNOWN,
         "reviewed": certified["policy"].get("reviewed"),
@@ -50,13 +56,11 @@ def conditions(claim: Json) -> list[str]:
 
 def told(policy: Json, name: str) -> str:
     """A rate as measured with its bound, or the bound alone."""
-    bound = f"at most {policy[f'{name}_upper']:.4g}"
-    return bound if policy[name] is None else f"= {policy[name]:.4g}, {bound}"
+    bound = f"at most {rounded_up(policy[f'{name}_upper'])}"
+    return bound if policy[name] is None else f"= {rounded_up(policy[name])}, {bound}"
 
 
 def shown(epsilon: float | str) -> str:
-    """An epsilon as a certificate's file has it."""
-    value = float(epsilon)
-    if value == math.inf:
-        return "**∞**"
-    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+    """An epsilon as a certificate's file has it, never smaller."""
+    text = rounded_up(epsilon)
+    return "**∞**" if text == "∞" else text

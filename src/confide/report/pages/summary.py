@@ -8,7 +8,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from confide.output import templates
+from confide.report.figures import style
+from confide.report.figures.glance import embedded, glance
 from confide.report.pages.needs import HELP, choose
+from confide.report.pages.numbers import Searches, numbers
 from confide.report.seeds import LEVEL, detectable
 from confide.report.tables.table import Row, cell, show, worse_than_unigram
 from confide.report.verdicts.claims import CLAIMS
@@ -61,7 +64,7 @@ OVERVIEW = {  # column of table.csv -> heading
 STYLE = (
     "td,th{white-space:nowrap}"
     "td:first-child,th:first-child{position:sticky;left:0;background:#fff}"
-    "li{margin:.4em 0}"
+    "li{margin:.4em 0}img{max-width:100%;height:auto}"
 )
 
 
@@ -116,8 +119,11 @@ def claim_rows(judged: Iterable[Judged]) -> list[dict[str, str]]:
     ]
 
 
-def page(studies: list[Study], judged: list[Judged]) -> str:
+def page(studies: list[Study], judged: list[Judged], searches: Searches | None = None) -> str:
     """The page in Markdown, to stand in a folder beside studies/.
+
+    searches: scan.json of each study, by its name. Of the papers nothing is said where no study
+    belongs to one.
 
     The miss rate is no choice that anybody has: where the best model for each need is named, all
     methods stand at one, that of the policy as it is.
@@ -133,7 +139,9 @@ def page(studies: list[Study], judged: list[Judged]) -> str:
         if judgement.verdict is not None:
             papers.setdefault(judgement.claim.paper, []).append(judgement)
     values = {
-        "models": len({result.run.run for study in studies for result in study.results}),
+        "numbers": numbers(models_of(studies), searches or {}),
+        "alternative": "Certified ε of a record and largest exposure of each model",
+        "image": overview(studies[0]),
         "studies": studies,
         "counts": "; ".join(counts),
         "columns": _shown,
@@ -149,6 +157,22 @@ def page(studies: list[Study], judged: list[Judged]) -> str:
         "untold": [judgement for judgement in judged if judgement.verdict is None],
     }
     return templates.filled(__file__, values)
+
+
+def models_of(studies: Iterable[Study]) -> list[Row]:
+    """A line of table.csv of every model, once where several studies have it."""
+    by_run = {row["run"]: row for study in studies for rows in study.table.values() for row in rows}
+    return list(by_run.values())
+
+
+def overview(study: Study) -> str:
+    """The figure that opens the page: each row of a study, where it misses least."""
+    models: dict[str, list[Row]] = {}
+    for name, gamma in sorted(study.table, key=lambda key: key[1]):
+        models.setdefault(name, study.table[name, gamma])
+    order = dict.fromkeys(name for name, _ in study.table)
+    with style.settings():
+        return embedded(glance({name: models[name] for name in order}))
 
 
 def place(claim: Claim) -> str:

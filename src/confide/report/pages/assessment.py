@@ -1,0 +1,374 @@
+"""Facts of one model for a data protection officer (assessment.jinja, assessment.csv).
+
+Questions follow EDPB Opinion 28/2024 on AI models and NIST SP 800-226 on evaluating guarantees of
+differential privacy, in words of our own. Each is answered from the files of the run, or the page
+says that it is not. It never says that a model is anonymous, or that its use is lawful: people
+decide that, case by case.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confide.output import templates
+from confide.report.pages import opening
+from confide.report.pages.attempts import attempts, in_short
+from confide.report.pages.certificate import as_html, conditions
+from confide.report.pages.opening import rounded_up
+from confide.report.results import Json, Result
+
+# name of a claim -> what somebody tries to tell; the claims of certificates that need least
+# knowledge of the field
+TOLD = {
+    "record_replace_one_pld": "What {unit} says",
+    "record_add_or_remove_pld": "Whether {unit} was there at all",
+    "point_replace_one_pld": "What {unit} says",
+    "point_replace_one": "What {unit} says",
+    "secret_caught": "What a secret is that the policy finds, masked in all copies of its text",
+    "secret_caught_literal": "The same, masked in one place while a copy stays",
+    "secret_missed": "What a secret is that the policy misses",
+    "secret_missed_by_both": "What a secret is that both policies miss",
+    "bayesian_upper": "What a secret drawn at random is, found or missed, on average",
+}
+HOPELESS = "none can help"  # how a certificate begins why nothing is bounded
+REGURGITATION = ("leak", "tab", "exposure", "sequence_exposure")
+ASKING = ("leak", "tab")
+MEMBERSHIP = ("membership", "lira", "game", "gradients")
+ATTRIBUTES = ("author_inference",)
+AUDITS = ("game", "gradients")
+STYLE = """
+td:nth-child(-n+3){white-space:normal}body{max-width:60em}
+table{display:table;width:100%;overflow-wrap:anywhere}th:first-child{width:36%}th:last-child{width:22%}
+@media(max-width:700px){table,tbody,tr,td{display:block;width:auto}thead{display:none}
+tr{border:1px solid #ccc;margin:0 0 .8em;padding:.3em}td{border:0}td:first-child{font-weight:bold}
+td:last-child{color:#555}body{margin:1em auto}}
+@media print{body{font-size:10pt;margin:0;max-width:none}tr,li{break-inside:avoid}
+h2{break-after:avoid}}
+"""
+
+
+class Line(NamedTuple):
+    """A row of a table of the page."""
+
+    asked: str
+    answer: str
+    where: str
+
+
+def html(result: Result) -> str:
+    """The page in one file that needs no other."""
+    return as_html(markdown(result), f"Assessment of {result.run.run}", STYLE)
+
+
+def of_each_run(results: Iterable[Result]) -> dict[str, str]:
+    """The pages of a study by file name; a run of several rows has one, with the attacks of all."""
+    by_run: dict[str, Result] = {}
+    for result in results:
+        known = by_run.get(result.run.run)
+        by_run[result.run.run] = result if known is None else together(known, result)
+    return {result.run.assessment: html(result) for result in by_run.values()}
+
+
+def together(first: Result, second: Result) -> Result:
+    """One run as two rows have it."""
+    names = {
+        field: list(dict.fromkeys(getattr(first.run, field) + getattr(second.run, field)))
+        for field in ("attacks", "trajectory")
+    }
+    return replace(
+        first,
+        run=first.run.model_copy(update=names),
+        attacks=first.attacks | second.attacks,
+        trajectory=first.trajectory or second.trajectory,
+    )
+
+
+def markdown(result: Result) -> str:
+    """The page in Markdown."""
+    certified = result.certificate
+    values = {
+        "run": result.run.run,
+        "opening": opening.lines(certified, in_short(result)),
+        "claims": claims(result),
+        "attempts": attempts(result),
+        "attempts_where": f"results/runs/{result.run.run}",
+        "not_promised": opening.not_promised(certified),
+        "note": certified.get("release_note"),
+        "unaccounted": certified.get("unaccounted", []),
+        "assumptions": certified.get("assumptions", []),
+        "edpb": answered(result, "edpb"),
+        "nist": answered(result, "nist"),
+    }
+    return templates.filled(__file__, values)
+
+
+def claims(result: Result) -> list[Line]:
+    """Of the certificate the claims that can be put in everyday words, with their conditions."""
+    by_name = {claim["name"]: claim for claim in result.certificate["claims"]}
+    lines = []
+    for name in filter(by_name.__contains__, TOLD):
+        claim = by_name[name]
+        unit = opening.everyday(claim.get("unit") or "the unit")
+        epsilon = float(claim["epsilon"])
+        delta = float(claim.get("delta", result.delta))
+        said = opening.in_words(epsilon, delta)
+        lines.append(Line(TOLD[name].format(unit=unit), said, holds_if(claim)))
+    return lines
+
+
+def holds_if(claim: Json) -> str:
+    """The conditions of a claim; of one that bounds nothing, why, where the certificate says so."""
+    named = conditions(claim) if "condition" in claim else []
+    if float(claim["epsilon"]) < math.inf:
+        return "; ".join(named) or "always"
+    return "; ".join(words for words in named if words.startswith(HOPELESS)) or "–"
+
+
+def answered(result: Result, document: str) -> list[Line]:
+    """The questions of one document, each with the run's answer, or why it has none."""
+    return [
+        Line(f"{row['question']} ({row['place']})", answer_of(result, row), where_of(row))
+        for row in QUESTIONS
+        if row["document"] == document
+    ]
+
+
+def answer_of(result: Result, row: dict[str, str]) -> str:
+    """The answer to a question of assessment.csv."""
+    answer = ANSWERS[row["answer"]](result) if row["answer"] else None
+    return f"not answered here: {row['otherwise']}" if answer is None else answer
+
+
+def where_of(row: dict[str, str]) -> str:
+    return row["where"] or "nowhere in the run"
+
+
+def guaranteed(result: Result) -> str | None:
+    """The guarantee of a whole record in words; None where nothing at all is guaranteed."""
+    if not opening.finite_claims(result.certificate):
+        return None
+    return opening.lines(result.certificate, "")["How sure"]
+
+
+def measured(result: Result, kinds: tuple[str, ...]) -> str | None:
+    """What attacks of these kinds found; None where there was none."""
+    told = [attempt for attempt in attempts(result) if attempt.kind in kinds]
+    return "; ".join(f"{attempt.tries}: {attempt.found}" for attempt in told) or None
+
+
+def both(result: Result, kinds: tuple[str, ...]) -> str | None:
+    """What is guaranteed beside what attacks of these kinds found."""
+    guarantee = guaranteed(result)
+    found = measured(result, kinds)
+    if guarantee is None and found is None:
+        return None
+    return f"{guarantee or 'Nothing is guaranteed'}. Tried: {found or 'nothing of this kind'}"
+
+
+def means(result: Result) -> str | None:
+    if not opening.finite_claims(result.certificate):
+        return None
+    return (
+        f"The claims hold against {opening.against(result.certificate)}. What they do not cover, "
+        "and who gets the model, is for whoever assesses it"
+    )
+
+
+def preparation(result: Result) -> str | None:
+    """What was masked, which updates read what, and what the policy misses."""
+    updates = result.certificate.get("updates")
+    if not updates:
+        return None
+    read = ", ".join(updates)
+    policy = result.certificate["policy"]
+    bound = policy.get("gamma_upper")
+    missed = "unknown" if bound is None else f"at most {rounded_up(bound)}"
+    copies = "later copies of a text are masked" if policy.get("dedup") else "copies stay"
+    masked = "A policy marks secrets, and redacted text has a mask in their place"
+    if not any("redacted" in kind for kind in updates):
+        masked = "No update read redacted text"
+    words = f"{masked}; updates read: {read}; {copies}"
+    return f"{words}. Share of secrets that the policy misses: {missed}"
+
+
+def training(result: Result) -> str | None:
+    updates = result.certificate.get("updates")
+    if not updates:
+        return None
+    kinds = "; ".join(f"{count:,} updates {kind}" for kind, count in updates.items())
+    noised = mechanism(result)
+    return f"Method {result.run.method}: {kinds}. {noised or 'No update was noised'}"
+
+
+def analysis(result: Result) -> str | None:
+    found = measured(result, AUDITS)
+    checked = "confide verify computes the certificate again from its files"
+    return None if found is None else f"{found}. {checked}"
+
+
+def scope(result: Result) -> str | None:
+    told = attempts(result)
+    if not told:
+        return None
+    names = ", ".join(result.run.attacks)
+    epochs = len(result.trajectory)
+    along = f"; {', '.join(result.run.trajectory)} also after each of {epochs} epochs"
+    return f"{len(result.run.attacks)} on the final model ({names}){along if epochs else ''}"
+
+
+def threats(result: Result) -> str | None:
+    if not opening.finite_claims(result.certificate):
+        return None
+    assumed = result.certificate.get("assumptions")
+    words = f"Yes: against {opening.against(result.certificate)}"
+    return f"{words}. Assumed: {'; '.join(assumed)}" if assumed else words
+
+
+def documentation(result: Result) -> str | None:
+    files = result.certificate.get("files")
+    if not files:
+        return None
+    return (
+        f"A certificate with SHA-256 digests of {', '.join(files)}, which confide verify prices "
+        "again; a ledger of every update; the results of attacks; this page"
+    )
+
+
+def unit(result: Result) -> str | None:
+    claim = opening.record_of(result.certificate)
+    if claim is None or float(claim["epsilon"]) == math.inf:
+        return None
+    return opening.unit_of(result.certificate)
+
+
+def contributions(result: Result) -> str | None:
+    """Of authors all text of a person is one; of anything smaller groups may be priced."""
+    held = unit(result)
+    if held is None:
+        return None
+    if opening.WHOLE_PERSON in held:
+        return "All text of a person is one contribution, if it carries one name"
+    return (
+        "No: somebody who wrote several is protected less. Claims about groups of equal secrets "
+        "are in the certificate"
+    )
+
+
+def neighbours(result: Result) -> str | None:
+    relations = {
+        claim["relation"].replace("_", "-")
+        for claim in opening.finite_claims(result.certificate)
+        if claim.get("relation")
+    }
+    return f"One unit differs: {', '.join(sorted(relations))}" if relations else None
+
+
+def parameters(result: Result) -> str | None:
+    claim = opening.record_of(result.certificate)
+    if claim is None:
+        return None
+    delta = rounded_up(claim.get("delta", result.delta), 3)
+    return f"Of a record, replaced: ε {rounded_up(claim['epsilon'])}, δ {delta}"
+
+
+def mechanism(result: Result) -> str | None:
+    constants = result.certificate.get("public_constants", {})
+    noise = constants.get("noise_multipliers")
+    if not noise:
+        return None
+    listed = {
+        "noise multiplier": noise,
+        "largest norm of a contribution": constants.get("max_grad_norms"),
+        "sampling rate of Poisson batches": constants.get("sample_rates"),
+    }
+    words = [
+        f"{name} {', '.join(f'{value:.4g}' for value in values)}"
+        for name, values in listed.items()
+        if values
+    ]
+    kind = "discrete Gaussian" if constants.get("discrete_coordinates") else "Gaussian"
+    return f"DP-SGD: clipped gradients and {kind} noise; {'; '.join(words)}"
+
+
+def composition(result: Result) -> str | None:
+    number = result.certificate.get("public_constants", {}).get("number_of_updates")
+    if number is None:
+        return None
+    words = f"Of this model's training: {number:,} updates were priced together"
+    starts = [start["source"] for start in result.certificate.get("warm_start", [])]
+    words += f", those of {', '.join(starts)} among them" if starts else ""
+    return f"{words}, by two accountants. Attacks and measurements on this page are not covered"
+
+
+def utility(result: Result) -> str | None:
+    perplexity = result.evaluation.get("ppl")
+    if perplexity is None:
+        return None
+    accuracy = result.evaluation.get("accuracy")
+    words = f"Perplexity on test text {rounded_up(perplexity, 3)}"
+    return words if accuracy is None else f"{words}, {accuracy:.1%} of tokens right"
+
+
+def trust(result: Result) -> str | None:
+    words = "Central: whoever trains has the text, and the machine and its operators are trusted"
+    if result.certificate.get("noise_reproducible"):
+        return f"{words}. The seed of the noise is recorded: whoever has it takes the noise off"
+    return words
+
+
+def floats(result: Result) -> str | None:
+    told = [text for text in result.certificate.get("assumptions", []) if "pseudo-random" in text]
+    return f"Assumed: {'; '.join(told)}" if told else None
+
+
+def correctness(result: Result) -> str | None:
+    found = measured(result, AUDITS)
+    if not opening.finite_claims(result.certificate) and found is None:
+        return None
+    words = "Two accountants and dp-accounting must agree before a certificate is written"
+    return f"{words}; audit by planted coins: {found or 'none was run'}"
+
+
+def _attacks(kinds: tuple[str, ...]) -> Callable[[Result], str | None]:
+    return lambda result: measured(result, kinds)
+
+
+def _both(kinds: tuple[str, ...]) -> Callable[[Result], str | None]:
+    return lambda result: both(result, kinds)
+
+
+ANSWERS: dict[str, Callable[[Result], str | None]] = {
+    "extraction": _both(REGURGITATION),
+    "queries": _both(ASKING),
+    "means": means,
+    "preparation": preparation,
+    "training": training,
+    "analysis": analysis,
+    "membership": _attacks(MEMBERSHIP),
+    "attributes": _attacks(ATTRIBUTES),
+    "regurgitation": _attacks(REGURGITATION),
+    "scope": scope,
+    "threats": threats,
+    "documentation": documentation,
+    "unit": unit,
+    "contributions": contributions,
+    "neighbours": neighbours,
+    "parameters": parameters,
+    "mechanism": mechanism,
+    "composition": composition,
+    "utility": utility,
+    "trust": trust,
+    "floats": floats,
+    "correctness": correctness,
+}
+
+
+def _questions() -> list[dict[str, Any]]:
+    with Path(__file__).with_suffix(".csv").open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+QUESTIONS = _questions()

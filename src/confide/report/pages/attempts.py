@@ -1,0 +1,144 @@
+"""What was tried against a model: a line for each attack of a run, in words.
+
+Nothing here calls a model safe. That an attack found nothing says that this attack found nothing.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from confide.attacks.statistics.metrics import auc_null
+from confide.certify.gate import REFUTED, SETS, Case, cases_of
+from confide.errors import InputError
+from confide.report.pages.opening import rounded_up
+from confide.report.results import Json, Result
+
+NAMES = {
+    "exposure": "guessing planted secrets",
+    "sequence_exposure": "guessing planted sentences",
+    "membership": "telling text of the training from other text",
+    "lira": "telling text of the training from other text with models of the attacker's own",
+    "game": "guessing which secrets and records were planted",
+    "gradients": "guessing whose gradients went into the updates",
+    "leak": "asking one domain for secrets of another",
+    "domain_lira": "telling what domain a prompt is from",
+    "tab": "letting the model finish training sentences",
+    "author_inference": "naming the author of a text",
+}
+CLAIMED = {
+    "game": "claim about a secret",
+    "inclusion": "claim about adding a record",
+    "replacement": "claim about replacing a record",
+}
+MORE = "more than chance"
+NO_MORE = "no more than chance"
+
+
+class Attempt(NamedTuple):
+    """One attack: its kind, what it tries, and what it found."""
+
+    kind: str
+    tries: str
+    found: str
+
+
+def attempts(result: Result) -> list[Attempt]:
+    """All attacks of a run, in the order of its settings."""
+    told = []
+    for name, metrics in result.attacks.items():
+        kind = metrics["attack"]
+        label = NAMES.get(str(kind), str(kind))
+        tries = label if name == kind else f"{label} ({name.removeprefix(kind).strip('_ ')})"
+        for found in findings(result, metrics):
+            told.append(Attempt(kind, tries, found))
+    return told
+
+
+def findings(result: Result, metrics: Json) -> Iterator[str]:
+    """What one attack found; audits have a finding for each claim that they test."""
+    kind = metrics["attack"]
+    if kind in SETS:
+        yield from (audit(case) for case in audits(result, metrics))
+    elif metrics.get("reason"):
+        yield f"could not tell: {metrics['reason']}"
+    elif kind == "exposure":
+        yield exposed(metrics)
+    elif kind in ("membership", "lira"):
+        yield told_apart(metrics)
+    else:
+        yield "was run; its numbers are in the run's folder"
+
+
+def exposed(metrics: Json) -> str:
+    """The largest exposure beside that of secrets which were never seen."""
+    estimated = metrics.get("max_estimated_high")
+    largest = metrics.get("max") if estimated is None else estimated
+    chance = metrics.get("null_max_high")
+    if largest is None:
+        return "could not tell"
+    words = f"largest exposure {'at most ' * (estimated is not None)}{rounded_up(largest, 3)} bits"
+    if chance is None:
+        return f"{words}; what chance gives was not measured"
+    verdict = MORE if largest > chance else NO_MORE
+    return f"{verdict}: {words}, where chance gives up to {chance:.3g}"
+
+
+def told_apart(metrics: Json) -> str:
+    """The area under the ROC curve; 0.5 is guessing."""
+    area = metrics.get("auc")
+    if area is None:
+        return "could not tell"
+    words = f"AUC {rounded_up(area, 3)}, where 0.5 is guessing"
+    high = metrics.get("auc_null_high")
+    members = metrics.get("members")
+    others = metrics.get("non_members")
+    if high is None and members and others:
+        _, high = auc_null(members, others)
+    if high is None:
+        return f"{words}; what chance gives was not measured"
+    verdict = MORE if area > high else NO_MORE
+    return f"{verdict}: {words} and chance gives up to {high:.3g}"
+
+
+def audits(result: Result, metrics: Json) -> list[Case]:
+    """What the sets of coins of an audit say of the certificate, as the gate has it.
+
+    A certificate or an audit that lacks what the comparison needs says so in its case.
+    """
+    certificate = Path("certificate.json")
+    path = Path(f"{metrics['attack']}.json")
+    try:
+        return list(cases_of(result.certificate, certificate, measured=metrics, audit=path))
+    except InputError as error:
+        case = Case(result.run.run, metrics["attack"], "not compared", certified=None)
+        return [case._replace(says=str(error))]
+
+
+def audit(case: Case) -> str:
+    """A case in words; numbers are rounded against the certificate."""
+    words = f"{CLAIMED.get(case.audit, case.audit)}: {case.outcome}"
+    if case.lower is None or case.certified is None or case.rings_5x is None:
+        return f"{words} ({case.says})" if case.says else words
+    chance = math.floor(100 * case.rings_5x)
+    return (
+        f"{words}; at least ε {rounded_up(case.lower, 3)} by {case.coins} coins, certified "
+        f"{rounded_up(case.certified)}. Had ε been 5 times as large (5, were 0 certified), an "
+        f"ideal attacker would have refuted it with a chance of {chance} %"
+    )
+
+
+def in_short(result: Result) -> str:
+    """One line of all that was tried."""
+    told = attempts(result)
+    if not told:
+        return "not tried"
+    kinds = dict.fromkeys(attempt.tries for attempt in told)
+    more = [attempt.tries for attempt in told if attempt.found.startswith(MORE)]
+    against = [attempt.tries for attempt in told if f": {REFUTED}" in attempt.found]
+    words = f"{len(kinds)} attacks: {', '.join(kinds)}"
+    if against:
+        words += f". The certificate is REFUTED by {', '.join(dict.fromkeys(against))}"
+    if more:
+        return f"{words}. Found more than chance: {', '.join(dict.fromkeys(more))}"
+    return f"{words}. What each found is below; finding nothing proves nothing of other attacks"

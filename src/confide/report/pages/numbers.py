@@ -1,0 +1,73 @@
+"""The five numbers that open the summary.
+
+Each is the one that a reader would ask for first. What is unknown of any model is unknown here, and
+bad numbers are rounded up alone.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from confide.files.jsons import JsonObject
+from confide.report.figures.glance import largest
+from confide.report.pages.opening import rounded_up
+from confide.report.tables.table import Row
+
+Searches = Mapping[str, JsonObject | None]  # scan.json of each study, None where there is none
+
+
+def numbers(rows: Iterable[Row], searches: Searches) -> dict[str, str]:
+    """The numbers by heading; `rows`: lines of table.csv of every model, each once."""
+    listed = list(rows)
+    return {
+        "models": str(len(listed)),
+        "best ε of a record": best_epsilon(listed),
+        "largest exposure, worst model": worst_exposure(listed),
+        "γ (secrets missed), at most": worst_gamma(listed),
+        "search for secrets": found(searches),
+    }
+
+
+def best_epsilon(rows: list[Row]) -> str:
+    """The smallest that is certified, with its delta and model."""
+    claimed = [row for row in rows if row["epsilon_replace_one"] is not None]
+    if not claimed:
+        return "not claimed"
+    best = min(claimed, key=lambda row: row["epsilon_replace_one"])
+    epsilon = rounded_up(best["epsilon_replace_one"])
+    if epsilon == "∞":
+        return "∞: nothing is guaranteed"
+    return f"{epsilon} at δ {rounded_up(best['delta'], 3)} ({best['name']})"
+
+
+def worst_exposure(rows: list[Row]) -> str:
+    """The largest of all models, with the model, and of how many it was measured."""
+    measured = [(value, row) for row in rows if (value := largest(row)) is not None]
+    if not measured:
+        return "not measured"
+    worst, row = max(measured, key=lambda pair: pair[0])
+    words = f"{rounded_up(worst, 3)} bits ({row['name']})"
+    left = len(rows) - len(measured)
+    return f"{words}; of {left} models not measured" if left else words
+
+
+def worst_gamma(rows: list[Row]) -> str:
+    """The largest bound of all models; unknown where it is unknown of one."""
+    bounds = [row["gamma_upper"] for row in rows if row["gamma_upper"] is not None]
+    if not bounds:
+        return "unknown"
+    left = len(rows) - len(bounds)
+    unknown = f"; unknown of {left} models" if left else ""
+    return f"{rounded_up(max(bounds))}{unknown}"
+
+
+def found(searches: Searches) -> str:
+    """How often the search of what may be released found a secret."""
+    missing = [study for study, search in searches.items() if search is None]
+    known = [search for search in searches.values() if search is not None]
+    if not known:
+        return "not made"
+    hits = sum(search["totals"]["hits"] for search in known)
+    files = sum(search["totals"]["files"] for search in known)
+    words = f"{hits} found in {files:,} files"
+    if any(search.get("warning") for search in known):
+        words += "; there was nothing to look for in some"
+    return f"{words}; not made of {', '.join(missing)}" if missing else words

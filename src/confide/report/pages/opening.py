@@ -1,0 +1,170 @@
+"""What stands above every page about one model: five lines that need no knowledge of the field.
+
+They are what was protected, against whom, how sure that is, what was tried, and what is not
+promised. Numbers are rounded up alone, so that no line says more than the certificate does.
+"""
+
+import math
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from confide.certify.facts import AUTHOR, UNKNOWN
+
+Json = dict[str, Any]
+RECORD = "record_replace_one_pld"  # the claim that the lines are about
+REFUSED = ("as_published",)  # claims that a certificate quotes and calls no bound
+WHOLE_PERSON = "all text of one person"
+HARDLY = 0.999  # share of right guesses from which a bound rules out next to nothing
+NOT_TRIED = (
+    "not tried here: a certificate follows from the record of training alone. What attacks found "
+    "is on the assessment page of each study of this model"
+)
+NO_AUDIT = "not tried: no audit by planted coins goes with it"
+
+
+def rounded_up(value: float | str, digits: int = 4) -> str:
+    """A number that is bad if large, with so many digits and never smaller; infinity is ∞."""
+    number = Decimal(repr(float(value)))
+    if not number.is_finite():
+        return "∞"
+    if number == 0:
+        return "0"
+    place = min(0, number.adjusted() - digits + 1)
+    rounded = number.quantize(Decimal(1).scaleb(place), rounding=ROUND_CEILING).normalize()
+    return f"{rounded:e}" if rounded < Decimal("0.001") else f"{rounded:,f}"
+
+
+def right_guesses(epsilon: float, delta: float) -> float:
+    """How often a guess between two equally likely texts is right, at most.
+
+    (epsilon, delta) bounds the distance of the two models' distributions by 1 - 2 (1 - delta) /
+    (1 + exp(epsilon)), and the best guess is right half of the time plus half of that distance.
+    """
+    return 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
+
+
+def in_words(epsilon: float, delta: float) -> str:
+    """What a pair of epsilon and delta allows, as how often a guess is right."""
+    if epsilon == math.inf:
+        return "nothing is guaranteed (ε = ∞)"
+    share = right_guesses(epsilon, delta)
+    words = (
+        f"ε is at most {rounded_up(epsilon)} (δ {rounded_up(delta, 3)}): who guesses which of two "
+        f"equally likely ones was there is right at most {rounded_up(100 * share)} % of the time; "
+        "chance is 50 %"
+    )
+    return f"{words}. That rules out next to nothing" if share >= HARDLY else words
+
+
+def record_of(certified: Json) -> Json | None:
+    """The claim about a whole record; None where the certificate makes none."""
+    return next((claim for claim in certified["claims"] if claim["name"] == RECORD), None)
+
+
+def finite_claims(certified: Json) -> list[Json]:
+    """The claims that bound anything."""
+    return [
+        claim
+        for claim in certified["claims"]
+        if float(claim["epsilon"]) < math.inf and claim["name"] not in REFUSED
+    ]
+
+
+def lines(certified: Json, tried: str) -> dict[str, str]:
+    """The five lines by what they answer; `tried`: what was tried against the model."""
+    claim = record_of(certified)
+    epsilon = math.inf
+    if claim is not None:
+        epsilon = max(float(claim["epsilon"]), float(certified["headline"]["record_epsilon"]))
+    return {
+        "What was protected": protected(certified, claim, epsilon),
+        "Against whom": against(certified),
+        "How sure": f"{sure(certified, claim, epsilon)}{unknown_misses(certified)}",
+        "What was tried against it": tried,
+        "What is not promised": "; ".join(not_promised(certified)),
+    }
+
+
+def unit_of(certified: Json) -> str:
+    """Of what the claim about a whole record is."""
+    claim = record_of(certified) or {}
+    unit = claim.get("unit") or certified.get("unit") or certified["headline"]["unit"]
+    return everyday(unit)
+
+
+def whole(certified: Json) -> str:
+    """The unit without its number, and without the condition that it is read with noise alone."""
+    return unit_of(certified).split(" in a pool that ")[0].removeprefix("one ")
+
+
+def everyday(unit: str) -> str:
+    """A unit as a certificate names it, in words that fit into a sentence."""
+    return unit.replace(AUTHOR, WHOLE_PERSON, 1)
+
+
+def protected(certified: Json, claim: Json | None, epsilon: float) -> str:
+    """The unit, and what becomes of somebody who has several."""
+    unit = unit_of(certified)
+    if claim is not None and epsilon < math.inf:
+        return (
+            unit
+            if WHOLE_PERSON in unit
+            else f"{unit}. Somebody who wrote several is protected less"
+        )
+    if finite_claims(certified):
+        return f"no {whole(certified)} as a whole, but what the finite claims on this page are of"
+    return "nothing"
+
+
+def against(certified: Json) -> str:
+    """The attacker that the claims hold against, and those whom they do not."""
+    if not finite_claims(certified):
+        return "nobody"
+    words = (
+        "whoever has the model, even with every step of its training and all other texts. "
+        "Not against whoever ran the training, or knows the noise or the batches that it drew"
+    )
+    if certified.get("noise_reproducible"):
+        return f"{words}; the seed of the noise is recorded, and with it nothing is guaranteed"
+    return words
+
+
+def sure(certified: Json, claim: Json | None, epsilon: float) -> str:
+    """Of the whole record's claim in words, or that nothing is guaranteed."""
+    if claim is None:
+        return "unknown: the certificate says nothing of a whole record"
+    if epsilon < math.inf:
+        delta = float(claim.get("delta", certified["headline"]["delta"]))
+        return f"{in_words(epsilon, delta)}. This holds on the conditions on this page"
+    if finite_claims(certified):
+        unit = whole(certified)
+        return (
+            f"nothing is guaranteed of a whole {unit} (ε = ∞); other claims on this page are finite"
+        )
+    return in_words(epsilon, 0.0)
+
+
+def unknown_misses(certified: Json) -> str:
+    """A sentence where nobody can say what the policy misses; empty where that was measured."""
+    if certified["headline"].get("gamma_upper") is not None:
+        return ""
+    return f". How many secrets the policy catches is {UNKNOWN}"
+
+
+def not_promised(certified: Json) -> list[str]:
+    """What no claim here covers."""
+    promises = [
+        "that what the model writes is true, or that a secret in a prompt stays out of its answer",
+        "anything of several models of the same text together: their ε add up",
+        "that a person cannot be recognised from what others wrote",
+    ]
+    base = certified.get("public_constants", {}).get("pretrained")
+    if base:
+        promises.append(f"anything of the text that {base} was trained on before")
+    return promises
+
+
+def audited(rows: list[dict[str, str]]) -> str:
+    """What was tried, of the rows of a gate's table."""
+    told = [f"{row['audit']}: {row['outcome']}" for row in rows if row["audit"] != "none"]
+    return f"audits by planted coins ({'; '.join(told)})" if told else NO_AUDIT

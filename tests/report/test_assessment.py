@@ -1,0 +1,207 @@
+"""The page for whoever assesses a model: every question, each number no smaller than it is, and no
+conclusion.
+"""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from confide.certify.gate import cases
+from confide.config.params import load as load_params
+from confide.config.studies import assessments
+from confide.report.pages import assessment
+from confide.report.pages.assessment import ANSWERS, QUESTIONS
+from confide.report.pages.attempts import attempts, audit, in_short
+from confide.stages.study import study as report
+from tests.project import ROOT
+from tests.reviews.browser import CHROMIUM, Browser
+
+WEIGHTS = "a" * 64
+# sentences in which the page may use these words
+ALLOWED = (
+    "decided by people, case by case",
+    "calls a model anonymous only where",
+    "Was the text made",
+)
+WIDTHS = (400, 1400)
+
+
+def of(results, name):
+    return next(result for result in results if result.run.name == name)
+
+
+def with_certificate(result, **more):
+    return replace(result, certificate=result.certificate | more)
+
+
+def with_attack(result, kind, **more):
+    return replace(result, attacks=result.attacks | {kind: result.attacks[kind] | more})
+
+
+def test_every_question_is_on_the_page_once_and_has_an_answer_or_says_why_not(results):
+    text = assessment.markdown(of(results, "crt"))
+    for row in QUESTIONS:
+        assert text.count(row["question"]) == 1
+        if not row["answer"]:
+            assert f"not answered here: {row['otherwise']}" in text.replace("\\", "")
+    assert {row["answer"] for row in QUESTIONS} - {""} == ANSWERS.keys()
+    assert {row["document"] for row in QUESTIONS} == {"edpb", "nist"}
+
+
+@pytest.mark.parametrize("name", ["crt", "nonprivate", "redacted", "dpsgd", "selective"])
+def test_the_page_draws_no_conclusion(results, name):
+    text = assessment.markdown(of(results, name))
+    for line in re.findall(r"[^\n.]*\b(?:anonymous|lawful|compliant)\b[^\n]*", text):
+        assert any(words in line for words in ALLOWED), line
+
+
+def test_numbers_are_those_of_the_certificate_rounded_up(results):
+    result = of(results, "crt")
+    claims = [
+        claim | {"epsilon": 3.00001} if claim["name"] == "record_replace_one_pld" else claim
+        for claim in result.certificate["claims"]
+    ]
+    text = assessment.markdown(with_certificate(result, claims=claims))
+    assert "ε is at most 3.001 " in text and "ε 3.001, δ 8e-5" in text
+    unknown = with_certificate(
+        result, policy={"gamma_upper": None}, updates={"exact original all": 2}
+    )
+    assert "Share of secrets that the policy misses: unknown" in assessment.markdown(unknown)
+
+
+def test_a_model_without_a_guarantee_is_said_to_have_none(results):
+    text = assessment.markdown(of(results, "nonprivate"))
+    assert "**What was protected**: nothing" in text
+    assert "nothing is guaranteed (ε = ∞)" in text
+    for answer in ("unit", "contributions", "neighbours", "means", "threats", "mechanism"):
+        assert ANSWERS[answer](of(results, "nonprivate")) is None
+
+
+def test_of_a_claim_that_bounds_nothing_there_is_a_reason_or_nothing(results):
+    claims = [
+        claim | {"condition": "batches are drawn; none can help: exact updates read it"}
+        for claim in of(results, "nonprivate").certificate["claims"]
+    ]
+    result = with_certificate(of(results, "nonprivate"), claims=claims)
+    assert {line.where for line in assessment.claims(result)} == {
+        "none can help: exact updates read it"
+    }
+    bare = [claim | {"condition": "batches are drawn"} for claim in claims]
+    result = with_certificate(result, claims=bare)
+    assert {line.where for line in assessment.claims(result)} == {"–"}
+
+
+def test_what_attacks_found_stands_beside_what_chance_gives(results):
+    leaky = of(results, "nonprivate")
+    found = {attempt.kind: attempt.found for attempt in attempts(leaky)}
+    assert found["exposure"].startswith("more than chance: largest exposure")
+    assert found["membership"].startswith("more than chance: AUC")
+    assert "Found more than chance: guessing planted secrets" in in_short(leaky)
+    assert found["lira"].startswith("more than chance: AUC")
+    quiet = with_attack(of(results, "crt"), "exposure", max=1.0, null_max_high=9.0)
+    found = {attempt.kind: attempt.found for attempt in attempts(quiet)}
+    assert found["exposure"] == (
+        "no more than chance: largest exposure 1 bits, where chance gives up to 9"
+    )
+    estimated = with_attack(quiet, "exposure", max_estimated_high=12.0)
+    assert "more than chance: largest exposure at most 12" in in_words_of(estimated, "exposure")
+    silent = with_attack(quiet, "exposure", reason="logits are not finite")
+    assert in_words_of(silent, "exposure") == "could not tell: logits are not finite"
+    assert in_short(replace(quiet, attacks={})) == "not tried"
+
+
+def in_words_of(result, kind):
+    return next(attempt.found for attempt in attempts(result) if attempt.kind == kind)
+
+
+def test_audits_are_judged_as_the_gate_judges_them(results, tmp_path):
+    """The gate reads the same two files."""
+    for name in ("dpsgd", "crt", "nonprivate"):
+        result = of(results, name)
+        model = {"model": [{"path": "m", "sha256": WEIGHTS}]}
+        result = with_certificate(result, files=model)
+        claims = [
+            {"relation": "add_or_remove" if "add" in claim["name"] else "replace_one"} | claim
+            for claim in result.certificate["claims"]
+        ]
+        relations = {"game_relation": "replace_one", "inclusion_relation": "add_or_remove"}
+        reasons = dict.fromkeys(("game_reason", "inclusion_reason"))
+        result = with_attack(
+            with_certificate(result, claims=claims),
+            "game",
+            weights=WEIGHTS,
+            run=result.certificate["run"],
+            **relations,
+            **reasons,
+        )
+        (tmp_path / "certificate.json").write_text(json.dumps(result.certificate))
+        (tmp_path / "game.json").write_text(json.dumps(result.attacks["game"]))
+        expected = [
+            audit(case) for case in cases(tmp_path / "certificate.json", tmp_path / "game.json")
+        ]
+        told = [attempt.found for attempt in attempts(result) if attempt.kind == "game"]
+        assert told == expected and len(told) == 2
+    other = with_attack(result, "game", weights="b" * 64)
+    assert "of other weights" in in_words_of(other, "game")
+
+
+def test_an_audit_that_cannot_be_compared_says_so(results):
+    assert "not compared" in in_words_of(of(results, "crt"), "game")
+
+
+def test_a_run_of_two_rows_has_the_attacks_of_both(results):
+    result = of(results, "crt")
+    halves = [
+        replace(
+            result,
+            run=result.run.model_copy(update={"attacks": [name]}),
+            attacks={kind: result.attacks[kind]},
+        )
+        for name, kind in (("canaries", "exposure"), ("mia", "membership"))
+    ]
+    (text,) = assessment.of_each_run(halves).values()
+    assert "guessing planted secrets" in text and "telling text of the training" in text
+    assert "2 on the final model (canaries, mia)" in text
+
+
+def test_the_study_has_a_page_of_every_run_that_needs_no_other_file(study, tmp_path):
+    root, spec = study
+    report(spec, results=root / "results", models=root / "models", output=tmp_path / "out")
+    pages = {path.name for path in (tmp_path / "out").glob("*.html")}
+    assert pages == {run.assessment for run in spec.runs} and len(pages) == len(spec.runs)
+    for page in (tmp_path / "out").glob("*.html"):
+        text = page.read_text()
+        assert not re.search(r"<(script|link|img|iframe)|url\(|@import|(src|href)=", text)
+        assert len(text) < 100_000
+
+
+def test_the_workflow_expects_the_same_files():
+    params = load_params(ROOT / "tests/params.tiny.yaml")
+    assert assessments(params, "tiny")["crt/g0.1-s0"] == "assessment_crt_g0.1-s0.html"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_the_page_fits_a_telephone_and_a_desk(results, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text(assessment.html(of(results, "crt")))
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(page.as_uri(), "document.readyState == 'complete'")
+        for width in WIDTHS:
+            browser.size(width)
+            assert browser.ask("document.documentElement.scrollWidth") <= width
+            narrowest = (
+                "Math.min(...[...document.querySelectorAll('td')].map((e) => e.clientWidth))"
+            )
+            assert browser.ask(narrowest) > 120  # pixels: several words to a line
+            size = "parseFloat(getComputedStyle(document.querySelector('td')).fontSize)"
+            assert browser.ask(size) >= 14
+            browser.picture(tmp_path / f"{width}.png")
+        messages = [event["method"] for event in browser.events]
+        requests = [
+            event["params"]["request"]["url"]
+            for event in browser.events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+        assert requests == [page.as_uri()] and "Log.entryAdded" not in messages

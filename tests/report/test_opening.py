@@ -1,0 +1,139 @@
+"""The five lines above a page about a model: rounded up alone, and nothing promised that is not."""
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from confide.certify.facts import AUTHOR
+from confide.report.pages.opening import (
+    NO_AUDIT,
+    NOT_TRIED,
+    audited,
+    in_words,
+    lines,
+    right_guesses,
+    rounded_up,
+)
+from studies import certificate
+
+LABELS = [
+    "What was protected",
+    "Against whom",
+    "How sure",
+    "What was tried against it",
+    "What is not promised",
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (3.00004, 4, "3.001"),
+        (3.0, 4, "3"),
+        (0.142, 4, "0.142"),
+        (1 / 3, 4, "0.3334"),
+        (8e-5, 3, "8e-5"),
+        (8.001e-5, 3, "8.01e-5"),
+        (9.99951, 4, "10"),
+        (1234.2, 4, "1,235"),
+        (0, 4, "0"),
+        ("inf", 4, "∞"),
+        (math.inf, 4, "∞"),
+    ],
+)
+def test_numbers_are_rounded_up(value, digits, text):
+    assert rounded_up(value, digits) == text
+
+
+def test_no_number_is_told_smaller_than_it_is():
+    rng = np.random.default_rng(0)
+    for value in np.exp(rng.uniform(-18, 12, 2000)).tolist():
+        told = Decimal(rounded_up(value).replace(",", ""))
+        assert Decimal(value) <= told <= Decimal(value) * Decimal("1.001") + Decimal("1e-30")
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("delta", [0.0, 8e-5, 0.05])
+def test_the_share_of_right_guesses_is_that_of_the_worst_pair(epsilon, delta):
+    """Four outcomes: those that one world alone has, and a coin that is biased by epsilon."""
+    bias = math.exp(epsilon) / (1 + math.exp(epsilon))
+    one = [delta, 0.0, (1 - delta) * bias, (1 - delta) * (1 - bias)]
+    other = [0.0, delta, (1 - delta) * (1 - bias), (1 - delta) * bias]
+    best = sum(max(pair) for pair in zip(one, other, strict=True)) / 2
+    assert right_guesses(epsilon, delta) == pytest.approx(best, rel=1e-12)
+
+
+def test_an_epsilon_in_words():
+    assert in_words(3.0, 8e-5).startswith(
+        "ε is at most 3 (δ 8e-5): who guesses which of two equally likely ones was there is right "
+        "at most 95.26 % of the time"
+    )
+    assert "next to nothing" not in in_words(3.0, 8e-5) and "next to nothing" in in_words(8.0, 0.0)
+    assert in_words(math.inf, 8e-5) == "nothing is guaranteed (ε = ∞)"
+
+
+def told(method, **more):
+    return lines(certificate("r/g0-s0", method, 0.0) | more, NOT_TRIED)
+
+
+def test_a_model_with_a_guarantee():
+    found = told("crt")
+    assert list(found) == LABELS
+    assert found["What was protected"].startswith("one turn of a dialogue. Somebody who wrote")
+    assert "ε is at most 3 (δ 8e-5)" in found["How sure"] and "conditions" in found["How sure"]
+    assert found["What was tried against it"].startswith("not tried here")
+    assert "in a prompt" in found["What is not promised"]
+
+
+def test_where_nothing_is_guaranteed_nothing_is_said_to_be():
+    found = told("nonprivate")
+    assert found["What was protected"] == "nothing" and found["Against whom"] == "nobody"
+    assert found["How sure"] == "nothing is guaranteed (ε = ∞)"
+
+
+def test_where_secrets_alone_are_covered_no_record_is():
+    found = told("redacted")
+    assert found["What was protected"].startswith("no turn of a dialogue as a whole")
+    assert found["How sure"].startswith(
+        "nothing is guaranteed of a whole turn of a dialogue (ε = ∞)"
+    )
+
+
+def test_the_larger_of_the_claim_and_the_headline_counts():
+    claims = certificate("r", "crt", 0.0)["claims"]
+    claims[0] = claims[0] | {"epsilon": 3.4001}
+    assert "ε is at most 3.401 " in told("crt", claims=claims)["How sure"]
+
+
+def test_no_claim_of_a_record_is_unknown():
+    rest = [one for one in certificate("r", "crt", 0.0)["claims"] if "record" not in one["name"]]
+    assert told("crt", claims=rest)["How sure"].startswith("unknown")
+
+
+def test_what_a_certificate_calls_no_bound_guarantees_nothing():
+    claims = certificate("r", "nonprivate", 0.0)["claims"]
+    quoted = [*claims, claims[0] | {"name": "as_published", "epsilon": 2.0}]
+    assert told("nonprivate", claims=quoted)["What was protected"] == "nothing"
+
+
+def test_recorded_noise_authors_and_a_pretrained_model_are_told():
+    found = told("crt", noise_reproducible=True, public_constants={"pretrained": "small"})
+    assert "with it nothing is guaranteed" in found["Against whom"]
+    assert "the text that small was trained on" in found["What is not promised"]
+    claims = [one | {"unit": AUTHOR} for one in certificate("r", "dpsgd", 0.0)["claims"]]
+    assert told("dpsgd", claims=claims)["What was protected"] == "all text of one person"
+
+
+def test_an_unknown_miss_rate_is_told():
+    known = certificate("r", "crt", 0.0)
+    unknown = known | {"headline": known["headline"] | {"gamma": None, "gamma_upper": None}}
+    words = "How many secrets the policy catches is unknown"
+    assert words in lines(unknown, "")["How sure"] and words not in lines(known, "")["How sure"]
+
+
+def test_audits_that_go_with_a_release():
+    assert audited([]) == audited([{"audit": "none", "outcome": "not audited"}]) == NO_AUDIT
+    rows = [{"audit": "game", "outcome": "stands"}, {"audit": "inclusion", "outcome": "refuted"}]
+    assert audited(rows) == "audits by planted coins (game: stands; inclusion: refuted)"
