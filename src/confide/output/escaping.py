@@ -23,6 +23,7 @@ FORMULA = tuple("=+-@＝＋－＠")  # how a cell begins that a spreadsheet comp
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')  # in JSON
 TEMPLATE = re.compile(r"[{}<>&]")  # of Snakemake, or of HTML
 JOINER = "\u2060"  # cannot be seen, and keeps what it stands between from being read as one
+BASE64 = re.compile(r"[A-Za-z0-9+/]{5000}")  # a part of an image within a page
 
 
 def visible(text: object) -> str:
@@ -155,6 +156,10 @@ def _must_escape(character: str) -> bool:
 
 
 def embedded(text: str) -> str:
-    """A part of a page as raw HTML within reStructuredText, a template before it is read."""
-    lines = text.replace("{", "&#123;").replace("}", "&#125;").splitlines()
+    """A part of a page as raw HTML within reStructuredText, a template before it is read.
+
+    docutils refuses lines of 10,000 characters; blanks within base64 mean nothing to a browser.
+    """
+    text = BASE64.sub("\\g<0>\n", text.replace("{", "&#123;").replace("}", "&#125;"))
+    lines = text.splitlines()
     return "\n".join([".. raw:: html", "", *(f"   {line}" for line in lines)]) + "\n"
