@@ -133,15 +133,18 @@ def query(project, sql: str) -> list[tuple]:
 
 
 def current(project) -> dict[str, str]:
-    """Ids of the runs that the saved view shows, by name."""
-    shows = "key = 'confide.current' and value = 'yes'"
-    return dict(
-        query(
-            project,
-            "select value, run_uuid from tags where key = 'confide.name' and run_uuid in "
-            f"(select run_uuid from tags where {shows})",
-        )
+    """Ids of the runs that the saved view shows, by name; it shows no deleted run."""
+    rows = query(
+        project,
+        "select name.value, name.run_uuid from tags name "
+        "join tags current on current.run_uuid = name.run_uuid "
+        "join runs on runs.run_uuid = name.run_uuid "
+        "where name.key = 'confide.name' and runs.lifecycle_stage = 'active' "
+        "and current.key = 'confide.current' and current.value = 'yes'",
     )
+    ids = dict(rows)
+    assert len(ids) == len(rows), "two runs of one name are shown as current"
+    return ids
 
 
 def dump(project) -> list[str]:
