@@ -19,6 +19,7 @@ from confide.files.io import read_bytes, read_file, read_json, read_jsonl, write
 from confide.files.jsons import JsonObject
 from confide.output.escaping import say
 from confide.provenance.commit import commit_of, is_changed
+from confide.report.pages.opening import rounded_up
 from confide.runtime.tracking import (
     address,
     connect,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 Values = list[tuple[str, float, int]]  # metric, value, step
+Named = Iterator[tuple[str, float]]
 SHOWN = (".csv", ".md", ".json", ".png", ".svg")
 # what models wrote: masked, but text all the same, and so no business of a tracking server
 TEXTS = "examples.md"
@@ -146,15 +148,20 @@ def load_run(
     settings = spec.model_dump() | (
         {"gamma": row.gamma, "dataset": row.dataset, "dedup": row.dedup} if row else {}
     )
+    epochs = list(read_jsonl(curve))
     certificate = read_json(files[1])
+    scores = {path.stem: read_json(path) for path in files[2:]}
     ended = int(curve.stat().st_mtime * 1000)
-    started = ended - int(1000 * seconds_of(curve))
-    own = {"confide.run": spec.run, "confide.name": name} | unbounded(certificate["headline"])
-    run = open_run(client, experiment, key, spec.run, {**tags, **own}, started=started)
+    started = ended - int(1000 * seconds_of(epochs))
+    names = {"confide.run": spec.run, "confide.name": name}
+    tags = {**tags, **names, **unbounded(certificate["headline"])}
+    run = open_run(client, experiment, key, spec.run, tags, started=started)
     log_params(client, run, settings | shown_epsilons(certificate))
     log_dataset(client, run, spec.data.dataset, digest_of(spec.data), SETTINGS)
-    values = measured(curve, certificate, files[2:])
-    log_metrics(client, run, values + headlines(values, certificate, files[2:]), ended)
+    last = max((row["epoch"] for row in [*epochs, *certificate["epochs"]]), default=0)
+    values = measured(epochs, certificate, scores, last=last)
+    shortened = headlines(certificate, scores)
+    log_metrics(client, run, [*values, *((name, value, last) for name, value in shortened)], ended)
     client.log_artifact(run, str(files[1]))
     client.set_terminated(run, end_time=ended)
     return run, True
@@ -223,41 +230,44 @@ def epsilons_of(certificate: JsonObject) -> dict[str, float]:
 
 
 def shown_epsilons(certificate: JsonObject) -> dict[str, str]:
-    """Epsilons as words of a table: rounded up, inf where nothing is bounded."""
-    return {
-        name: str(math.ceil(value * 1000) / 1000 if value < math.inf else value)
-        for name, value in epsilons_of(certificate).items()
-    }
+    """Epsilons as words of a table: rounded up, ∞ where nothing is bounded."""
+    return {name: rounded_up(value) for name, value in epsilons_of(certificate).items()}
 
 
-def headlines(values: Values, certificate: JsonObject, files: list[Path]) -> Values:
+def headlines(certificate: JsonObject, scores: Mapping[str, JsonObject]) -> Named:
     """Short names of what a table shows first; the largest of several exposures."""
-    last = max((step for _, _, step in values), default=0)
-    evaluation = read_json(files[0])
-    attacks = [read_json(path) for path in files[1:]]
-    exposures = [attack.get("max") for attack in attacks if attack.get("attack") == "exposure"]
-    told = {
+    evaluation = scores["evaluate"]
+    exposures = [
+        score["max"]
+        for score in scores.values()
+        if score.get("attack") == "exposure" and score.get("max") is not None
+    ]
+    values = {
         **epsilons_of(certificate),
         "gamma_upper": certificate["headline"].get("gamma_upper"),
         "ppl": evaluation.get("ppl"),
         "ppl_public": evaluation.get("ppl_public"),
-        "exposure_max": max((value for value in exposures if value is not None), default=None),
+        "exposure_max": max(exposures, default=None),
     }
-    return [(name, value, last) for name, value in numbers(told)]
+    return numbers(values)
 
 
-def seconds_of(curve: Path) -> float:
+def seconds_of(epochs: list[JsonObject]) -> float:
     """How long training took, as far as its epochs say so."""
-    return math.fsum(row.get("seconds") or 0.0 for row in read_jsonl(curve))
+    return math.fsum(epoch.get("seconds") or 0.0 for epoch in epochs)
 
 
-def measured(curve: Path, certificate: JsonObject, files: list[Path]) -> Values:
-    """Everything that is a finite number: per epoch, and of the final model."""
-    epochs = [*read_jsonl(curve), *certificate["epochs"]]
-    last = max((row["epoch"] for row in epochs), default=0)
-    named = [("", row, row["epoch"]) for row in epochs]
+def measured(
+    epochs: list[JsonObject],
+    certificate: JsonObject,
+    scores: Mapping[str, JsonObject],
+    *,
+    last: int,
+) -> Values:
+    """Everything that is a finite number: per epoch, and of the model after the last one."""
+    named = [("", row, row["epoch"]) for row in [*epochs, *certificate["epochs"]]]
     named.append(("certified.", certificate["headline"], last))
-    named += [(f"{path.stem}.", read_json(path), last) for path in files]
+    named += [(f"{stem}.", score, last) for stem, score in scores.items()]
     return [
         (prefix + name, value, step)
         for prefix, row, step in named
@@ -266,7 +276,7 @@ def measured(curve: Path, certificate: JsonObject, files: list[Path]) -> Values:
     ]
 
 
-def numbers(row: JsonObject) -> Iterator[tuple[str, float]]:
+def numbers(row: JsonObject) -> Named:
     """Finite numbers of a mapping; MLflow has no place for infinity."""
     for name, value in row.items():
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
