@@ -5,6 +5,7 @@ generation read token by token: `start`, then `advance`, with `take` to copy or 
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from confide.specs import ModelSpec
 Contexts = Any
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(nn.Module, ABC):
     """Base of all language models. `bos` is the token that opens and closes every sequence.
 
     A subclass sets all attributes below; one that only trains may leave out `start`, `advance` and
@@ -70,6 +71,7 @@ class LanguageModel(nn.Module):
         """Where the weights are."""
         return self.head.weight.device
 
+    @abstractmethod
     def hidden(self, ids: Tensor, keep: Tensor | None = None, ends: Tensor | None = None) -> Tensor:
         """Hidden states (B, L, d) of tokens (B, L); position t has read ids[:, :t + 1].
 
@@ -77,7 +79,6 @@ class LanguageModel(nn.Module):
         read; models without such a state ignore it. ends (B,) int64: what stands behind that
         position of an example is padding.
         """
-        raise NotImplementedError
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits (B, L, V) of the token after each of ids (B, L)."""
