@@ -1,4 +1,5 @@
-# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report -> gate, scan -> track
+# raw -> split -> plant -> dedup, redact -> partition -> train -> certify, evaluate, attack -> report
+# -> gate, scan -> track
 #
 # `snakemake` builds what params.yaml selects; `snakemake -n` says what that would be, and why.
 # Rules come in the order in which things happen. Each calls one function: rule redact = stages/redact.py = redact().

@@ -8,8 +8,8 @@ import shlex
 import sys
 import time
 
-# The folder that holds the package: in a checkout, or, where a wheel was installed, the folder of all packages. This one is
-# on the path already, behind Python's own modules.
+# The folder that holds the package: in a checkout, or, where a wheel was installed, the folder of
+# all packages. This one is on the path already, behind Python's own modules.
 HOME = Path(workflow.basedir)
 CHECKED_OUT = (HOME / "src").is_dir()
 SRC = HOME / "src" if CHECKED_OUT else HOME.parents[1]

@@ -105,8 +105,8 @@ def certificate(spec: CertifySpec, files: Files, named: Any = None) -> JsonObjec
     started = _started(ran, spec, weights, paths["ledger"])
     _check_reads(ran, spec, named.get("tokenizer", []), paths["ledger"])
     start_ledgers = [_ledger(path) for path in files.get("start_ledgers", [])]
-    *starts, _ = history = lineage(ran, paths["ledger"], start_ledgers)
-    before = releases_of(starts)
+    history = lineage(ran, paths["ledger"], start_ledgers)
+    before = releases_of(history[:-1])
     releases = [*before, *ran.releases()]
     check_size(spec, ran, paths["ledger"], paths["model"])
     measured = _measured(paths["recall"], spec)

@@ -146,7 +146,9 @@ def weighted(number: str, weights: tuple[int, ...]) -> int:
 
 def us_ssn(number: str) -> bool:
     """No check digit: parts that are never issued."""
-    area, group, serial = number[:3], number[3:5], number[5:]
+    area = number[:3]
+    group = number[3:5]
+    serial = number[5:]
     return area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"
 
 

@@ -87,16 +87,16 @@ def compiled(pattern: str) -> re.Pattern[str]:
 def plain(label: str, pattern: re.Pattern[str]) -> Scan:
     """All that a pattern matches, or its group `secret`."""
     group = "secret" if "secret" in pattern.groupindex else 0
-    return lambda text: (Span(*found.span(group), label) for found in pattern.finditer(text))
+    return lambda text: (Span(*match.span(group), label) for match in pattern.finditer(text))
 
 
 def checked(label: str, pattern: re.Pattern[str], check: Check) -> Scan:
     """All whose check holds and that end where a word does; the pattern looks ahead."""
 
     def scan(text: str) -> Iterator[Span]:
-        for found in pattern.finditer(text):
-            end = found.start() + check(found[1])
-            if found.start() < end and not WORD.match(text, end):
-                yield Span(found.start(), end, label)
+        for match in pattern.finditer(text):
+            end = match.start() + check(match[1])
+            if match.start() < end and not WORD.match(text, end):
+                yield Span(match.start(), end, label)
 
     return scan

@@ -62,14 +62,14 @@ def read(path: Path) -> Iterator[str]:
             f"one could be guessed without it; write {HOW}"
         )
         raise InputError(message, file=path, line=1)
-    some = False
+    has_phrase = False
     for number, line in enumerate(lines[1:], 2):
         if phrase := line.strip():
             if fault := fault_of(phrase):
                 raise InputError(fault, file=path, line=number)
-            some = True
+            has_phrase = True
             yield phrase
-    if not some:
+    if not has_phrase:
         raise InputError("holds no words", file=path)
 
 
@@ -130,9 +130,10 @@ def finder(tree: Tree, label: str) -> Policy:
             if token[0] in tree:
                 start = token.start()
                 if end := ends(small, start, token[0]):
-                    if places is not None:
-                        start, end = places[start], places[end - 1] + 1
-                    spans.append(Span(start, end, label))
+                    if places is None:
+                        spans.append(Span(start, end, label))
+                    else:
+                        spans.append(Span(places[start], places[end - 1] + 1, label))
         return merge(spans)
 
     return find

@@ -274,11 +274,11 @@ def larger(gold: JsonObject, review: JsonObject) -> JsonObject:
     A review is a sample: what it estimates bounds nothing.
     """
     bounds = [f"{rate}_upper" for rate in EVENTS]
-    known = [one for one in (gold, review) if one["gamma_upper"] is not None]
-    worse = max(known, key=lambda one: one["gamma_upper"])
+    known = [rates for rates in (gold, review) if rates["gamma_upper"] is not None]
+    worse = max(known, key=lambda rates: rates["gamma_upper"])
     return dict.fromkeys(EVENTS) | {
         "worst_label": worse["worst_label"],
-        **{name: max(one[name] for one in known) for name in bounds},
+        **{name: max(rates[name] for rates in known) for name in bounds},
     }
 
 
@@ -303,8 +303,11 @@ def rates(tests: list[Trial], confidence: float) -> JsonObject:
     unique = together(alike.values())
     numbers: JsonObject = {**occurrences._asdict(), "unique": unique._asdict()}
     for name, event in EVENTS.items():
-        numbers[name] = numbers[f"{name}_upper"] = None
+        rate = None
+        bound = None
         if tests:
-            numbers[name] = getattr(occurrences, event) / len(tests)
-            numbers[f"{name}_upper"] = upper((occurrences, unique), event, "secrets", confidence)
+            rate = getattr(occurrences, event) / len(tests)
+            bound = upper((occurrences, unique), event, "secrets", confidence)
+        numbers[name] = rate
+        numbers[f"{name}_upper"] = bound
     return numbers
