@@ -7,7 +7,7 @@ import orjson
 from confide.files.io import write_json
 from confide.policies import covered
 from confide.provenance.terms import terms
-from confide.reviews.draw import OTHER, Wanted, drawn, words_of
+from confide.reviews.draw import OTHER, Wanted, draw_sample, words_of
 from confide.reviews.marks import VERSION, Marks, Review, marked, save
 from confide.specs import RedactSpec, TextSpec
 from tests.terms import TEXT
@@ -46,7 +46,7 @@ def corpus(folder, texts, splits=None):
 def begun(files, **given):
     """A review of which no text was read yet, and its texts."""
     wanted = Wanted(**({"size": 40, "seed": 0, "most": None} | given))
-    sample = drawn(wanted, **files)
+    sample = draw_sample(wanted, **files)
     review = Review(
         version=VERSION,
         by="A. Reader",
