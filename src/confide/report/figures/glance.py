@@ -74,7 +74,7 @@ def _epsilons(axes: Axes, models: dict[str, list[Row]]) -> None:
 
 def _exposures(axes: Axes, models: dict[str, list[Row]]) -> None:
     """Beside each the largest that chance gives, as a grey bar."""
-    measured = False
+    has_value = False
     for place, rows in enumerate(models.values()):
         for row in rows:
             value = largest(row)
@@ -82,9 +82,9 @@ def _exposures(axes: Axes, models: dict[str, list[Row]]) -> None:
             if chance is not None:
                 axes.barh(place, chance, height=0.7, color=style.NULL)
             if value is not None:
-                measured = True
+                has_value = True
                 _dot(axes, value, place, row)
-    if measured:
+    if has_value:
         axes.set_xlim(left=0)
     else:
         axes.text(

@@ -45,14 +45,14 @@ class Attempt(NamedTuple):
 
 def attempts(result: Result) -> list[Attempt]:
     """All attacks of a run, in the order of its settings."""
-    told = []
+    all_attempts = []
     for name, metrics in result.attacks.items():
         kind = metrics["attack"]
         label = NAMES.get(str(kind), str(kind))
         tries = label if name == kind else f"{label} ({name.removeprefix(kind).strip('_ ')})"
-        for found in findings(result, metrics):
-            told.append(Attempt(kind, tries, found))
-    return told
+        for finding in findings(result, metrics):
+            all_attempts.append(Attempt(kind, tries, finding))
+    return all_attempts
 
 
 def findings(result: Result, metrics: Json) -> Iterator[str]:
@@ -130,12 +130,12 @@ def audit(case: Case) -> str:
 
 def in_short(result: Result) -> str:
     """One line of all that was tried."""
-    told = attempts(result)
-    if not told:
+    all_attempts = attempts(result)
+    if not all_attempts:
         return "not tried"
-    kinds = dict.fromkeys(attempt.tries for attempt in told)
-    more = [attempt.tries for attempt in told if attempt.found.startswith(MORE)]
-    against = [attempt.tries for attempt in told if f": {REFUTED}" in attempt.found]
+    kinds = dict.fromkeys(attempt.tries for attempt in all_attempts)
+    more = [attempt.tries for attempt in all_attempts if attempt.found.startswith(MORE)]
+    against = [attempt.tries for attempt in all_attempts if f": {REFUTED}" in attempt.found]
     words = f"{len(kinds)} attacks: {', '.join(kinds)}"
     if against:
         words += f". The certificate is REFUTED by {', '.join(dict.fromkeys(against))}"
