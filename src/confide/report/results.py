@@ -24,6 +24,15 @@ def plain(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
+def largest_exposure(fields: Json, prefix: str = "") -> float | None:
+    """The largest exposure of an attack or of a row of table.csv: of estimates the upper end.
+
+    prefix: what the names of its fields begin with.
+    """
+    estimated = fields.get(f"{prefix}max_estimated_high")
+    return fields.get(f"{prefix}max") if estimated is None else estimated
+
+
 class Meaning(NamedTuple):
     """What must be equal for two Bayesian epsilons to stand on one axis."""
 

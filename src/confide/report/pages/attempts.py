@@ -12,7 +12,7 @@ from confide.attacks.statistics.metrics import auc_null
 from confide.certify.gate import REFUTED, SETS, Case, cases_of
 from confide.errors import InputError
 from confide.report.pages.opening import rounded_up
-from confide.report.results import Json, Result
+from confide.report.results import Json, Result, largest_exposure
 
 NAMES = {
     "exposure": "guessing planted secrets",
@@ -72,12 +72,12 @@ def findings(result: Result, metrics: Json) -> Iterator[str]:
 
 def exposed(metrics: Json) -> str:
     """The largest exposure beside that of secrets which were never seen."""
-    estimated = metrics.get("max_estimated_high")
-    largest = metrics.get("max") if estimated is None else estimated
+    is_estimated = metrics.get("max_estimated_high") is not None
+    largest = largest_exposure(metrics)
     chance = metrics.get("null_max_high")
     if largest is None:
         return "could not tell"
-    words = f"largest exposure {'at most ' * (estimated is not None)}{rounded_up(largest, 3)} bits"
+    words = f"largest exposure {'at most ' * is_estimated}{rounded_up(largest, 3)} bits"
     if chance is None:
         return f"{words}; what chance gives was not measured"
     verdict = MORE if largest > chance else NO_MORE

@@ -7,8 +7,8 @@ bad numbers are rounded up alone.
 from collections.abc import Iterable, Mapping
 
 from confide.files.jsons import JsonObject
-from confide.report.figures.glance import largest
 from confide.report.pages.opening import rounded_up
+from confide.report.results import largest_exposure
 from confide.report.tables.table import Row
 
 Searches = Mapping[str, JsonObject | None]  # scan.json of each study, None where there is none
@@ -40,7 +40,8 @@ def best_epsilon(rows: list[Row]) -> str:
 
 def worst_exposure(rows: list[Row]) -> str:
     """The largest of all models, with the model, and of how many it was measured."""
-    exposures = [(value, row) for row in rows if (value := largest(row)) is not None]
+    largest = [(largest_exposure(row, "exposure_"), row) for row in rows]
+    exposures = [(value, row) for value, row in largest if value is not None]
     if not exposures:
         return "not measured"
     worst, row = max(exposures, key=lambda pair: pair[0])
