@@ -23,7 +23,9 @@ IN_VAIN = "999999"  # a number that is none
 def corpus(folder, texts, splits=None):
     """Files of points, of what CODE finds in them, and of copies; their paths by name."""
     folder.mkdir(parents=True, exist_ok=True)
-    points, spans, copies = [], [], []
+    points = []
+    spans = []
+    copies = []
     seen = set()
     for index, text in enumerate(texts):
         key = f"d{index}:0"

@@ -101,7 +101,8 @@ def share(part: float, rest: float) -> float:
 
 def check_review(neighbours: JsonObject, path: Path) -> None:
     """InputError where the rates of neighbours.json are better than what its review counted."""
-    reviewed, counts = neighbours.get("reviewed"), neighbours.get("review_counts")
+    reviewed = neighbours.get("reviewed")
+    counts = neighbours.get("review_counts")
     if counts is None and (reviewed is None or neighbours.get("rounded")):
         return
     if counts is None or reviewed is None:
